@@ -1,0 +1,109 @@
+"""Every error Warcmill raises on purpose, in one small tree.
+
+    WarcmillError
+    ├── BadInput      bytes that are wrong for good: the item is refused
+    ├── BadConfig     a setting is missing or wrong: nothing was started
+    ├── Unavailable   a disk or server said nothing: an outage, never an absence
+    ├── NotReady      it is too early: the crawl has not come that far
+    ├── Mismatch      two things that must be equal are not
+    ├── Conflict      another claim is already published under that name
+    ├── Unsettled     some items of a batch failed: settled ones are remembered
+    ├── Foreign       a sound marker, but of another task, parameters or schema
+    └── Busy          another process is doing this
+
+A message says what, where and what to do next. `exit_code` is what the
+`warcmill` command ends with when the error reaches the top (design of the
+exit codes: docs/operators-guide.md).
+"""
+
+from __future__ import annotations
+
+
+class WarcmillError(Exception):
+    """The root of the tree: catch this to catch all that Warcmill raises on purpose."""
+
+    exit_code = 1
+
+
+class BadInput(WarcmillError):
+    """Bytes that no retry will mend: `path`, the `offset` of the fault, and `why`."""
+
+    def __init__(self, path: str, why: str, offset: int | None = None) -> None:
+        self.path, self.why, self.offset = path, why, offset
+        where = path if offset is None else f"{path} at offset {offset}"
+        super().__init__(f"{where}: {why}")
+
+
+class BadConfig(WarcmillError):
+    """A setting is missing or wrong; `key` is its name as written in luigi.cfg."""
+
+    exit_code = 3
+
+    def __init__(self, key: str, why: str) -> None:
+        self.key, self.why = key, why
+        super().__init__(f"configuration, {key}: {why}")
+
+
+class Unavailable(WarcmillError):
+    """A disk or server did not answer. Nothing may be concluded from it."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what, self.why = what, why
+        super().__init__(f"{what} is unavailable: {why}")
+
+
+class NotReady(WarcmillError):
+    """Asked too early; a later run will find it ready."""
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what, self.why = what, why
+        super().__init__(f"{what} is not ready: {why}")
+
+
+class Mismatch(WarcmillError):
+    """`what` was `expected` to be one thing and was `found` to be another."""
+
+    def __init__(self, what: str, expected: object, found: object) -> None:
+        self.what, self.expected, self.found = what, expected, found
+        super().__init__(f"{what}: expected {expected}, found {found}")
+
+
+class Conflict(WarcmillError):
+    """Something else is published at `path` already; it was left as it is."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"{path}: {why}")
+
+
+class Unsettled(WarcmillError):
+    """Some items of a batch failed; the settled ones will not be done again."""
+
+    def __init__(self, what: str, failures: list[str]) -> None:
+        self.what, self.failures = what, failures
+        shown = "; ".join(failures[:3])
+        more = f"; and {len(failures) - 3} more" if len(failures) > 3 else ""
+        super().__init__(
+            f"{what}: {len(failures)} item(s) failed: {shown}{more}."
+            " The others are done; run the task again when the cause is gone"
+        )
+
+
+class Foreign(WarcmillError):
+    """The marker at `path` is sound but not ours to read; nothing was moved."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"{path}: {why}. Nothing was changed; look at the file, then move it away by hand")
+
+
+class Busy(WarcmillError):
+    """Another process holds `what`."""
+
+    exit_code = 5
+
+    def __init__(self, what: str, pid: int) -> None:
+        self.what, self.pid = what, pid
+        super().__init__(f"{what} is in the hands of process {pid}; wait for it to end")

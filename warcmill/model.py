@@ -1,0 +1,159 @@
+"""The nouns of the line: frozen values, parsed once at the door.
+
+Everything past the door may trust them: a `Launch` in hand has a job name and
+a launch id that are well-formed, so neither can be a path or a pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from functools import total_ordering
+from typing import Literal
+
+from warcmill.errors import BadInput
+
+Root = Literal["output", "jobs", "state", "store"]
+Scalar = str | int | bool | None
+Json = Scalar | list["Json"] | dict[str, "Json"]
+
+_JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_LAUNCH_ID = re.compile(r"[0-9]{14}")
+_CHECKPOINT = re.compile(r"cp([0-9]{5})-([0-9]{14})")
+
+
+class Outcome(StrEnum):
+    """What became of one item; `failed` never reaches a marker."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+def parse_job(text: str) -> str:
+    """A job's name, or BadInput."""
+    if not _JOB.fullmatch(text):
+        raise BadInput(text, "not a job name: letters, digits, '_' and '-', at most 63, beginning with a letter or digit")
+    return text
+
+
+def parse_stamp(text: str) -> str:
+    """Fourteen digits that are a real UTC time, as launch ids and checkpoint stamps are, or BadInput."""
+    if _LAUNCH_ID.fullmatch(text):
+        try:
+            stamp_time(text)
+        except ValueError:
+            pass
+        else:
+            return text
+    raise BadInput(text, "not a launch id: 14 digits that are a UTC time, such as 20161019234428")
+
+
+def stamp_time(stamp: str) -> datetime:
+    """The moment that 14 digits name."""
+    return datetime(
+        int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8]), int(stamp[8:10]), int(stamp[10:12]), int(stamp[12:]), tzinfo=UTC
+    )
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Launch:
+    """One run of a job. It belongs to the UTC day of its id."""
+
+    job: str
+    id: str
+
+    @classmethod
+    def parse(cls, job: str, launch_id: str) -> Launch:
+        return cls(parse_job(job), parse_stamp(launch_id))
+
+    @property
+    def day(self) -> date:
+        return stamp_time(self.id).date()
+
+    def __str__(self) -> str:
+        return f"{self.job}/{self.id}"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A slice of a launch: a checkpoint (number and stamp), or `final`, which sorts last."""
+
+    number: int | None
+    stamp: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Stage:
+        if text == "final":
+            return FINAL
+        found = _CHECKPOINT.fullmatch(text)
+        if not found:
+            raise BadInput(text, "not a stage: 'final', or a checkpoint such as cp00002-20161020204551")
+        return cls(int(found[1]), parse_stamp(found[2]))
+
+    @property
+    def is_final(self) -> bool:
+        return self.number is None
+
+    def __str__(self) -> str:
+        return "final" if self.number is None else f"cp{self.number:05d}-{self.stamp}"
+
+    def __lt__(self, other: Stage) -> bool:
+        return self._order() < other._order()
+
+    def _order(self) -> tuple[float, str]:
+        return (float("inf"), "") if self.number is None else (self.number, self.stamp)
+
+
+FINAL = Stage(None)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class FileRef:
+    """A file as a claim names it: `path` is relative to its root, with '/', as on disk.
+
+    No digest means that the file was listed and not read.
+    """
+
+    root: Root
+    path: str
+    size: int
+    sha512: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Key:
+    """A task and its parameters: what a marker's path is built from."""
+
+    task: str
+    params: tuple[tuple[str, str], ...]
+
+    def __getitem__(self, name: str) -> str:
+        return dict(self.params)[name]
+
+    def __str__(self) -> str:
+        return f"{self.task}({', '.join(f'{name}={value}' for name, value in self.params)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of work inside a task: the file, what became of it, what was made of it.
+
+    `offset` is where in the file the fault lies; `facts` is what the step
+    learned about this file and a later step needs.
+    """
+
+    file: FileRef
+    outcome: Outcome
+    made: FileRef | None = None
+    why: str = ""
+    offset: int | None = None
+    facts: Mapping[str, Json] = field(default_factory=dict)
