@@ -1,0 +1,1 @@
+"""The one Luigi target of the line: a marker."""
