@@ -1,1 +1,1 @@
-"""The one Luigi target of the line: a marker."""
+"""Luigi's targets: markers, and nothing else."""

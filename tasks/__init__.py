@@ -1,1 +1,1 @@
-"""The Luigi tasks: what must be there before, what is left behind, and one step of `warcmill` between."""
+"""The line's Luigi tasks: one module a namespace."""

@@ -1,0 +1,38 @@
+"""The only Target: a marker, which exists when it is there *and* valid."""
+
+from __future__ import annotations
+
+import logging
+
+import luigi
+
+from warcmill import layout
+from warcmill.errors import WarcmillError
+from warcmill.model import Key
+from warcmill.state import State
+
+log = logging.getLogger(__name__)
+
+
+class MarkerTarget(luigi.Target):
+    """The marker of a key in the state root."""
+
+    def __init__(self, state: State, key: Key) -> None:
+        self.state, self.key = state, key
+
+    @property
+    def path(self) -> str:
+        return layout.marker_path(self.key)
+
+    def exists(self) -> bool:
+        """Whether the marker is there and valid.
+
+        An outage or a foreign marker answers False, not an error: an error here would
+        keep Luigi from running every other task of the same scan. The step itself
+        reads its marker first, meets the same error, and fails with its message.
+        """
+        try:
+            return self.state.read(self.key) is not None
+        except WarcmillError as error:
+            log.error("%s", error)
+            return False

@@ -1,0 +1,104 @@
+"""The configuration as one frozen value, read when asked for, never at import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import luigi
+from luigi.configuration import get_config
+
+from warcmill.errors import BadConfig
+from warcmill.launches import Engines
+from warcmill.layout import OutputLayout
+from warcmill.model import Root
+from warcmill.state import State
+from warcmill.stores.file import FileStore
+
+_HARDENED = {
+    ("retcode", "already_running"): "10",
+    ("retcode", "missing_data"): "20",
+    ("retcode", "not_run"): "25",
+    ("retcode", "task_failed"): "30",
+    ("retcode", "scheduling_error"): "35",
+    ("retcode", "unhandled_exception"): "40",
+    ("worker", "check_complete_on_run"): "true",
+}
+
+
+class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[warcmill]: the four roots, none with a default; `warcmill init` writes them."""
+
+    output = luigi.Parameter(description="folder where engines write WARCs, logs and reports; only read")
+    jobs = luigi.Parameter(description="folder of the engines' jobs: job.log, seeds, crawler-beans.cxml; only read")
+    state = luigi.Parameter(description="folder of the markers; local or NFS")
+    store = luigi.Parameter(description="folder of the archive")
+    output_layout = luigi.Parameter(description="kind-first or job-first")
+
+
+class files(luigi.Config):  # noqa: N801
+    """[files]: transfer to the store."""
+
+    hdfs_block_size = luigi.IntParameter(default=128 << 20, description="bytes; for the HDFS checksum made locally")
+    retire = luigi.BoolParameter(
+        default=False,
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
+        description="remove WARCs from the output root once they are read back from the store",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a step may ask of the configuration."""
+
+    output: str
+    jobs: str
+    state: str
+    store: str
+    output_layout: OutputLayout
+    hdfs_block_size: int
+    retire: bool
+
+    def engines(self) -> Engines:
+        """The engines' two roots, or Unavailable."""
+        return Engines(self._open("output", self.output), self._open("jobs", self.jobs), self.output_layout)
+
+    def open_state(self) -> State:
+        """The markers, or Unavailable."""
+        return State(self._open("state", self.state))
+
+    def open_store(self) -> FileStore:
+        """The archive, or Unavailable."""
+        return self._open("store", self.store)
+
+    def _open(self, root: Root, url: str) -> FileStore:
+        if not url.startswith("/"):
+            raise BadConfig(f"[warcmill] {root}", f"{url!r} is not an absolute path")
+        return FileStore(root, Path(url))
+
+
+def settings() -> Settings:
+    """The configuration of this moment, or BadConfig."""
+    try:
+        roots, transfer = warcmill(), files()
+        layout = OutputLayout(roots.output_layout)
+    except luigi.parameter.MissingParameterException as error:
+        raise BadConfig("[warcmill]", f"{error}. Run 'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg") from error
+    except ValueError as error:
+        raise BadConfig("[warcmill] output_layout", f"{error}: kind-first or job-first") from error
+    return Settings(
+        roots.output, roots.jobs, roots.state, roots.store, layout, transfer.hdfs_block_size, transfer.retire
+    )
+
+
+def check_hardened() -> None:
+    """BadConfig unless Luigi is told to fail loudly: by itself it exits 0 over failed tasks and missing outputs."""
+    config = get_config()
+    for (section, name), wanted in _HARDENED.items():
+        found = config.get(section, name, "")
+        if found.lower() != wanted:
+            raise BadConfig(
+                f"[{section}] {name}",
+                f"must be {wanted}, is {found or 'not set'}. Luigi found no hardened luigi.cfg:"
+                " run from its folder, or set LUIGI_CONFIG_PATH",
+            )

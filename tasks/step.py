@@ -1,0 +1,190 @@
+"""What every task of the line is: a Step leaves a marker, a Scan finds the steps that are missing."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+import luigi
+from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 for it
+
+from targets.marker import MarkerTarget
+from tasks.params import JobParameter, LaunchParameter, StageParameter
+from tasks.settings import Settings, check_hardened, settings
+from warcmill import launches, layout
+from warcmill.errors import BadInput, Unsettled, WarcmillError
+from warcmill.launches import Engines
+from warcmill.ledger import Ledger
+from warcmill.model import Key, Launch, Stage
+from warcmill.state import State
+from warcmill.stores.file import FileStore
+
+log = logging.getLogger(__name__)
+MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending tasks
+_locks: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Line:
+    """The open roots, for one run of a step."""
+
+    settings: Settings
+    state: State
+
+    @cached_property
+    def engines(self) -> Engines:
+        return self.settings.engines()
+
+    @cached_property
+    def store(self) -> FileStore:
+        return self.settings.open_store()
+
+
+def open_line() -> Line:
+    """The line as it is configured, or Unavailable."""
+    found = settings()
+    return Line(found, found.open_state())
+
+
+class Step(luigi.Task):
+    """A step of one launch. Its output is its marker; a sub-class says what `work` leaves it."""
+
+    job = JobParameter(description="the crawl's name")
+    launch_id = LaunchParameter(description="14 digits, such as 20161019234428")
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        check_hardened()
+        super().__init__(*args, **kwargs)
+
+    @property
+    def launch(self) -> Launch:
+        return Launch(self.job, self.launch_id)
+
+    @property
+    def key(self) -> Key:
+        return layout.key(self.task_family, self.launch)
+
+    def output(self) -> MarkerTarget:
+        return MarkerTarget(settings().open_state(), self.key)
+
+    def run(self) -> None:
+        """Do the work, unless another worker has done it since; note how the attempt ended."""
+        line = open_line()
+        if line.state.read(self.key) is None:
+            line.state.sweep(self.launch)
+            with Ledger(line.state, self.key).attempt():
+                self.work(line)
+
+    def work(self, line: Line) -> None:
+        """Read what the step needs, call one function of `warcmill`, publish."""
+        raise NotImplementedError(f"{self.task_family} has no work")
+
+
+class StageStep(Step):
+    """A step of one stage of a launch."""
+
+    stage = StageParameter(description="final, or a checkpoint such as cp00002-20161020204551")
+
+    @property
+    def key(self) -> Key:
+        return layout.key(self.task_family, self.launch, stage=self.stage)
+
+    @property
+    def part(self) -> Stage:
+        return Stage.parse(self.stage)
+
+
+@dataclass
+class Listed:
+    """What a scan found: launches in its days, tasks to run, and launches it could not read, with why."""
+
+    launches: tuple[Launch, ...] = ()
+    tasks: list[luigi.Task] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+
+class Scan(luigi.Task):
+    """Find the launches of some days and ask for the steps they still lack. Leaves nothing itself.
+
+    It lists once a process. A launch that cannot be read fails the scan at its
+    end, when the others are done.
+    """
+
+    date_interval = luigi.DateIntervalParameter(
+        description="days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
+    )
+    done = False
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        check_hardened()
+        super().__init__(*args, **kwargs)
+
+    def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
+        """The tasks that this launch lacks."""
+        raise NotImplementedError(f"{self.task_family} scans for nothing")
+
+    def requires(self) -> list[luigi.Task]:
+        return self.listed.tasks
+
+    def run(self) -> None:
+        if self.listed.troubles:
+            raise Unsettled(str(self.task_family), self.listed.troubles)
+        self.done = True
+
+    def complete(self) -> bool:
+        return self.done
+
+    @cached_property
+    def listed(self) -> Listed:
+        line = open_line()
+        _lock(line.state.store.base, self.task_family)
+        dates = self.date_interval
+        found = launches.find(line.engines, dates.date_a, dates.date_b)
+        listed = Listed(found.launches, [], [])
+        for odd in found.odd:
+            log.warning("%s; not taken for a launch", odd)
+        for launch in found.launches:
+            self._list_one(line, launch, listed)
+        last = dates.date_b - timedelta(days=1)
+        log.info("%s: first day %s, last day %s, %d launches", self.task_family, dates.date_a, last, len(found.launches))
+        _refuse_too_many(str(dates), len(listed.tasks))
+        return listed
+
+    def _list_one(self, line: Line, launch: Launch, listed: Listed) -> None:
+        try:
+            listed.tasks.extend(self.missing(line, launch))
+        except WarcmillError as error:
+            log.error("%s: %s", launch, error)
+            listed.troubles.append(f"{launch}: {error}")
+
+
+def _refuse_too_many(interval: str, tasks: int) -> None:
+    if tasks > MOST_TASKS:
+        raise BadInput(
+            interval, f"{tasks} tasks lack in this interval, a scan takes {MOST_TASKS}: run 'warcmill backfill {interval}'"
+        )
+
+
+def _lock(state: Path, name: str) -> None:
+    """Hold the scan's lock until the process ends. It only saves work: two scans at once are harmless."""
+    if name in _locks:
+        return
+    folder = state / ".locks"
+    folder.mkdir(exist_ok=True)
+    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        log.error("%s is already running: process %s; this one stops (exit 10)", name, holder or "unknown")
+        raise PidLockAlreadyTakenExit from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
+    _locks[name] = descriptor

@@ -1,0 +1,188 @@
+"""A marker's content: a claim and a run, as bytes and back.
+
+The claim is deterministic: two honest runs of a step write the same one. The
+run (host, times, tools) is not. The last line is the SHA-512 of all bytes
+before it, so `head -n -1 MARKER | sha512sum` checks a marker by hand.
+The format is described in docs/markers.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha512
+from typing import Any, NoReturn
+
+from warcmill.errors import BadInput, Foreign
+from warcmill.model import FileRef, Item, Json, Key, Outcome
+
+SCHEMA = 1
+LARGEST = 256 << 20  # bytes; a stage of a million WARCs stays below
+
+_UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from an older schema to the next; none yet
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Input:
+    """A marker this claim rests on: its path in the state root and its claim digest."""
+
+    marker: str
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a step says it has done: the same words from any honest run of it."""
+
+    key: Key
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[FileRef, ...] = ()
+    items: tuple[Item, ...] = ()
+    counts: Mapping[str, Json] = field(default_factory=dict)
+    facts: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Who did it, when and with what: differs from run to run."""
+
+    host: str
+    started: str
+    finished: str
+    tools: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A marker that was read whole. `digest` is its claim's."""
+
+    claim: Claim
+    run: Run
+    digest: str
+    schema: int = SCHEMA
+
+
+def claim_digest(claim: Claim) -> str:
+    """SHA-512, in hex, of the claim's canonical JSON."""
+    return _digest(_claim_to_json(claim))
+
+
+def encode(claim: Claim, run: Run) -> bytes:
+    """The bytes of a marker."""
+    document = {
+        "schema": SCHEMA,
+        "claim": _claim_to_json(claim),
+        "run": {"host": run.host, "started": run.started, "finished": run.finished, "tools": dict(run.tools)},
+    }
+    body = json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode("utf-8") + b"\n"
+    return body + sha512(body).hexdigest().encode() + b"\n"
+
+
+def decode(data: bytes, path: str) -> Evidence:
+    """The evidence in a marker's bytes. BadInput when it is cut or altered, Foreign when its schema is newer."""
+    document = _document(data, path)
+    try:
+        schema = _upgrade(document, path)
+        claim = document["claim"]
+        run = Run(**{name: document["run"][name] for name in ("host", "started", "finished", "tools")})
+        return Evidence(_claim_from_json(claim), run, _digest(claim), schema)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput(path, f"soundly digested, but no marker of schema {SCHEMA}: {error!r}") from error
+
+
+def _document(data: bytes, path: str) -> dict[str, Any]:
+    if not data:
+        raise BadInput(path, "the marker is empty")
+    cut = data.rfind(b"\n", 0, -1) + 1
+    body, last = data[:cut], data[cut:]
+    if last != sha512(body).hexdigest().encode() + b"\n":
+        raise BadInput(path, "the marker's last line is not the SHA-512 of the lines before it: cut or altered", cut)
+    try:
+        document = json.loads(body, parse_float=_no_float, parse_constant=_no_float)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise BadInput(path, "not a JSON object")
+    return document
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no integer; markers hold no floats")
+
+
+def _upgrade(document: dict[str, Any], path: str) -> int:
+    written = document["schema"]
+    if not isinstance(written, int) or written > SCHEMA:
+        raise Foreign(path, f"written with schema {written}, this Warcmill reads up to {SCHEMA}; use the newer one")
+    for schema in range(written, SCHEMA):
+        document.update(_UPGRADES[schema](document))
+    return written
+
+
+def _digest(claim: Mapping[str, Any]) -> str:
+    canonical = json.dumps(claim, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return sha512(canonical.encode("utf-8")).hexdigest()
+
+
+def _claim_to_json(claim: Claim) -> dict[str, Any]:
+    return {
+        "task": claim.key.task,
+        "params": dict(claim.key.params),
+        "inputs": [{"marker": one.marker, "claim": one.claim} for one in sorted(claim.inputs)],
+        "outputs": [file_to_json(one) for one in sorted(claim.outputs, key=_place)],
+        "items": [item_to_json(one) for one in sorted(claim.items, key=_item_place)],
+        "counts": dict(claim.counts),
+        "facts": dict(claim.facts),
+    }
+
+
+def _place(file: FileRef) -> tuple[str, str]:
+    return file.root, file.path
+
+
+def _item_place(item: Item) -> tuple[str, ...]:
+    return (*_place(item.file), *(_place(item.made) if item.made else ()))
+
+
+def _claim_from_json(data: dict[str, Any]) -> Claim:
+    return Claim(
+        key=Key(data["task"], tuple(sorted(data["params"].items()))),
+        inputs=tuple(Input(one["marker"], one["claim"]) for one in data["inputs"]),
+        outputs=tuple(file_from_json(one) for one in data["outputs"]),
+        items=tuple(item_from_json(one) for one in data["items"]),
+        counts=data["counts"],
+        facts=data["facts"],
+    )
+
+
+def file_to_json(file: FileRef) -> dict[str, Any]:
+    """A file as markers and attempt files write it."""
+    data: dict[str, Any] = {"root": file.root, "path": file.path, "size": file.size}
+    return data if file.sha512 is None else {**data, "sha512": file.sha512}
+
+
+def file_from_json(data: dict[str, Any]) -> FileRef:
+    """The file in a marker's JSON."""
+    return FileRef(data["root"], data["path"], int(data["size"]), data.get("sha512"))
+
+
+def item_to_json(item: Item) -> dict[str, Any]:
+    """An item as markers and attempt files write it; what is empty is left out."""
+    data: dict[str, Any] = {"file": file_to_json(item.file), "outcome": str(item.outcome)}
+    made = {"made": file_to_json(item.made)} if item.made else {}
+    rest = {"why": item.why or None, "offset": item.offset, "facts": dict(item.facts) or None}
+    return data | made | {name: value for name, value in rest.items() if value is not None}
+
+
+def item_from_json(data: dict[str, Any]) -> Item:
+    """The item in a marker's JSON."""
+    made = data.get("made")
+    return Item(
+        file=file_from_json(data["file"]),
+        outcome=Outcome(data["outcome"]),
+        made=file_from_json(made) if made else None,
+        why=data.get("why", ""),
+        offset=data.get("offset"),
+        facts=data.get("facts", {}),
+    )

@@ -1,0 +1,205 @@
+"""Names and paths: every one is built here and parsed here, from one table, without I/O.
+
+    state     {YYYY-MM}/{job}/{launch}/{marker}
+    store     {kind}/{job}/{launch}/{stored name}
+    output    kind-first  {kind}/{job}/{launch}/...
+              job-first   {job}/{launch}/{kind}/...
+    jobs      {job}/job.log, {job}/{launch}/...
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Literal
+
+from warcmill.errors import BadInput
+from warcmill.model import Key, Launch, Stage
+
+Kind = Literal["warcs", "viral", "logs", "reports"]
+KINDS: tuple[Kind, ...] = ("warcs", "viral", "logs", "reports")
+SENTINEL = ".warcmill.json"
+LONGEST_NAME = 255  # bytes: NAME_MAX of every file system that the line meets, and of HDFS
+NEVER_A_LAUNCH = re.compile(r"latest|checkpoints|action.*|state|scratch|.*\.orphan")  # what engines keep beside launches
+
+_JOB, _STAMP = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", r"[0-9]{14}"
+_FIELDS = {
+    "job": _JOB,
+    "launch_id": _STAMP,
+    "stage": rf"(?:final|cp[0-9]{{5}}-{_STAMP})",
+    "finding": r"[0-9a-f]{16}",
+}
+_MARKERS = {
+    "pulse.StopJob": "01.jobs.{job}.{launch_id}.confirmed",
+    "operator.Close": "01.jobs.{job}.{launch_id}.closed",
+    "output.CheckJobStopped": "01.jobs.{job}.{launch_id}.stopped",
+    "output.PackageLogs": "02.logs.{job}.{launch_id}.{stage}.zip",
+    "output.AssembleOutput": "03.outputs.{job}.{launch_id}.{stage}",
+    "output.ProcessOutputs": "04.assembled.{job}.{launch_id}.complete",
+    "files.Checksum": "files.checksums.{job}.{launch_id}.{stage}",
+    "files.Copy": "files.copied.{job}.{launch_id}.{stage}",
+    "files.Verify": "files.verified.{job}.{launch_id}.{stage}",
+    "files.ReadBack": "files.read-back.{job}.{launch_id}.{stage}",
+    "files.Retire": "files.retired.{job}.{launch_id}.{stage}",
+    "operator.Accept": "accepted.{job}.{launch_id}.{finding}",
+}
+TASKS = tuple(_MARKERS)
+
+
+def _parser(pattern: str) -> re.Pattern[str]:
+    fields = {name: f"(?P<{name}>{rule})" for name, rule in _FIELDS.items()}
+    return re.compile(pattern.replace(".", r"\.").format(**fields))
+
+
+_PARSERS = {task: _parser(pattern) for task, pattern in _MARKERS.items()}
+
+
+def key(task: str, launch: Launch, **more: object) -> Key:
+    """The key of a task of this launch: `key("files.Copy", launch, stage=stage)`."""
+    params = {"job": launch.job, "launch_id": launch.id, **{name: str(value) for name, value in more.items()}}
+    return Key(task, tuple(sorted(params.items())))
+
+
+def launch_of(key: Key) -> Launch:
+    """The launch a key speaks of."""
+    return Launch.parse(key["job"], key["launch_id"])
+
+
+def state_folder(launch: Launch) -> str:
+    """Where a launch's markers lie in the state root."""
+    return f"{launch.id[:4]}-{launch.id[4:6]}/{launch.job}/{launch.id}"
+
+
+def marker_name(key: Key) -> str:
+    """The file name of a key's marker."""
+    return _MARKERS[key.task].format(**dict(key.params))
+
+
+def marker_path(key: Key) -> str:
+    """The path of a key's marker in the state root."""
+    return f"{state_folder(launch_of(key))}/{marker_name(key)}"
+
+
+def parse_marker_name(name: str) -> Key | None:
+    """The key whose marker is so named; None when the name is no marker's."""
+    for task, pattern in _PARSERS.items():
+        if found := pattern.fullmatch(name):
+            return Key(task, tuple(sorted(found.groupdict().items())))
+    return None
+
+
+def parse_marker_path(path: str) -> Key | None:
+    """The key whose marker lies at this path; None for any other path."""
+    found = parse_marker_name(path.rpartition("/")[2])
+    return found if found and marker_path(found) == path else None
+
+
+def report_path(launch: Launch, stage: Stage, kind: Literal["info", "package"]) -> str:
+    """The path of a stage's readable report: a file to look at, not evidence."""
+    return f"{state_folder(launch)}/{launch.job}.{launch.id}.{stage}.{kind}.json"
+
+
+def finding_id(name: str) -> str:
+    """Sixteen hex digits that stand for a finding's name in a marker's name."""
+    return sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class OutputLayout(StrEnum):
+    """How the engine lays out its output: chosen in configuration, never sniffed."""
+
+    KIND_FIRST = "kind-first"
+    JOB_FIRST = "job-first"
+
+    def folder(self, kind: Kind, launch: Launch) -> str:
+        """Where files of one kind of a launch lie in the output root."""
+        if self is OutputLayout.KIND_FIRST:
+            return f"{kind}/{launch.job}/{launch.id}"
+        return f"{launch.job}/{launch.id}/{kind}"
+
+    def kind_of(self, path: str) -> Kind:
+        """The kind of a file of a launch, from its path in the output root."""
+        parts = path.split("/")
+        word = parts[0] if self is OutputLayout.KIND_FIRST else parts[2] if len(parts) > 2 else ""
+        for kind in KINDS:
+            if word == kind:
+                return kind
+        raise BadInput(path, f"not a path of the {self} layout: one of {', '.join(KINDS)} should stand in it")
+
+
+_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~=+@-")
+
+
+def stored_name(name: str) -> str:
+    """A file's name in the store: bytes outside A-Z a-z 0-9 . _ ~ = + @ - percent-encoded, so that
+    no two names, NFC and NFD included, fold into one. Undone by `urllib.parse.unquote_to_bytes`."""
+    raw = name.encode("utf-8", "surrogateescape")
+    return "".join(chr(byte) if byte in _SAFE else f"%{byte:02X}" for byte in raw)
+
+
+def stored_path(kind: str, launch: Launch, name: str) -> str:
+    """The path of a file in the store; `kind` is warcs, viral, logs, sips or state."""
+    return f"{kind}/{launch.job}/{launch.id}/{stored_name(name)}"
+
+
+def why_unpublishable(name: str) -> str:
+    """Why a name cannot be carried into the store; empty when it can."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return f"its name is not UTF-8: {stored_name(name)}"
+    length = len(stored_name(name))
+    return f"its name is {length} bytes in the store, {LONGEST_NAME} is the limit" if length > LONGEST_NAME else ""
+
+
+_LOG_SUFFIX = re.compile(r"(?P<log>.+)\.(?P<stage>cp[0-9]{5}-[0-9]{14})")
+_WARC = re.compile(r".+\.w?arc(\.gz)?(\.open)?", re.DOTALL)
+_SERIAL = re.compile(
+    r"(?P<prefix>.+)-(?P<time>[0-9]{14}|[0-9]{17})-(?P<serial>[0-9]{5,})-(?P<writer>[^-].*)\.w?arc(\.gz)?(\.open)?"
+)
+ENGINE_LOGS = (
+    "alerts.log",
+    "crawl.log",
+    "frontier.recover.gz",
+    "nonfatal-errors.log",
+    "progress-statistics.log",
+    "runtime-errors.log",
+    "uri-errors.log",
+)
+
+
+def split_log_name(name: str) -> tuple[str, str]:
+    """A log's plain name and the text of its stage: `crawl.log.cp00001-...` or `crawl.log` of `final`."""
+    found = _LOG_SUFFIX.fullmatch(name)
+    return (found["log"], found["stage"]) if found else (name, "final")
+
+
+def is_log_name(name: str) -> bool:
+    """Locks and leftovers in a log folder are not logs."""
+    return not name.endswith((".lck", ".orphan"))
+
+
+def is_warc_name(name: str) -> bool:
+    """`*.warc` or `*.arc`, also `.gz`, also still `.open`."""
+    return _WARC.fullmatch(name) is not None
+
+
+def closed_name(name: str) -> str:
+    """The name a WARC has, or will have, once closed: as crawl logs always give it."""
+    return name.removesuffix(".open")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Serial:
+    """The counting parts of a WARC's name: `prefix-time-serial-pid~host~port.warc.gz`."""
+
+    prefix: str
+    writer: str
+    number: int
+
+
+def warc_serial(name: str) -> Serial | None:
+    """The serial in a WARC's name; None for names of another make."""
+    found = _SERIAL.fullmatch(name)
+    return Serial(found["prefix"], found["writer"], int(found["serial"])) if found else None

@@ -1,0 +1,138 @@
+"""What earlier attempts at a step have settled, so that a retry does only the rest.
+
+Each attempt appends to a file of its own, one JSON object a line, each line
+synced before the next item begins:
+
+    attempts/{marker}.{utc}.{host}.{pid}.jsonl
+    {"file": ..., "version": ..., "items": [...]}     one file of a batch is settled
+    {"failed": ..., "why": ...}                       one file failed; it will be tried again
+    {"error": ...}                                    the attempt ended with this
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from warcmill import clock, layout
+from warcmill.errors import BadInput, Unsettled, WarcmillError
+from warcmill.evidence import file_to_json, item_from_json, item_to_json
+from warcmill.model import FileRef, Item, Key, Outcome
+from warcmill.state import State
+from warcmill.stores import temporary
+
+log = logging.getLogger(__name__)
+_LONGEST_LINE = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run of a step, as its attempt file tells it."""
+
+    path: str
+    lines: tuple[dict[str, Any], ...]
+
+    @property
+    def error(self) -> str:
+        """What the attempt ended with; empty when it did not end with an error."""
+        return next((line["error"] for line in reversed(self.lines) if "error" in line), "")
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why each failed file failed, by path."""
+        return {line["failed"]: line["why"] for line in self.lines if "failed" in line}
+
+
+class Ledger:
+    """The attempts at one step."""
+
+    def __init__(self, state: State, key: Key) -> None:
+        self.state, self.key = state, key
+        folder = f"{layout.state_folder(layout.launch_of(key))}/attempts"
+        self._prefix = f"{folder}/{layout.marker_name(key)}."
+        self._path = f"{self._prefix}{clock.stamp()}.{temporary.host()}.{os.getpid()}.jsonl"
+
+    def attempts(self) -> list[Attempt]:
+        """All attempts, oldest first."""
+        folder = self._prefix.rpartition("/")[0]
+        paths = [entry.path for entry in self.state.store.list(folder) if entry.path.startswith(self._prefix)]
+        return [Attempt(path, tuple(self._lines(path))) for path in sorted(paths) if path.endswith(".jsonl")]
+
+    def settled(self) -> dict[tuple[str, str], tuple[str, tuple[Item, ...]]]:
+        """For each file (root, path) that some attempt settled: the version it had, and the items."""
+        return {
+            (line["file"]["root"], line["file"]["path"]): (line["version"], tuple(map(item_from_json, line["items"])))
+            for attempt in self.attempts()
+            for line in attempt.lines
+            if "items" in line
+        }
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Add a line to this attempt's file, and make it durable."""
+        text = json.dumps(line, ensure_ascii=False, sort_keys=True)
+        self.state.store.append(self._path, text.encode("utf-8", "backslashreplace"))
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Note the error that an attempt ends with, for `warcmill why`."""
+        try:
+            yield
+        except (WarcmillError, OSError) as error:
+            self.append({"error": str(error), "kind": type(error).__name__})
+            raise
+
+    def _lines(self, path: str) -> Iterator[dict[str, Any]]:
+        with self.state.store.open(path) as file:
+            for raw in iter(lambda: file.readline(_LONGEST_LINE), b""):
+                try:
+                    line = json.loads(raw)
+                except ValueError:
+                    continue  # torn by a kill or a full disk: what it would have said is done again
+                if isinstance(line, dict):
+                    yield line
+
+
+def settle(
+    ledger: Ledger,
+    files: Iterable[FileRef],
+    version: Callable[[FileRef], str],
+    work: Callable[[FileRef], tuple[Item, ...]],
+) -> tuple[Item, ...]:
+    """Do the work on each file that no attempt has settled; all items, or Unsettled when some failed.
+
+    A file whose `version` has changed since is done again. BadInput refuses the file for
+    good; any other error fails it for now. One file's failure does not hold up the next.
+    """
+    before = ledger.settled()
+    items: list[Item] = []
+    failures: list[str] = []
+    for file in files:
+        try:
+            now = version(file)
+            known = before.get((file.root, file.path))
+            if known and known[0] == now:
+                items += known[1]
+                continue
+            done = _do(work, file)
+        except (WarcmillError, OSError) as error:
+            failures.append(str(error))
+            log.error("%s: failed: %s", file.path, error)
+            ledger.append({"failed": file.path, "why": str(error)})
+            continue
+        ledger.append({"file": file_to_json(file), "version": now, "items": [item_to_json(item) for item in done]})
+        items += done
+    if failures:
+        raise Unsettled(str(ledger.key), failures)
+    return tuple(items)
+
+
+def _do(work: Callable[[FileRef], tuple[Item, ...]], file: FileRef) -> tuple[Item, ...]:
+    try:
+        return work(file)
+    except BadInput as error:
+        return (Item(file, Outcome.REFUSED, why=error.why, offset=error.offset),)

@@ -1,0 +1,192 @@
+"""Markers over a store: read, publish, and put a broken one aside.
+
+Reading never writes. A marker that is empty, cut or altered counts as absent
+and is reported once; only the writer that replaces it moves it to `aside/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import platform
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from warcmill import __version__, clock, evidence, layout
+from warcmill.errors import BadInput, Conflict, Foreign, NotReady
+from warcmill.evidence import Claim, Evidence, Input, Run
+from warcmill.formats import logzip
+from warcmill.model import FileRef, Key, Launch, Stage
+from warcmill.stores import Stat, temporary
+from warcmill.stores.file import FileStore
+
+log = logging.getLogger(__name__)
+SCRATCH = ".scratch"
+_reported: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What lies at a marker's path: sound evidence, or a file that is not."""
+
+    stat: Stat
+    evidence: Evidence | None
+
+
+class State:
+    """The markers of a line. Make one when a step begins: its time is the run's start."""
+
+    def __init__(self, store: FileStore) -> None:
+        self.store = store
+        self.started = clock.now()
+
+    def read(self, key: Key) -> Evidence | None:
+        """The evidence a step left; None when there is none. Foreign: a sound marker of something else."""
+        found = self._find(layout.marker_path(key), key)
+        return found.evidence if found else None
+
+    def need(self, key: Key) -> Evidence:
+        """The evidence a step left, or NotReady."""
+        found = self.read(key)
+        if found is None:
+            raise NotReady(layout.marker_path(key), f"run {key} first")
+        return found
+
+    def folder(self, launch: Launch) -> dict[str, Evidence]:
+        """All sound markers of a launch, by file name."""
+        found = {}
+        for entry in self.store.list(layout.state_folder(launch)):
+            key = layout.parse_marker_name(entry.name)
+            if key and (evidence := self.read(key)):
+                found[entry.name] = evidence
+        return found
+
+    def stages(self, launch: Launch) -> set[Stage]:
+        """The stages that have any marker, sound or not."""
+        keys = (layout.parse_marker_name(entry.name) for entry in self.store.list(layout.state_folder(launch)))
+        return {Stage.parse(key["stage"]) for key in keys if key and "stage" in dict(key.params)}
+
+    def document(self, claim: Claim) -> bytes:
+        """The bytes of the marker that this run would publish for a claim."""
+        tools = {"warcmill": __version__, "python": platform.python_version()}
+        data = evidence.encode(claim, Run(temporary.host(), self.started, clock.now(), tools))
+        evidence.decode(data, layout.marker_path(claim.key))  # what we cannot read we do not write
+        return data
+
+    def publish(self, key: Key, claim: Claim, artefact: Path | None = None) -> None:
+        """Leave the marker of a claim; all that it speaks of must be durable by now.
+
+        `artefact` is a file that is the marker itself (a zip with the document in it).
+        The same claim already published is success, another is Conflict.
+        """
+        path = layout.marker_path(key)
+        data = None if artefact else self.document(claim)
+        while not self._commit(path, artefact, data):
+            found = self._find(path, key)
+            if found is None:
+                continue  # a racer has just moved the broken one aside
+            if found.evidence is None:
+                self._put_aside(path, found.stat)
+            elif found.evidence.digest == evidence.claim_digest(claim):
+                return
+            else:
+                raise Conflict(
+                    path,
+                    "a marker with another claim is there already, and was left as it is;"
+                    f" compare the two, then 'warcmill redo' it ({found.evidence.run.host}, {found.evidence.run.finished})",
+                )
+
+    def marker_file(self, key: Key) -> FileRef:
+        """The marker itself as a file, with its own length and digest."""
+        path = layout.marker_path(key)
+        with self.store.open(path) as file:
+            digest = hashlib.file_digest(file, "sha512").hexdigest()
+            return FileRef("state", path, file.tell(), digest)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A new folder on the state's own disk, gone afterwards."""
+        base = self.store.base / SCRATCH
+        base.mkdir(exist_ok=True)
+        folder = base / temporary.name("step")
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+    def sweep(self, launch: Launch) -> None:
+        """Remove what this host's dead processes left half-made: in a launch's folder and in scratch."""
+        self.store.sweep(layout.state_folder(launch))
+        for entry in self.store.list(SCRATCH):
+            if temporary.is_dead(entry.name):
+                shutil.rmtree(self.store.real(entry.path), ignore_errors=True)
+
+    def _find(self, path: str, key: Key) -> _Found | None:
+        stat = self.store.stat(path)  # before the bytes: a file that is exchanged in between is then told from this one
+        if stat is None:
+            return None
+        try:
+            return _Found(stat, self._read(path, key))
+        except NotReady:
+            return None
+        except BadInput as error:
+            _report(path, stat.version, error)
+            return _Found(stat, None)
+
+    def _read(self, path: str, key: Key) -> Evidence:
+        with self.store.open(path) as file:
+            data = logzip.evidence(file) if path.endswith(".zip") else file.read(evidence.LARGEST + 1)
+        found = evidence.decode(data, path)
+        if found.claim.key != key:
+            raise Foreign(path, f"a sound marker, but of {found.claim.key}")
+        return found
+
+    def _commit(self, path: str, artefact: Path | None, data: bytes | None) -> bool:
+        if artefact is None:
+            assert data is not None
+            return self.store.commit_new(path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+        with artefact.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha512").hexdigest()
+            size = file.tell()
+            file.seek(0)
+            return self.store.commit_new(path, file, size, digest)
+
+    def _put_aside(self, path: str, broken: Stat) -> None:
+        folder, _, name = path.rpartition("/")
+        aside = f"{folder}/aside/{name}.{clock.stamp()}.{secrets.token_hex(4)}"
+        if not self.store.move_aside(path, aside, broken):
+            return
+        log.warning("%s: moved to %s, another takes its place", path, aside)
+        self._bring_back_if_sound(path, aside)
+
+    def _bring_back_if_sound(self, path: str, aside: str) -> None:
+        """Where folder locks do not hold, a racer's good marker may have been moved: read again what we moved."""
+        key = layout.parse_marker_path(path)
+        assert key is not None
+        try:
+            self._read(aside, key)
+        except BadInput:
+            return
+        with self.store.open(aside) as file:
+            data = file.read()
+        self.store.commit_new(path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+        kept = self.store.stat(aside)
+        if kept and self.read(key):
+            self.store.remove(aside, kept)
+
+
+def input_of(state: State, key: Key) -> Input:
+    """A marker as a claim names it among its inputs, or NotReady."""
+    return Input(layout.marker_path(key), state.need(key).digest)
+
+
+def _report(path: str, version: str, error: BadInput) -> None:
+    if (path, version) not in _reported:
+        _reported.add((path, version))
+        log.warning("%s; counts as absent", error)

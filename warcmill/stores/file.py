@@ -1,0 +1,275 @@
+"""A store that is a folder: local, or NFS.
+
+Publishing is a unique temporary file beside the target, synced, compared, then
+link(2), which never replaces; then the folder is synced. Every error of the
+system but "no such file" is an outage.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import os
+import stat as modes
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill.layout import SENTINEL
+from warcmill.model import Root
+from warcmill.stores import Stat, temporary
+
+CHUNK = 1 << 20
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+
+
+class FileStore:
+    """The folder `base`, one of Warcmill's four roots."""
+
+    def __init__(self, root: Root, base: Path) -> None:
+        self.root: Root = root
+        self.base = base
+        self._check_sentinel()
+
+    def stat(self, path: str) -> Stat | None:
+        with self._outage(path):
+            try:
+                return _stat(path, os.lstat(self.real(path)))
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+        self._check_sentinel()
+        return None
+
+    def list(self, folder: str) -> Iterator[Stat]:
+        with self._outage(folder):
+            try:
+                with os.scandir(self.real(folder)) as entries:
+                    found = sorted(entries, key=lambda entry: entry.name)
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+                self._check_sentinel()
+                return
+        prefix = f"{folder}/" if folder else ""
+        for entry in found:
+            with self._outage(prefix + entry.name), suppress(FileNotFoundError):
+                yield _entry(prefix + entry.name, entry)
+
+    def open(self, path: str, start: int = 0) -> BinaryIO:
+        with self._outage(path):
+            try:
+                descriptor = os.open(self.real(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+            else:
+                if not modes.S_ISREG(os.fstat(descriptor).st_mode):
+                    os.close(descriptor)
+                    raise Unavailable(self.where(path), "not a plain file")
+                file = open(descriptor, "rb")  # noqa: SIM115 - the caller's to close
+                file.seek(start)
+                return file
+        self._check_sentinel()
+        raise NotReady(self.where(path), "there is no such file")
+
+    def commit_new(self, path: str, source: BinaryIO, size: int, sha512: str) -> bool:
+        target = self.real(path)
+        self._check_sentinel()
+        with self._outage(path):
+            self._make_folder(target.parent)
+            made = not os.path.lexists(target) and self._publish(target, source, size, sha512)
+            _sync_folder(target.parent)  # also when a racer was first: it may not have come this far
+            return made
+
+    def server_digest(self, path: str) -> tuple[str, str] | None:
+        if self.stat(path) is None:
+            return None
+        with self._outage(path), self.open(path) as file:
+            return "sha512", hashlib.file_digest(file, "sha512").hexdigest()
+
+    def move_aside(self, path: str, to: str, only: Stat) -> bool:
+        source, target = self.real(path), self.real(to)
+        with self._outage(path):
+            self._make_folder(target.parent)
+            with _folder_lock(source.parent):
+                if self.stat(path) != only:
+                    return False
+                os.rename(source, target)
+            _sync_folder(target.parent)
+            _sync_folder(source.parent)
+            return True
+
+    def remove(self, path: str, only: Stat) -> None:
+        found = self.stat(path)
+        if found != only:
+            raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
+        with self._outage(path):
+            os.unlink(self.real(path))
+            _sync_folder(self.real(path).parent)
+
+    def sweep(self, folder: str) -> int:
+        dead = [entry.path for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        for path in dead:
+            with self._outage(path), suppress(FileNotFoundError):
+                os.unlink(self.real(path))
+        return len(dead)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a report, over an older one. Reports are not evidence; nothing else may be replaced."""
+        target = self.real(path)
+        self._check_sentinel()
+        with self._outage(path):
+            self._make_folder(target.parent)
+            temp = target.parent / temporary.name(target.name)
+            try:
+                _write(temp, io.BytesIO(data))
+                os.rename(temp, target)
+            finally:
+                _discard(temp)
+
+    def append(self, path: str, line: bytes) -> None:
+        """Add a line to a file that only this process writes, and make it durable."""
+        target = self.real(path)
+        self._check_sentinel()
+        with self._outage(path):
+            self._make_folder(target.parent)
+            descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            try:
+                size = os.fstat(descriptor).st_size
+                torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"  # a full disk cut our last line
+                _write_all(descriptor, (b"\n" if torn else b"") + line + b"\n")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def real(self, path: str) -> Path:
+        """The path on disk, or BadInput for one that would leave the root."""
+        if "\0" in path or any(part in ("", ".", "..") for part in path.split("/") if path):
+            raise BadInput(path, f"not a path inside the root '{self.root}'")
+        return self.base / path
+
+    def where(self, path: str) -> str:
+        """A path as messages show it."""
+        return f"{self.root}:{path}"
+
+    def _publish(self, target: Path, source: BinaryIO, size: int, sha512: str) -> bool:
+        temp = target.parent / temporary.name(target.name)
+        try:
+            found_size, found_digest = _write(temp, source)
+            if (found_size, found_digest) != (size, sha512):
+                raise Mismatch(f"{target.name}, while it was copied", f"{size} bytes, {sha512}", f"{found_size} bytes, {found_digest}")
+            return _link(temp, target)
+        finally:
+            _discard(temp)
+
+    def _make_folder(self, folder: Path) -> None:
+        missing = []
+        while not folder.is_dir():
+            missing.append(folder)
+            folder = folder.parent
+        for one in reversed(missing):
+            with suppress(FileExistsError):
+                os.mkdir(one)
+            _sync_folder(one.parent)
+
+    def _check_sentinel(self) -> None:
+        path = self.base / SENTINEL
+        try:
+            named = json.loads(path.read_bytes())["roots"]
+        except OSError as error:
+            raise Unavailable(
+                f"root '{self.root}' ({self.base})",
+                f"no {SENTINEL} can be read there: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'",
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadConfig(self.root, f"{path} is not the file that 'warcmill init' writes: {error!r}") from error
+        if self.root not in named:
+            raise BadConfig(self.root, f"{path} says that this folder is {named}, not '{self.root}'")
+
+    @contextmanager
+    def _outage(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(self.where(path), f"{error.strerror or error} (root {self.base})") from error
+
+
+def _entry(path: str, entry: os.DirEntry[str]) -> Stat:
+    if entry.is_dir(follow_symlinks=False):
+        return Stat(path, "folder")  # known from the listing alone: a scan meets many folders
+    return _stat(path, entry.stat(follow_symlinks=False))
+
+
+def _stat(path: str, found: os.stat_result) -> Stat:
+    if modes.S_ISDIR(found.st_mode):
+        return Stat(path, "folder")
+    kind = "file" if modes.S_ISREG(found.st_mode) else "other"
+    return Stat(path, kind, found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}")  # type: ignore[arg-type]
+
+
+def _write(temp: Path, source: BinaryIO) -> tuple[int, str]:
+    """Copy into a new file and sync it; its length and SHA-512. A failed sync is never tried again on it."""
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        digest, size = hashlib.sha512(), 0
+        while chunk := source.read(CHUNK):
+            _write_all(descriptor, chunk)
+            digest.update(chunk)
+            size += len(chunk)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return size, digest.hexdigest()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """write(2) may take only a part."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _link(temp: Path, target: Path) -> bool:
+    """Whether our file now bears the name. On NFS a link may succeed and answer an error: the inode decides."""
+    try:
+        os.link(temp, target)
+    except OSError as error:
+        try:
+            same = os.path.samefile(temp, target)
+        except FileNotFoundError:
+            raise error from None
+        if not same and error.errno != errno.EEXIST:
+            raise
+        return same
+    return True
+
+
+def _discard(temp: Path) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(temp)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _folder_lock(folder: Path) -> Iterator[None]:
+    """Keep two repairers of one host from moving each other's files; correctness does not rest on it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # a file system without flock: what was moved is read again by the caller
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
