@@ -1,0 +1,139 @@
+"""`warcmill VERB ...`: finds the verb, runs it, and turns what happens into an exit code.
+
+A verb is the module `commands/{verb}.py` with four names: `SUMMARY`, `EPILOG`
+(examples, shown under its help), `add_arguments(parser)` and `run(args)`,
+which returns 0 or 1. Only the module of the verb in hand is imported, so
+`warcmill --help` is at once there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+from warcmill import __version__
+from warcmill.errors import WarcmillError
+
+# Each line is also the SUMMARY of its module; a test compares them.
+VERBS: dict[str, dict[str, str]] = {
+    "set up": {
+        "init": "make a new line: its folders and its luigi.cfg",
+        "doctor": "check that this machine, the configuration and the roots are fit to run",
+    },
+    "look": {
+        "status": "show how far each launch has come, stage by day",
+        "why": "tell why a launch or a step is not done yet",
+        "plan": "show what a run would do, and do nothing",
+        "files": "list every WARC with its state in each step",
+        "reconcile": "compare disk, packages and archive, and name every gap",
+    },
+    "do": {
+        "backfill": "run the line over a long interval, day by day",
+        "redo": "move a step's marker, and all that came of it, aside so that it is done again",
+        "close": "say that a launch has ended, when its engine cannot",
+        "accept": "take note of a refused file, so that it no longer counts as a gap",
+        "verify": "read archived files again and compare them with their markers",
+        "check": "check WARC files for wholeness, anywhere, without a line",
+    },
+}
+
+USAGE = "usage: warcmill VERB [ARGUMENT ...]"
+CODES = "exit codes: 0 yes or done, 1 the answer is no, 2 usage, 3 configuration, 4 unavailable, 5 busy, 70 a bug"
+
+
+class Verb(Protocol):
+    """What a module of a verb offers."""
+
+    SUMMARY: str
+    EPILOG: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The `warcmill` command. Returns its exit code; argparse leaves by SystemExit 2 on wrong usage."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+    except WarcmillError as error:
+        print(f"warcmill: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        _silence_stdout()
+        return 141  # what the shell says of a program that SIGPIPE ended
+    except KeyboardInterrupt:
+        print("warcmill: interrupted", file=sys.stderr)
+        return 130
+    except Exception:  # noqa: BLE001 the one place that catches all: what nobody raised on purpose is a bug
+        traceback.print_exc()
+        print("warcmill: this is a bug in Warcmill; please report the lines above", file=sys.stderr)
+        return 70
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    match words:
+        case []:
+            print(f"{USAGE}\n'warcmill --help' lists the verbs", file=sys.stderr)
+            return 2
+        case ["-h" | "--help" | "help", *_]:
+            print(overview())
+            return 0
+        case ["--version", *_]:
+            print(f"warcmill {__version__}")
+            return 0
+        case [verb, *rest] if any(verb in group for group in VERBS.values()):
+            return _run(verb, rest)
+        case _:
+            print(f"{USAGE}\nwarcmill: no verb '{words[0]}'{_nearest(words[0])}", file=sys.stderr)
+            return 2
+
+
+def _run(verb: str, words: list[str]) -> int:
+    module = cast(Verb, import_module(f"commands.{verb}"))
+    parser = argparse.ArgumentParser(
+        prog=f"warcmill {verb}",
+        description=module.SUMMARY,
+        epilog=module.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    return module.run(parser.parse_args(words))
+
+
+def overview() -> str:
+    """What `warcmill --help` prints: every verb, by what one comes to do."""
+    lines = [
+        USAGE,
+        "",
+        "A production line for web archives: from the crawler's disk to a verified, reconciled archive.",
+    ]
+    for group, verbs in VERBS.items():
+        lines += ["", f"{group}:", *(f"  {verb:<10} {summary}" for verb, summary in verbs.items())]
+    return "\n".join([*lines, "", "'warcmill VERB --help' explains a verb, with examples.", CODES])
+
+
+def _nearest(unknown: str) -> str:
+    import difflib  # noqa: PLC0415 of use only to who mistyped
+
+    near = difflib.get_close_matches(unknown, [verb for group in VERBS.values() for verb in group], n=1)
+    return f"; did you mean '{near[0]}'?" if near else "; 'warcmill --help' lists them"
+
+
+def _silence_stdout() -> None:
+    """The reader has gone: what is still buffered goes nowhere when Python ends, and nothing complains."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
