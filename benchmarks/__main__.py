@@ -19,7 +19,7 @@ HEADER = ("what", "ours", "peer", "ratio", "target")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmarks named, or all there are, and print their rows in one table."""
     known = benchmarks()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Warcmill beside its peers, as one table.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Warcmill beside its peers.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; all, when none is given")
     names = parser.parse_args(argv).names or known
     if unknown := sorted(set(names) - set(known)):
@@ -46,10 +46,11 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows under the header: the first column to the left, figures to the right."""
     lines = [HEADER, *rows]
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        f"{line[0]:<{wide[0]}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line[1:], wide[1:], strict=True))
-        for line in lines
+    aligned = (
+        [f"{what:<{wide[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, wide[1:], strict=True))]
+        for what, *cells in lines
     )
+    return "\n".join(map("  ".join, aligned))
 
 
 if __name__ == "__main__":
