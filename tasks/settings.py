@@ -29,7 +29,9 @@ _HARDENED = {
 class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the class
     """[warcmill]: the four roots, none with a default; `warcmill init` writes them."""
 
-    output = luigi.Parameter(description="folder where engines write WARCs, logs and reports; only read")
+    output = luigi.Parameter(  # type: ignore[assignment]  # hides Task.output, which a Config never uses
+        description="folder where engines write WARCs, logs and reports; only read"
+    )
     jobs = luigi.Parameter(description="folder of the engines' jobs: job.log, seeds, crawler-beans.cxml; only read")
     state = luigi.Parameter(description="folder of the markers; local or NFS")
     store = luigi.Parameter(description="folder of the archive")
@@ -83,7 +85,8 @@ def settings() -> Settings:
         roots, transfer = warcmill(), files()
         layout = OutputLayout(roots.output_layout)
     except luigi.parameter.MissingParameterException as error:
-        raise BadConfig("[warcmill]", f"{error}. Run 'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg") from error
+        hint = "Run 'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
+        raise BadConfig("[warcmill]", f"{error}. {hint}") from error
     except ValueError as error:
         raise BadConfig("[warcmill] output_layout", f"{error}: kind-first or job-first") from error
     return Settings(

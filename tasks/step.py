@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -15,6 +15,7 @@ import luigi
 from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 for it
 
 from targets.marker import MarkerTarget
+from tasks import logs
 from tasks.params import JobParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from warcmill import launches, layout
@@ -60,6 +61,7 @@ class Step(luigi.Task):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         check_hardened()
+        logs.configure()
         super().__init__(*args, **kwargs)
 
     @property
@@ -76,10 +78,11 @@ class Step(luigi.Task):
     def run(self) -> None:
         """Do the work, unless another worker has done it since; note how the attempt ended."""
         line = open_line()
-        if line.state.read(self.key) is None:
-            line.state.sweep(self.launch)
-            with Ledger(line.state, self.key).attempt():
-                self.work(line)
+        with logs.of_step(self.key):
+            if line.state.read(self.key) is None:
+                line.state.sweep(self.launch)
+                with Ledger(line.state, self.key).attempt():
+                    self.work(line)
 
     def work(self, line: Line) -> None:
         """Read what the step needs, call one function of `warcmill`, publish."""
@@ -123,6 +126,7 @@ class Scan(luigi.Task):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         check_hardened()
+        logs.configure()
         super().__init__(*args, **kwargs)
 
     def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
@@ -151,8 +155,8 @@ class Scan(luigi.Task):
             log.warning("%s; not taken for a launch", odd)
         for launch in found.launches:
             self._list_one(line, launch, listed)
-        last = dates.date_b - timedelta(days=1)
-        log.info("%s: first day %s, last day %s, %d launches", self.task_family, dates.date_a, last, len(found.launches))
+        span = f"first day {dates.date_a}, last day {dates.date_b - timedelta(days=1)}"
+        log.info("%s: %s, %d launches", self.task_family, span, len(found.launches))
         _refuse_too_many(str(dates), len(listed.tasks))
         return listed
 
@@ -166,9 +170,8 @@ class Scan(luigi.Task):
 
 def _refuse_too_many(interval: str, tasks: int) -> None:
     if tasks > MOST_TASKS:
-        raise BadInput(
-            interval, f"{tasks} tasks lack in this interval, a scan takes {MOST_TASKS}: run 'warcmill backfill {interval}'"
-        )
+        why = f"{tasks} tasks to run, a scan takes {MOST_TASKS}: run 'warcmill backfill {interval}'"
+        raise BadInput(interval, why)
 
 
 def _lock(state: Path, name: str) -> None:

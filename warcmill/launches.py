@@ -83,9 +83,9 @@ def read(engines: Engines, launch: Launch) -> Listing:
             _sort_in(listing, kind, entry)
     job_folder = f"{launch.job}/{launch.id}"
     for name in JOB_FILES:
-        entry = engines.jobs.stat(f"{job_folder}/{name}")
-        if entry and entry.kind == "file":
-            listing.job_files.append(FileRef("jobs", entry.path, entry.size))
+        paper = engines.jobs.stat(f"{job_folder}/{name}")
+        if paper and paper.kind == "file":
+            listing.job_files.append(FileRef("jobs", paper.path, paper.size))
     return listing
 
 

@@ -22,7 +22,7 @@ Kind = Literal["warcs", "viral", "logs", "reports"]
 KINDS: tuple[Kind, ...] = ("warcs", "viral", "logs", "reports")
 SENTINEL = ".warcmill.json"
 LONGEST_NAME = 255  # bytes: NAME_MAX of every file system that the line meets, and of HDFS
-NEVER_A_LAUNCH = re.compile(r"latest|checkpoints|action.*|state|scratch|.*\.orphan")  # what engines keep beside launches
+NEVER_A_LAUNCH = re.compile(r"latest|checkpoints|action.*|state|scratch|.*\.orphan")  # engines keep these beside
 
 _JOB, _STAMP = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", r"[0-9]{14}"
 _FIELDS = {
@@ -136,6 +136,15 @@ def stored_name(name: str) -> str:
     no two names, NFC and NFD included, fold into one. Undone by `urllib.parse.unquote_to_bytes`."""
     raw = name.encode("utf-8", "surrogateescape")
     return "".join(chr(byte) if byte in _SAFE else f"%{byte:02X}" for byte in raw)
+
+
+def shown(name: str) -> str:
+    """A name as markers write it: as it is when it is UTF-8, else as it would be stored."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return stored_name(name)
+    return name
 
 
 def stored_path(kind: str, launch: Launch, name: str) -> str:

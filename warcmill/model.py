@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 def parse_job(text: str) -> str:
     """A job's name, or BadInput."""
     if not _JOB.fullmatch(text):
-        raise BadInput(text, "not a job name: letters, digits, '_' and '-', at most 63, beginning with a letter or digit")
+        raise BadInput(text, "not a job name: a letter or digit, then at most 62 letters, digits, '_' or '-'")
     return text
 
 
@@ -54,9 +54,8 @@ def parse_stamp(text: str) -> str:
 
 def stamp_time(stamp: str) -> datetime:
     """The moment that 14 digits name."""
-    return datetime(
-        int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8]), int(stamp[8:10]), int(stamp[10:12]), int(stamp[12:]), tzinfo=UTC
-    )
+    day = (int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8]))
+    return datetime(*day, int(stamp[8:10]), int(stamp[10:12]), int(stamp[12:]), tzinfo=UTC)
 
 
 @dataclass(frozen=True, order=True, slots=True)

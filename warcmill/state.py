@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from warcmill import __version__, clock, evidence, layout
+from warcmill import __version__, clock, evidence, fixity, layout
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady
 from warcmill.evidence import Claim, Evidence, Input, Run
 from warcmill.formats import logzip
@@ -97,16 +97,15 @@ class State:
             else:
                 raise Conflict(
                     path,
-                    "a marker with another claim is there already, and was left as it is;"
-                    f" compare the two, then 'warcmill redo' it ({found.evidence.run.host}, {found.evidence.run.finished})",
+                    f"a marker with another claim is there since {found.evidence.run.finished}, and was left as it is;"
+                    " if the new one is right, 'warcmill redo' the step",
                 )
 
     def marker_file(self, key: Key) -> FileRef:
         """The marker itself as a file, with its own length and digest."""
         path = layout.marker_path(key)
         with self.store.open(path) as file:
-            digest = hashlib.file_digest(file, "sha512").hexdigest()
-            return FileRef("state", path, file.tell(), digest)
+            return FileRef("state", path, *fixity.sha512(file))
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -152,8 +151,7 @@ class State:
             assert data is not None
             return self.store.commit_new(path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
         with artefact.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha512").hexdigest()
-            size = file.tell()
+            size, digest = fixity.sha512(file)
             file.seek(0)
             return self.store.commit_new(path, file, size, digest)
 

@@ -19,12 +19,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from warcmill import fixity
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
 
-CHUNK = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
@@ -91,7 +91,7 @@ class FileStore:
         if self.stat(path) is None:
             return None
         with self._outage(path), self.open(path) as file:
-            return "sha512", hashlib.file_digest(file, "sha512").hexdigest()
+            return "sha512", fixity.sha512(file)[1]
 
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
         source, target = self.real(path), self.real(to)
@@ -161,9 +161,9 @@ class FileStore:
     def _publish(self, target: Path, source: BinaryIO, size: int, sha512: str) -> bool:
         temp = target.parent / temporary.name(target.name)
         try:
-            found_size, found_digest = _write(temp, source)
-            if (found_size, found_digest) != (size, sha512):
-                raise Mismatch(f"{target.name}, while it was copied", f"{size} bytes, {sha512}", f"{found_size} bytes, {found_digest}")
+            found = _write(temp, source)
+            if found != (size, sha512):
+                raise Mismatch(f"{target.name}, while it was copied (bytes, sha512)", (size, sha512), found)
             return _link(temp, target)
         finally:
             _discard(temp)
@@ -183,10 +183,8 @@ class FileStore:
         try:
             named = json.loads(path.read_bytes())["roots"]
         except OSError as error:
-            raise Unavailable(
-                f"root '{self.root}' ({self.base})",
-                f"no {SENTINEL} can be read there: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'",
-            ) from error
+            why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'"
+            raise Unavailable(f"root '{self.root}' ({self.base})", why) from error
         except (ValueError, KeyError, TypeError) as error:
             raise BadConfig(self.root, f"{path} is not the file that 'warcmill init' writes: {error!r}") from error
         if self.root not in named:
@@ -218,7 +216,7 @@ def _write(temp: Path, source: BinaryIO) -> tuple[int, str]:
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         digest, size = hashlib.sha512(), 0
-        while chunk := source.read(CHUNK):
+        while chunk := source.read(fixity.CHUNK):
             _write_all(descriptor, chunk)
             digest.update(chunk)
             size += len(chunk)

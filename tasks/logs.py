@@ -1,0 +1,44 @@
+"""One log line an event: `time level task job launch stage: message`, on stderr."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from warcmill.model import Key
+
+_context: ContextVar[str] = ContextVar("step", default="- - - -")
+
+
+class _Formatter(logging.Formatter):
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.step = _context.get()
+        return super().format(record)
+
+
+def configure() -> None:
+    """Set the root logger up, once; one that someone else has set up is left alone."""
+    root = logging.getLogger()
+    if root.handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(step)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"))
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+@contextmanager
+def of_step(key: Key) -> Iterator[None]:
+    """Name this step in every line that is logged meanwhile."""
+    params = dict(key.params)
+    text = " ".join([key.task, params.get("job", "-"), params.get("launch_id", "-"), params.get("stage", "-")])
+    token = _context.set(text)
+    try:
+        yield
+    finally:
+        _context.reset(token)

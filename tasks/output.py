@@ -1,0 +1,122 @@
+"""The chain from an engine's output to a frozen list of files: stop, pack, assemble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import luigi
+
+from tasks.step import Line, Scan, StageStep, Step, open_line
+from warcmill import launches, layout
+from warcmill.model import FINAL, Launch, Stage
+from warcmill.steps import assemble, pack_logs, process, stage_report, stopped
+
+
+class CheckJobStopped(Step):
+    """Say that a launch has ended, and how that is known.
+
+    Requires: nothing.
+    Output:   01.jobs.{job}.{launch_id}.stopped
+    Changes:  nothing else; reads job.log, and what StopJob or `warcmill close` left.
+    Re-run:   safe; fails while the launch may still be running.
+    """
+
+    task_namespace = "output"
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, stopped.stopped(line.state, line.engines, self.launch))
+
+
+class PackageLogs(StageStep):
+    """Zip one stage's logs, and with the last stage the launch's own papers.
+
+    Requires: CheckJobStopped, final stage only.
+    Output:   02.logs.{job}.{launch_id}.{stage}.zip (the zip is the marker).
+    Changes:  nothing else.
+    Re-run:   safe; built in scratch, published whole or not at all.
+    """
+
+    task_namespace = "output"
+
+    def requires(self) -> list[luigi.Task]:
+        return [CheckJobStopped(job=self.job, launch_id=self.launch_id)] if self.part.is_final else []
+
+    def work(self, line: Line) -> None:
+        with line.state.scratch() as folder:
+            claim, path = pack_logs.pack(line.state, line.engines, self.launch, self.part, folder)
+            line.state.publish(self.key, claim, path)
+
+
+class AssembleOutput(StageStep):
+    """Freeze the list of a stage's files: what its crawl log names, found on disk.
+
+    Requires: PackageLogs of this stage, AssembleOutput of the stage before.
+    Output:   03.outputs.{job}.{launch_id}.{stage}
+    Changes:  {job}.{launch_id}.{stage}.info.json and .package.json, reports for people.
+    Re-run:   safe; the same files give the same claim.
+    """
+
+    task_namespace = "output"
+
+    def requires(self) -> list[luigi.Task]:
+        line = open_line()
+        before = assemble.stage_before(line.state, line.engines, self.launch, self.part)
+        packed = PackageLogs(job=self.job, launch_id=self.launch_id, stage=self.stage)
+        return [packed, *([self.clone(stage=str(before))] if before else [])]
+
+    def work(self, line: Line) -> None:
+        claim = assemble.assemble(line.state, line.engines, self.launch, self.part)
+        stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
+        line.state.publish(self.key, claim)
+
+
+class ProcessOutputs(Step):
+    """Say that every stage of an ended launch is assembled: totals, and serials that are missing.
+
+    Requires: AssembleOutput of the final stage.
+    Output:   04.assembled.{job}.{launch_id}.complete
+    Changes:  nothing else.
+    Re-run:   safe.
+    """
+
+    task_namespace = "output"
+
+    def requires(self) -> luigi.Task:
+        return AssembleOutput(job=self.job, launch_id=self.launch_id, stage=str(FINAL))
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, process.process(line.state, line.engines, self.launch))
+
+
+class ScanForOutputs(Scan):
+    """Bring every launch of some days up to date: the ended ones whole, the running ones to their newest checkpoint.
+
+    Requires: ProcessOutputs of ended launches, AssembleOutput of the newest checkpoint of running ones.
+    Output:   none.
+    Changes:  nothing itself.
+    Re-run:   safe; does only what is missing. Exits 0 while crawls run.
+    """
+
+    task_namespace = "output"
+
+    def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
+        done = line.state.read(layout.key("output.ProcessOutputs", launch))
+        return [] if done else _unfinished(line, launch)
+
+
+def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
+    if stopped.ended(line.state, line.engines, launch):
+        yield ProcessOutputs(job=launch.job, launch_id=launch.id)
+        return
+    newest = _newest_closed(line, launch)
+    if newest:
+        task = AssembleOutput(job=launch.job, launch_id=launch.id, stage=str(newest))
+        if not task.complete():
+            yield task
+
+
+def _newest_closed(line: Line, launch: Launch) -> Stage | None:
+    listing = launches.read(line.engines, launch)
+    checkpoints = [stage for stage in sorted(listing.logs) if not stage.is_final]
+    closed = [one for one in checkpoints if pack_logs.is_closed(line.state, line.engines, launch, one, listing)]
+    return closed[-1] if closed else None

@@ -1,0 +1,42 @@
+"""Make or adopt the four root folders: each gets the file that proves it is there and not an empty mount point."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from warcmill.errors import BadConfig
+from warcmill.layout import SENTINEL
+from warcmill.model import Root
+
+OWN: tuple[Root, ...] = ("state", "store")
+
+
+def adopt(folders: dict[Root, Path]) -> None:
+    """Make the folders that are missing and write each one's sentinel. Safe to repeat.
+
+    BadConfig when a folder is another root already, or when the state or the
+    store would begin in a folder that holds something else.
+    """
+    for folder in dict.fromkeys(folders.values()):
+        names = sorted(root for root, where in folders.items() if where == folder)
+        _check(folder, names)
+    for folder in dict.fromkeys(folders.values()):
+        names = sorted(root for root, where in folders.items() if where == folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / SENTINEL).exists():
+            half = folder / f"{SENTINEL}.tmp"
+            half.write_text(json.dumps({"roots": names, "schema": 1}) + "\n")
+            half.rename(folder / SENTINEL)
+
+
+def _check(folder: Path, names: list[Root]) -> None:
+    sentinel = folder / SENTINEL
+    if sentinel.exists():
+        written = json.loads(sentinel.read_text())["roots"]
+        if written != names:
+            raise BadConfig(", ".join(names), f"{sentinel} says this folder is {', '.join(written)}; choose another")
+    elif len(names) > 1 and set(names) & set(OWN):
+        raise BadConfig(", ".join(names), f"{folder} cannot be all of these: state and store need folders of their own")
+    elif set(names) & set(OWN) and folder.exists() and any(folder.iterdir()):
+        raise BadConfig(names[0], f"{folder} holds files and was not made by 'warcmill init'; choose an empty folder")

@@ -1,0 +1,162 @@
+"""Freeze the list of a stage's files: what its crawl log names, found on disk.
+
+Everything after this step works on that list. A WARC that the log names and
+that is still `.open` is carried to the next stage; `final` takes it as it is,
+and sweeps up every WARC of the launch that no log names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warcmill import launches, layout
+from warcmill.clock import stamp_text
+from warcmill.evidence import Claim, Evidence
+from warcmill.formats import logzip
+from warcmill.formats.crawlcounts import CrawlCounts, Tally
+from warcmill.launches import Engines, Listing
+from warcmill.layout import Kind
+from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
+from warcmill.state import State, input_of
+from warcmill.steps.stopped import how_it_ended
+
+WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
+Offsets = dict[str, int | None]
+
+
+@dataclass(slots=True)
+class Picked:
+    """Which WARCs are a stage's, and what could not be had."""
+
+    found: list[tuple[FileRef, int | None]] = field(default_factory=list)
+    carried: Offsets = field(default_factory=dict)
+    absent: list[str] = field(default_factory=list)
+    unnamed: list[FileRef] = field(default_factory=list)
+    named_again: list[str] = field(default_factory=list)
+
+
+def stage_before(state: State, engines: Engines, launch: Launch, stage: Stage) -> Stage | None:
+    """The stage that comes before this one, on disk or among the markers; None for the first."""
+    known = launches.stages(launches.read(engines, launch), state.stages(launch))
+    earlier = [one for one in known if one < stage]
+    return earlier[-1] if earlier else None
+
+
+def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Claim:
+    """The claim of 03 for a stage."""
+    before = stage_before(state, engines, launch, stage)
+    logs_key = layout.key("output.PackageLogs", launch, stage=stage)
+    earlier = _earlier(state, launch, stage)
+    counts = _count(state, state.need(logs_key))
+    listing = launches.read(engines, launch)
+    taken = {item.file.path for one in earlier for item in one.claim.items}
+    names = counts.warcs | _carried(earlier)
+    picked = _pick(engines, launch, listing, names, taken, stage)
+    inputs = [input_of(state, logs_key)]
+    if before:
+        inputs.append(input_of(state, layout.key("output.AssembleOutput", launch, stage=before)))
+    items = tuple(_item(file, offset) for file, offset in picked.found + [(file, None) for file in picked.unnamed])
+    return Claim(
+        key=layout.key("output.AssembleOutput", launch, stage=stage),
+        inputs=tuple(inputs),
+        outputs=(*(item.file for item in items if item.outcome is Outcome.OK), state.marker_file(logs_key)),
+        items=items,
+        counts=_counts(counts, items),
+        facts=_facts(picked, listing, stage) | _dates(state, launch, stage, before, counts),
+    )
+
+
+def _earlier(state: State, launch: Launch, stage: Stage) -> list[Evidence]:
+    stages = [one for one in sorted(state.stages(launch)) if one < stage]
+    keys = [layout.key("output.AssembleOutput", launch, stage=one) for one in stages]
+    return [found for key in keys if (found := state.read(key))]
+
+
+def _carried(earlier: list[Evidence]) -> Offsets:
+    carried = earlier[-1].claim.facts["carried"] if earlier else {}
+    assert isinstance(carried, dict)
+    return {name: offset if isinstance(offset, int) else None for name, offset in carried.items()}
+
+
+def _count(state: State, logs: Evidence) -> CrawlCounts:
+    """Count the crawl log in the 02 zip; nothing is counted when the launch left none."""
+    tally = Tally()
+    for item in logs.claim.items:
+        if layout.split_log_name(item.file.name)[0] == "crawl.log" and item.file.root == "output":
+            with state.store.open(layout.marker_path(logs.claim.key)) as file:
+                tally.add(logzip.open_member(file, str(item.facts["member"])))
+    return tally.counts()
+
+
+def _pick(engines: Engines, launch: Launch, listing: Listing, names: Offsets, taken: set[str], stage: Stage) -> Picked:
+    picked = Picked()
+    on_disk = {file.name: file for file in listing.warcs}
+    taken_names = {layout.closed_name(path.rpartition("/")[2]) for path in taken}
+    for name, offset in sorted(names.items()):
+        file = on_disk.get(name) or on_disk.get(f"{name}.open") or _look_again(engines, launch, name)
+        if name in taken_names:
+            picked.named_again.append(name)
+        elif file is None:
+            picked.absent.append(name)
+        elif file.name != name and not stage.is_final:
+            picked.carried[name] = offset
+        else:
+            picked.found.append((file, offset))
+    if stage.is_final:
+        claimed = taken | {file.path for file, _ in picked.found}
+        picked.unnamed = [file for file in listing.warcs if file.path not in claimed]
+    return picked
+
+
+def _look_again(engines: Engines, launch: Launch, name: str) -> FileRef | None:
+    """A file renamed while its folder is read may be missed by the listing; ask for it by name before it is absent."""
+    if "/" in name or "\0" in name or not layout.is_warc_name(name):
+        return None
+    for kind in WARC_KINDS:
+        for candidate in (name, f"{name}.open"):
+            entry = engines.output.stat(f"{engines.layout.folder(kind, launch)}/{candidate}")
+            if entry and entry.kind == "file":
+                return FileRef("output", entry.path, entry.size)
+    return None
+
+
+def _item(file: FileRef, offset: int | None) -> Item:
+    facts: dict[str, Json] = {} if offset is None else {"offset": offset}
+    why = layout.why_unpublishable(file.name)
+    if why:
+        shown = FileRef("output", layout.shown(file.path), file.size)
+        return Item(shown, Outcome.REFUSED, why=why, facts=facts)
+    return Item(file, Outcome.OK, facts=facts)
+
+
+def _counts(counts: CrawlCounts, items: tuple[Item, ...]) -> dict[str, Json]:
+    return {
+        "lines": counts.lines,
+        "uris": counts.uris,
+        "bytes": counts.bytes,
+        "unread": counts.unread,
+        "by_status": dict(counts.by_status),
+        "by_mime": dict(counts.by_mime),
+        "by_host_top": dict(counts.by_host_top),
+        "warcs": len(items),
+        "warc_bytes": sum(item.file.size for item in items),
+    }
+
+
+def _facts(picked: Picked, listing: Listing, stage: Stage) -> dict[str, Json]:
+    return {
+        "absent": [layout.shown(name) for name in picked.absent],
+        "carried": {layout.shown(name): offset for name, offset in picked.carried.items()},
+        "named_again": [layout.shown(name) for name in picked.named_again],
+        "unnamed": [layout.shown(file.path) for file in picked.unnamed],
+        "odd": [layout.shown(text) for text in sorted(listing.odd)] if stage.is_final else [],
+    }
+
+
+def _dates(state: State, launch: Launch, stage: Stage, before: Stage | None, counts: CrawlCounts) -> dict[str, Json]:
+    start = stamp_text(before.stamp if before else launch.id)
+    if not stage.is_final:
+        return {"start_date": start, "end_date": stamp_text(stage.stamp)}
+    how, finished = how_it_ended(state, launch)
+    end = finished or counts.last or start
+    return {"start_date": start, "end_date": end[:19].rstrip("Z") + "Z", "ended": how}
