@@ -1,0 +1,71 @@
+"""Labelled digests as WARC headers declare them: `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`.
+
+The standard leaves algorithm and encoding open (ISO 28500, 5.8 and 5.9); in
+use are base32 (Heritrix, wget) and hexadecimal. md5 and sha1 serve here to find
+damage, not to prove who wrote the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+
+class Hash(Protocol):
+    """A digest being computed."""
+
+    @property
+    def digest_size(self) -> int: ...
+    def update(self, data: bytes | memoryview, /) -> None: ...
+    def digest(self) -> bytes: ...
+
+
+NewHash = Callable[[], Hash]
+
+_ALGORITHMS: dict[bytes, NewHash] = {
+    b"md5": partial(hashlib.md5, usedforsecurity=False),
+    b"sha1": partial(hashlib.sha1, usedforsecurity=False),
+    b"sha256": hashlib.sha256,
+    b"sha384": hashlib.sha384,
+    b"sha512": hashlib.sha512,
+}
+_SIZES = {label: new().digest_size for label, new in _ALGORITHMS.items()}
+
+# RFC 4648's base32 alphabet as the digits that int(text, 32) reads; all else becomes "!", which it refuses.
+_BASE32 = bytearray(b"!" * 256)
+for _digit, _letter in zip(b"0123456789abcdefghijklmnopqrstuv", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", strict=True):
+    _BASE32[_letter] = _BASE32[bytes([_letter]).lower()[0]] = _digit
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A declared digest: how to compute it, and the value it must have. `text` is as it was declared."""
+
+    new: NewHash
+    value: bytes
+    text: bytes
+
+
+def parse(text: bytes) -> Digest | None:
+    """The digest declared by `text`; None when we do not know its algorithm. ValueError when it is no digest."""
+    label, colon, encoded = text.partition(b":")
+    if not colon:
+        raise ValueError("it is not written algorithm:value")
+    label = label.lower().replace(b"-", b"")
+    if label not in _ALGORITHMS:
+        return None
+    return Digest(_ALGORITHMS[label], _decode(encoded, _SIZES[label]), text)
+
+
+def _decode(text: bytes, size: int) -> bytes:
+    """The `size` bytes that `text` spells in base32 or hexadecimal; the length tells which."""
+    text = text.rstrip(b"=")
+    if len(text) == size * 2 and text.isalnum():
+        return bytes.fromhex(text.decode("ascii"))
+    if len(text) != (size * 8 + 4) // 5:
+        raise ValueError(f"{len(text)} characters are neither base32 nor hexadecimal of {size} bytes")
+    spare_bits = len(text) * 5 - size * 8
+    return (int(text.translate(_BASE32), 32) >> spare_bits).to_bytes(size, "big")

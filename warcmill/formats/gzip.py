@@ -1,0 +1,148 @@
+"""Gzip files as web archives use them: one member a record, member after member (RFC 1952).
+
+`Members` walks a file strictly and once. It holds a few hundred kilobytes at
+most, whatever a member claims to hold, and asks only for `read(size)`: hand it
+a stream that also feeds hashes, and one pass over the disk does for both.
+
+Inflating is ISA-L's (`isal`). Two things it lets pass are done here: reserved
+header flags, and the header's own CRC when the header spans two windows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol, cast
+
+from isal import isal_zlib
+
+from warcmill.errors import BadInput
+
+CHUNK = 1 << 18  # raw bytes asked of the stream at a time
+FIRST = 1 << 11  # raw bytes a member is tried with: most fit, and what is left over is copied
+WINDOW = 1 << 16  # raw bytes at a time after that
+PIECE = 1 << 18  # inflated bytes at a time
+HEADER_LIMIT = 1 << 17  # a member's header: 64 KiB of extra field, a name, a comment
+
+MAGIC = b"\x1f\x8b"
+_InflateError = cast("type[Exception]", isal_zlib.error)  # its stub calls it an instance
+_PLAIN = b"\x1f\x8b\x08\x00"  # deflate, and no optional field (RFC 1952, 2.3)
+_BARE_HEADER = _PLAIN + bytes(6)
+_FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
+
+
+class Readable(Protocol):
+    """All that the formats ask of a stream; b"" says that it has ended."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Members:
+    """The members of a gzip file in order: `begin` one, `read` it until b"", begin the next.
+
+    Whatever is not a whole, sound member raises BadInput with the offset at
+    which that member begins. `offset` is where the member in hand begins,
+    `position` the end of what was consumed, `count` how many were whole.
+    """
+
+    def __init__(self, stream: Readable, path: str) -> None:
+        self._stream, self._path = stream, path
+        self._chunk, self._at, self._chunk_offset, self._ended = b"", 0, 0, False
+        self._inflater = isal_zlib.decompressobj(31)
+        self._whole, self._window = True, FIRST
+        self.offset = 0
+        self.count = 0
+
+    @property
+    def position(self) -> int:
+        return self._chunk_offset + self._at
+
+    def bad(self, why: str) -> BadInput:
+        """The error for the member in hand."""
+        return BadInput(self._path, why, self.offset)
+
+    def begin(self) -> bool:
+        """Go to the next member; False at the end of the file. Call it when `read` has said b""."""
+        if len(self._chunk) - self._at < FIRST:
+            self._fill(FIRST)
+        self.offset = self._chunk_offset + self._at
+        if self._at == len(self._chunk):
+            return False
+        self._inflater = isal_zlib.decompressobj(31)
+        self._whole, self._window = False, FIRST
+        if self._chunk[self._at : self._at + 4] != _PLAIN:
+            self._unusual_header()
+        return True
+
+    def read(self) -> bytes:
+        """The next bytes of the member, at most PIECE; b"" when it has ended and its CRC and length are right."""
+        inflater = self._inflater
+        while not self._whole:
+            raw = inflater.unconsumed_tail or self._next_window()
+            try:
+                piece = inflater.decompress(raw, PIECE)
+            except _InflateError as error:
+                raise self.bad(f"damaged gzip member: {error}") from error
+            self._whole = inflater.eof
+            if self._whole:
+                self._at -= len(inflater.unused_data)
+                self.count += 1
+            if piece:
+                return piece
+            if not raw:
+                raise self.bad(f"the gzip member is cut short: the file ends at {self.position}")
+        return b""
+
+    def _next_window(self) -> bytes:
+        if self._at == len(self._chunk):
+            self._fill(1)
+        raw = self._chunk[self._at : self._at + self._window]
+        self._at += len(raw)
+        self._window = WINDOW
+        return raw
+
+    def _fill(self, wanted: int) -> None:
+        """Have `wanted` bytes ahead in the chunk, or all that are left."""
+        parts = [self._chunk[self._at :]]
+        ahead = len(parts[0])
+        while ahead < wanted and not self._ended:
+            parts.append(self._stream.read(CHUNK))
+            ahead += len(parts[-1])
+            self._ended = not parts[-1]
+        self._chunk_offset += self._at
+        self._chunk, self._at = b"".join(parts), 0
+
+    def _unusual_header(self) -> None:
+        """Check a header that has optional fields, and give the inflater a bare one in its place."""
+        self._fill(HEADER_LIMIT)
+        size = self._header_size(self._chunk[:HEADER_LIMIT])
+        self._at = size
+        self._inflater.decompress(_BARE_HEADER)
+
+    def _header_size(self, data: bytes) -> int:
+        """Length of the member header that `data` begins with (RFC 1952, 2.3.1)."""
+        self._check_fixed_part(data)
+        flags, at = data[3], 10
+        if flags & _FEXTRA:
+            at += 2 + int.from_bytes(data[at : at + 2], "little")
+        for flag in (_FNAME, _FCOMMENT):
+            if flags & flag:
+                at = data.find(b"\0", at) + 1 or len(data)
+        crc_at = at
+        if flags & _FHCRC:
+            at += 2
+        if at >= len(data):
+            raise self.bad(f"the gzip member's header has no end within {len(data)} bytes")
+        if flags & _FHCRC and int.from_bytes(data[crc_at:at], "little") != zlib.crc32(data[:crc_at]) & 0xFFFF:
+            raise self.bad("damaged gzip member: its header's CRC is wrong")
+        return at
+
+    def _check_fixed_part(self, data: bytes) -> None:
+        if not data.startswith(MAGIC):
+            what = "named .gz, but not gzip" if self.offset == 0 else "bytes that are no gzip member"
+            raise self.bad(f"{what}: {data[:8]!r}")
+        if len(data) < 10:
+            raise self.bad(f"the gzip member is cut short: the file ends at {self.position + len(data)}")
+        if data[2] != 8:
+            raise self.bad(f"damaged gzip member: compression method {data[2]}, and only 8 (deflate) exists")
+        if data[3] & _RESERVED:
+            raise self.bad(f"damaged gzip member: reserved header flags are set ({data[3]:#04x})")

@@ -1,0 +1,169 @@
+"""Records one after another, out of gzip members or out of a plain file.
+
+A `Reader` gives a record's bytes in order, as much as is asked for, and knows
+at which raw offset the record began. It never holds more than a few pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from warcmill.errors import BadInput
+from warcmill.formats.gzip import MAGIC, PIECE, Members, Readable
+
+
+class Reader(Protocol):
+    """What a record format needs: `begin` a record, take its bytes, `end` it.
+
+    `offset` is the raw offset of the record in hand, `position` that of the
+    first byte after the last record that was ended.
+    """
+
+    offset: int
+    position: int
+
+    def begin(self) -> bool: ...
+    def through(self, mark: bytes, limit: int) -> bytes: ...
+    def take(self, size: int) -> Iterator[memoryview]: ...
+    def expect(self, mark: bytes) -> bool: ...
+    def skip_newlines(self, limit: int) -> None: ...
+    def end(self) -> None: ...
+    def bad(self, why: str) -> BadInput: ...
+
+
+class _Pieces:
+    """Bytes that arrive in pieces and are taken in other portions."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.offset = 0
+        self.position = 0
+        self._piece, self._at = b"", 0
+
+    def _more(self) -> bytes:
+        """The next piece of this record's bytes; b"" when there is none."""
+        raise NotImplementedError
+
+    def bad(self, why: str) -> BadInput:
+        """The error for the record in hand."""
+        return BadInput(self.path, why, self.offset)
+
+    def through(self, mark: bytes, limit: int) -> bytes:
+        """All bytes up to `mark` and with it; BadInput when it is not within `limit` bytes."""
+        end = self._piece.find(mark, self._at) + len(mark)
+        if end < len(mark):
+            end = self._gather(mark, limit)
+        if end - self._at > limit:
+            raise self.bad(f"the record's header is longer than {limit} bytes")
+        found = self._piece[self._at : end]
+        self._at = end
+        return found
+
+    def _gather(self, mark: bytes, limit: int) -> int:
+        """Join pieces until `mark` is in them; where it ends. Each byte is searched once."""
+        held = bytearray(self._piece[self._at :])
+        found = -1
+        while found < 0:
+            if len(held) > limit:
+                raise self.bad(f"the record's header is longer than {limit} bytes")
+            searched = max(0, len(held) - len(mark) + 1)
+            piece = self._more()
+            if not piece:
+                raise self.bad(f"the record's header has no end: {bytes(held[:20])!r}")
+            held += piece
+            found = held.find(mark, searched)
+        self._piece, self._at = bytes(held), 0
+        return found + len(mark)
+
+    def take(self, size: int) -> Iterator[memoryview]:
+        """The next `size` bytes in pieces; BadInput when there are fewer."""
+        left = size
+        while left:
+            if not self._ahead():
+                raise self.bad(f"the record is cut short: {size} bytes announced, {size - left} there")
+            piece = memoryview(self._piece)[self._at : self._at + left]
+            self._at += len(piece)
+            left -= len(piece)
+            yield piece
+
+    def skip_newlines(self, limit: int) -> None:
+        """Pass over at most `limit` CRs and LFs."""
+        while limit and self._ahead() and self._piece[self._at] in b"\r\n":
+            self._at += 1
+            limit -= 1
+
+    def expect(self, mark: bytes) -> bool:
+        """Take as many bytes as `mark` has: are they `mark`?"""
+        end = self._at + len(mark)
+        if self._piece[self._at : end] == mark:
+            self._at = end
+            return True
+        taken = b""
+        while len(taken) < len(mark) and self._ahead():
+            end = self._at + len(mark) - len(taken)
+            taken += self._piece[self._at : end]
+            self._at = min(end, len(self._piece))
+        return taken == mark
+
+    def _ahead(self) -> bool:
+        """Is there another byte?"""
+        if self._at == len(self._piece):
+            self._piece, self._at = self._more(), 0
+        return bool(self._piece)
+
+
+class MemberReader(_Pieces):
+    """Records that are each one gzip member; `members` counts the whole ones."""
+
+    def __init__(self, stream: Readable, path: str) -> None:
+        super().__init__(path)
+        self._members = Members(stream, path)
+        self._more = self._members.read  # type: ignore[method-assign]  # saves a call for every piece
+
+    @property
+    def members(self) -> int:
+        return self._members.count
+
+    def begin(self) -> bool:
+        """Go to the next record; False at the end of the file."""
+        begun = self._members.begin()
+        self.offset = self._members.offset
+        return begun
+
+    def end(self) -> None:
+        """The record is over: so must its member be, with the right CRC and length."""
+        if self._ahead():
+            rest = self._piece[self._at : self._at + 8]
+            second = rest.startswith(b"WARC/")
+            why = "a second record in the same gzip member" if second else f"bytes after the record's end: {rest!r}"
+            raise self.bad(why)
+        self.position = self._members.position
+
+
+class PlainReader(_Pieces):
+    """Records of an uncompressed file, end to end."""
+
+    members = 0
+
+    def __init__(self, stream: Readable, path: str) -> None:
+        super().__init__(path)
+        self._stream = stream
+        self._read = 0
+
+    def _more(self) -> bytes:
+        piece = self._stream.read(PIECE)
+        self._read += len(piece)
+        return piece
+
+    def begin(self) -> bool:
+        """Go to the next record; False at the end of the file."""
+        self.offset = self.position
+        begun = self._ahead()
+        if self.offset == 0 and self._piece.startswith(MAGIC):
+            raise self.bad("gzip, under a name that does not end in .gz: rename it")
+        return begun
+
+    def end(self) -> None:
+        """The record is over; the next one may begin at once."""
+        self.position = self._read - (len(self._piece) - self._at)
