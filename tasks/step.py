@@ -81,8 +81,10 @@ class Step(luigi.Task):
         with logs.of_step(self.key):
             if line.state.read(self.key) is None:
                 line.state.sweep(self.launch)
+                log.info("begins")
                 with Ledger(line.state, self.key).attempt():
                     self.work(line)
+                log.info("done: %s", layout.marker_path(self.key))
 
     def work(self, line: Line) -> None:
         """Read what the step needs, call one function of `warcmill`, publish."""

@@ -64,15 +64,11 @@ class FileStore:
     def open(self, path: str, start: int = 0) -> BinaryIO:
         with self._outage(path):
             try:
-                descriptor = os.open(self.real(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                file = open(self.real(path), "rb", opener=_no_follow)  # noqa: SIM115 - the caller's to close
             except OSError as error:
                 if error.errno not in _ABSENT:
                     raise
             else:
-                if not modes.S_ISREG(os.fstat(descriptor).st_mode):
-                    os.close(descriptor)
-                    raise Unavailable(self.where(path), "not a plain file")
-                file = open(descriptor, "rb")  # noqa: SIM115 - the caller's to close
                 file.seek(start)
                 return file
         self._check_sentinel()
@@ -196,6 +192,15 @@ class FileStore:
             yield
         except OSError as error:
             raise Unavailable(self.where(path), f"{error.strerror or error} (root {self.base})") from error
+
+
+def _no_follow(path: str, flags: int) -> int:
+    """Open a plain file; a link, a pipe or a device raises OSError, without waiting."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not modes.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a plain file")
+    return descriptor
 
 
 def _entry(path: str, entry: os.DirEntry[str]) -> Stat:
