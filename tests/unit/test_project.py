@@ -1,0 +1,82 @@
+"""The project's frame: the lock fits setup.cfg, and the scripts find a Python or say what is missing."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent.parent
+LOCK = (ROOT / "requirements.lock").read_text("utf-8")
+PINNED = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", LOCK, re.MULTILINE))
+
+
+def requirements() -> list[Requirement]:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", "utf-8")
+    wanted = config["options"]["install_requires"] + config["options.extras_require"]["dev"]
+    return [Requirement(line) for line in wanted.splitlines() if line and not line.startswith("#")]
+
+
+def test_the_lock_pins_all_that_setup_cfg_wants_within_its_ranges() -> None:
+    assert len(requirements()) >= 12
+    for wanted in requirements():
+        assert wanted.specifier.contains(PINNED[wanted.name]), f"{wanted}: run scripts/lock"
+
+
+def test_every_package_of_the_lock_has_hashes() -> None:
+    packages = re.split(r"^(?=[a-z])", LOCK, flags=re.MULTILINE)[1:]
+    assert len(packages) == len(PINNED)
+    for package in packages:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", package), package.splitlines()[0]
+
+
+def test_the_scripts_can_be_run() -> None:
+    for name in ("setup", "test", "check", "demo", "bench", "lock"):
+        assert os.access(ROOT / "scripts" / name, os.X_OK), f"scripts/{name} is not executable"
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def a_clone(tmp_path: Path, *pythons: tuple[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run scripts/setup where the only programs are the shell's few and these Pythons: name, and what it runs."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    for tool in ("sh", "dirname", "cksum", "cat"):
+        (bin_folder / tool).symlink_to(str(shutil.which(tool)))
+    for name, body in pythons:
+        (bin_folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (bin_folder / name).chmod(0o755)
+    project = tmp_path / "a project"
+    (project / "scripts").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "setup", project / "scripts")
+    shutil.copy(ROOT / "requirements.lock", project)
+    return subprocess.run(
+        ["sh", str(project / "scripts" / "setup")],
+        cwd=tmp_path,
+        env={"PATH": str(bin_folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_a_python_that_fits_set_up_says_what_to_do(tmp_path: Path) -> None:
+    done = a_clone(tmp_path, ("python3", "exit 1"))
+    assert done.returncode == 1
+    assert "found no Python 3.11, 3.12 or 3.13" in done.stderr
+    assert "WARCMILL_PYTHON=" in done.stderr
+
+
+def test_a_python3_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
+    """An old or too new `python3` comes first on many machines; here the one that fits then fails to make .venv."""
+    real = f'case "$1" in -m) echo "asked: $*" >&2; exit 3;; esac; exec {sys.executable} "$@"'
+    done = a_clone(tmp_path, ("python3", "exit 1"), ("python3.12", real))
+    assert done.returncode == 3
+    assert "asked: -m venv --clear .venv" in done.stderr
+    assert not (tmp_path / "a project" / ".venv" / "stamp").exists(), "a set-up that failed must begin again"
