@@ -1,0 +1,180 @@
+"""What a stage's crawl log adds up to, counted as it streams by.
+
+Nearly every line is of one usual shape, which one pattern reads whole; any
+other line goes to `crawllog.parse`, which knows all shapes. Both must agree:
+the pattern accepts nothing that `parse` would read otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from warcmill.errors import BadInput
+from warcmill.formats.crawllog import Line, host, is_time, parse
+from warcmill.formats.loglines import blocks
+
+TOP_HOSTS = 20
+STATUSES = 10_000
+HOSTS = 200_000
+MIMES = 10_000
+KEY_BYTES = 255
+NAMES_BYTES = 1 << 26
+OTHERS = "(others)"
+"""Where hosts and MIME types beyond the first HOSTS and MIMES distinct ones, or longer than KEY_BYTES, are counted."""
+
+_USUAL = re.compile(
+    rb"(.{19})\.\d{3}Z[ ]++"
+    rb"(-?[1-9]\d{0,4})[ ]++(?:-|(\d{1,18}))[ ]++"
+    rb"(?:https?://|dns:)([a-z0-9.-]++)(?::\d++)?(?=[/ ])[^ ]*+[ ]++"
+    rb"[^ ]++[ ][^ ]++[ ]([!-~]++)[ ]#\d++[ ][^ ]++[ ][^ ]++[ ](?![#{])[^ ]++[ ](?![#{])[^ ]++[ ]"
+    rb'\{(?:(?:"contentSize":([1-9]\d{0,17}),)?"warcFilename":"([^"]++)","warcFileOffset":(0|[1-9]\d{0,17}))?\}'
+).fullmatch
+_PLAIN = re.compile(rb"[ !#-[\]-~]+").fullmatch  # what JSON writes between quotes as it is
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlCounts:
+    """The figures of one crawl log.
+
+    `lines + unread` are the log's lines as `wc -l` has them: what is no record is unread, never a line. `bytes` adds
+    each line's contentSize (headers and body) or, lacking that, its body's size. Statuses are decimal text, `-` for
+    none. MIME types stand as they were sent, `-` for none, so that they compare with the engine's own mimetype-report.
+    `by_host_top` begins with the greatest; equal ones go by name; a URI without a host counts under ''. Tops of two
+    logs cannot be merged: count the logs together. `warcs` has the greatest warcFileOffset of each WARC named, None
+    if only unread lines name it. `first` and `last` are the earliest and the latest time logged, None if no line is.
+    """
+
+    lines: int
+    bytes: int
+    by_status: dict[str, int]
+    by_mime: dict[str, int]
+    by_host_top: dict[str, int]
+    warcs: dict[str, int | None]
+    first: str | None
+    last: str | None
+    unread: int
+
+    @property
+    def uris(self) -> int:
+        """The same as `lines`: an engine logs a line for each URI."""
+        return self.lines
+
+
+class Tally:
+    """Counts crawl logs: `add` each stream, then ask for `counts()`. Memory does not grow with the logs."""
+
+    def __init__(self) -> None:
+        self._lines = self._bytes = self._unread = self._names_bytes = 0
+        self._statuses: dict[bytes, int] = {}
+        self._mimes: dict[bytes, int] = {}
+        self._hosts: dict[bytes, int] = {}
+        self._warcs: dict[bytes, int] = {}
+        self._first, self._last = b"~", b""
+
+    def add(self, stream: BinaryIO) -> None:
+        """Count all lines of a log. BadInput only if it names more WARCs than any crawl has (64 MiB of names)."""
+        for lines in blocks(stream):
+            usual = [_USUAL(line) for line in lines]
+            rows = [found.groups() for found in usual if found]
+            if rows and not self._rows(rows):
+                usual, rows = [None] * len(lines), []
+            if len(rows) < len(lines):
+                for line, found in zip(lines, usual, strict=True):
+                    if not found:
+                        self._odd(line)
+
+    def counts(self) -> CrawlCounts:
+        """The figures so far."""
+        hosts = sorted(self._hosts.items(), key=lambda item: (-item[1], item[0]))
+        return CrawlCounts(
+            lines=self._lines,
+            bytes=self._bytes,
+            by_status=_texts(self._statuses),
+            by_mime=_texts(self._mimes),
+            by_host_top=_texts(dict(hosts[:TOP_HOSTS])),
+            warcs={_text(name): None if offset < 0 else offset for name, offset in self._warcs.items()},
+            first=_time(self._first) if self._last else None,
+            last=_time(self._last) if self._last else None,
+            unread=self._unread,
+        )
+
+    def _rows(self, rows: list[tuple[bytes, ...]]) -> bool:
+        """Count lines of the usual shape, column by column; False, and nothing counted, if one is doubtful."""
+        seconds, statuses, sizes, hosts, mimes, content_sizes, warcs, offsets = zip(*rows, strict=True)
+        if not all(is_time(second + b"Z") for second in set(seconds)):
+            return False
+        if not all(_PLAIN(warc) for warc in set(warcs) if warc):
+            return False
+        self._lines += len(rows)
+        self._bytes += sum([int(whole or body or 0) for whole, body in zip(content_sizes, sizes, strict=True)])
+        self._first, self._last = min(self._first, *seconds), max(self._last, *seconds)
+        for column, counts, bound in (
+            (statuses, self._statuses, STATUSES), (mimes, self._mimes, MIMES), (hosts, self._hosts, HOSTS)
+        ):  # fmt: skip
+            for key, times in Counter(column).items():
+                _count(counts, key, bound, times)
+        for warc, offset in _greatest(warcs, offsets).items():
+            self._warc(warc, offset)
+        return True
+
+    def _odd(self, raw: bytes) -> None:
+        line = parse(raw)
+        if isinstance(line, Line):
+            self._line(line)
+            return
+        self._unread += 1
+        for name in line.warc_filenames:
+            self._warc(_key(name), -1)
+
+    def _line(self, line: Line) -> None:
+        self._lines += 1
+        self._bytes += (line.size or 0) if line.content_size is None else line.content_size
+        _count(self._statuses, b"-" if line.status is None else b"%d" % line.status, STATUSES)
+        _count(self._mimes, _key(line.mime or "-"), MIMES)
+        _count(self._hosts, _key(host(line.uri)), HOSTS)
+        if line.warc_filename:
+            self._warc(_key(line.warc_filename), -1 if line.warc_offset is None else line.warc_offset)
+        second = line.second.encode()[:-1]
+        self._first, self._last = min(self._first, second), max(self._last, second)
+
+    def _warc(self, name: bytes, offset: int) -> None:
+        if name not in self._warcs:
+            self._names_bytes += len(name)
+            if self._names_bytes > NAMES_BYTES:
+                raise BadInput("crawl.log", f"names {len(self._warcs):,} WARCs, more than a crawl can have written")
+        self._warcs[name] = max(self._warcs.get(name, -1), offset)
+
+
+def _greatest(warcs: Iterable[bytes | None], offsets: Iterable[bytes]) -> dict[bytes, int]:
+    greatest: dict[bytes, int] = {}
+    for warc, offset in zip(warcs, offsets, strict=True):
+        if warc and greatest.get(warc, -1) < (start := int(offset)):
+            greatest[warc] = start
+    return greatest
+
+
+def _count(counts: dict[bytes, int], key: bytes, bound: int, times: int = 1) -> None:
+    if key not in counts and (len(counts) >= bound or len(key) > KEY_BYTES):
+        key = OTHERS.encode()
+    counts[key] = counts.get(key, 0) + times
+
+
+# The keys are bytes, as in the log. JSON's escapes can name lone surrogates: these pass both ways.
+def _key(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "surrogatepass")
+
+
+def _texts(counts: dict[bytes, int]) -> dict[str, int]:
+    return {_text(key): count for key, count in counts.items()}
+
+
+def _time(second: bytes) -> str:
+    return f"{second.decode()}Z"

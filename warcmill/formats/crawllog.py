@@ -1,0 +1,179 @@
+"""Heritrix's crawl.log: a line for each URI the engine has done with.
+
+Columns, parted by runs of spaces (the second and third are padded):
+
+     1 time logged        5 hops from the seed   9 start of fetch + ms
+     2 status             6 via                 10 digest
+     3 size of the body   7 MIME type           11 source (the seed)
+     4 URI                8 #thread             12 annotations, by commas
+    13 JSON: contentSize, warcFilename, warcFileOffset, or {}
+
+Older engines write less: no JSON (12), no source (11), no annotations (10),
+and the time as 17 digits. `-` is nothing; the status may be blank. What is no
+such line (a stack trace, a cut line, two lines run into one) is `Unread`; the
+WARCs it names are known all the same, for a file that no one asks for again is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO
+
+from warcmill.formats.loglines import blocks
+
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z|\d{17}")
+_LINE = re.compile(
+    rb"([^ ]++)[ ]++"
+    rb"(?:(?:(-|-?\d{1,5})[ ]+)?(-|\d{1,18})[ ]+)?"  # status and size, padded; either may be blank
+    rb"([^ ]++)[ ]++([^ ]++)[ ]++([^ ]++)[ ]++([^ ]++)[ ]++(#\d++)[ ]++([^ ]++)[ ]++([^ ]++)"
+    rb"([^\n]*)"
+)
+_THREAD = re.compile(rb" #\d")
+_WARC_NAME = re.compile(rb'"warcFilename"\s*+:\s*+("(?:[^"\\{\x00-\x1f]|\\.)++")')
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One URI, as logged; `-` and blank are None.
+
+    Bytes that are not UTF-8 show as `\\xNN`, in `warc_filename` as surrogates (as `os.fsdecode` has them).
+    A `warc_filename` is whatever the log says: it may hold '/' and must be looked up, never opened.
+    """
+
+    logged: str
+    status: int | None
+    size: int | None
+    uri: str
+    hops: str | None
+    via: str | None
+    mime: str | None
+    thread: str
+    fetched: str | None
+    digest: str | None
+    source: str | None
+    annotations: tuple[str, ...]
+    content_size: int | None = None
+    warc_filename: str | None = None
+    warc_offset: int | None = None
+
+    @property
+    def second(self) -> str:
+        """The time logged as `2016-10-19T23:44:28Z`."""
+        return f"{_moment(self.logged).isoformat(timespec='seconds')}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Text that is no whole line of a crawl log; the WARCs it names all the same (an offset in it proves nothing)."""
+
+    raw: bytes
+    warc_filenames: tuple[str, ...]
+
+
+def lines(stream: BinaryIO) -> Iterator[Line | Unread]:
+    """Every line of a crawl log, in order, in flat memory; never raises for what the log holds."""
+    for block in blocks(stream):
+        for raw in block:
+            yield parse(raw)
+
+
+def parse(raw: bytes) -> Line | Unread:
+    """One line of a crawl log, without its newline."""
+    found = _LINE.fullmatch(raw)
+    if not found:
+        return _unread(raw)
+    logged, status, size, *columns, rest = found.groups()
+    front, brace, back = rest.rstrip().partition(b" {")
+    tail = _tail(brace[1:] + back) if brace else {}
+    # A second thread column: a line was cut, and the next one was written behind it.
+    if tail is None or _THREAD.search(front) or not is_time(logged):
+        return _unread(raw)
+    return _line(logged, [status, size, *columns], front.split(None, 1), tail)
+
+
+def host(uri: str) -> str:
+    """The host of an absolute URI, in lower case, without user and port (RFC 3986 section 3.2); '' if it has none.
+
+    `dns:` and `whois:` URIs count under the host they ask for. An IPv6 address keeps its brackets.
+    """
+    scheme, _, rest = uri.partition(":")
+    if rest.startswith("//"):
+        authority = re.split(r"[/?#]", rest[2:], maxsplit=1)[0].rpartition("@")[2]
+    elif scheme.lower() in ("dns", "whois"):
+        authority = re.split(r"[/?#;]", rest, maxsplit=1)[0]
+    else:
+        return ""
+    name = authority[: authority.find("]") + 1] if authority.startswith("[") else authority.partition(":")[0]
+    return name.lower()
+
+
+def _line(logged: bytes, columns: list[bytes | None], front: list[bytes], tail: dict[str, object]) -> Line:
+    status, size, *others = (None if column in (None, b"-") else column for column in columns)
+    uri, hops, via, mime, thread, fetched, digest = (_text(other) for other in others)
+    source, annotations = _source_and_annotations(front)
+    return Line(
+        logged.decode(), None if status is None else int(status), None if size is None else int(size),
+        uri or "-", hops, via, mime, thread or "", fetched, digest, source, annotations,
+        _number(tail.get("contentSize")), _name(tail.get("warcFilename")), _number(tail.get("warcFileOffset")),
+    )  # fmt: skip
+
+
+def _source_and_annotations(front: list[bytes]) -> tuple[str | None, tuple[str, ...]]:
+    # With one column it is the annotations': they are older than the source.
+    texts = [None if column == b"-" else _text(column) for column in front]
+    source = texts[0] if len(texts) == 2 else None
+    return source, tuple((texts[-1] or "").split(",")) if texts and texts[-1] else ()
+
+
+def _text(column: bytes | None) -> str | None:
+    return None if column is None else column.decode("utf-8", "backslashreplace")
+
+
+def _number(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
+
+
+def _name(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _tail(text: bytes) -> dict[str, object] | None:
+    """The JSON object at a line's end; None if it is not a whole one."""
+    try:
+        value = json.loads(text.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _unread(raw: bytes) -> Unread:
+    names = (_quoted(found[1]) for found in _WARC_NAME.finditer(raw))
+    return Unread(raw, tuple(dict.fromkeys(names)))
+
+
+def _quoted(text: bytes) -> str:
+    written = text.decode("utf-8", "surrogateescape")
+    try:
+        return str(json.loads(written))
+    except ValueError:
+        return written[1:-1]
+
+
+def is_time(logged: bytes) -> bool:
+    """Whether a logged time is one that a calendar knows."""
+    if not _TIME.fullmatch(logged):
+        return False
+    try:
+        _moment(logged.decode())
+    except ValueError:
+        return False
+    return True
+
+
+def _moment(logged: str) -> datetime:
+    written = logged[:19] if logged.endswith("Z") else f"{logged[:8]}T{logged[8:14]}"
+    return datetime.fromisoformat(written)

@@ -1,0 +1,243 @@
+"""A stage's logs as one zip that proves itself: its last member is the evidence of how it was made.
+
+Written in one pass, in flat memory, the same members for the same logs on every
+machine: fixed time and mode, the caller's order, deflate level 6 (the deflated
+bytes may differ between versions of zlib; sizes and digests of members do not).
+Logs the engine compressed itself are stored as they are. Members are read by
+name into streams, never to a path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, BinaryIO, cast
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from warcmill.errors import BadInput, Mismatch
+
+EVIDENCE = "warcmill-evidence.json"
+EVIDENCE_LIMIT = 1 << 26
+CHUNK = 1 << 18
+_ENCRYPTED = 0x1  # APPNOTE 4.4.4, bit 0
+_COMPRESSED = re.compile(r".*\.gz(\.cp\d{5}-\d{14})?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file to pack: its name in the zip, how many bytes it must have, and how to open it."""
+
+    name: str
+    size: int
+    open: Callable[[], BinaryIO]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What was packed under a name, before compression."""
+
+    name: str
+    size: int
+    sha512: str
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a zip's directory says of a member; nothing of it is proven."""
+
+    name: str
+    size: int
+    crc: int
+
+
+def write(target: BinaryIO, members: Iterable[Member], last: Callable[[list[Packed]], bytes]) -> None:
+    """Pack members in their order, then `last(packed)`, the evidence, stored uncompressed.
+
+    Mismatch if a member is not as long as it said: a log that still grows is not packed.
+    Writes only through `target.write`; after an error nothing more is written, and what is there is no zip.
+    """
+    sink = _Sink(target)
+    archive = ZipFile(cast(IO[bytes], sink), "w")
+    try:
+        packed = [_pack(archive, member) for member in _distinct(members)]
+        archive.writestr(_info(EVIDENCE, ZIP_STORED), last(packed))
+        archive.close()
+    except BaseException:
+        sink.stop()
+        raise
+
+
+def evidence(stream: BinaryIO) -> bytes:
+    """The evidence of a zip, its last member; BadInput if the stream is no whole zip of logs."""
+    with _opened(stream) as archive:
+        info = archive.infolist()[-1]
+        if info.file_size > EVIDENCE_LIMIT:
+            raise BadInput(EVIDENCE, f"says it has {info.file_size:,} bytes, more than evidence can have")
+        with archive.open(info) as member:
+            return member.read(EVIDENCE_LIMIT)
+
+
+def members(stream: BinaryIO) -> list[Entry]:
+    """The packed logs in their order, without the evidence."""
+    with _opened(stream) as archive:
+        return [Entry(info.filename, info.file_size, info.CRC) for info in archive.infolist()[:-1]]
+
+
+def open_member(stream: BinaryIO, name: str) -> BinaryIO:
+    """One packed log, decompressed as it is read; `stream` must stay open meanwhile. BadInput when damage is met."""
+    with _opened(stream) as archive:
+        if name not in archive.namelist():
+            raise BadInput(name, "is not in the zip")
+        # The wide buffer spares a log reader most of the trips through the layers below.
+        return io.BufferedReader(_Reader(name, archive.open(name)), CHUNK)
+
+
+def verify(stream: BinaryIO, expected: Iterable[Packed]) -> None:
+    """Read every packed log again and compare it with what was packed; BadInput names the first that differs."""
+    wanted = list(expected)
+    found = [entry.name for entry in members(stream)]
+    if found != [packed.name for packed in wanted]:
+        raise BadInput(_path(stream), f"holds {found}, not {[packed.name for packed in wanted]}: pack the stage again")
+    for packed in wanted:
+        with open_member(stream, packed.name) as member:
+            size, sha512 = _digest(member)
+        if (size, sha512) != (packed.size, packed.sha512):
+            found, packed_as = f"{size} bytes, sha512 {sha512}", f"{packed.size} bytes, sha512 {packed.sha512}"
+            raise BadInput(packed.name, f"has {found}; packed were {packed_as}: pack the stage again")
+
+
+def _pack(archive: ZipFile, member: Member) -> Packed:
+    info = _info(member.name, ZIP_STORED if _COMPRESSED.fullmatch(member.name) else ZIP_DEFLATED)
+    info.file_size = member.size  # so zipfile knows beforehand whether it needs zip64
+    sha512, size = hashlib.sha512(), 0
+    with member.open() as source, archive.open(info, "w") as packed:
+        while size <= member.size and (chunk := source.read(CHUNK)):
+            size += len(chunk)
+            if size <= member.size:
+                sha512.update(chunk)
+                packed.write(chunk)
+        if size != member.size:
+            found = size if size < member.size else f"{size} or more"
+            raise Mismatch(f"size of {member.name} in bytes while it was packed", member.size, found)
+    return Packed(member.name, size, sha512.hexdigest(), info.CRC)
+
+
+def _info(name: str, method: int) -> ZipInfo:
+    info = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    info.compress_type = method  # deflate at zlib's own default, level 6
+    info.create_system, info.external_attr = 3, 0o100644 << 16  # Unix, a plain file
+    return info
+
+
+def _distinct(members: Iterable[Member]) -> Iterator[Member]:
+    seen = {EVIDENCE}
+    for member in members:
+        if member.name in seen:
+            raise BadInput(member.name, "would be in the zip twice")
+        if not member.name.isprintable():
+            raise BadInput(ascii(member.name), "is no name that a zip can carry to every machine")
+        seen.add(member.name)
+        yield member
+
+
+@contextmanager
+def _opened(stream: BinaryIO) -> Iterator[ZipFile]:
+    with _damage(_path(stream)):
+        archive = ZipFile(cast(IO[bytes], _Bounded(stream)))
+        infos = archive.infolist()
+        names = [info.filename for info in infos]
+        if names[-1:] != [EVIDENCE] or len(set(names)) < len(names) or not all(map(_is_ours, infos)):
+            raise BadInput(_path(stream), f"is a zip, but not one of logs ending in {EVIDENCE}")
+        yield archive
+
+
+def _is_ours(info: ZipInfo) -> bool:
+    return info.compress_type in (ZIP_STORED, ZIP_DEFLATED) and not info.flag_bits & _ENCRYPTED
+
+
+@contextmanager
+def _damage(path: str) -> Iterator[None]:
+    """What zipfile raises for bad bytes, as BadInput; a disk's own errors pass as they are."""
+    try:
+        yield
+    except (BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError, OverflowError) as error:
+        if isinstance(error.__context__, OSError):  # zipfile says "not a zip" for a disk that failed
+            raise error.__context__ from None
+        raise BadInput(path, f"is not a whole zip: {error!r}. Move it away and pack the stage again") from error
+
+
+def _path(stream: BinaryIO) -> str:
+    return str(getattr(stream, "name", "zip"))
+
+
+def _digest(stream: BinaryIO) -> tuple[int, str]:
+    sha512, size = hashlib.sha512(), 0
+    while chunk := stream.read(CHUNK):
+        sha512.update(chunk)
+        size += len(chunk)
+    return size, sha512.hexdigest()
+
+
+class _Sink:
+    """The target, written whole even if it takes less at a time; mute once stopped, for zipfile ends what it drops."""
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._target, self._stopped = target, False
+
+    def write(self, data: bytes) -> int:
+        rest = memoryview(data)
+        while rest and not self._stopped:
+            rest = rest[self._target.write(rest) :]
+        return len(data)
+
+    def tell(self) -> int:
+        return 0 if self._stopped else self._target.tell()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return 0 if self._stopped else self._target.seek(offset, whence)
+
+    def flush(self) -> None:
+        """Left to the owner of the target, who makes it durable."""
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
+class _Bounded:
+    """A stream that refuses a read so great that only a hostile directory can ask for it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > EVIDENCE_LIMIT:
+            raise BadInput(_path(self._stream), f"has a directory of {size:,} bytes, more than a zip of logs can have")
+        return self._stream.read(size)
+
+
+class _Reader(io.RawIOBase):
+    """A member as a raw stream whose errors are Warcmill's."""
+
+    def __init__(self, name: str, member: IO[bytes]) -> None:
+        self._name, self._member = name, member
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with _damage(self._name):
+            data = self._member.read(len(buffer))
+            buffer[: len(data)] = data
+            return len(data)
+
+    def close(self) -> None:
+        self._member.close()
+        super().close()
