@@ -22,7 +22,7 @@ from warcmill.errors import WarcmillError
 # Each line is also the SUMMARY of its module; a test compares them.
 VERBS: dict[str, dict[str, str]] = {
     "set up": {
-        "init": "make a new line: its folders and its luigi.cfg",
+        "init": "make a folder with luigi.cfg and the four roots",
         "doctor": "check that this machine, the configuration and the roots are fit to run",
     },
     "look": {

@@ -143,7 +143,7 @@ def test_a_reader_that_went_away_is_no_complaint() -> None:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_verbs_module_keeps_the_contract(name: str) -> None:
     module = import_module(f"commands.{name}")
-    assert module.SUMMARY == VERBS[name]
+    assert module.SUMMARY == VERBS[name], f"commands/{name}.py and the table in commands/main.py differ"
     assert f"warcmill {name}" in module.EPILOG, "the epilog shows at least one example"
     module.add_arguments(argparse.ArgumentParser())
     assert callable(module.run)
