@@ -8,6 +8,7 @@ import luigi
 
 from tasks.step import Line, Scan, StageStep, Step, open_line
 from warcmill import launches, layout
+from warcmill.ending import ended, is_closed
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.steps import assemble, pack_logs, process, stage_report, stopped
 
@@ -105,7 +106,7 @@ class ScanForOutputs(Scan):
 
 
 def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
-    if stopped.ended(line.state, line.engines, launch):
+    if ended(line.state, line.engines, launch):
         yield ProcessOutputs(job=launch.job, launch_id=launch.id)
         return
     newest = _newest_closed(line, launch)
@@ -118,5 +119,5 @@ def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
 def _newest_closed(line: Line, launch: Launch) -> Stage | None:
     listing = launches.read(line.engines, launch)
     checkpoints = [stage for stage in sorted(listing.logs) if not stage.is_final]
-    closed = [one for one in checkpoints if pack_logs.is_closed(line.state, line.engines, launch, one, listing)]
+    closed = [one for one in checkpoints if is_closed(line.state, line.engines, launch, one, listing)]
     return closed[-1] if closed else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from warcmill import launches, layout
 from warcmill.clock import stamp_text
+from warcmill.ending import how_it_ended
 from warcmill.evidence import Claim, Evidence
 from warcmill.formats import logzip
 from warcmill.formats.crawlcounts import CrawlCounts, Tally
@@ -18,7 +19,6 @@ from warcmill.launches import Engines, Listing
 from warcmill.layout import Kind
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.state import State, input_of
-from warcmill.steps.stopped import how_it_ended
 
 WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
 Offsets = dict[str, int | None]
@@ -59,7 +59,7 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
     return Claim(
         key=layout.key("output.AssembleOutput", launch, stage=stage),
         inputs=tuple(inputs),
-        outputs=(*(item.file for item in items if item.outcome is Outcome.OK), state.marker_file(logs_key)),
+        outputs=tuple(item.file for item in items if item.outcome is Outcome.OK),
         items=items,
         counts=_counts(counts, items),
         facts=_facts(picked, listing, stage) | _dates(state, launch, stage, before, counts),

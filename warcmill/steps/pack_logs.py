@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from warcmill import launches, layout
+from warcmill.ending import is_closed
 from warcmill.errors import NotReady
 from warcmill.evidence import Claim, Input
 from warcmill.formats import logzip
@@ -14,7 +15,6 @@ from warcmill.formats.logzip import Member, Packed
 from warcmill.launches import Engines, Listing
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 from warcmill.state import State, input_of
-from warcmill.steps.stopped import ended
 
 ZIP = "logs.zip"
 
@@ -48,12 +48,6 @@ def _ready(state: State, engines: Engines, launch: Launch, stage: Stage, listing
         why = "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
         raise NotReady(f"{launch} {stage}", why)
     return ()
-
-
-def is_closed(state: State, engines: Engines, launch: Launch, stage: Stage, listing: Listing) -> bool:
-    """Whether all logs of a checkpoint are in place: renaming seven files is not atomic."""
-    later = any(other > stage and not other.is_final for other in listing.logs)
-    return later or launches.is_checkpointed(engines, launch, stage) or bool(ended(state, engines, launch))
 
 
 def _members(listing: Listing, stage: Stage) -> list[tuple[str, FileRef]]:

@@ -54,9 +54,10 @@ def info(
     state: State, output_layout: OutputLayout, launch: Launch, stage: Stage, assembled: Claim, checksums: Claim | None
 ) -> Report:
     """The report of one stage."""
-    logs = state.need(layout.key("output.PackageLogs", launch, stage=stage)).claim.items
+    packed = layout.key("output.PackageLogs", launch, stage=stage)
+    logs = state.need(packed).claim.items
     read = [item.file for item in (checksums.items if checksums else ())]
-    zips = [file for file in assembled.outputs if file.root == "state"]
+    zips = [state.marker_file(packed)]
     warcs = [item for item in assembled.items if item.outcome is Outcome.OK]
     return {
         "job_id": launch.job,

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from warcmill import launches, layout
+from warcmill.ending import ended
 from warcmill.errors import NotReady
 from warcmill.evidence import Claim, Input
 from warcmill.launches import Engines
 from warcmill.model import Json, Launch
 from warcmill.state import State
-
-
-def ended(state: State, engines: Engines, launch: Launch) -> str:
-    """How a launch has ended: `confirmed`, `finished`, `superseded` or `closed`; '' while nothing says so.
-
-    The first that holds: our StopJob saw it end; its own job.log says FINISHED;
-    a later launch of the job began; an operator closed it.
-    """
-    if state.read(layout.key("pulse.StopJob", launch)):
-        return "confirmed"
-    by_log = launches.how_ended(engines, launch)
-    if by_log:
-        return by_log
-    return "closed" if state.read(layout.key("operator.Close", launch)) else ""
 
 
 def stopped(state: State, engines: Engines, launch: Launch) -> Claim:
@@ -44,9 +31,3 @@ def _said_by(state: State, launch: Launch, how: str) -> tuple[Input, ...]:
         return ()
     key = layout.key(task, launch)
     return (Input(layout.marker_path(key), state.need(key).digest),)
-
-
-def how_it_ended(state: State, launch: Launch) -> tuple[str, str]:
-    """What the 01.stopped marker says: how, and the time of FINISHED or ''. NotReady without the marker."""
-    facts = state.need(layout.key("output.CheckJobStopped", launch)).claim.facts
-    return str(facts["how"]), str(facts["finished"])
