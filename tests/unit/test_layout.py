@@ -1,0 +1,121 @@
+"""Every name that layout builds, it parses back to the same thing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from urllib.parse import unquote_to_bytes
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warcmill import layout
+from warcmill.errors import BadInput
+from warcmill.layout import OutputLayout
+from warcmill.model import FINAL, Key, Launch, Stage
+
+jobs = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", fullmatch=True)
+stamps = st.datetimes(min_value=datetime(1996, 1, 1), max_value=datetime(9999, 12, 31)).map(
+    lambda when: when.strftime("%Y%m%d%H%M%S")
+)
+launches = st.builds(Launch, jobs, stamps)
+stages = st.one_of(st.just(FINAL), st.builds(Stage, st.integers(0, 99999), stamps))
+names = st.binary(min_size=1, max_size=80).filter(lambda raw: b"/" not in raw and b"\0" not in raw)
+
+
+@st.composite
+def keys(draw: st.DrawFn) -> Key:
+    task = draw(st.sampled_from(layout.TASKS))
+    fields = set(dict(next(filter(None, [layout.parse_marker_name(_example(task))])).params))
+    more = {"stage": draw(stages)} if "stage" in fields else {}
+    if "finding" in fields:
+        more["finding"] = layout.finding_id(draw(st.text()))  # type: ignore[assignment]
+    return layout.key(task, draw(launches), **more)
+
+
+def _example(task: str) -> str:
+    launch = Launch("daily", "20161019234428")
+    for more in ({}, {"stage": FINAL}, {"finding": "0" * 16}):
+        try:
+            return layout.marker_name(layout.key(task, launch, **more))
+        except KeyError:
+            continue
+    raise AssertionError(task)
+
+
+@given(keys())
+def test_marker_paths_round_trip(key: Key) -> None:
+    path = layout.marker_path(key)
+    assert layout.parse_marker_path(path) == key
+    assert layout.launch_of(key) == Launch(key["job"], key["launch_id"])
+
+
+@given(st.text())
+def test_no_other_text_is_a_marker(text: str) -> None:
+    key = layout.parse_marker_name(text)
+    assert key is None or layout.marker_name(key) == text
+
+
+def test_a_marker_in_another_launch_s_folder_is_none() -> None:
+    name = layout.marker_name(layout.key("output.CheckJobStopped", Launch("daily", "20161019234428")))
+    assert layout.parse_marker_path(f"2016-10/daily/20161019234429/{name}") is None
+
+
+@given(names)
+def test_stored_names_are_plain_and_can_be_undone(raw: bytes) -> None:
+    name = raw.decode("utf-8", "surrogateescape")
+    stored = layout.stored_name(name)
+    assert unquote_to_bytes(stored) == raw
+    assert stored.isascii()
+    assert "/" not in stored
+
+
+def test_composed_and_decomposed_names_stay_apart() -> None:
+    assert layout.stored_name("\u00e9.warc.gz") == "%C3%A9.warc.gz"
+    assert layout.stored_name("e\u0301.warc.gz") == "e%CC%81.warc.gz"
+
+
+def test_names_that_cannot_be_published() -> None:
+    assert "not UTF-8" in layout.why_unpublishable(b"\xff.warc.gz".decode("utf-8", "surrogateescape"))
+    assert "255 is the limit" in layout.why_unpublishable("é" * 50 + ".warc.gz")
+    assert layout.why_unpublishable("a b\n.warc.gz") == ""
+
+
+@given(launches, st.sampled_from(list(OutputLayout)), st.sampled_from(layout.KINDS))
+def test_the_kind_of_a_file_is_known_from_its_path(launch: Launch, output: OutputLayout, kind: layout.Kind) -> None:
+    assert output.kind_of(f"{output.folder(kind, launch)}/a.warc.gz") == kind
+
+
+def test_a_path_of_the_other_layout_is_refused() -> None:
+    with pytest.raises(BadInput):
+        OutputLayout.JOB_FIRST.kind_of("warcs/daily/20161019234428/a.warc.gz")
+
+
+@given(st.sampled_from(layout.ENGINE_LOGS), stages)
+def test_log_names_split_into_log_and_stage(log: str, stage: Stage) -> None:
+    name = log if stage.is_final else f"{log}.{stage}"
+    assert layout.split_log_name(name) == (log, str(stage))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_warc"),
+    [
+        ("a.warc", True),
+        ("a.warc.gz", True),
+        ("a.warc.gz.open", True),
+        ("a.arc.gz", True),
+        ("a\nb.warc.gz", True),
+        (".warc.gz", False),
+        ("a.warc.gz.lck", False),
+        ("a.cdx", False),
+        ("awarc", False),
+    ],
+)
+def test_what_is_named_as_a_warc(name: str, is_warc: bool) -> None:
+    assert layout.is_warc_name(name) is is_warc
+
+
+def test_the_serial_is_read_from_heritrix_s_names() -> None:
+    serial = layout.warc_serial("BL-VIRAL-20261121081918590-00003-32386~crawler01~8443.warc.gz.open")
+    assert serial == layout.Serial("BL-VIRAL", "32386~crawler01~8443", 3)
+    assert layout.warc_serial("rec-1.warc.gz") is None
