@@ -1,0 +1,72 @@
+"""The bundled launch through the whole line: lay it out, scan, transfer, look at the result.
+
+Run by scripts/demo. Everything it does is a command that an operator would
+type, printed before it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import sample
+
+HERE = Path(__file__).resolve().parent.parent
+BIN = HERE / ".venv" / "bin"
+DAY = "2026-11-21"
+
+
+def main(words: list[str]) -> int:
+    """Make the folder, unless it is there, and bring it up to date; 0 when the archive reconciles."""
+    if len(words) > 1 or any(word.startswith("-") for word in words):
+        print("usage: scripts/demo [FOLDER]      (default: demo, in this folder)", file=sys.stderr)
+        return 2
+    folder = Path(words[0]).resolve() if words else HERE / "demo"
+    began = time.monotonic()
+    os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    if not (folder / "luigi.cfg").exists():
+        print(f"A crawl of {sample.JOB}, launch {sample.LAUNCH_ID}, as Heritrix left it, goes to {folder}/output")
+        if not (folder / "output").exists():
+            sample.lay_out(folder / "output")
+        _run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
+    _line()
+    _run("warcmill", "status", DAY)
+    code = _run("warcmill", "reconcile", DAY, may_be=(0, 1))
+    _where_to_look(folder, time.monotonic() - began)
+    return code
+
+
+def _line() -> None:
+    _run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
+    _run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
+
+
+def _run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
+    print(f"\n$ {' '.join(command)}", flush=True)
+    code = subprocess.run(command, check=False).returncode
+    if code not in may_be:
+        sys.exit(f"demo: '{' '.join(command)}' ended with exit code {code}")
+    return code
+
+
+def _where_to_look(folder: Path, seconds: float) -> None:
+    launch = f"{sample.JOB}/{sample.LAUNCH_ID}"
+    markers = folder / "state" / DAY[:7] / launch
+    print(f"""
+Done in {seconds:.1f} s. Where to look:
+  {markers}
+      the markers, one a step: open any; `head -n -1 MARKER | sha512sum` gives its last line
+      {sample.JOB}.{sample.LAUNCH_ID}.final.package.json tells the launch in one file
+  {folder / "store"}
+      the archive: WARCs, the viral WARC apart, the logs in one zip
+  export LUIGI_CONFIG_PATH={folder / "luigi.cfg"} PATH={BIN}:$PATH
+  warcmill why {sample.JOB} {sample.LAUNCH_ID}        warcmill files {DAY}        warcmill verify {DAY}
+Run it again: it will find nothing left to do.""")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
