@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -94,6 +95,12 @@ def parse_marker_path(path: str) -> Key | None:
     """The key whose marker lies at this path; None for any other path."""
     found = parse_marker_name(path.rpartition("/")[2])
     return found if found and marker_path(found) == path else None
+
+
+def stages_with(names: Iterable[str], task: str, launch: Launch) -> set[str]:
+    """The stages, as text, of which a launch has a marker of `task`: by the names in its state folder alone."""
+    before, after = _MARKERS[task].format(job=launch.job, launch_id=launch.id, stage="/").split("/")
+    return {name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)}
 
 
 def report_path(launch: Launch, stage: Stage, kind: Literal["info", "package"]) -> str:

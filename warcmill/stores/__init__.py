@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
+from warcmill.fixity import Readable
 from warcmill.model import Root
 
 
@@ -45,7 +46,7 @@ class Store(Protocol):
         """A reader from `start` on; NotReady when nothing is there. Symbolic links are not followed."""
         ...
 
-    def commit_new(self, path: str, source: BinaryIO, size: int, sha512: str) -> bool:
+    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         """Publish `source` whole, durable and compared, or not at all.
 
         False: something is there already, untouched. Mismatch: the source did

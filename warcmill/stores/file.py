@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 from warcmill import fixity
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill.fixity import Readable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
@@ -61,6 +62,17 @@ class FileStore:
             with self._outage(prefix + entry.name), suppress(FileNotFoundError):
                 yield _entry(prefix + entry.name, entry)
 
+    def names(self, folder: str) -> frozenset[str]:
+        """The names in a folder and nothing more: cheap enough to ask of thousands of folders."""
+        with self._outage(folder):
+            try:
+                return frozenset(os.listdir(self.real(folder)))
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+        self._check_sentinel()
+        return frozenset()
+
     def open(self, path: str, start: int = 0) -> BinaryIO:
         with self._outage(path):
             try:
@@ -74,7 +86,7 @@ class FileStore:
         self._check_sentinel()
         raise NotReady(self.where(path), "there is no such file")
 
-    def commit_new(self, path: str, source: BinaryIO, size: int, sha512: str) -> bool:
+    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         target = self.real(path)
         self._check_sentinel()
         with self._outage(path):
@@ -124,7 +136,7 @@ class FileStore:
             self._make_folder(target.parent)
             temp = target.parent / temporary.name(target.name)
             try:
-                _write(temp, io.BytesIO(data))
+                _write(temp, io.BytesIO(data), len(data))
                 os.rename(temp, target)
             finally:
                 _discard(temp)
@@ -154,10 +166,10 @@ class FileStore:
         """A path as messages show it."""
         return f"{self.root}:{path}"
 
-    def _publish(self, target: Path, source: BinaryIO, size: int, sha512: str) -> bool:
+    def _publish(self, target: Path, source: Readable, size: int, sha512: str) -> bool:
         temp = target.parent / temporary.name(target.name)
         try:
-            found = _write(temp, source)
+            found = _write(temp, source, size)
             if found != (size, sha512):
                 raise Mismatch(f"{target.name}, while it was copied (bytes, sha512)", (size, sha512), found)
             return _link(temp, target)
@@ -216,12 +228,15 @@ def _stat(path: str, found: os.stat_result) -> Stat:
     return Stat(path, kind, found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}")  # type: ignore[arg-type]
 
 
-def _write(temp: Path, source: BinaryIO) -> tuple[int, str]:
-    """Copy into a new file and sync it; its length and SHA-512. A failed sync is never tried again on it."""
+def _write(temp: Path, source: Readable, announced: int) -> tuple[int, str]:
+    """Copy into a new file and sync it; its length and SHA-512. A failed sync is never tried again on it.
+
+    A source that grows is not followed: what it gives beyond `announced` is read once, to tell.
+    """
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         digest, size = hashlib.sha512(), 0
-        while chunk := source.read(fixity.CHUNK):
+        while size <= announced and (chunk := source.read(fixity.CHUNK)):
             _write_all(descriptor, chunk)
             digest.update(chunk)
             size += len(chunk)

@@ -1,6 +1,6 @@
 """Names of half-written files: they say whose they are, so that a host sweeps only its own dead ones.
 
-    .{name}.{host}.{boot}.{pid}.{random}.tmp
+.{name}.{host}.{boot}.{pid}.{random}.tmp
 """
 
 from __future__ import annotations

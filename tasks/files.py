@@ -1,0 +1,176 @@
+"""The chain from a frozen list of files to the store: read, copy, verify, read back, and, where allowed, retire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import luigi
+
+from tasks.output import AssembleOutput
+from tasks.settings import settings
+from tasks.step import Line, Scan, StageStep
+from warcmill.errors import BadConfig
+from warcmill.model import Launch
+from warcmill.steps import checksum, copy, read_back, retire, stage_report, verify
+from warcmill.steps.transfer import lacking
+
+
+class Checksum(StageStep):
+    """Read every file of a stage once: SHA-512, HDFS checksum, and the gate for WARCs.
+
+    Requires: AssembleOutput of this stage.
+    Output:   files.checksums.{job}.{launch_id}.{stage}
+    Changes:  the hashes in {job}.{launch_id}.{stage}.info.json and in .package.json from this stage on.
+    Re-run:   safe; reads only files that no attempt has settled, or that have changed since.
+    """
+
+    task_namespace = "files"
+
+    def requires(self) -> luigi.Task:
+        return AssembleOutput(job=self.job, launch_id=self.launch_id, stage=self.stage)
+
+    def work(self, line: Line) -> None:
+        size = line.settings.hdfs_block_size
+        claim = checksum.checksum(line.state, line.engines, self.launch, self.part, size)
+        stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
+        line.state.publish(self.key, claim)
+
+
+class Copy(StageStep):
+    """Copy every file of a stage into the store, bit for bit; salvage what is whole of an `.open` WARC.
+
+    Requires: Checksum.
+    Output:   files.copied.{job}.{launch_id}.{stage}
+    Changes:  new files in the store, each whole or not at all; never one that is there.
+    Re-run:   safe; a file that is there already is read and compared.
+    """
+
+    task_namespace = "files"
+
+    def requires(self) -> luigi.Task:
+        return Checksum(job=self.job, launch_id=self.launch_id, stage=self.stage)
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, copy.copy(line.state, line.engines, line.store, self.launch, self.part))
+
+
+class Verify(StageStep):
+    """Compare length and digest of every stored file of a stage, as the store tells them.
+
+    Requires: Copy.
+    Output:   files.verified.{job}.{launch_id}.{stage}
+    Changes:  nothing else; what differs is named, never repaired.
+    Re-run:   safe.
+    """
+
+    task_namespace = "files"
+
+    def requires(self) -> luigi.Task:
+        return Copy(job=self.job, launch_id=self.launch_id, stage=self.stage)
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, verify.verify(line.state, line.store, self.launch, self.part))
+
+
+class ReadBack(StageStep):
+    """Read every stored file of a stage from the disk itself: SHA-512, and the gate for WARCs.
+
+    Requires: Verify.
+    Output:   files.read-back.{job}.{launch_id}.{stage}
+    Changes:  nothing else.
+    Re-run:   safe; reads only what no attempt has settled.
+    """
+
+    task_namespace = "files"
+
+    def requires(self) -> luigi.Task:
+        return Verify(job=self.job, launch_id=self.launch_id, stage=self.stage)
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, read_back.read_back(line.state, line.store, self.launch, self.part))
+
+
+class Retire(StageStep):
+    """Remove a stage's WARCs from the output root: those, and only those, that are proven safe in the store.
+
+    Requires: ReadBack; and `[files] retire=true`, which is off unless an operator sets it.
+    Output:   files.retired.{job}.{launch_id}.{stage}
+    Changes:  removes WARCs from the output root; never a refused one, never the logs.
+    Re-run:   safe, also after a kill: what was removed is known from the attempt's own lines.
+    """
+
+    task_namespace = "files"
+
+    def requires(self) -> luigi.Task:
+        if not settings().retire:
+            why = "is off: set 'retire=true' to have WARCs removed from the output root once they are read back"
+            raise BadConfig("[files] retire", why)
+        return ReadBack(job=self.job, launch_id=self.launch_id, stage=self.stage)
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, retire.retire(line.state, line.engines, line.store, self.launch, self.part))
+
+
+class CalculateLocalChecksum(Scan):
+    """Checksum every assembled stage of some days.
+
+    Requires: Checksum of each stage that has its 03 marker.
+    Output:   none.
+    Changes:  nothing itself.
+    Re-run:   safe; does only what is missing.
+    """
+
+    task_namespace = "files"
+
+    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
+        return _lacking(line, launch, Checksum)
+
+
+class CopyToHDFS(Scan):
+    """Copy every assembled stage of some days into the store, whatever kind of store it is.
+
+    Requires: Copy of each stage that has its 03 marker.
+    Output:   none.
+    Changes:  nothing itself.
+    Re-run:   safe; does only what is missing.
+    """
+
+    task_namespace = "files"
+
+    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
+        return _lacking(line, launch, Copy)
+
+
+class VerifyOnHDFS(Scan):
+    """Verify every assembled stage of some days in the store.
+
+    Requires: Verify of each stage that has its 03 marker.
+    Output:   none.
+    Changes:  nothing itself.
+    Re-run:   safe; does only what is missing.
+    """
+
+    task_namespace = "files"
+
+    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
+        return _lacking(line, launch, Verify)
+
+
+class ScanForOutputFiles(Scan):
+    """Bring every assembled stage of some days all the way into the store.
+
+    Requires: Verify of each stage that has its 03 marker; Retire instead, where `[files] retire=true`.
+    Output:   none.
+    Changes:  nothing itself.
+    Re-run:   safe; does only what is missing. Stages that are not assembled are left to output.ScanForOutputs.
+    """
+
+    task_namespace = "files"
+
+    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
+        return _lacking(line, launch, Retire if line.settings.retire else Verify)
+
+
+def _lacking(line: Line, launch: Launch, task: type[StageStep]) -> Iterator[luigi.Task]:
+    for stage in lacking(line.state, launch, str(task.task_family)):
+        yield task(job=launch.job, launch_id=launch.id, stage=str(stage))

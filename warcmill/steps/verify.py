@@ -1,0 +1,39 @@
+"""Compare every stored file of a stage with its checksum, by the store's own account of what it holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warcmill import layout
+from warcmill.errors import Mismatch
+from warcmill.evidence import Claim
+from warcmill.ledger import Ledger, settle
+from warcmill.model import FileRef, Item, Launch, Stage
+from warcmill.state import State
+from warcmill.steps.transfer import counts, place, present, rests_on, stored
+from warcmill.stores import Store
+
+
+def verify(state: State, store: Store, launch: Launch, stage: Stage) -> Claim:
+    """The claim of files.verified. Unsettled when a file is missing or differs; nothing is repaired."""
+    key = layout.key("files.Verify", launch, stage=stage)
+    copied = state.need(layout.key("files.Copy", launch, stage=stage))
+    items = {stored(item): item for item in copied.claim.items}
+
+    def version(made: FileRef) -> str:
+        return present(store, made).version
+
+    def work(made: FileRef) -> tuple[Item, ...]:
+        algorithm = compare(store, made)
+        return (replace(items[made], facts={**items[made].facts, "by": algorithm}),)
+
+    verified = settle(Ledger(state, key), items, version, work)
+    return Claim(key, rests_on(copied), items=verified, counts=counts(verified))
+
+
+def compare(store: Store, made: FileRef) -> str:
+    """The algorithm by which the store says that it holds `made`; Mismatch when it holds something else."""
+    found = store.server_digest(made.path)
+    if found != ("sha512", made.sha512):
+        raise Mismatch(f"digest of {place(made)}", f"sha512 {made.sha512}", " ".join(found) if found else "no file")
+    return "sha512"
