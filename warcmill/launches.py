@@ -72,7 +72,7 @@ def _find_in_job(store: Store, job: Stat, span: tuple[str, str], launches: set[L
         try:
             launches.add(Launch.parse(job.name, entry.name))
         except BadInput as error:
-            odd.add(f"{store.root}:{entry.path}: {error.path} is {error.why}")
+            odd.add(f"{entry.path}: {error.path} is {error.why}")
 
 
 def read(engines: Engines, launch: Launch) -> Listing:

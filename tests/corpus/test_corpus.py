@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from warcmill import launches, layout, roots
+from warcmill import launches, layout
 from warcmill.launches import Engines
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch, Outcome, Stage
@@ -55,7 +55,9 @@ class Corpus:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "LUIGI_CONFIG_PATH": str(self.base / "line" / "luigi.cfg")}
-        return subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [sys.executable, "-m", *command], env=environment, capture_output=True, text=True, check=False
+        )
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +119,6 @@ def _tell_stage(state: State, launch: Launch, stage: Stage) -> Told:
 
 
 def test_every_launch_ends_as_expected(told: dict[str, Told]) -> None:
-    print(json.dumps(told, indent=1, sort_keys=True))
     assert told == {name: EXPECTED.get(name) for name in told}
 
 
@@ -125,7 +126,7 @@ def test_no_expected_launch_is_missing(told: dict[str, Told]) -> None:
     assert sorted(set(EXPECTED) - set(told)) == []
 
 
-def test_reconcile_says_1_exactly_where_something_is_to_be_looked_at(corpora: list[Corpus], told: dict[str, Told]) -> None:
+def test_reconcile_says_1_where_something_is_to_be_looked_at(corpora: list[Corpus], told: dict[str, Told]) -> None:
     for corpus in corpora:
         for day in sorted({launch.day for launch in corpus.launches()}):
             found = corpus.run("commands.main", "reconcile", day.isoformat(), "--json")

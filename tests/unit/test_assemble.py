@@ -1,0 +1,199 @@
+"""The frozen list of a stage: what the log names, what the disk has, and every difference by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine import LAUNCH, Engine, line_of
+
+from warcmill import layout
+from warcmill.errors import NotReady
+from warcmill.evidence import Claim
+from warcmill.layout import OutputLayout
+from warcmill.model import FINAL, Outcome, Stage
+from warcmill.steps import assemble, pack_logs, process, stopped
+
+CP1, CP2 = Stage.parse("cp00001-20161020000000"), Stage.parse("cp00002-20161020010000")
+
+
+@pytest.fixture(params=list(OutputLayout))
+def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Engine:
+    return Engine(tmp_path, request.param)
+
+
+def pack(engine: Engine, stage: Stage) -> Claim:
+    state = engine.state
+    key = layout.key("output.PackageLogs", LAUNCH, stage=stage)
+    with state.scratch() as folder:
+        claim, path = pack_logs.pack(state, engine.engines, LAUNCH, stage, folder)
+        state.publish(key, claim, path)
+    return claim
+
+
+def run(engine: Engine, *stages: Stage) -> list[Claim]:
+    state, claims = engine.state, []
+    for stage in stages:
+        if stage.is_final:
+            claim = stopped.stopped(state, engine.engines, LAUNCH)
+            state.publish(claim.key, claim)
+        pack(engine, stage)
+        claims.append(assemble.assemble(state, engine.engines, LAUNCH, stage))
+        state.publish(claims[-1].key, claims[-1])
+    return claims
+
+
+def names(claim: Claim) -> list[str]:
+    return sorted(file.name for file in claim.outputs)
+
+
+def test_a_stage_has_the_warcs_that_its_log_names(engine: Engine) -> None:
+    engine.logs(
+        line_of("http://a/", "a.warc.gz", 10),
+        line_of("http://b/", "v.warc.gz", 3),
+        line_of("http://c/", "a.warc.gz", 99),
+    )
+    engine.warc("a.warc.gz", b"12345")
+    engine.warc("v.warc.gz", b"1", kind="viral")
+    engine.finish()
+    (final,) = run(engine, FINAL)
+    assert names(final) == ["a.warc.gz", "v.warc.gz"]
+    assert {item.file.name: (item.file.size, item.facts["offset"]) for item in final.items} == {
+        "a.warc.gz": (5, 99),
+        "v.warc.gz": (1, 3),
+    }
+    assert final.counts["lines"] == 3
+    assert final.counts["bytes"] == 300
+    assert final.facts["ended"] == "finished"
+    assert final.facts["start_date"] == "2016-10-19T23:44:28Z"
+    assert final.facts["end_date"] == "2016-10-20T00:10:00Z"
+
+
+def test_a_named_warc_that_is_still_open_is_carried_to_the_next_stage(engine: Engine) -> None:
+    engine.logs(line_of("http://a/", "a.warc.gz", 10), stage=str(CP1))
+    engine.logs(stage=str(CP2))
+    path = engine.warc("a.warc.gz.open", b"12345")
+    (first,) = run(engine, CP1)
+    assert first.facts["carried"] == {"a.warc.gz": 10}
+    assert names(first) == []
+    path.rename(path.with_name("a.warc.gz"))
+    engine.logs()
+    engine.finish()
+    second, final = run(engine, CP2, FINAL)
+    assert [(item.file.name, item.facts) for item in second.items] == [("a.warc.gz", {"offset": 10})]
+    assert second.facts["carried"] == {}
+    assert second.facts["start_date"] == "2016-10-20T00:00:00Z"
+    assert names(final) == []
+    assert final.facts["unnamed"] == []
+
+
+def test_final_takes_what_is_still_open_and_sweeps_up_what_no_log_names(engine: Engine) -> None:
+    engine.logs(line_of("http://a/", "a.warc.gz", 10))
+    engine.warc("a.warc.gz.open", b"12345")
+    engine.warc("stray.warc.gz", b"1")
+    engine.warc("notes.txt", b"1")
+    engine.finish()
+    (final,) = run(engine, FINAL)
+    assert names(final) == ["a.warc.gz.open", "stray.warc.gz"]
+    assert [path.rpartition("/")[2] for path in final.facts["unnamed"]] == ["stray.warc.gz"]  # type: ignore[union-attr]
+    assert "notes.txt: not named as a WARC" in str(final.facts["odd"])
+
+
+def test_a_named_warc_that_the_disk_lacks_is_absent_by_name(engine: Engine) -> None:
+    hostile = "../../../etc/passwd"
+    engine.logs(
+        line_of("http://a/", "gone.warc.gz", 10), line_of("http://a/", hostile, 1), line_of("http://a/", "n\0.warc.gz")
+    )
+    engine.finish()
+    (final,) = run(engine, FINAL)
+    assert final.facts["absent"] == [hostile, "gone.warc.gz", "n\0.warc.gz"]
+    assert names(final) == []
+
+
+def test_a_warc_named_under_a_negative_status_is_not_lost(engine: Engine) -> None:
+    engine.logs(line_of("http://a/", "a.warc.gz", 10, status=-5))
+    engine.warc("a.warc.gz", b"1")
+    engine.finish()
+    assert names(run(engine, FINAL)[0]) == ["a.warc.gz"]
+
+
+def test_names_that_cannot_be_published_are_refused_by_name(engine: Engine) -> None:
+    engine.logs()
+    engine.finish()
+    folder = engine.warc("ok and strange\n\u00e9.warc.gz", b"1").parent
+    (folder / b"\xff.warc.gz".decode("utf-8", "surrogateescape")).write_bytes(b"1")
+    (folder / ("\u00e9" * 60 + ".warc.gz")).write_bytes(b"1")
+    (final,) = run(engine, FINAL)
+    refused = [item.why for item in final.items if item.outcome is Outcome.REFUSED]
+    assert sorted(why.split(":")[0] for why in refused) == [
+        "its name is 368 bytes in the store, 255 is the limit",
+        "its name is not UTF-8",
+    ]
+    assert names(final) == ["ok and strange\n\u00e9.warc.gz"]
+
+
+def test_a_launch_without_logs_or_warcs_is_ordinary(engine: Engine) -> None:
+    engine.finish()
+    (final,) = run(engine, FINAL)
+    assert final.counts["lines"] == 0
+    assert final.items == ()
+    packed = engine.state.need(layout.key("output.PackageLogs", LAUNCH, stage=FINAL))
+    assert packed.claim.facts["absent"] == [
+        *layout.ENGINE_LOGS,
+        "crawler-beans.cxml",
+        "seeds.txt",
+        "surts.dump",
+        "reports/",
+    ]
+
+
+def test_a_checkpoint_is_packed_only_when_it_is_done(engine: Engine) -> None:
+    engine.logs(stage=str(CP1))
+    engine.job_log(f"RUNNING {LAUNCH.id}")
+    with pytest.raises(NotReady, match="CHECKPOINTED"):
+        pack(engine, CP1)
+    engine.job_log(f"RUNNING {LAUNCH.id}", f"CHECKPOINTED {CP1}")
+    assert pack(engine, CP1).facts["absent"] == []
+    with pytest.raises(NotReady, match="no logs of this stage"):
+        pack(engine, CP2)
+
+
+def test_final_waits_for_the_end(engine: Engine) -> None:
+    engine.logs()
+    with pytest.raises(NotReady, match="warcmill close daily"):
+        run(engine, FINAL)
+
+
+def test_two_honest_runs_make_the_same_claim(engine: Engine) -> None:
+    engine.logs(line_of("http://a/", "a.warc.gz", 10))
+    engine.warc("a.warc.gz", b"12345")
+    engine.finish()
+    (final,) = run(engine, FINAL)
+    assert assemble.assemble(engine.state, engine.engines, LAUNCH, FINAL) == final
+
+
+def test_serial_holes_are_named_per_prefix_and_writer() -> None:
+    made = [
+        f"{prefix}-20161019234428000-{number:05d}-1~h~8443.warc.gz" for prefix in ("A", "B-C") for number in (3, 5, 8)
+    ]
+    assert process.serial_holes([*made, "other.warc.gz"]) == [
+        f"{prefix} {number:05d} 1~h~8443" for prefix in ("A", "B-C") for number in (4, 6, 7)
+    ]
+    hostile = ["A-20161019234428000-00001-1~h~1.warc.gz", "A-20161019234428000-99999999999-1~h~1.warc.gz"]
+    assert len(process.serial_holes(hostile)) == process.MOST_HOLES
+
+
+def test_process_waits_for_every_stage_and_tells_the_holes(engine: Engine) -> None:
+    cp3 = Stage.parse("cp00003-20161020020000")
+    for stage in (CP1, cp3):
+        engine.logs(line_of("http://a/", None), stage=str(stage))
+    engine.logs()
+    engine.finish()
+    run(engine, CP1)
+    with pytest.raises(NotReady, match=str(cp3)):
+        process.process(engine.state, engine.engines, LAUNCH)
+    run(engine, cp3, FINAL)
+    claim = process.process(engine.state, engine.engines, LAUNCH)
+    assert claim.facts["stage_holes"] == [2]
+    assert claim.counts["lines"] == 2
+    assert len(claim.inputs) == 3
