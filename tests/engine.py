@@ -20,7 +20,8 @@ def line_of(uri: str, warc: str | None, offset: int = 0, status: int = 200) -> s
     """One line of a crawl.log, as Heritrix writes it with extra info."""
     tail = {} if warc is None else {"contentSize": 100, "warcFilename": warc, "warcFileOffset": offset}
     begin = f"2016-10-20T00:00:01.000Z {status:>5} {90:>10} {uri} L http://via.example/ text/html"
-    return f"{begin} #001 20161020000001000+5 sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA - - {json.dumps(tail, separators=(',', ':'))}"
+    middle = f"#001 20161020000001000+5 sha1:{'A' * 32} - -"
+    return f"{begin} {middle} {json.dumps(tail, separators=(',', ':'))}"
 
 
 @dataclass
