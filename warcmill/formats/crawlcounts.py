@@ -31,7 +31,8 @@ _USUAL = re.compile(
     rb"(-?[1-9]\d{0,4})[ ]++(?:-|(\d{1,18}))[ ]++"
     rb"(?:https?://|dns:)([a-z0-9.-]++)(?::\d++)?(?=[/ ])[^ ]*+[ ]++"
     rb"[^ ]++[ ][^ ]++[ ]([!-~]++)[ ]#\d++[ ][^ ]++[ ][^ ]++[ ](?![#{])[^ ]++[ ](?![#{])[^ ]++[ ]"
-    rb'\{(?:(?:"contentSize":([1-9]\d{0,17}),)?"warcFilename":"([^"]++)","warcFileOffset":(0|[1-9]\d{0,17}))?\}'
+    rb'\{(?:(?:"contentSize":([1-9]\d{0,17})|"warcFilename":"([^"]++)"|"warcFileOffset":(0|[1-9]\d{0,17}))'
+    rb'(?:,(?=")|(?=\})))*\}'  # the keys come in any order
 ).fullmatch
 _PLAIN = re.compile(rb"[ !#-[\]-~]+").fullmatch  # what JSON writes between quotes as it is
 
@@ -149,10 +150,10 @@ class Tally:
         self._warcs[name] = max(self._warcs.get(name, -1), offset)
 
 
-def _greatest(warcs: Iterable[bytes | None], offsets: Iterable[bytes]) -> dict[bytes, int]:
+def _greatest(warcs: Iterable[bytes | None], offsets: Iterable[bytes | None]) -> dict[bytes, int]:
     greatest: dict[bytes, int] = {}
     for warc, offset in zip(warcs, offsets, strict=True):
-        if warc and greatest.get(warc, -1) < (start := int(offset)):
+        if warc and greatest.get(warc, -2) < (start := int(offset or -1)):
             greatest[warc] = start
     return greatest
 

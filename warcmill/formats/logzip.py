@@ -109,8 +109,8 @@ def verify(stream: BinaryIO, expected: Iterable[Packed]) -> None:
         with open_member(stream, packed.name) as member:
             size, sha512 = _digest(member)
         if (size, sha512) != (packed.size, packed.sha512):
-            found, packed_as = f"{size} bytes, sha512 {sha512}", f"{packed.size} bytes, sha512 {packed.sha512}"
-            raise BadInput(packed.name, f"has {found}; packed were {packed_as}: pack the stage again")
+            now, once = f"{size} bytes, sha512 {sha512}", f"{packed.size} bytes, sha512 {packed.sha512}"
+            raise BadInput(packed.name, f"has {now}; packed were {once}: pack the stage again")
 
 
 def _pack(archive: ZipFile, member: Member) -> Packed:

@@ -1,0 +1,77 @@
+"""How fast a stage's logs are packed, beside deflate alone of the same bytes.
+
+    python -m benchmarks.logzip
+
+CPU time, the two by turns, the median of five. The logs are a crawl log as
+Heritrix writes it, 64 MB, and a journal the engine compressed itself, 8 MB.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.crawllog import SIZE, Row, by_turns, make
+from warcmill.formats import logzip
+from warcmill.formats.logzip import Member, Packed
+
+CHUNK = 1 << 18
+
+
+def rows() -> Iterator[Row]:
+    """What, ours, the peer's, their ratio, the target."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, journal, target = (
+            Path(folder) / "crawl.log",
+            Path(folder) / "frontier.recover.gz",
+            Path(folder) / "logs.zip",
+        )
+        make(log, SIZE)
+        journal.write_bytes(random.Random(1).randbytes(SIZE // 8))
+        ours, peer = by_turns(lambda: pack([log], target), lambda: deflate(log, target))
+        yield (
+            "crawl log packed, beside deflate alone",
+            _mb(log, ours),
+            _mb(log, peer),
+            f"{ours / peer:.2f} x",
+            "at most 1.3 x",
+        )
+        ours, peer = by_turns(lambda: pack([log, journal], target), lambda: deflate(log, target))
+        yield (
+            "with a compressed journal, stored",
+            _mb(log, ours),
+            _mb(log, peer),
+            f"{ours / peer:.2f} x",
+            "at most 1.3 x",
+        )
+
+
+def pack(logs: list[Path], target: Path) -> None:
+    members = [Member(log.name, log.stat().st_size, lambda log=log: log.open("rb")) for log in logs]  # type: ignore[misc]
+    with target.open("wb", buffering=0) as out:
+        logzip.write(out, members, evidence)
+
+
+def evidence(packed: list[Packed]) -> bytes:
+    return json.dumps([member.sha512 for member in packed]).encode()
+
+
+def deflate(log: Path, target: Path) -> None:
+    deflater = zlib.compressobj()
+    with log.open("rb") as source, target.open("wb", buffering=0) as out:
+        while chunk := source.read(CHUNK):
+            out.write(deflater.compress(chunk))
+        out.write(deflater.flush())
+
+
+def _mb(log: Path, seconds: float) -> str:
+    return f"{log.stat().st_size / seconds / 1e6:.0f} MB/s"
+
+
+if __name__ == "__main__":
+    for row in rows():
+        print(" | ".join(row))
