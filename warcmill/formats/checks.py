@@ -63,7 +63,7 @@ class HttpPayload(Check):
     """
 
     field = PAYLOAD
-    why_not = "the body's coding cannot be undone here"
+    why_not = "its HTTP body cannot be read here (unknown coding, or beyond the limits)"
 
     def __init__(self, declared: Digest, length: int, *, response: bool) -> None:
         self._digest, self._hash = declared, declared.new()
@@ -76,6 +76,8 @@ class HttpPayload(Check):
     def feed(self, piece: memoryview) -> None:
         if not self._in_body:
             piece = self._after_header(piece)
+            if not self._in_body:  # keep nothing: an empty view holds on to its whole piece
+                return
         self._hash.update(piece)
         if self._others is None:
             self._kept.append(piece)

@@ -34,7 +34,7 @@ _ALGORITHMS: dict[bytes, NewHash] = {
 }
 _SIZES = {label: new().digest_size for label, new in _ALGORITHMS.items()}
 
-# RFC 4648's base32 alphabet as the digits that int(text, 32) reads; all else becomes "!", which it refuses.
+# RFC 4648's base32 alphabet as the digits that int(text, 32) reads; all else becomes "!", which is refused.
 _BASE32 = bytearray(b"!" * 256)
 for _digit, _letter in zip(b"0123456789abcdefghijklmnopqrstuv", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", strict=True):
     _BASE32[_letter] = _BASE32[bytes([_letter]).lower()[0]] = _digit
@@ -67,5 +67,8 @@ def _decode(text: bytes, size: int) -> bytes:
         return bytes.fromhex(text.decode("ascii"))
     if len(text) != (size * 8 + 4) // 5:
         raise ValueError(f"{len(text)} characters are neither base32 nor hexadecimal of {size} bytes")
+    digits = text.translate(_BASE32)
+    if b"!" in digits:
+        raise ValueError("it has a character that base32 lacks")
     spare_bits = len(text) * 5 - size * 8
-    return (int(text.translate(_BASE32), 32) >> spare_bits).to_bytes(size, "big")
+    return (int(digits, 32) >> spare_bits).to_bytes(size, "big")

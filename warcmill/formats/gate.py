@@ -82,6 +82,7 @@ class _Walk:
         self._name, self._expect_offset = name, expect_offset
         self._kind = _NAME.fullmatch(name)
         gzip = self._kind is not None and self._kind["gzip"]
+        self._is_warc = self._kind is not None and self._kind["kind"].lower() == "warc"
         self._reader = MemberReader(stream, name) if gzip else PlainReader(stream, name)
         self._expected_seen = expect_offset is None
         self._described = False  # by a warcinfo record, or ARC's filedesc
@@ -93,7 +94,7 @@ class _Walk:
         """Examine every record; BadInput at the first that is bad."""
         if self._kind is None:
             raise BadInput(self._name, "not a WARC's name: *.warc or *.arc, with .gz or without, with .open or without")
-        examine_record = self._warc_record if self._kind["kind"].lower() == "warc" else self._arc_record
+        examine_record = self._warc_record if self._is_warc else self._arc_record
         reader = self._reader
         while reader.begin():
             examine_record(reader)
@@ -144,7 +145,8 @@ class _Walk:
         """What is to be said of the file, given what was found wrong with it."""
         warnings = [f"{why} ({number} records)" for why, number in sorted(self._warnings.items())]
         if not self._described and fault is None:
-            warnings.insert(0, "no warcinfo record: nothing in the file says who crawled it, and how")
+            first = "warcinfo" if self._is_warc else "filedesc"
+            warnings.insert(0, f"no {first} record: nothing in the file says who crawled it, and how")
         return Verdict(
             ok=fault is None,
             why=fault.why if fault else "",

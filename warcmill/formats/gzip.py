@@ -137,7 +137,7 @@ class Members:
         return at
 
     def _check_fixed_part(self, data: bytes) -> None:
-        if not data.startswith(MAGIC):
+        if not MAGIC.startswith(data[:2]):
             what = "named .gz, but not gzip" if self.offset == 0 else "bytes that are no gzip member"
             raise self.bad(f"{what}: {data[:8]!r}")
         if len(data) < 10:

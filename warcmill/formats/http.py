@@ -16,7 +16,9 @@ DECHUNKED, DECODED = "de-chunked", "decoded"
 DECODED_RATIO = 128  # a body that decodes to more than this many times its block is given up: a bomb
 DECODED_FREE = 1 << 20  # but never for less than this
 _PIECE = 1 << 18
+_PORTION = 1 << 13  # of a coded body at a time: what follows a gzip member in it is copied
 _CHUNK_LINE_LIMIT = 1 << 12
+CHUNKS_FREE, CHUNK_MEAN = 10_000, 32  # more chunks than this, of fewer bytes than this in the mean, are given up
 
 _CHUNK_LINE = re.compile(rb"(?:\r?\n)?[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _CODED = re.compile(rb"\n(transfer|content)-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
@@ -31,11 +33,11 @@ def payload_start(head: bytes | bytearray, search_from: int, *, response: bool) 
     """
     if response and not head.startswith(b"HTTP/"[: len(head)]):
         return 0
-    crlf = head.find(b"\r\n\r\n", search_from)
+    crlf = head.find(b"\n\r\n", search_from)
     lf = head.find(b"\n\n", search_from, crlf if crlf >= 0 else len(head))
     if lf >= 0:
         return lf + 2
-    return crlf + 4 if crlf >= 0 else -1
+    return crlf + 3 if crlf >= 0 else -1
 
 
 class Reading:
@@ -51,24 +53,26 @@ class Reading:
     def finish(self) -> bytes | None:
         """The digest; None when the reading was given up."""
         for at, step in enumerate(self._steps):
-            for part in step.close():
-                self._push(part, at + 1)
-        return None if self._left < 0 else self._hash.digest()
+            self._push_all(step.close(), at + 1)
+        return None if self._left < 0 or any(step.gave_up for step in self._steps) else self._hash.digest()
 
     def _push(self, data: bytes, at: int) -> None:
         """Send `data` through the steps from number `at` on, then into the hash."""
-        if at == len(self._steps):
+        if at < len(self._steps):
+            self._push_all(self._steps[at].feed(data), at + 1)
+        else:
             self._hash.update(data)
             self._left -= len(data)
-            return
-        for part in self._steps[at].feed(data):
-            self._push(part, at + 1)
-            if self._left < 0:
-                return
+
+    def _push_all(self, parts: Iterator[bytes], at: int) -> None:
+        while self._left >= 0 and (part := next(parts, None)) is not None:
+            self._push(part, at)
 
 
 class Step:
-    """Bytes in, other bytes out."""
+    """Bytes in, other bytes out; after `gave_up` no more."""
+
+    gave_up = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         raise NotImplementedError
@@ -82,7 +86,7 @@ class Dechunk(Step):
 
     def __init__(self) -> None:
         self._held, self._left = b"", 0
-        self._chunks, self._ended = 0, False
+        self._chunks, self._bytes, self._ended = 0, 0, False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         data, self._held, at = self._held + data, b"", 0
@@ -96,8 +100,13 @@ class Dechunk(Step):
             if line is None:
                 yield from self._no_line(data[at:])
                 return
-            at, self._left, self._chunks = line.end(), int(line[1], 16), self._chunks + 1
-            self._ended = not self._left
+            at, self._left = line.end(), int(line[1], 16)
+            self._count(self._left)
+
+    def _count(self, size: int) -> None:
+        self._chunks, self._bytes = self._chunks + 1, self._bytes + size
+        self.gave_up = self._chunks > CHUNKS_FREE and self._bytes < self._chunks * CHUNK_MEAN
+        self._ended = self.gave_up or not size
 
     def _no_line(self, rest: bytes) -> Iterator[bytes]:
         """Wait for the rest of a line; one that is too long ends the chunks, or tells that there are none."""
@@ -123,6 +132,10 @@ class Inflate(Step):
         self._ended = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
+        for at in range(0, len(data), _PORTION):
+            yield from self._inflated(data[at : at + _PORTION])
+
+    def _inflated(self, data: bytes) -> Iterator[bytes]:
         while data and not self._ended:
             if self._inflater is None:
                 bare = self._wbits == 15 and data[0] & 0x0F != 8  # RFC 1950, 2.2

@@ -1,0 +1,271 @@
+"""formats/gate: what is whole passes, what is not is refused where it begins."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+
+import pytest
+from warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
+
+from warcmill.formats.gate import Verdict, examine
+
+PLAIN = NAME.removesuffix(".gz")
+BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 3
+PAGE = http(BODY, b"Content-Type: text/html")
+RECORDS = [
+    warcinfo(),
+    record(block=PAGE, payload=sha1(BODY)),
+    record(
+        "request",
+        b"GET / HTTP/1.0\r\nHost: gov.example" + END,
+        digest=sha1(b"GET / HTTP/1.0\r\nHost: gov.example" + END),
+    ),
+    record("metadata", b"via: http://gov.example/\r\n", version="WARC/1.1"),
+    record("revisit", b"", payload=sha1(b"elsewhere"), extra=b"WARC-Truncated: length"),
+]
+WHOLE = warc_gz(*RECORDS)
+ENDS = list(itertools.accumulate(map(len, map(member, RECORDS))))
+OFFSETS = [0, *ENDS[:-1]]
+
+
+def refused(data: bytes, name: str = NAME) -> Verdict:
+    verdict = judge(data, name)
+    assert not verdict.ok
+    assert verdict.why
+    return verdict
+
+
+def test_a_whole_warc_passes() -> None:
+    assert judge(WHOLE) == Verdict(
+        ok=True,
+        why="",
+        offset=None,
+        whole=len(WHOLE),
+        records=5,
+        members=5,
+        payload_digests={"as-transferred": 1},
+        warnings=(),
+    )
+
+
+def test_the_sample_passes() -> None:
+    verdict = judge(WEEKLY.read_bytes(), WEEKLY.name)
+    assert verdict.ok
+    assert (verdict.records, verdict.members, verdict.whole) == (797, 797, 1487505)
+    assert verdict.payload_digests == {"as-transferred": 244}
+    assert verdict.warnings == ()
+
+
+@pytest.mark.parametrize("suffix", [".warc.gz", ".warc.gz.open", ".WARC.GZ"])
+def test_names_of_packed_warcs(suffix: str) -> None:
+    assert judge(WHOLE, "a.b" + suffix).ok
+
+
+@pytest.mark.parametrize("suffix", [".warc", ".warc.open"])
+def test_plain_warcs(suffix: str) -> None:
+    verdict = judge(b"".join(RECORDS), "x" + suffix)
+    assert verdict.ok
+    assert (verdict.records, verdict.members, verdict.whole) == (5, 0, sum(map(len, RECORDS)))
+
+
+@pytest.mark.parametrize("name", ["x.warc.gz.tmp", "x.txt", "warc.gz", "x.warc.open.gz", "x.warc.zst", ""])
+def test_other_names_are_refused(name: str) -> None:
+    assert "not a WARC's name" in refused(WHOLE, name).why
+
+
+def test_packed_bytes_under_a_plain_name() -> None:
+    assert "does not end in .gz" in refused(WHOLE, "x.warc").why
+
+
+def test_plain_bytes_under_a_packed_name() -> None:
+    assert "named .gz, but not gzip: b'WARC/1.0'" in refused(b"".join(RECORDS)).why
+
+
+@pytest.mark.parametrize("name", ["x.warc", "x.warc.gz", "x.arc", "x.arc.gz.open"])
+def test_an_empty_file_is_refused(name: str) -> None:
+    verdict = refused(b"", name)
+    assert (verdict.why, verdict.offset, verdict.whole) == ("the file is empty", 0, 0)
+
+
+def test_every_cut_inside_a_member_is_refused_where_the_member_begins() -> None:
+    for cut in range(1, len(WHOLE)):
+        verdict = judge(WHOLE[:cut])
+        if cut in ENDS:  # beyond a single file's evidence
+            assert verdict.ok
+            assert verdict.whole == cut
+            continue
+        assert not verdict.ok, cut
+        begins = max(offset for offset in OFFSETS if offset < cut)
+        assert (verdict.offset, verdict.whole, verdict.records) == (begins, begins, OFFSETS.index(begins))
+        assert "cut short" in verdict.why
+
+
+def test_cuts_of_the_sample_are_refused() -> None:
+    data = WEEKLY.read_bytes()[:200_000]
+    ends = []
+    whole = judge(data, WEEKLY.name)
+    assert not whole.ok
+    for cut in [*range(whole.whole - 3, whole.whole + 40), *range(whole.whole + 40, 200_000, 97)]:
+        verdict = judge(data[:cut], WEEKLY.name)
+        if verdict.ok:
+            ends.append(cut)
+        else:
+            assert verdict.whole == verdict.offset
+            assert verdict.offset is not None
+            assert verdict.offset < cut
+    assert ends == [whole.whole]
+
+
+def test_every_cut_of_a_plain_warc_is_refused_but_between_records() -> None:
+    data = b"".join(RECORDS)
+    ends = list(itertools.accumulate(map(len, RECORDS)))
+    for cut in range(1, len(data)):
+        verdict = judge(data[:cut], PLAIN)
+        assert verdict.ok == (cut in ends)
+        if not verdict.ok:
+            assert verdict.offset == verdict.whole == max([0, *(end for end in ends if end < cut)])
+
+
+def test_every_flipped_bit_is_refused_or_changes_nothing() -> None:
+    """What may pass: time, level and system in a member's header, its "text" flag, bits after the deflate stream's end."""
+    content = gzip.decompress(WHOLE)
+    harmless = set()
+    for at, bit in itertools.product(range(len(WHOLE)), range(8)):
+        flipped = bytearray(WHOLE)
+        flipped[at] ^= 1 << bit
+        verdict = judge(bytes(flipped))
+        begins = max(offset for offset in OFFSETS if offset <= at)
+        if verdict.ok:
+            assert gzip.decompress(flipped) == content
+            end = min(end for end in ENDS if end > at)
+            harmless.add((at - begins, bit) if at - begins < 10 else at - end)
+        else:
+            assert verdict.offset == begins
+    padding = -9  # the deflate stream's last byte: eight bytes of CRC and length follow it
+    assert harmless - {padding} == {(3, 0), *itertools.product(range(4, 10), range(8))}
+
+
+@pytest.mark.parametrize("dress", [2, 4, 8, 16, 30])
+def test_members_with_optional_header_fields(dress: int) -> None:
+    assert judge(member(RECORDS[0]) + dressed(RECORDS[1], dress) + member(RECORDS[2])).ok
+
+
+@pytest.mark.parametrize("garbage", [b"garbage", bytes(10), b"\x1f\x8b", b"\n", b"WARC/1.0\r\n"])
+def test_garbage_after_the_last_member(garbage: bytes) -> None:
+    verdict = refused(WHOLE + garbage)
+    assert (verdict.offset, verdict.whole, verdict.records) == (len(WHOLE), len(WHOLE), 5)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (b"", "header has no end"),
+        (RECORDS[1] + RECORDS[3], "a second record in the same gzip member"),
+        (RECORDS[1] + b"\r\n", "bytes after the record's end"),
+        (RECORDS[1][:-4], "does not end in CR LF CR LF"),
+        (RECORDS[1][:-2], "does not end in CR LF CR LF"),
+        (RECORDS[1][:-4] + b"\n\n", "does not end in CR LF CR LF"),
+        (RECORDS[1][:-5], f"cut short: {len(PAGE)} bytes announced, {len(PAGE) - 1} there"),
+        (b"\r\n" + RECORDS[1], "does not begin with WARC/1.0 or WARC/1.1"),
+        (RECORDS[1].partition(b"\r\n")[2], "does not begin with WARC/1.0 or WARC/1.1"),
+        (RECORDS[1].replace(b"\r\n", b"\n"), "header has no end"),
+        (RECORDS[1].partition(END)[0], "header has no end"),
+        (record(block=PAGE, length=10**12), "cut short: 1000000000000 bytes announced"),
+        (record(block=PAGE, length=len(PAGE) - 1), "does not end in CR LF CR LF"),
+        (record(block=PAGE, length=0), "does not end in CR LF CR LF"),
+        (record(block=PAGE, extra=b"Content-Length: 5"), "more than one Content-Length"),
+        (record(block=PAGE, digest=sha1(b"")), "WARC-Block-Digest sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ does not fit"),
+        (
+            record(block=PAGE, payload=sha1(b"")),
+            "WARC-Payload-Digest sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ does not fit",
+        ),
+        (record(block=PAGE, payload="sha1"), "WARC-Payload-Digest is no digest"),
+        (record(block=PAGE, digest="sha1:1"), "WARC-Block-Digest is no digest"),
+    ],
+)
+def test_a_bad_record_is_named_with_offset_and_reason(bad: bytes, why: str) -> None:
+    verdict = refused(warc_gz(RECORDS[0], bad, RECORDS[3]))
+    assert why in verdict.why
+    assert (verdict.offset, verdict.whole, verdict.records) == (ENDS[0], ENDS[0], 1)
+
+
+def test_one_record_over_two_members_is_refused() -> None:
+    halves = member(RECORDS[1][:-60]) + member(RECORDS[1][-60:])
+    assert "cut short" in refused(member(RECORDS[0]) + halves).why
+
+
+def test_records_not_parted_by_newlines_are_refused_in_a_plain_file() -> None:
+    verdict = refused(RECORDS[0] + RECORDS[1].removesuffix(END) + RECORDS[2], PLAIN)
+    assert "does not end in CR LF CR LF" in verdict.why
+    assert verdict.offset == len(RECORDS[0])
+
+
+def test_a_missing_warcinfo_is_a_warning() -> None:
+    verdict = judge(warc_gz(*RECORDS[1:]))
+    assert verdict.ok
+    assert verdict.warnings == ("no warcinfo record: nothing in the file says who crawled it, and how",)
+
+
+@pytest.mark.parametrize(
+    ("offset", "why"),
+    [
+        (OFFSETS[2], ""),
+        (0, ""),
+        (OFFSETS[-1], ""),
+        (1, "its crawl log names a record at offset 1, but no record begins there"),
+        (len(WHOLE), f"its crawl log names a record at offset {len(WHOLE)}, but the file ends at {len(WHOLE)}"),
+        (10**12, f"its crawl log names a record at offset 1000000000000, but the file ends at {len(WHOLE)}"),
+    ],
+)
+def test_the_offset_a_crawl_log_names(offset: int, why: str) -> None:
+    verdict = judge(WHOLE, expect_offset=offset)
+    assert (verdict.ok, verdict.why) == (not why, why)
+    assert verdict.whole == len(WHOLE)
+
+
+def test_a_cut_between_records_is_told_by_the_crawl_log() -> None:
+    cut = WHOLE[: ENDS[2]]
+    assert judge(cut).ok
+    verdict = judge(cut, expect_offset=OFFSETS[3])
+    assert not verdict.ok
+    assert verdict.offset == OFFSETS[3] == verdict.whole
+
+
+def test_the_reason_of_a_bad_file_wins_over_the_offset_it_lacks() -> None:
+    assert "cut short" in judge(WHOLE[: ENDS[2] - 1], expect_offset=OFFSETS[3]).why
+
+
+@pytest.mark.parametrize("data", [WHOLE, WHOLE[:700], b"garbage" * 100_000, b""])
+def test_the_stream_is_read_to_its_end_whatever_is_wrong(data: bytes) -> None:
+    stream = io.BytesIO(data)
+    examine(stream, NAME)
+    assert stream.read() == b""
+
+
+def test_the_examination_begins_where_the_stream_stands() -> None:
+    stream = io.BytesIO(b"before" + WHOLE)
+    stream.seek(6)
+    assert examine(stream, NAME).whole == len(WHOLE)
+
+
+def test_names_are_case_insensitive_and_bytes_need_not_be_utf8() -> None:
+    odd = RECORDS[1].replace(b"WARC-Type", b"wArC-tYpE").replace(b"Content-Length", b"CONTENT-LENGTH")
+    assert judge(warc_gz(warcinfo(), odd.replace(b"http://gov.example/", b"http://gov.example/\xff\xfe"))).ok
+
+
+def test_a_record_longer_than_all_buffers() -> None:
+    body = bytes(i * i % 251 for i in range(1009)) * 3000
+    for name, data in ((NAME, member), (PLAIN, bytes)):
+        whole = data(record(block=http(body), payload=sha1(body), digest=sha1(http(body))))
+        assert judge(whole, name).ok
+        changed = data(record(block=http(body[:-1] + b"!"), payload=sha1(body)))
+        assert "WARC-Payload-Digest" in judge(changed, name).why
+
+
+def test_reading_counts() -> None:
+    packed = gzip.compress(BODY)
+    twice = http(chunked(packed), b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
+    records = [record(block=twice, payload=sha1(body)) for body in (chunked(packed), packed, BODY, BODY)]
+    assert judge(warc_gz(warcinfo(), *records)).payload_digests == {"as-transferred": 1, "de-chunked": 1, "decoded": 2}
