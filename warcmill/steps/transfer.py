@@ -95,9 +95,9 @@ def is_salvaged(item: Item) -> bool:
     return bool(item.facts.get("salvaged"))
 
 
-def rests_on(found: Evidence) -> tuple[Input, ...]:
-    """The one marker a claim of the transfer rests on, as it was read."""
-    return (Input(layout.marker_path(found.claim.key), found.digest),)
+def rests_on(*markers: Evidence) -> tuple[Input, ...]:
+    """Markers as the claim that rests on them names them: those that were read, not what is there by now."""
+    return tuple(Input(layout.marker_path(found.claim.key), found.digest) for found in markers)
 
 
 def counts(items: Iterable[Item]) -> dict[str, Json]:
