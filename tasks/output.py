@@ -101,7 +101,7 @@ class ScanForOutputs(Scan):
     task_namespace = "output"
 
     def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
-        done = line.state.read(layout.key("output.ProcessOutputs", launch))
+        done = line.state.holds(layout.key("output.ProcessOutputs", launch))
         return [] if done else _unfinished(line, launch)
 
 

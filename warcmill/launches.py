@@ -46,13 +46,19 @@ class Listing:
 
 def find(engines: Engines, first: date, end: date) -> Found:
     """All launches whose id falls on a day from `first` up to, not including, `end`."""
-    launches: set[Launch] = set()
-    odd: set[str] = set()
+    names: dict[tuple[str, str], str] = {}
     for store, folder in _job_parents(engines):
         for job in store.list(folder):
             if job.kind == "folder" and not job.name.startswith("."):
-                _find_in_job(store, job, (f"{first:%Y%m%d}", f"{end:%Y%m%d}"), launches, odd)
-    return Found(tuple(sorted(launches, key=lambda one: (one.id, one.job))), tuple(sorted(odd)))
+                names.update(_dated_folders(store, job, f"{first:%Y%m%d}", f"{end:%Y%m%d}"))
+    launches: list[Launch] = []
+    odd: list[str] = []
+    for (launch_id, job_name), path in sorted(names.items()):
+        try:
+            launches.append(Launch.parse(job_name, launch_id))
+        except BadInput as error:
+            odd.append(f"{path}: {error.path} is {error.why}")
+    return Found(tuple(launches), tuple(odd))
 
 
 def _job_parents(engines: Engines) -> Iterator[tuple[Store, str]]:
@@ -63,16 +69,14 @@ def _job_parents(engines: Engines) -> Iterator[tuple[Store, str]]:
         yield engines.output, ""
 
 
-def _find_in_job(store: Store, job: Stat, span: tuple[str, str], launches: set[Launch], odd: set[str]) -> None:
+def _dated_folders(store: Store, job: Stat, first: str, end: str) -> Iterator[tuple[tuple[str, str], str]]:
+    """The folders of a job that may be launches of these days: (launch id, job), and the path."""
     for entry in store.list(job.path):
-        if entry.kind != "folder" or layout.NEVER_A_LAUNCH.fullmatch(entry.name):
+        name = entry.name
+        if entry.kind != "folder" or (name[:8].isdigit() and not first <= name[:8] < end):
             continue
-        if entry.name[:8].isdigit() and not span[0] <= entry.name[:8] < span[1]:
-            continue
-        try:
-            launches.add(Launch.parse(job.name, entry.name))
-        except BadInput as error:
-            odd.add(f"{entry.path}: {error.path} is {error.why}")
+        if not layout.NEVER_A_LAUNCH.fullmatch(name):
+            yield (name, job.name), entry.path
 
 
 def read(engines: Engines, launch: Launch) -> Listing:
