@@ -31,7 +31,7 @@ def read_back(state: State, store: Store, launch: Launch, stage: Stage) -> Claim
     ledger = Ledger(state, key)
     reading = _Reading(store, items, named_offsets(assembled.claim), progress(ledger, items))
     read = settle(ledger, items, reading.version, reading.item)
-    return Claim(key, rests_on(verified), items=read, counts=counts(read))
+    return Claim(key, rests_on(verified, assembled), items=read, counts=counts(read))
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ class _Removing:
         before = present(self.output, file)
         with self.output.open(file.path) as stream:
             found = fixity.sha512(stream)
-        if found != (file.size, file.sha512):
-            raise Mismatch(f"{place(file)} is no longer the file that was stored: bytes, sha512", file, found)
+        proven = file.size, file.sha512
+        if found != proven:
+            raise Mismatch(f"{place(file)} is no longer the file that was stored (bytes, sha512)", proven, found)
         return before
