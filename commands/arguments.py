@@ -1,0 +1,91 @@
+"""Argument types that several verbs share: what is not well-formed is wrong usage, exit 2."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TypeVar
+
+from luigi.date_interval import Custom
+from luigi.parameter import DateIntervalParameter
+
+from warcmill.errors import BadInput
+from warcmill.model import Stage, parse_job, parse_stamp
+
+Value = TypeVar("Value")
+LONGEST_REASON = 1_000  # characters; it stands in a marker, and in tables
+DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Days from `first` up to, not including, `end`; `text` as `luigi --date-interval` takes it."""
+
+    text: str
+    first: date
+    end: date
+    note: str = ""
+
+    @property
+    def last(self) -> date:
+        """The last day that belongs to it."""
+        return self.end - timedelta(days=1)
+
+
+def job(text: str) -> str:
+    """JOB: a crawl's name."""
+    return _parsed(parse_job, text)
+
+
+def launch_id(text: str) -> str:
+    """LAUNCH: 14 digits."""
+    return _parsed(parse_stamp, text)
+
+
+def stage(text: str) -> Stage:
+    """STAGE: final, or a checkpoint."""
+    return _parsed(Stage.parse, text)
+
+
+def interval(text: str) -> Interval:
+    """INTERVAL: days, as luigi takes them. A custom one's end is exclusive, and it says so."""
+    found = _parsed(DateIntervalParameter().parse, text)
+    if not found.date_a < found.date_b:
+        raise argparse.ArgumentTypeError(
+            f"{text}: no day lies between its first day and its end, which is not included"
+        )
+    note = f"{found.date_b} is not included" if isinstance(found, Custom) else ""
+    return Interval(text, found.date_a, found.date_b, note)
+
+
+def reason(text: str) -> str:
+    """TEXT of a reason: one line that a marker can hold."""
+    kept = text.strip()
+    if not kept or len(kept) > LONGEST_REASON or not kept.isprintable():
+        raise argparse.ArgumentTypeError(f"a reason is one line of 1 to {LONGEST_REASON} characters")
+    return kept
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """JOB and LAUNCH."""
+    parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
+    parser.add_argument("launch_id", type=launch_id, metavar="LAUNCH", help="its launch, 14 digits")
+
+
+def add_interval(parser: argparse.ArgumentParser) -> None:
+    """INTERVAL."""
+    parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="one JSON document, for machines")
+
+
+def _parsed(parse: Callable[[str], Value], text: str) -> Value:
+    try:
+        return parse(text)
+    except (BadInput, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

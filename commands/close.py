@@ -1,0 +1,74 @@
+"""warcmill close: an operator's word that a launch has ended."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from commands.arguments import add_launch, reason
+from tasks.settings import Settings, settings
+from warcmill import launches, layout
+from warcmill.errors import Unavailable
+from warcmill.launches import Engines
+from warcmill.model import Launch
+from warcmill.steps import operator
+
+SUMMARY = "say that a launch has ended, when its engine cannot"
+EPILOG = """\
+examples:
+  warcmill close crashed 20261121083734 --reason "its engine was killed by the OOM killer"
+
+For a launch whose engine died: its job.log never says FINISHED, and no later
+launch of the job has begun. The line then takes it as it lies on disk: a WARC
+that is still .open goes with its last stage.
+
+First make sure that the engine is gone. Neither silence nor age proves it, so
+this command refuses by neither; it tells what was last written, and when. To
+take a close back: warcmill redo JOB LAUNCH close --downstream
+
+exit codes: 0 closed, or ended already, 1 no engine knows the launch, or it was
+closed for another reason, 2 usage, 3 configuration, 4 a root is unavailable
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """JOB LAUNCH --reason TEXT."""
+    add_launch(parser)
+    parser.add_argument("--reason", type=reason, required=True, metavar="TEXT", help="how you know; kept for ever")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Leave the 01.closed marker, unless the engine's own logs say the end already."""
+    found, launch = settings(), Launch(args.job, args.launch_id)
+    engines, state = found.engines(), found.open_state()
+    how = launches.how_ended(engines, launch)
+    if how:
+        print(f"{launch} has ended by its engine's own logs ({how}); there is nothing to close, nothing was written")
+        return 0
+    claim = operator.close(engines, launch, args.reason)
+    last = last_written(found, engines, launch)
+    state.publish(claim.key, claim)
+    print(f"{launch} is closed: {args.reason}\n  {last}")
+    print(f"Next:\n  luigi --module tasks.output output.ScanForOutputs --date-interval {launch.day}")
+    return 0
+
+
+def last_written(found: Settings, engines: Engines, launch: Launch) -> str:
+    """Which of a launch's files was last written to, and when, for the operator to judge."""
+    listing = launches.read(engines, launch)
+    logs = chain.from_iterable(listing.logs.values())
+    roots = {"output": Path(found.output), "jobs": Path(found.jobs)}
+    try:
+        times = [
+            ((roots[file.root] / file.path).stat().st_mtime, f"{file.root}:{file.path}")
+            for file in (*listing.warcs, *logs, *listing.reports, *listing.job_files)
+        ]
+    except OSError as error:
+        raise Unavailable(str(error.filename), f"{error.strerror}; is the engine still at work?") from error
+    if not times:
+        return "it left no files"
+    when, path = max(times)
+    text = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"last written: {layout.shown(path)}, {text}"
