@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from warcmill.errors import BadInput
-from warcmill.formats.crawllog import Line, host, is_time, parse
+from warcmill.formats.crawllog import END, Line, host, is_time, parse
 from warcmill.formats.loglines import blocks
 
 TOP_HOSTS = 20
@@ -78,7 +78,7 @@ class Tally:
 
     def add(self, stream: BinaryIO) -> None:
         """Count all lines of a log. BadInput only if it names more WARCs than any crawl has (64 MiB of names)."""
-        for lines in blocks(stream):
+        for lines in blocks(stream, END):
             usual = [_USUAL(line) for line in lines]
             rows = [found.groups() for found in usual if found]
             if rows and not self._rows(rows):

@@ -25,6 +25,9 @@ from typing import BinaryIO
 
 from warcmill.formats.loglines import blocks
 
+END = b"}"
+"""How a line ends that is whole without its newline: with the brace of its JSON."""
+
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z|\d{17}")
 _LINE = re.compile(
     rb"([^ ]++)[ ]++"
@@ -76,7 +79,7 @@ class Unread:
 
 def lines(stream: BinaryIO) -> Iterator[Line | Unread]:
     """Every line of a crawl log, in order, in flat memory; never raises for what the log holds."""
-    for block in blocks(stream):
+    for block in blocks(stream, END):
         for raw in block:
             yield parse(raw)
 

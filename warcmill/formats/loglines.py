@@ -16,10 +16,11 @@ CHUNK = 1 << 16
 CUT = b"\0"
 
 
-def blocks(stream: BinaryIO) -> Iterator[list[bytes]]:
+def blocks(stream: BinaryIO, proof: bytes = b"\n") -> Iterator[list[bytes]]:
     """Lines without their newline, a list for each chunk read: as many as `wc -l` has, and an unended last one.
 
-    An over-long line is cut at its front: what engines append to a line (WARC names) stands at its end.
+    Engines end every line: one without a newline was cut, perhaps inside a number, unless it ends in `proof` that
+    nothing else is missing. An over-long line is cut at its front: WARC names stand at a line's end.
     """
     rest = b""
     while chunk := stream.read(CHUNK):
@@ -30,15 +31,9 @@ def blocks(stream: BinaryIO) -> Iterator[list[bytes]]:
         rest = lines.pop()
         yield lines
     if rest:
-        yield [_unended(rest)]
+        yield [rest if rest.endswith(proof) else CUT + rest]
 
 
 def _bounded(line: bytes) -> bytes:
     # A line cut before is LIMIT + 1 long, so it is cut, and marked, again.
     return line if len(line) <= LIMIT else CUT + line[-LIMIT:]
-
-
-def _unended(line: bytes) -> bytes:
-    # Engines end every line: one without a newline was cut, perhaps inside a number.
-    # Only a closing brace (the JSON at a line's end) proves that nothing else is missing.
-    return line if line.endswith(b"}") else CUT + line

@@ -141,7 +141,7 @@ def _distinct(members: Iterable[Member]) -> Iterator[Member]:
     for member in members:
         if member.name in seen:
             raise BadInput(member.name, "would be in the zip twice")
-        if not member.name.isprintable():
+        if not member.name or not member.name.isprintable():
             raise BadInput(ascii(member.name), "is no name that a zip can carry to every machine")
         seen.add(member.name)
         yield member
@@ -186,22 +186,27 @@ def _digest(stream: BinaryIO) -> tuple[int, str]:
 
 
 class _Sink:
-    """The target, written whole even if it takes less at a time; mute once stopped, for zipfile ends what it drops."""
+    """The target, written whole even if it takes less at a time.
+
+    Once stopped it only pretends: zipfile writes a directory when it drops an archive that was not closed.
+    """
 
     def __init__(self, target: BinaryIO) -> None:
-        self._target, self._stopped = target, False
+        self._target, self._stopped, self._pretended = target, False, 0
 
     def write(self, data: bytes) -> int:
+        self._pretended += len(data)
         rest = memoryview(data)
         while rest and not self._stopped:
             rest = rest[self._target.write(rest) :]
         return len(data)
 
     def tell(self) -> int:
-        return 0 if self._stopped else self._target.tell()
+        return self._pretended if self._stopped else self._target.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        return 0 if self._stopped else self._target.seek(offset, whence)
+        self._pretended = offset
+        return offset if self._stopped else self._target.seek(offset, whence)
 
     def flush(self) -> None:
         """Left to the owner of the target, who makes it durable."""
