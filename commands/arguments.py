@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from luigi.date_interval import Custom
 from luigi.parameter import DateIntervalParameter
 
 from warcmill.errors import BadInput
-from warcmill.model import Stage, parse_job, parse_stamp
+from warcmill.model import Launch, Stage, parse_job, parse_stamp
 
 Value = TypeVar("Value")
 LONGEST_REASON = 1_000  # characters; it stands in a marker, and in tables
@@ -56,8 +56,14 @@ def interval(text: str) -> Interval:
         raise argparse.ArgumentTypeError(
             f"{text}: no day lies between its first day and its end, which is not included"
         )
-    note = f"{found.date_b} is not included" if isinstance(found, Custom) else ""
+    note = f"the end, {found.date_b}, is not included" if isinstance(found, Custom) else ""
     return Interval(text, found.date_a, found.date_b, note)
+
+
+def last_days(number: int, today: date) -> Interval:
+    """The last so many days, today included."""
+    first, end = today - timedelta(days=number - 1), today + timedelta(days=1)
+    return Interval(f"{first}-{end}", first, end)
 
 
 def reason(text: str) -> str:
@@ -79,6 +85,34 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS)
 
 
+def add_stage(parser: argparse.ArgumentParser) -> None:
+    """STAGE, which may be left out."""
+    parser.add_argument("stage", type=stage, metavar="STAGE", nargs="?", help="final, or cp00002-20161020204551")
+
+
+def add_scope(parser: argparse.ArgumentParser) -> None:
+    """`scope`: an Interval or a Launch."""
+    parser.add_argument(
+        "scope", nargs="+", action=_Scope, metavar="INTERVAL | JOB LAUNCH", help=f"{DAYS}; or one launch"
+    )
+
+
+class _Scope(argparse.Action):
+    """One word is an interval, two are a launch."""
+
+    def __call__(self, _parser: Any, namespace: Any, values: Any, _option: str | None = None) -> None:
+        try:
+            match values:
+                case [text]:
+                    namespace.scope = interval(text)
+                case [name, started]:
+                    namespace.scope = Launch(job(name), launch_id(started))
+                case _:
+                    raise argparse.ArgumentTypeError(f"INTERVAL, or JOB and LAUNCH; not {len(values)} words")
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json."""
     parser.add_argument("--json", action="store_true", help="one JSON document, for machines")
@@ -87,5 +121,5 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def _parsed(parse: Callable[[str], Value], text: str) -> Value:
     try:
         return parse(text)
-    except (BadInput, ValueError) as error:
+    except (BadInput, ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,0 +1,55 @@
+"""What verbs that look have in common: harmless text, one console, one shape of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from rich.console import Console
+from rich.text import Text
+
+from commands.arguments import Interval
+from warcmill.model import Json
+
+WIDTH = 100  # columns, where there is no terminal to ask
+
+
+def console() -> Console:
+    """Results go here: colours on a terminal, plain text elsewhere. Nothing in a text is ever read as markup."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
+    return Console(width=width, markup=False, emoji=False, highlight=False)
+
+
+def printable(text: str) -> str:
+    """A text on one line of a terminal, whatever it holds: what would move the cursor or hide is escaped."""
+    raw = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in raw)
+
+
+def styled(text: str, style: str = "") -> Text:
+    """A text from outside, as rich may show it."""
+    return Text(printable(text), style=style)
+
+
+def lines(target: Console, *texts: Text | str) -> None:
+    """Print lines that are never broken, so that a name or a command can be copied."""
+    for text in texts:
+        target.print(text, soft_wrap=True)
+
+
+def heading(days: Interval, launches: int) -> str:
+    """Which days, and how many launches."""
+    note = f" ({days.note})" if days.note else ""
+    number = "1 launch" if launches == 1 else f"{launches} launches"
+    return f"first day {days.first}, last day {days.last}{note}: {number}"
+
+
+def as_json(document: dict[str, Json]) -> str:
+    """A document for machines: UTF-8, sorted keys, no floats."""
+    return json.dumps(document, sort_keys=True, indent=1)
+
+
+def days_json(days: Interval) -> dict[str, Json]:
+    """The days of an interval, both ends included."""
+    return {"first_day": str(days.first), "last_day": str(days.last)}

@@ -1,0 +1,202 @@
+"""What stands between a launch and a whole archive: every gap by name, why, and the command to type next. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warcmill import layout
+from warcmill.ledger import Attempt
+from warcmill.model import Item, Key, Launch, Outcome, Stage
+from warcmill.survey import DUE, Survey, texts
+
+# Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
+ACCEPTABLE = ("refused", "absent", "unnamed", "named again", "serial hole", "checkpoint hole")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Gap:
+    """One thing that is not as it should be. `todo` is the command to type next."""
+
+    launch: Launch
+    stage: str  # '' when it is the launch's as a whole
+    kind: str
+    name: str
+    why: str
+    todo: str
+
+
+def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+    """The gaps of a launch, and those that an operator has accepted."""
+    findings = tuple(_all(seen))
+    accepted = tuple(gap for gap in findings if is_accepted(seen, gap))
+    return tuple(gap for gap in findings if gap not in accepted), accepted
+
+
+def is_accepted(seen: Survey, gap: Gap) -> bool:
+    """Whether `warcmill accept` has left a marker for this finding."""
+    key = layout.key("operator.Accept", seen.launch, finding=layout.finding_id(gap.name))
+    return gap.kind in ACCEPTABLE and key in seen.markers
+
+
+def _all(seen: Survey) -> Iterator[Gap]:
+    yield from _unsound(seen)
+    yield from _lacking(seen)
+    yield from _stale(seen)
+    for stage in seen.stages:
+        yield from _refused(seen, stage)
+        yield from _named(seen, stage)
+        yield from _not_as_listed(seen, stage)
+    yield from _holes(seen)
+    yield from _late(seen)
+
+
+def _gap(seen: Survey, stage: Stage | str | None, kind: str, name: str, why: str, todo: str) -> Gap:
+    return Gap(seen.launch, str(stage or ""), kind, name, why, todo)
+
+
+def _unsound(seen: Survey) -> Iterator[Gap]:
+    for name, one in seen.unsound.items():
+        key = layout.parse_marker_name(name)
+        stage = dict(key.params).get("stage", "") if key else ""
+        path = f"{layout.state_folder(seen.launch)}/{name}"
+        todo = f"look at state:{path}, and move it away by hand" if one.kind == "foreign" else scan(seen.launch, key)
+        yield _gap(seen, stage, f"{one.kind} marker", name, one.why, todo)
+
+
+def _lacking(seen: Survey) -> Iterator[Gap]:
+    """The first step that is missing of every run of missing steps; those after it wait for it."""
+    if not seen.ended and not seen.closed:
+        return
+    if seen.due("stop") and not seen.marker("stop"):
+        yield from _lack(seen, None, ["stop"])
+    for stage in sorted(seen.closed):
+        yield from _lack(seen, stage, list(DUE))
+    if seen.due("process") and all(seen.marker("assemble", stage) for stage in seen.closed):
+        yield from _lack(seen, None, ["process"])
+
+
+def _lack(seen: Survey, stage: Stage | None, steps: list[str]) -> Iterator[Gap]:
+    before = True
+    for place, step in enumerate(steps):
+        here = seen.marker(step, stage) is not None
+        key = seen.key(step, stage)
+        name = layout.marker_name(key)
+        if before and not here and name not in seen.unsound:
+            waiting = [later for later in steps[place + 1 :] if not seen.marker(later, stage)]
+            after = f"; after it: {', '.join(waiting)}" if waiting else ""
+            yield _gap(seen, stage, "lacking", name, tried(seen.attempts.get(key)) + after, scan(seen.launch, key))
+        before = here
+
+
+def tried(attempt: Attempt | None) -> str:
+    """What the last attempt at a step came to."""
+    if attempt is None:
+        return "it was not run yet"
+    return attempt.error or "its last run was cut short; it goes on where that one stopped"
+
+
+def stale(seen: Survey) -> dict[Key, str]:
+    """The markers that rest on a claim which is no longer the current one, and on which."""
+    current = {layout.marker_path(key): found.digest for key, found in seen.markers.items()}
+    missing = {layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)} - set(current)
+    return {
+        key: one.marker
+        for key, found in seen.markers.items()
+        for one in found.claim.inputs
+        if current.get(one.marker) != one.claim and one.marker not in missing
+    }
+
+
+def _stale(seen: Survey) -> Iterator[Gap]:
+    for key, on in sorted(stale(seen).items()):
+        name = layout.marker_name(key)
+        why = f"{key.task} was done with another {on.rpartition('/')[2]} than there is now"
+        yield _gap(seen, dict(key.params).get("stage"), "stale", name, why, redo(key))
+
+
+def refused(seen: Survey, stage: Stage) -> dict[str, Item]:
+    """The WARCs of a stage whose bytes, or names, are wrong for good."""
+    items = {**seen.items("assemble", stage), **seen.items("checksum", stage)}
+    return {path: item for path, item in items.items() if item.outcome is Outcome.REFUSED}
+
+
+def _refused(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    for path, item in refused(seen, stage).items():
+        why = item.why if item.offset is None else f"at offset {item.offset}: {item.why}"
+        yield _gap(seen, stage, "refused", path, why, accept(seen.launch, path))
+
+
+def _named(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    found = seen.marker("assemble", stage)
+    words = {
+        "absent": "the crawl log names it, and it is not on disk",
+        "unnamed": "it is on disk, and no crawl log of the launch names it",
+        "named_again": "the crawl log names it, and an earlier stage has it already",
+    }
+    for fact, why in words.items():
+        for name in texts(found, fact):
+            yield _gap(seen, stage, fact.replace("_", " "), name, why, accept(seen.launch, name))
+
+
+def _not_as_listed(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    on_disk = seen.warcs()
+    safe = seen.items("verify", stage)
+    for path, item in seen.items("assemble", stage).items():
+        found = on_disk.get(path)
+        if path in safe or (found and found.size == item.file.size):
+            continue
+        state = f"has {found.size} bytes on disk" if found else "is gone from disk"
+        why = f"it had {item.file.size} bytes when it was listed, {state}, and no verified copy is in the store"
+        key = seen.key("assemble", stage)
+        todo = f"put the file back as it was; if it is right as it is: {redo(key)}"
+        yield _gap(seen, stage, "changed" if found else "gone", path, why, todo)
+
+
+def _holes(seen: Survey) -> Iterator[Gap]:
+    complete = seen.marker("process")
+    for name in texts(complete, "serial_holes"):
+        why = "WARCs with serials below and above it are there"
+        yield _gap(seen, None, "serial hole", name, why, accept(seen.launch, name))
+    for number in texts(complete, "stage_holes"):
+        name = f"cp{int(number):05d}"
+        why = "checkpoints below and above it are there"
+        yield _gap(seen, None, "checkpoint hole", name, why, accept(seen.launch, name))
+
+
+def _late(seen: Survey) -> Iterator[Gap]:
+    """What came after 04 had said that all was there."""
+    complete = seen.marker("process")
+    if complete is None:
+        return
+    todo = redo(seen.key("assemble", seen.stages[-1]))
+    for stage in sorted(set(map(str, seen.listing.logs)) - set(texts(complete, "stages"))):
+        why = "its logs appeared after the launch's last stage was packed"
+        yield _gap(seen, stage, "late stage", stage, why, todo)
+    for path in sorted(set(seen.warcs()) - listed(seen)):
+        yield _gap(seen, None, "late", path, "it appeared after the launch was assembled, and no step has it", todo)
+
+
+def listed(seen: Survey) -> set[str]:
+    """The paths of all WARCs that some stage of the launch has."""
+    return {path for stage in seen.stages for path in seen.items("assemble", stage)}
+
+
+def scan(launch: Launch, key: Key | None) -> str:
+    """The command that does what a launch lacks."""
+    late = key is not None and key.task.startswith("files.")
+    task = "files.ScanForOutputFiles" if late else "output.ScanForOutputs"
+    return f"luigi --module tasks.{task.partition('.')[0]} {task} --date-interval {launch.day}"
+
+
+def redo(key: Key) -> str:
+    """The command that has a step, and all that came of it, done again."""
+    params = dict(key.params)
+    words = [key.task, params["job"], params["launch_id"], *([params["stage"]] if "stage" in params else [])]
+    return f"warcmill redo {' '.join(words)} --downstream"
+
+
+def accept(launch: Launch, name: str) -> str:
+    """The command that takes note of a finding."""
+    return f"warcmill accept {launch.job} {launch.id} {shlex.quote(name)} --reason TEXT"

@@ -1,0 +1,100 @@
+"""The reconcile table as data: for every launch and stage how many WARCs have come how far, and the gaps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+
+from warcmill import gaps, survey
+from warcmill.errors import Unavailable, WarcmillError
+from warcmill.gaps import Gap
+from warcmill.launches import Engines
+from warcmill.model import FINAL, Launch, Stage
+from warcmill.state import State
+from warcmill.survey import Survey, texts
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """WARCs of a stage by how far they have come. `packed`: those whose logs are packed; `stale` counts markers."""
+
+    on_disk: int = 0
+    packed: int = 0
+    assembled: int = 0
+    checksummed: int = 0
+    stored: int = 0
+    verified: int = 0
+    refused: int = 0
+    unnamed: int = 0
+    stale: int = 0
+
+
+COLUMNS = tuple(field.name for field in fields(Counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stage. `closed`: its logs are in place, so that its steps are due."""
+
+    stage: Stage
+    closed: bool
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """One launch. `ended` is how, or '' while it runs; `unavailable`: a disk did not answer, so it is not all told."""
+
+    launch: Launch
+    ended: str
+    rows: tuple[Row, ...]
+    gaps: tuple[Gap, ...]
+    accepted: tuple[Gap, ...] = ()
+    unavailable: bool = False
+
+
+def report(state: State, engines: Engines, launch: Launch) -> LaunchReport:
+    """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch."""
+    try:
+        seen = survey.survey(state, engines, launch)
+    except WarcmillError as error:
+        return unreadable(launch, error)
+    found, accepted = gaps.find(seen)
+    return LaunchReport(launch, seen.ended, rows(seen), found, accepted)
+
+
+def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
+    """The report of a launch that could not be looked at."""
+    out = isinstance(error, Unavailable)
+    gap = Gap(launch, "", "unavailable" if out else "unreadable", str(launch), str(error), "warcmill doctor")
+    return LaunchReport(launch, "", (), (gap,), unavailable=out)
+
+
+def rows(seen: Survey) -> tuple[Row, ...]:
+    """A row for each stage; the last one also holds the WARCs that no stage has yet."""
+    stale = Counter(dict(key.params).get("stage", str(FINAL)) for key in gaps.stale(seen))
+    return tuple(_row(seen, stage, stale[str(stage)]) for stage in seen.stages)
+
+
+def _row(seen: Survey, stage: Stage, stale: int) -> Row:
+    assembled = set(seen.items("assemble", stage))
+    on_disk = set(seen.warcs())
+    here = assembled if stage != seen.stages[-1] else assembled | (on_disk - gaps.listed(seen))
+    counts = Counts(
+        on_disk=len(here & on_disk),
+        packed=len(here) if seen.marker("pack", stage) else 0,
+        assembled=len(assembled),
+        checksummed=len(seen.items("checksum", stage)),
+        stored=len(seen.items("copy", stage)),
+        verified=len(seen.items("verify", stage)),
+        refused=len(gaps.refused(seen, stage)),
+        unnamed=len(texts(seen.marker("assemble", stage), "unnamed")),
+        stale=stale,
+    )
+    return Row(stage, stage in seen.closed, counts)
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """The sum, column by column."""
+    return Counts(*map(sum, zip(*map(astuple, counts), strict=True)))

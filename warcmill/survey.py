@@ -1,0 +1,182 @@
+"""One look at a launch: its markers, sound or not, what its steps tried, and what lies on disk. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from warcmill import evidence, launches, layout
+from warcmill.ending import ended, is_closed
+from warcmill.errors import BadInput, Foreign
+from warcmill.evidence import Evidence
+from warcmill.formats import logzip
+from warcmill.launches import Engines, Found, Listing
+from warcmill.ledger import Attempt, Ledger
+from warcmill.model import FileRef, Item, Json, Key, Launch, Stage
+from warcmill.state import State
+
+STAGE_STEPS: Mapping[str, str] = {
+    "pack": "output.PackageLogs",
+    "assemble": "output.AssembleOutput",
+    "checksum": "files.Checksum",
+    "copy": "files.Copy",
+    "verify": "files.Verify",
+    "read-back": "files.ReadBack",
+    "retire": "files.Retire",
+}
+LAUNCH_STEPS: Mapping[str, str] = {"stop": "output.CheckJobStopped", "process": "output.ProcessOutputs"}
+DUE = ("pack", "assemble", "checksum", "copy", "verify")  # steps that every closed stage must have; others are optional
+
+
+@dataclass(frozen=True, slots=True)
+class Unsound:
+    """A marker that is there and may not be relied on: `broken` or `foreign`, and why."""
+
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is known of a launch. `ended` is '' while it runs; `closed` are the stages whose logs are in place."""
+
+    launch: Launch
+    ended: str
+    stages: tuple[Stage, ...]
+    closed: frozenset[Stage]
+    markers: Mapping[Key, Evidence]
+    unsound: Mapping[str, Unsound]
+    attempts: Mapping[Key, Attempt]
+    listing: Listing
+
+    def key(self, step: str, stage: Stage | None = None) -> Key:
+        """The key of a step of this launch, by the step's short name."""
+        if stage is None:
+            return layout.key(LAUNCH_STEPS[step], self.launch)
+        return layout.key(STAGE_STEPS[step], self.launch, stage=stage)
+
+    def marker(self, step: str, stage: Stage | None = None) -> Evidence | None:
+        """The sound marker of a step; None when there is none."""
+        return self.markers.get(self.key(step, stage))
+
+    def items(self, step: str, stage: Stage) -> dict[str, Item]:
+        """The WARCs that a step of a stage speaks of, by path in the output root."""
+        found = self.marker(step, stage)
+        items = [item for item in found.claim.items if item.file.root == "output"] if found else []
+        return {item.file.path: item for item in items if not item.facts.get("salvaged")}
+
+    def due(self, step: str, stage: Stage | None = None) -> bool:
+        """Whether a step should have left its marker by now."""
+        return stage in self.closed and step in DUE if stage else bool(self.ended)
+
+    def steps(self) -> Iterator[tuple[str, Stage | None]]:
+        """Every step of the launch, in the order of the line."""
+        yield "stop", None
+        yield from ((step, stage) for stage in self.stages for step in ("pack", "assemble"))
+        yield "process", None
+        late = [step for step in STAGE_STEPS if step not in ("pack", "assemble")]
+        yield from ((step, stage) for stage in self.stages for step in late)
+
+    def warcs(self) -> dict[str, FileRef]:
+        """The WARCs on disk, by path as markers write it."""
+        return {layout.shown(file.path): file for file in self.listing.warcs}
+
+
+def find(state: State, engines: Engines, first: date, end: date) -> Found:
+    """All launches of the days from `first` up to, not including, `end`: those on disk and those with markers."""
+    found = launches.find(engines, first, end)
+    known = {*found.launches, *(one for one in _with_markers(state, first, end) if first <= one.day < end)}
+    return Found(tuple(sorted(known, key=lambda one: (one.id, one.job))), found.odd)
+
+
+def _with_markers(state: State, first: date, end: date) -> Iterator[Launch]:
+    months = f"{first:%Y-%m}", f"{end - timedelta(days=1):%Y-%m}"
+    for month in state.store.list(""):
+        if not months[0] <= month.name <= months[1]:
+            continue
+        for job in state.store.list(month.path):
+            for entry in state.store.list(job.path) if job.kind == "folder" else ():
+                try:
+                    yield Launch.parse(job.name, entry.name)
+                except BadInput:
+                    continue  # a folder that no step made
+
+
+def survey(state: State, engines: Engines, launch: Launch) -> Survey:
+    """Look at everything of a launch."""
+    return _survey(state, engines, launch, *read_markers(state, launch), launches.read(engines, launch))
+
+
+def glance(state: State, engines: Engines, launch: Launch) -> Survey:
+    """Look at the markers alone; at the disk only while stages may still come."""
+    markers, unsound = read_markers(state, launch)
+    over = layout.key(LAUNCH_STEPS["process"], launch) in markers
+    return _survey(state, engines, launch, markers, unsound, Listing() if over else launches.read(engines, launch))
+
+
+def _survey(
+    state: State,
+    engines: Engines,
+    launch: Launch,
+    markers: Mapping[Key, Evidence],
+    unsound: Mapping[str, Unsound],
+    listing: Listing,
+) -> Survey:
+    stopped = markers.get(layout.key(LAUNCH_STEPS["stop"], launch))
+    how = str(stopped.claim.facts["how"]) if stopped else ended(state, engines, launch)
+    known = {Stage.parse(key["stage"]) for key in markers if "stage" in dict(key.params)}
+    stages = launches.stages(listing, known | _stages_of(unsound))
+    closed = frozenset(
+        one
+        for one in stages
+        if how or (not one.is_final and (one in known or is_closed(state, engines, launch, one, listing)))
+    )
+    seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing)
+    missing = [seen.key(*step) for step in seen.steps() if seen.due(*step) and not seen.marker(*step)]
+    attempts = {key: tried[-1] for key in missing if (tried := Ledger(state, key).attempts())}
+    return replace(seen, attempts=attempts)
+
+
+def _stages_of(unsound: Mapping[str, Unsound]) -> set[Stage]:
+    keys = (layout.parse_marker_name(name) for name, one in unsound.items() if one.kind == "broken")
+    return {Stage.parse(key["stage"]) for key in keys if key and "stage" in dict(key.params)}
+
+
+def read_markers(state: State, launch: Launch) -> tuple[dict[Key, Evidence], dict[str, Unsound]]:
+    """The sound markers in a launch's folder by key, and the others by file name."""
+    sound: dict[Key, Evidence] = {}
+    unsound: dict[str, Unsound] = {}
+    for entry in state.store.list(layout.state_folder(launch)):
+        key = layout.parse_marker_name(entry.name)
+        if key is None:
+            continue
+        if layout.marker_path(key) != entry.path:
+            unsound[entry.name] = Unsound("foreign", "a marker of another launch; it does not belong in this folder")
+            continue
+        try:
+            found = state.read(key)
+        except Foreign as error:
+            unsound[entry.name] = Unsound("foreign", error.why)
+            continue
+        if found:
+            sound[key] = found
+        else:
+            unsound[entry.name] = Unsound("broken", _why_broken(state, entry.path))
+    return sound, unsound
+
+
+def _why_broken(state: State, path: str) -> str:
+    try:
+        with state.store.open(path) as file:
+            data = logzip.evidence(file) if path.endswith(".zip") else file.read(evidence.LARGEST + 1)
+        evidence.decode(data, path)
+    except BadInput as error:
+        return error.why
+    return "it was broken a moment ago, and has been replaced since; look again"
+
+
+def texts(found: Evidence | None, name: str) -> list[str]:
+    """A list of names among a claim's facts; empty without the claim."""
+    facts: Json = found.claim.facts.get(name) if found else None
+    return [str(one) for one in facts] if isinstance(facts, list) else []
