@@ -9,6 +9,7 @@ import luigi
 from tasks.step import Line, Scan, StageStep, Step, open_line
 from warcmill import launches, layout
 from warcmill.ending import ended, is_closed
+from warcmill.launches import Listing
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.steps import assemble, pack_logs, process, stage_report, stopped
 
@@ -106,18 +107,18 @@ class ScanForOutputs(Scan):
 
 
 def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
+    listing = launches.read(line.engines, launch)  # one that cannot be read fails here, alone
     if ended(line.state, line.engines, launch):
         yield ProcessOutputs(job=launch.job, launch_id=launch.id)
         return
-    newest = _newest_closed(line, launch)
+    newest = _newest_closed(line, launch, listing)
     if newest:
         task = AssembleOutput(job=launch.job, launch_id=launch.id, stage=str(newest))
         if not task.complete():
             yield task
 
 
-def _newest_closed(line: Line, launch: Launch) -> Stage | None:
-    listing = launches.read(line.engines, launch)
+def _newest_closed(line: Line, launch: Launch, listing: Listing) -> Stage | None:
     checkpoints = [stage for stage in sorted(listing.logs) if not stage.is_final]
     closed = [one for one in checkpoints if is_closed(line.state, line.engines, launch, one, listing)]
     return closed[-1] if closed else None

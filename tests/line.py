@@ -44,7 +44,8 @@ class Line:
 
     @property
     def engines(self) -> Engines:
-        return Engines(FileStore("output", self.folders["output"]), FileStore("jobs", self.folders["jobs"]), self.layout)
+        output = FileStore("output", self.folders["output"])
+        return Engines(output, FileStore("jobs", self.folders["jobs"]), self.layout)
 
     @property
     def state(self) -> State:
