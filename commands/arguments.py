@@ -80,9 +80,9 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("launch_id", type=launch_id, metavar="LAUNCH", help="its launch, 14 digits")
 
 
-def add_interval(parser: argparse.ArgumentParser) -> None:
-    """INTERVAL."""
-    parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS)
+def add_interval(parser: argparse.ArgumentParser, **more: Any) -> None:
+    """INTERVAL; with nargs="?" it may be left out."""
+    parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS, **more)
 
 
 def add_stage(parser: argparse.ArgumentParser) -> None:

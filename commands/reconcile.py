@@ -44,7 +44,17 @@ the launch as a whole, "kind", "name", "why", "todo"}]}]}
 exit codes: 0 no gap, 1 one or more gaps, 2 usage, 3 configuration, 4 a disk or a
 folder did not answer (what could be read is reported)
 """
-HEADS = ("on_disk", "_packed", "assem-_bled", "check-_summed", "_stored", "veri-_fied", "re-_fused", "un-_named", "_stale")
+HEADS = (
+    "on_disk",
+    "_packed",
+    "assem-_bled",
+    "check-_summed",
+    "_stored",
+    "veri-_fied",
+    "re-_fused",
+    "un-_named",
+    "_stale",
+)
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
 

@@ -30,14 +30,13 @@ class Gap:
 def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The gaps of a launch, and those that an operator has accepted."""
     findings = tuple(_all(seen))
-    accepted = tuple(gap for gap in findings if is_accepted(seen, gap))
+    accepted = tuple(gap for gap in findings if gap.kind in ACCEPTABLE and is_accepted(seen, gap.name))
     return tuple(gap for gap in findings if gap not in accepted), accepted
 
 
-def is_accepted(seen: Survey, gap: Gap) -> bool:
-    """Whether `warcmill accept` has left a marker for this finding."""
-    key = layout.key("operator.Accept", seen.launch, finding=layout.finding_id(gap.name))
-    return gap.kind in ACCEPTABLE and key in seen.markers
+def is_accepted(seen: Survey, name: str) -> bool:
+    """Whether `warcmill accept` has left a marker for the finding of this name."""
+    return layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers
 
 
 def _all(seen: Survey) -> Iterator[Gap]:
@@ -86,15 +85,15 @@ def _lack(seen: Survey, stage: Stage | None, steps: list[str]) -> Iterator[Gap]:
         if before and not here and name not in seen.unsound:
             waiting = [later for later in steps[place + 1 :] if not seen.marker(later, stage)]
             after = f"; after it: {', '.join(waiting)}" if waiting else ""
-            yield _gap(seen, stage, "lacking", name, tried(seen.attempts.get(key)) + after, scan(seen.launch, key))
+            yield _gap(seen, stage, "lacking", name, tried(seen.attempts.get(key, ())) + after, scan(seen.launch, key))
         before = here
 
 
-def tried(attempt: Attempt | None) -> str:
+def tried(attempts: tuple[Attempt, ...]) -> str:
     """What the last attempt at a step came to."""
-    if attempt is None:
+    if not attempts:
         return "it was not run yet"
-    return attempt.error or "its last run was cut short; it goes on where that one stopped"
+    return attempts[-1].error or "its last run was cut short, or is going on; the next goes on where that one stopped"
 
 
 def stale(seen: Survey) -> dict[Key, str]:

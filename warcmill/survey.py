@@ -47,7 +47,7 @@ class Survey:
     closed: frozenset[Stage]
     markers: Mapping[Key, Evidence]
     unsound: Mapping[str, Unsound]
-    attempts: Mapping[Key, Attempt]
+    attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that are due and have no marker
     listing: Listing
 
     def key(self, step: str, stage: Stage | None = None) -> Key:
@@ -134,7 +134,7 @@ def _survey(
     )
     seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing)
     missing = [seen.key(*step) for step in seen.steps() if seen.due(*step) and not seen.marker(*step)]
-    attempts = {key: tried[-1] for key in missing if (tried := Ledger(state, key).attempts())}
+    attempts = {key: tuple(tried) for key in missing if (tried := Ledger(state, key).attempts())}
     return replace(seen, attempts=attempts)
 
 

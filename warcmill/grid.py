@@ -1,0 +1,127 @@
+"""The status grid as data: for every launch and stage what each step has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from warcmill import gaps, layout, survey
+from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches import Engines
+from warcmill.ledger import Attempt
+from warcmill.model import Key, Launch, Outcome, Stage
+from warcmill.state import State
+from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, Survey
+
+STEPS = ("stop", "pack", "assemble", "process", "checksum", "copy", "verify", "read-back", "retire")
+_BEFORE = {"checksum": "assemble", "copy": "checksum", "verify": "copy", "read-back": "verify", "retire": "read-back"}
+
+
+class Mark(StrEnum):
+    """What a step has come to. The worst comes first."""
+
+    FAILED = "failed"
+    STALE = "stale"  # done with something that is no longer the current
+    REFUSED = "refused"  # done, and found WARCs whose bytes are wrong for good
+    PARTIAL = "partial"
+    WAITING = "waiting"
+    DONE = "done"
+    NOT_DUE = "not due"  # the crawl has not come that far; or an optional step
+
+
+HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One step: `done` of so many files of a stage; or of so many stages of a launch, of those that are due."""
+
+    mark: Mark
+    done: int = 0
+    of: int = 0
+
+
+Cells = Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchGrid:
+    """One launch. `error`: it could not be looked at; `unavailable`: because a disk did not answer."""
+
+    launch: Launch
+    ended: str
+    cells: Cells
+    stages: tuple[tuple[Stage, Cells], ...]
+    error: str = ""
+    unavailable: bool = False
+
+
+def grid(state: State, engines: Engines, launch: Launch) -> LaunchGrid:
+    """The grid of one launch; its error, if any, is in it and hides no other launch."""
+    try:
+        return of_survey(survey.glance(state, engines, launch))
+    except WarcmillError as error:
+        return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
+
+
+def of_survey(seen: Survey) -> LaunchGrid:
+    """The grid of what was seen of a launch."""
+    stale = gaps.stale(seen)
+    stages = tuple(
+        (stage, {step: _cell(seen, step, stage, stale) for step in STEPS if step in STAGE_STEPS})
+        for stage in seen.stages
+    )
+    cells = {
+        step: _cell(seen, step, None, stale) if step in LAUNCH_STEPS else together(each[step] for _, each in stages)
+        for step in STEPS
+    }
+    return LaunchGrid(seen.launch, seen.ended, cells, stages)
+
+
+def together(cells: Iterable[Cell]) -> Cell:
+    """The cells of all stages as one: the worst mark, and how many of those that are due are done."""
+    due = [cell.mark for cell in cells if cell.mark is not Mark.NOT_DUE]
+    done = sum(mark in HAS_MARKER for mark in due)
+    worst = next((mark for mark in Mark if mark in due), Mark.NOT_DUE)
+    if worst is Mark.WAITING and done:
+        worst = Mark.PARTIAL
+    return Cell(worst, done, len(due))
+
+
+def _cell(seen: Survey, step: str, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:
+    key = seen.key(step, stage)
+    if key in seen.markers:
+        mark = Mark.STALE if key in stale else Mark.REFUSED if stage and _refuses(seen, step, stage) else Mark.DONE
+        return Cell(mark, 1, 1)
+    if layout.marker_name(key) in seen.unsound:
+        return Cell(Mark.FAILED, 0, 1)
+    if not seen.due(step, stage):
+        return Cell(Mark.NOT_DUE)
+    return _tried(seen, step, stage, seen.attempts.get(key, ()))
+
+
+def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
+    """A step that is due and has left no marker: how far its attempts have come."""
+    if not attempts or _was_early(attempts[-1]):
+        return Cell(Mark.WAITING, 0, 1)
+    mark = Mark.FAILED if attempts[-1].error else Mark.PARTIAL
+    settled = {line["file"]["path"] for one in attempts for line in one.lines if "items" in line}
+    return Cell(mark, len(settled), _files(seen, step, stage) if stage else 1)
+
+
+def _was_early(attempt: Attempt) -> bool:
+    """Whether the attempt ended because the crawl had not come that far."""
+    return any(line.get("kind") == "NotReady" for line in attempt.lines)
+
+
+def _files(seen: Survey, step: str, stage: Stage) -> int:
+    """How many files a step has to do: those that the step before left."""
+    before = seen.marker(_BEFORE[step], stage) if step in _BEFORE else None
+    return len(before.claim.outputs or before.claim.items) if before else 1
+
+
+def _refuses(seen: Survey, step: str, stage: Stage) -> bool:
+    """Whether this step found WARCs wrong, and no operator has taken note of them."""
+    items = seen.items(step, stage) if step in ("assemble", "checksum") else {}
+    return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())
