@@ -160,6 +160,14 @@ def test_a_line_cut_anywhere_is_not_taken_for_a_whole_one() -> None:
     assert [type(one) for one in read(whole)] == [Line]
 
 
+def test_a_cut_line_with_the_next_one_behind_it_is_not_taken_for_one() -> None:
+    begun = FRONT + b" http://seed.example/ 2t"
+    whole = begun + b' {"warcFilename":"A.warc.gz"}'
+    for length in range(1, len(begun) + 1):
+        assert unread(begun[:length] + whole).warc_filenames == ("A.warc.gz",)
+        unread(begun[:length] + begun)
+
+
 def test_an_over_long_line_keeps_its_end() -> None:
     tail = b' - - {"warcFilename":"A.warc.gz"}'
     for length in (LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT + 5):

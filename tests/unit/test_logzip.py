@@ -230,6 +230,16 @@ def test_a_zip_that_does_not_end_in_evidence_is_not_ours() -> None:
             logzip.evidence(target)
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_zip_with_a_name_twice_is_not_ours() -> None:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name in ("crawl.log", "crawl.log", EVIDENCE):
+            archive.writestr(name, b"")
+    with pytest.raises(BadInput, match="not one of logs"):
+        logzip.members(target)
+
+
 def test_a_zip_with_other_methods_is_not_ours() -> None:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as archive:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from warcmill.formats.loglines import CUT, blocks
+from warcmill.formats.loglines import blocks
 
 _EVENT = re.compile(
     rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)"
@@ -42,6 +42,5 @@ def events(stream: BinaryIO) -> Iterator[Event]:
     """
     for lines in blocks(stream):
         for line in lines:
-            found = None if line.startswith(CUT) else _EVENT.fullmatch(line)
-            if found:
+            if found := _EVENT.fullmatch(line):
                 yield Event(*(part.decode("utf-8", "backslashreplace").rstrip() for part in found.groups()))
