@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from warcmill import layout
 from warcmill.ledger import Attempt
 from warcmill.model import Item, Key, Launch, Outcome, Stage
-from warcmill.survey import DUE, Survey, texts
+from warcmill.survey import DUE, LAUNCH_STEPS, STAGE_STEPS, Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
 ACCEPTABLE = ("refused", "absent", "unnamed", "named again", "serial hole", "checkpoint hole")
@@ -192,10 +192,11 @@ def scan(launch: Launch, key: Key | None) -> str:
 def redo(key: Key) -> str:
     """The command that has a step, and all that came of it, done again."""
     params = dict(key.params)
-    words = [key.task, params["job"], params["launch_id"], *([params["stage"]] if "stage" in params else [])]
-    return f"warcmill redo {' '.join(words)} --downstream"
+    steps = {task: [word, params.get("stage", "")] for word, task in {**STAGE_STEPS, **LAUNCH_STEPS}.items()}
+    step = " ".join(steps.get(key.task, [layout.marker_name(key)])).strip()
+    return f"warcmill redo {params['job']} {params['launch_id']} {step} --downstream"
 
 
 def accept(launch: Launch, name: str) -> str:
     """The command that takes note of a finding."""
-    return f"warcmill accept {launch.job} {launch.id} {shlex.quote(name)} --reason TEXT"
+    return f"warcmill accept {shlex.quote(name)} --launch {launch.job} {launch.id} --reason TEXT"
