@@ -157,9 +157,8 @@ class Scan(luigi.Task):
             log.warning("%s; not taken for a launch", odd)
         for launch in found.launches:
             self._list_one(line, launch, listed)
-        span = f"first day {dates.date_a}, last day {dates.date_b - timedelta(days=1)}"
-        log.info("%s: %s, %d launches", self.task_family, span, len(found.launches))
-        _refuse_too_many(str(dates), len(listed.tasks))
+        log.info("%s: %s, %d launches", self.task_family, _span(dates), len(found.launches))
+        _refuse_too_many(str(dates), listed.tasks)
         return listed
 
     def _list_one(self, line: Line, launch: Launch, listed: Listed) -> None:
@@ -170,9 +169,23 @@ class Scan(luigi.Task):
             listed.troubles.append(f"{launch}: {error}")
 
 
-def _refuse_too_many(interval: str, tasks: int) -> None:
-    if tasks > MOST_TASKS:
-        why = f"{tasks} tasks to run, a scan takes {MOST_TASKS}: run 'warcmill backfill {interval}'"
+def _span(dates: luigi.date_interval.DateInterval) -> str:
+    """The days of an interval, as people count them."""
+    note = f" ({dates.date_b} is not in it)" if isinstance(dates, luigi.date_interval.Custom) else ""
+    return f"first day {dates.date_a}, last day {dates.date_b - timedelta(days=1)}{note}"
+
+
+def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
+    """Count what Luigi would have to run, with all that it rests on, and stop above the bound."""
+    pending: set[str] = set()
+    stack = list(asked)
+    while stack and len(pending) <= MOST_TASKS:
+        task = stack.pop()
+        if task.task_id not in pending and not task.complete():
+            pending.add(task.task_id)
+            stack.extend(task.deps())
+    if len(pending) > MOST_TASKS:
+        why = f"more than {MOST_TASKS} tasks to run, too many for one scan: run 'warcmill backfill {interval}'"
         raise BadInput(interval, why)
 
 
