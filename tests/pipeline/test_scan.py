@@ -1,0 +1,36 @@
+"""What a scan says, and what it refuses to set off."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from line import Line, line_at
+
+
+def ended_launches(line: Line, count: int) -> None:
+    """Launches of which nothing is left but a job.log that says FINISHED."""
+    for number in range(count):
+        launch_id = (datetime(2016, 10, 1, tzinfo=UTC) + timedelta(minutes=number)).strftime("%Y%m%d%H%M%S")
+        folder = line.folders["jobs"] / "daily" / launch_id
+        folder.mkdir(parents=True)
+        (folder / "job.log").write_text(f"2016-10-02T00:00:00.000Z INFO FINISHED {launch_id}\n")
+
+
+def test_above_a_thousand_tasks_a_scan_stops_and_names_backfill(tmp_path: Path) -> None:
+    line = line_at(tmp_path)
+    ended_launches(line, 260)  # four tasks each
+    scan = line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10")
+    assert scan.returncode == 35
+    assert "warcmill backfill 2016-10" in scan.stderr
+    assert list((tmp_path / "state").glob("2016-10/daily/*")) == []
+
+
+def test_a_scan_prints_its_days_and_says_which_is_not_in_it(tmp_path: Path) -> None:
+    line = line_at(tmp_path)
+    ended_launches(line, 2)
+    words = ("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10-01-2016-10-31")
+    scan = line.luigi(*words)
+    assert scan.returncode == 0
+    assert "first day 2016-10-01, last day 2016-10-30 (2016-10-31 is not in it), 2 launches" in scan.stderr
+    assert len(list((tmp_path / "state").glob("2016-10/daily/*/04.*"))) == 2
