@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 EVERY = 30  # seconds
 
@@ -21,12 +22,25 @@ def bytes_done(what: str, total: int) -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield _lines(what, total)
         return
-    columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    # A bar redraws its lines: on the same terminal our results must go through it, elsewhere they must not.
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
-    with bar:
+    with _bar(what) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+def _bar(what: str) -> Progress:
+    """A bar redraws its lines: what we print on the same terminal must go through it, elsewhere it must not."""
+    from rich.console import Console  # noqa: PLC0415 takes 50 ms: only a terminal pays for it
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
 
 
 def _lines(what: str, total: int) -> Advance:

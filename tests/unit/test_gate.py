@@ -14,6 +14,7 @@ from warcmill.formats.gate import Verdict, examine
 PLAIN = NAME.removesuffix(".gz")
 BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 3
 PAGE = http(BODY, b"Content-Type: text/html")
+REQUEST = b"GET / HTTP/1.0\r\nHost: gov.example\r\n\r\n"
 RECORDS = [
     warcinfo(),
     record(block=PAGE, payload=sha1(BODY)),
@@ -129,7 +130,7 @@ def test_every_cut_of_a_plain_warc_is_refused_but_between_records() -> None:
 
 
 def test_every_flipped_bit_is_refused_or_changes_nothing() -> None:
-    """What may pass: time, level and system in a member's header, its "text" flag, bits after the deflate stream's end."""
+    """What may pass: in a member's header time, level, system, the "text" flag; bits after the deflate stream's end."""
     content = gzip.decompress(WHOLE)
     harmless = set()
     for at, bit in itertools.product(range(len(WHOLE)), range(8)):

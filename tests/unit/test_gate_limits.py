@@ -97,8 +97,7 @@ ATTACKS = {
         "announced",
     ),
     "a chunk line without end": (
-        "packed(itertools.chain([head((100 << 20) + len(CHUNKED), DIGEST) + CHUNKED],"
-        " [b'1' * (1 << 20)] * 100, [b'\\r\\n\\r\\n']))",
+        "packed([head((100 << 20) + len(CHUNKED), DIGEST) + CHUNKED, *[b'1' * (1 << 20)] * 100, b'\\r\\n\\r\\n'])",
         "WARC-Payload-Digest",
     ),
 }

@@ -117,10 +117,8 @@ def test_a_coding_we_cannot_undo_is_not_checked_and_not_taken_to_fit(coding: byt
     verdict = judge_response(block, b"what it decodes to")
     assert verdict.ok
     assert verdict.payload_digests == {"not checked": 1}
-    assert verdict.warnings == (
-        "WARC-Payload-Digest not checked: its HTTP body cannot be read here (unknown coding, or beyond the limits)"
-        " (1 records)",
-    )
+    unread = "its HTTP body cannot be read here (unknown coding, or beyond the limits)"
+    assert verdict.warnings == (f"WARC-Payload-Digest not checked: {unread} (1 records)",)
 
 
 def test_a_bomb_in_a_body_is_given_up() -> None:

@@ -7,8 +7,6 @@ de-chunked, or decoded too. Any of the three is accepted; `finish` says which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from warcmill.formats import digest
 from warcmill.formats.digest import Digest
 from warcmill.formats.http import Reading, other_readings, payload_start
@@ -123,23 +121,27 @@ class HttpPayload(Check):
         self._kept.clear()
 
 
-def checks_for(fields: Fields, length: int, bad: Bad) -> Iterator[Check]:
-    """What is to be checked over the block of a record of `length` bytes: usually nothing or one digest.
-
-    The payload of a revisit is in another record, that of a segment in several
-    (ISO 28500, 5.9 and 8). A truncated record's digest covers what is there.
-    """
+def checks_for(fields: Fields, length: int, bad: Bad) -> list[Check]:
+    """What is to be checked over the block of a record of `length` bytes: usually nothing or one digest."""
+    checks = []
     if b"warc-block-digest" in fields:
-        yield _block_check(BLOCK, fields[b"warc-block-digest"], bad)
-    if b"warc-payload-digest" not in fields or fields.get(b"warc-type") == b"revisit":
-        return
+        checks.append(_block_check(BLOCK, fields[b"warc-block-digest"], bad))
+    if b"warc-payload-digest" in fields and fields.get(b"warc-type") != b"revisit":
+        checks.append(_payload_check(fields, length, bad))
+    return checks
+
+
+def _payload_check(fields: Fields, length: int, bad: Bad) -> Check:
+    """The payload of a revisit is in another record, that of a segment in several (ISO 28500, 5.9 and 8).
+
+    A truncated record's digest covers what is there.
+    """
     text = fields[b"warc-payload-digest"]
     if b"warc-segment-number" in fields:
-        yield Check(PAYLOAD, "the record is a segment of a larger one")
-    elif _is_http(fields):
-        yield _http_check(text, length, fields[b"warc-type"] == b"response", bad)
-    else:
-        yield _block_check(PAYLOAD, text, bad)
+        return Check(PAYLOAD, "the record is a segment of a larger one")
+    if _is_http(fields):
+        return _http_check(text, length, fields[b"warc-type"] == b"response", bad)
+    return _block_check(PAYLOAD, text, bad)
 
 
 def _is_http(fields: Fields) -> bool:

@@ -98,7 +98,6 @@ class _Walk:
         reader = self._reader
         while reader.begin():
             examine_record(reader)
-            reader.end()
             if reader.offset == self._expect_offset:
                 self._expected_seen = True
             self._whole = reader.position
@@ -114,18 +113,21 @@ class _Walk:
         return BadInput(self._name, f"its crawl log names a record at offset {wanted}, but {found}", wanted)
 
     def _arc_record(self, reader: Reader) -> None:
-        if arc.examine_record(reader).startswith(arc.FIRST_RECORD):
+        header = arc.examine_record(reader)
+        reader.end()
+        if header.startswith(arc.FIRST_RECORD):
             self._described = True
 
     def _warc_record(self, reader: Reader) -> None:
         fields = warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad)
         length = warc.content_length(fields, reader.bad)
-        checks = list(checks_for(fields, length, reader.bad))
+        checks = checks_for(fields, length, reader.bad)
         for piece in reader.take(length):
             for check in checks:
                 check.feed(piece)
         if not reader.expect(warc.END_OF_RECORD):
             raise reader.bad(f"the record does not end in CR LF CR LF after the {length} bytes of its Content-Length")
+        reader.end()
         for check in checks:
             self._conclude(check, fields, reader)
         if fields.get(b"warc-type") == b"warcinfo":

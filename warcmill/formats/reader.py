@@ -51,6 +51,8 @@ class _Pieces:
 
     def through(self, mark: bytes, limit: int) -> bytes:
         """All bytes up to `mark` and with it; BadInput when it is not within `limit` bytes."""
+        if self._at == len(self._piece):
+            self._piece, self._at = self._more(), 0
         end = self._piece.find(mark, self._at) + len(mark)
         if end < len(mark):
             end = self._gather(mark, limit)

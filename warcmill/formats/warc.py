@@ -13,6 +13,7 @@ from warcmill.errors import BadInput
 
 HEADER_LIMIT = 1 << 20  # bytes of a record's header
 LINES_LIMIT = 1_000
+LENGTH_DIGITS = 18  # of a Content-Length: an exabyte
 END_OF_HEADER = END_OF_RECORD = b"\r\n\r\n"
 VERSIONS = (b"WARC/1.0", b"WARC/1.1")
 
@@ -20,7 +21,6 @@ Fields = dict[bytes, bytes]
 Bad = Callable[[str], BadInput]
 
 _FOLD = re.compile(rb"\r\n[ \t]+")
-_LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 def parse_header(header: bytes, bad: Bad) -> Fields:
@@ -56,6 +56,6 @@ def content_length(fields: Fields, bad: Bad) -> int:
     text = fields.get(b"content-length")
     if text is None:
         raise bad("the record's header has no Content-Length")
-    if not _LENGTH.fullmatch(text):
+    if not text.isdigit() or len(text) > LENGTH_DIGITS:
         raise bad(f"the record's Content-Length is no number: {text[:30]!r}")
     return int(text)

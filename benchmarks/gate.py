@@ -1,0 +1,178 @@
+"""The gate beside what it cannot do without, and beside `warcio check`, in CPU time; and its memory.
+
+Reads the sample, or every closed WARC under the folder that CORPUS names:
+
+    CORPUS=/data/heritrix scripts/bench gate
+
+zlib + sha1: each member inflated by one call that is told where the member
+ends, and the sha1 of each declared payload, told where it begins. Nothing is
+checked: the floor under any gate that is built on zlib.
+warcio check: a process of its own, as is `warcmill check`; start-up is counted.
+Small records: the members of the same files of at most 700 bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks import peers
+from warcmill.formats.gate import examine
+
+ROUNDS = 7
+ENOUGH = 100 << 20  # bytes of WARC given to a process, so that its start-up does not decide
+ENOUGH_SMALL = 16 << 20
+SMALL = 700
+GIANT = 4 << 30
+SAMPLE = Path(__file__).resolve().parent.parent / "tests/data/sample"
+NAME = "BL-20261121081737002-00000-1~crawler01~8443.warc.gz"
+WARCMILL = Path(sys.executable).with_name("warcmill")
+
+
+class Member(NamedTuple):
+    """Where a member lies in its file, and where in its inflated bytes the payload that is digested."""
+
+    begin: int
+    end: int
+    payload: slice | None
+
+
+def rows() -> Iterator[tuple[str, str, str, str, str]]:
+    """What, ours, peer, ratio, target."""
+    warcs = [path.read_bytes() for path in sorted(Path(os.environ.get("CORPUS", SAMPLE)).rglob("*.warc.gz"))]
+    small = b"".join(data[m.begin : m.end] for data in warcs for m in members(data) if m.end - m.begin <= SMALL)
+    yield floor_row("gate, Heritrix's WARCs", warcs, "<= 1.3 x zlib + sha1")
+    yield floor_row("gate, small records", [small], "-")
+    yield warcio_row("warcmill check, Heritrix's WARCs", warcs, ENOUGH, ">= 1.7 x as fast as warcio")
+    yield warcio_row("warcmill check, small records", [small], ENOUGH_SMALL, ">= 2.5 x as fast as warcio")
+    yield memory_row()
+
+
+def floor_row(what: str, warcs: list[bytes], target: str) -> tuple[str, str, str, str, str]:
+    """The gate in this process beside zlib and sha1 alone."""
+    plans = [members(data) for data in warcs]
+
+    def gate() -> None:
+        for data in warcs:
+            verdict = examine(io.BytesIO(data), NAME)
+            assert verdict.ok, verdict
+
+    def floor() -> None:
+        for data, plan in zip(warcs, plans, strict=True):
+            zlib_and_sha1(data, plan)
+
+    ours, peer = medians(lambda: own_cpu(gate), lambda: own_cpu(floor))
+    return what, f"{ours:.3f} s", f"{peer:.3f} s zlib + sha1", f"{ours / peer:.2f}", target
+
+
+def warcio_row(what: str, warcs: list[bytes], enough: int, target: str) -> tuple[str, str, str, str, str]:
+    """Both commands over the same files, each named as often as it takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"{number}.warc.gz") for number in range(len(warcs))]
+        for file, data in zip(files, warcs, strict=True):
+            file.write_bytes(data)
+        arguments = files * -(-enough // sum(map(len, warcs)))
+        warcio = peers.command("warcio")
+        ours, peer = medians(
+            lambda: child_cpu([WARCMILL, "check", *arguments]), lambda: child_cpu([warcio, "check", *arguments])
+        )
+    return what, f"{ours:.3f} s", f"{peer:.3f} s warcio check", f"{peer / ours:.2f}", target
+
+
+def memory_row() -> tuple[str, str, str, str, str]:
+    """Peak memory of the whole command over one record of GIANT bytes with both digests declared."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "giant.warc.gz")
+        with file.open("wb") as stream:
+            for part in giant_record():
+                stream.write(part)
+        code = (
+            "import re, sys; from commands.main import main; assert main(sys.argv[1:]) == 0;"
+            " print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+        )
+        ran = subprocess.run([sys.executable, "-c", code, "check", file], capture_output=True, text=True, check=True)
+    peak = int(ran.stdout.split()[-1]) / 1024
+    return f"warcmill check, a record of {GIANT >> 30} GiB", f"{peak:.0f} MB RSS", "-", "-", "< 64 MB"
+
+
+def members(data: bytes) -> list[Member]:
+    """The members of a Heritrix WARC, which the floor is told beforehand."""
+    found, begin = [], 0
+    while begin < len(data):
+        inflater, inflated, at = zlib.decompressobj(31), b"", begin
+        while not inflater.eof:
+            inflated += inflater.decompress(data[at : at + 65536])
+            at += 65536
+        end = min(at, len(data)) - len(inflater.unused_data)
+        found.append(Member(begin, end, _payload(inflated)))
+        begin = end
+    return found
+
+
+def _payload(record: bytes) -> slice | None:
+    header, _, _ = record.partition(b"\r\n\r\n")
+    if b"WARC-Payload-Digest" not in header or b"WARC-Type: revisit" in header:
+        return None
+    return slice(record.index(b"\r\n\r\n", len(header) + 4) + 4, -4)
+
+
+def zlib_and_sha1(data: bytes, plan: list[Member]) -> None:
+    """The least that a gate on zlib must do."""
+    view = memoryview(data)
+    for begin, end, payload in plan:
+        inflated = zlib.decompress(view[begin:end], 31)
+        if payload:
+            hashlib.sha1(memoryview(inflated)[payload]).digest()
+
+
+def giant_record() -> Iterator[bytes]:
+    """A gzip member that holds one record of GIANT zeros under an HTTP header."""
+    http = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % GIANT
+    end = b"\r\n0\r\n\r\n"
+    mebibytes = [bytes(1 << 20)] * (GIANT >> 20)
+    payload, block = hashlib.sha1(), hashlib.sha1(http)
+    for part in [*mebibytes, end]:
+        block.update(part)
+    for part in mebibytes:
+        payload.update(part)
+    fields = b"WARC-Payload-Digest: sha1:%s\r\nWARC-Block-Digest: sha1:%s\r\nContent-Length: %d\r\n\r\n" % (
+        payload.hexdigest().encode(),
+        block.hexdigest().encode(),
+        len(http) + GIANT + len(end),
+    )
+    packer = zlib.compressobj(1, wbits=31)
+    for part in [b"WARC/1.0\r\nWARC-Type: response\r\n", fields, http, *mebibytes, end, b"\r\n\r\n"]:
+        yield packer.compress(part)
+    yield packer.flush()
+
+
+def medians(*measured: Callable[[], float]) -> list[float]:
+    """The median of each, measured in turns."""
+    rounds = [[measure() for measure in measured] for _ in range(ROUNDS)]
+    return [median(times) for times in zip(*rounds, strict=True)]
+
+
+def own_cpu(work: Callable[[], None]) -> float:
+    """Seconds of CPU in this process."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def child_cpu(arguments: list[Path | str]) -> float:
+    """Seconds of CPU of a command, user and system, from its start to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -1,0 +1,158 @@
+"""warcmill check: a line a file, nothing of it lost to one bad file, and an exit code that tells."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from warcs import WEEKLY, http, member, record, sha1, warc_gz, warcinfo
+
+from commands import check, progress
+
+BODY = b"<p>Hello.</p>"
+GOOD = warc_gz(warcinfo(), record(block=http(BODY), payload=sha1(BODY)))
+CUT_AT = len(member(warcinfo()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "good.warc.gz").write_bytes(GOOD)
+    (tmp_path / "cut.warc.gz.open").write_bytes(GOOD[:-1])
+    (tmp_path / "bare.warc").write_bytes(record(block=http(BODY), payload=sha1(BODY)))
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> int:
+    parser = argparse.ArgumentParser()
+    check.add_arguments(parser)
+    files = [word if word.startswith("-") else str(folder / word) for word in words]
+    return check.run(parser.parse_args(files))
+
+
+def test_a_good_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "good.warc.gz") == 0
+    out, err = capsys.readouterr()
+    expected = f"2 records, {len(GOOD)} bytes; payload digests 1 as-transferred"
+    assert out == f"ok         {folder}/good.warc.gz: {expected}\n"
+    assert err == ""
+
+
+def test_a_refused_file_is_named_with_offset_and_reason(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "cut.warc.gz.open") == 1
+    assert capsys.readouterr().out == (
+        f"refused    {folder}/cut.warc.gz.open at offset {CUT_AT}: the gzip member is cut short:"
+        f" the file ends at {len(GOOD) - 1}; whole before it: 1 records, {CUT_AT} bytes\n"
+    )
+
+
+def test_a_warning_does_not_refuse(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "bare.warc") == 0
+    assert "; warning: no warcinfo record" in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_does_not_stop_the_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "absent.warc.gz", "", "cut.warc.gz.open", "good.warc.gz") == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["unreadable", "unreadable", "refused", "ok"]
+    assert lines[0] == f"unreadable {folder}/absent.warc.gz: No such file or directory"
+    assert lines[1] == f"unreadable {folder}: Is a directory"
+
+
+def test_json_has_the_whole_verdict_a_line_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "--json", "good.warc.gz", "cut.warc.gz.open", "absent.warc") == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {
+            "file": f"{folder}/good.warc.gz",
+            "result": "ok",
+            "why": "",
+            "offset": None,
+            "whole": len(GOOD),
+            "records": 2,
+            "members": 2,
+            "payload_digests": {"as-transferred": 1},
+            "warnings": [],
+        },
+        {
+            "file": f"{folder}/cut.warc.gz.open",
+            "result": "refused",
+            "why": f"the gzip member is cut short: the file ends at {len(GOOD) - 1}",
+            "offset": CUT_AT,
+            "whole": CUT_AT,
+            "records": 1,
+            "members": 1,
+            "payload_digests": {},
+            "warnings": [],
+        },
+        {"file": f"{folder}/absent.warc", "result": "unreadable", "why": "No such file or directory"},
+    ]
+    assert all(list(json.loads(line)) == sorted(json.loads(line)) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("two\nlines.warc", r"two\nlines.warc"),
+        ("\x1b[31mred.warc", r"\x1b[31mred.warc"),
+        ("bücher.warc", "bücher.warc"),
+        (os.fsdecode(b"latin-\xe9.warc"), r"latin-\xe9.warc"),
+        ("a b.warc", "a b.warc"),
+    ],
+)
+def test_names_stay_on_one_line(name: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / name).write_bytes(b"")
+    assert run(tmp_path, name) == 1
+    assert run(tmp_path, "--json", name) == 1
+    text, machine = capsys.readouterr().out.splitlines()
+    assert text.startswith(f"refused    {tmp_path}/{shown} at offset 0: the file is empty")
+    assert json.loads(machine)["file"] == str(tmp_path / name)
+
+
+def test_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(folder)
+    assert "FILE" in capsys.readouterr().err
+
+
+def test_a_link_to_itself_is_unreadable(folder: Path) -> None:
+    loop = folder / "loop.warc"
+    loop.symlink_to(loop)
+    assert run(folder, "loop.warc", "good.warc.gz") == 4
+
+
+def test_the_salvage_that_the_help_promises(folder: Path) -> None:
+    (folder / "salvaged.warc.gz").write_bytes(GOOD[:CUT_AT])
+    assert run(folder, "salvaged.warc.gz") == 0
+
+
+def test_progress_off_a_terminal_is_a_line_each_half_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with progress.bytes_done("checking", 9_000_000) as advance:
+        for now[0] in (1.0, 29.0, 31.0, 40.0, 62.0):
+            advance(1_000_000)
+    out, err = capsys.readouterr()
+    assert err.splitlines() == ["checking: 3,000,000 of 9,000,000 bytes", "checking: 5,000,000 of 9,000,000 bytes"]
+    assert out == ""
+
+
+def test_on_a_terminal_the_bar_is_on_stderr_and_the_results_on_stdout() -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", "import sys; from commands.main import main; sys.exit(main())", "check", WEEKLY]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, env=environment, check=True)
+    os.close(follower)
+    bar = os.read(leader, 1 << 16)
+    os.close(leader)
+    assert ran.stdout.decode().startswith(f"ok         {WEEKLY}: 797 records")
+    assert b"checking" in bar
+    assert b"797 records" not in bar
