@@ -1,0 +1,149 @@
+"""warcmill why: what a launch lacks, what its steps met, what it waits for, and what to type next."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from rich.text import Text
+
+from commands.arguments import add_json, add_launch, add_stage
+from commands.reconcile import gap_json, gap_lines
+from commands.show import as_json, console, lines, styled
+from tasks.step import Line, open_line
+from warcmill import gaps
+from warcmill.errors import BadInput, NotReady
+from warcmill.gaps import Gap
+from warcmill.ledger import Attempt
+from warcmill.model import Json, Key, Launch, Stage
+from warcmill.steps.stopped import stopped
+from warcmill.survey import Survey, survey
+
+SUMMARY = "tell why a launch or a step is not done yet"
+EPILOG = """\
+examples:
+  warcmill why daily 20161019234428
+  warcmill why daily 20161019234428 cp00002-20161020204551
+  warcmill why daily 20161019234428 --json | jq -r '.gaps[].todo'
+
+Tells whether the launch has ended, which stages wait for the crawl, the first
+step that each stage lacks with what its last attempt ended with, file by file,
+and every WARC that is refused (with the offset), absent or unnamed. With each,
+the command to type next. Nothing is changed.
+
+--json: {"job", "launch_id", "ended": "" while it runs, "waiting": [{"stage", "why"}],
+"gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
+"stage", "path", "error", "failed": {file: why}}]}
+
+exit codes: 0 nothing is missing that could be there by now, 1 something is, or
+there is no such launch, 2 usage, 3 configuration, 4 unavailable
+"""
+MOST = 20  # files shown of one attempt; the attempt's own file has them all
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What `why` has to say. `waiting`: stage ('' for the launch), and what it waits for."""
+
+    seen: Survey
+    waiting: tuple[tuple[str, str], ...]
+    gaps: tuple[Gap, ...]
+    accepted: tuple[Gap, ...]
+    attempts: tuple[tuple[Key, Attempt], ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """JOB LAUNCH [STAGE], --json."""
+    add_launch(parser)
+    add_stage(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at the launch; answer."""
+    found = answer(open_line(), Launch(args.job, args.launch_id), args.stage)
+    if args.json:
+        print(as_json(_json(found)))
+    else:
+        lines(console(), *_texts(found, args.stage))
+    return 1 if found.gaps else 0
+
+
+def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
+    """All that can be told of a launch, or of one of its stages; BadInput when there is no such thing."""
+    seen = survey(line.state, line.engines, launch)
+    _check_there(seen, stage)
+
+    def asked(one: str) -> bool:
+        return stage is None or one in ("", str(stage))
+
+    open_gaps, accepted = (tuple(gap for gap in some if asked(gap.stage)) for some in gaps.find(seen))
+    last = ((key, tried[-1]) for key, tried in seen.attempts.items() if asked(dict(key.params).get("stage", "")))
+    waiting = tuple(one for one in _waiting(line, seen) if asked(one[0]))
+    return Answer(seen, waiting, open_gaps, accepted, tuple(last))
+
+
+def _check_there(seen: Survey, stage: Stage | None) -> None:
+    listing = seen.listing
+    if not (seen.markers or seen.unsound or listing.logs or listing.warcs or listing.reports or listing.job_files):
+        why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
+        raise BadInput(str(seen.launch), why)
+    if stage and stage not in seen.stages:
+        raise BadInput(f"{seen.launch} {stage}", f"no such stage; there are: {', '.join(map(str, seen.stages))}")
+
+
+def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
+    """What has not come to its end, and what would say so."""
+    for stage in seen.stages:
+        if stage not in seen.closed and not stage.is_final:
+            yield str(stage), "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
+    if not seen.ended:
+        try:
+            stopped(line.state, line.engines, seen.launch)
+        except NotReady as error:
+            yield "", error.why
+
+
+def _texts(found: Answer, stage: Stage | None) -> Iterator[Text]:
+    seen = found.seen
+    subject = f"{seen.launch} {stage or ''}".rstrip()
+    yield Text.assemble((subject, "bold"), f": {seen.ended or 'running'}, stages {', '.join(map(str, seen.stages))}")
+    yield from (styled(f"  {one or 'the launch'} waits: {why}", "cyan") for one, why in found.waiting)
+    yield from gap_lines(list(found.gaps))
+    for key, attempt in found.attempts:
+        yield from _attempt(key, attempt)
+    yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in found.accepted)
+    if not found.gaps:
+        yield Text("  nothing is missing" + (" that could be there by now" if found.waiting else ""), style="green")
+
+
+def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:
+    failures = attempt.failures
+    yield styled(f"  last attempt at {key.task}: state:{attempt.path}")
+    yield from (styled(f"      failed: {file}: {why}", "red") for file, why in islice(failures.items(), MOST))
+    if len(failures) > MOST:
+        yield styled(f"      and {len(failures) - MOST} more")
+
+
+def _json(found: Answer) -> dict[str, Json]:
+    return {
+        "job": found.seen.launch.job,
+        "launch_id": found.seen.launch.id,
+        "ended": found.seen.ended,
+        "waiting": [{"stage": stage, "why": why} for stage, why in found.waiting],
+        "gaps": [gap_json(gap) for gap in found.gaps],
+        "accepted": [gap_json(gap) for gap in found.accepted],
+        "attempts": [_attempt_json(key, attempt) for key, attempt in found.attempts],
+    }
+
+
+def _attempt_json(key: Key, attempt: Attempt) -> dict[str, Json]:
+    return {
+        "task": key.task,
+        "stage": dict(key.params).get("stage", ""),
+        "path": attempt.path,
+        "error": attempt.error,
+        "failed": dict(attempt.failures),
+    }
