@@ -1,0 +1,123 @@
+"""warcmill redo: have a step, and all that came of it, done again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from commands.arguments import add_launch, reason, stage
+from tasks.step import open_line
+from warcmill import gaps, layout
+from warcmill.model import Key, Launch, Stage
+from warcmill.steps import redo
+from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS
+
+SUMMARY = "move a step's marker, and all that came of it, aside so that it is done again"
+EPILOG = """\
+examples:
+  warcmill redo daily 20161019234428 checksum final --downstream
+  warcmill redo daily 20161019234428 stop --downstream --reason "it was closed too early"
+
+STEP is one of: stop, process, close (of the launch), pack, assemble, checksum,
+copy, verify, read-back, retire (of a stage); or a marker's name, as 'reconcile'
+prints it. Nothing is deleted: the markers, and the attempts at these steps, go to
+aside/ in the launch's state folder, where a journal keeps the reason. Files in the
+archive stay where they are.
+
+Refused, and nothing moved: when other markers rest on this one, unless
+--downstream moves them too; when one of them tells of an act outside the state
+(WARCs retired, a crawl stopped), unless --also names it; when a file that a step
+would read again is gone.
+
+exit codes: 0 moved, 1 refused, or there is no such marker, 2 usage,
+3 configuration, 4 a root is unavailable
+"""
+STEPS = {**LAUNCH_STEPS, **STAGE_STEPS, "close": "operator.Close"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """JOB LAUNCH STEP [STAGE] [--downstream] [--also NAME]... [--reason TEXT]."""
+    add_launch(parser)
+    parser.add_argument("step", metavar="STEP", help="a step, or a marker's name")
+    parser.add_argument("stage", nargs="?", type=stage, metavar="STAGE", help="final, or a checkpoint")
+    parser.add_argument("--downstream", action="store_true", help="also all whose claims descend from it")
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="NAME", help="the marker of an outward act, that it may move too"
+    )
+    parser.add_argument("--reason", type=reason, metavar="TEXT", help="kept in aside/")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at the lineage; refuse, or move it aside."""
+    launch = Launch(args.job, args.launch_id)
+    key = _key(launch, args.step, args.stage)
+    if key is None:
+        return 2
+    line = open_line()
+    found = redo.markers(line.state, launch)
+    below = redo.descendants(found, key)
+    if key not in found and not below:
+        print(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way", file=sys.stderr)
+        return 1
+    roots = redo.Roots(line.state, line.engines, line.store)
+    if refusals := list(_refusals(roots, found, key, below, args)):
+        print("warcmill redo: refused, nothing was moved", *refusals, sep="\n  ", file=sys.stderr)
+        return 1
+    for path in redo.move_aside(line.state, found, [*below, key], args.reason or ""):
+        print(f"moved aside: {path}", flush=True)
+    print("Next:", *_next(launch, [*below, key]), sep="\n  ")
+    return 0
+
+
+def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:
+    """The key that STEP and STAGE name; None, having said why, when they name none."""
+    why = ""
+    named = layout.parse_marker_name(step)
+    if named:
+        if layout.launch_of(named) == launch and of_stage is None:
+            return named
+        why = f"{step} is not a marker of {launch}" if of_stage is None else "a marker's name tells its stage already"
+    elif step not in STEPS:
+        why = f"no step is called '{step}'; one of: {', '.join(STEPS)}"
+    elif (step in STAGE_STEPS) != (of_stage is not None):
+        why = (
+            f"{step} is a step of a stage: which one?" if of_stage is None else f"{step} is a step of the whole launch"
+        )
+    if why:
+        print(f"warcmill redo: {why}", file=sys.stderr)
+        return None
+    return layout.key(STEPS[step], launch, **({"stage": of_stage} if of_stage else {}))
+
+
+def _refusals(
+    roots: redo.Roots, found: redo.Markers, key: Key, below: list[Key], args: argparse.Namespace
+) -> Iterator[str]:
+    """Why not; each with what to do about it."""
+    if below and not args.downstream:
+        yield f"{len(below)} markers rest on it: --downstream moves them too"
+        yield from (f"  {layout.marker_name(one)}" for one in reversed(below))
+    for name in redo.outward([*below, key], frozenset(args.also)):
+        yield f"{name} tells of an act outside the state, which redo does not undo: --also {name} moves it all the same"
+    for text in redo.gone(roots, found, [*below, key]):
+        yield f"it would be read again and is not there: {text}"
+
+
+def _next(launch: Launch, moved: list[Key]) -> Iterator[str]:
+    """The commands that do again what was moved."""
+    packed = {key["stage"] for key in moved if key.task == "output.PackageLogs"}
+    for key in moved:
+        if key.task == "files.Copy" and key["stage"] in packed:
+            name = layout.marker_name(layout.key("output.PackageLogs", launch, stage=key["stage"]))
+            yield f"move store:{layout.stored_path('logs', launch, name)} away: a zip packed anew is another file"
+    for prefix in ("output.", "files."):
+        if keys := [key for key in moved if key.task.startswith(prefix)]:
+            yield gaps.scan(launch, keys[0])
+    for key in moved:
+        if key.task in ("files.ReadBack", "files.Retire"):
+            params = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in key.params)
+            yield f"luigi --module tasks.files {key.task} {params}"
+    if any(key.task == "operator.Accept" for key in moved):
+        yield f"warcmill reconcile {launch.day}      and accept again what is still found"
+    if any(key.task == "operator.Close" for key in moved):
+        yield f"warcmill close {launch.job} {launch.id} --reason TEXT      if it has ended after all"
