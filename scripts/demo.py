@@ -7,6 +7,7 @@ type, printed before it runs.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -31,7 +32,8 @@ def main(words: list[str]) -> int:
     if not (folder / "luigi.cfg").exists():
         print(f"A crawl of {sample.JOB}, launch {sample.LAUNCH_ID}, as Heritrix left it, goes to {folder}/output")
         if not (folder / "output").exists():
-            sample.lay_out(folder / "output")
+            shutil.rmtree(folder / "output.part", ignore_errors=True)
+            sample.lay_out(folder / "output.part").rename(folder / "output")
         _run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
     _line()
     _run("warcmill", "status", DAY)

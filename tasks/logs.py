@@ -28,15 +28,15 @@ def configure() -> None:
         return
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(step)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"))
+    handler.addFilter(_of_use)
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    logging.getLogger("luigi-interface").addFilter(_of_use)
-    logging.getLogger("luigi.scheduler").addFilter(_of_use)
 
 
 def _of_use(record: logging.LogRecord) -> bool:
     """Of what Luigi says: its summary, warnings and errors. Our steps tell their own beginning and end."""
-    return record.levelno > logging.INFO or "Execution Summary" in str(record.msg) + str(record.args)
+    ours = not record.name.startswith("luigi")
+    return ours or record.levelno > logging.INFO or "Execution Summary" in record.getMessage()
 
 
 @contextmanager
