@@ -1,0 +1,99 @@
+"""What attempts settle stays settled; what failed is tried again; a torn line costs one item."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warcmill import layout, roots
+from warcmill.errors import BadInput, Unsettled
+from warcmill.ledger import Ledger, settle
+from warcmill.model import FINAL, FileRef, Item, Launch, Outcome
+from warcmill.state import State
+from warcmill.stores.file import FileStore
+
+KEY = layout.key("files.Checksum", Launch("daily", "20161019234428"), stage=FINAL)
+FILES = [FileRef("output", f"warcs/{name}.warc.gz", 1) for name in ("a", "b", "c")]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    roots.adopt({"state": tmp_path})
+    return State(FileStore("state", tmp_path))
+
+
+def version(file: FileRef) -> str:
+    return "1"
+
+
+class Work:
+    """Notes which files it was asked for; fails those it is told to."""
+
+    def __init__(self, **faults: Exception) -> None:
+        self.asked: list[str] = []
+        self.faults = faults
+
+    def __call__(self, file: FileRef) -> tuple[Item, ...]:
+        name = file.name.split(".")[0]
+        self.asked.append(name)
+        if name in self.faults:
+            raise self.faults[name]
+        return (Item(file, Outcome.OK, facts={"n": name}),)
+
+
+def attempt(state: State, work: Work, version: Callable[[FileRef], str] = version) -> tuple[Item, ...]:
+    return settle(Ledger(state, KEY), FILES, version, work)
+
+
+def test_a_failure_does_not_hold_up_the_others_and_alone_is_tried_again(state: State) -> None:
+    first = Work(b=OSError(errno.EIO, "Input/output error"))
+    with pytest.raises(Unsettled, match="1 item"):
+        attempt(state, first)
+    assert first.asked == ["a", "b", "c"]
+    again = Work()
+    items = attempt(state, again)
+    assert again.asked == ["b"]
+    assert [item.facts["n"] for item in items] == ["a", "b", "c"]
+
+
+def test_bad_bytes_are_refused_for_good_with_their_offset(state: State) -> None:
+    items = attempt(state, Work(b=BadInput("b.warc.gz", "cut", 7)))
+    assert [(item.outcome, item.why, item.offset) for item in items][1] == (Outcome.REFUSED, "cut", 7)
+    again = Work()
+    assert attempt(state, again) == items
+    assert again.asked == []
+
+
+def test_a_file_that_has_changed_since_is_done_again(state: State) -> None:
+    attempt(state, Work())
+    again = Work()
+    attempt(state, again, lambda file: "2" if file.name.startswith("c") else "1")
+    assert again.asked == ["c"]
+
+
+def test_a_torn_line_costs_its_item_and_no_other(state: State) -> None:
+    with pytest.raises(Unsettled):
+        attempt(state, Work(c=OSError(errno.ENOSPC, "No space left on device")))
+    (path,) = (state.store.base / layout.state_folder(layout.launch_of(KEY)) / "attempts").iterdir()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1][: len(lines[1]) // 2])
+    again = Work()
+    attempt(state, again)
+    assert again.asked == ["b", "c"]
+
+
+def test_the_last_error_is_kept_for_why(state: State) -> None:
+    ledger = Ledger(state, KEY)
+    with pytest.raises(BadInput), ledger.attempt():
+        raise BadInput("a.warc.gz", "cut", 7)
+    assert [one.error for one in ledger.attempts()] == ["a.warc.gz at offset 7: cut"]
+    assert ledger.attempts()[0].failures == {}
+
+
+def test_the_attempts_of_one_step_are_not_another_s(state: State) -> None:
+    attempt(state, Work())
+    other = layout.key("files.Checksum", Launch("daily", "20161019234428"), stage="cp00001-20161020000000")
+    assert Ledger(state, other).settled() == {}
