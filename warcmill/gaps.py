@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from warcmill import layout
 from warcmill.ledger import Attempt
 from warcmill.model import Item, Key, Launch, Outcome, Stage
-from warcmill.survey import DUE, LAUNCH_STEPS, STAGE_STEPS, Survey, texts
+from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
 ACCEPTABLE = ("refused", "absent", "unnamed", "named again", "serial hole", "checkpoint hole")
@@ -72,6 +72,7 @@ def _lacking(seen: Survey) -> Iterator[Gap]:
         yield from _lack(seen, None, ["stop"])
     for stage in sorted(seen.closed):
         yield from _lack(seen, stage, list(DUE))
+        yield from _lack(seen, stage, [step for step in OPTIONAL if seen.failed(step, stage)])
     if seen.due("process") and all(seen.marker("assemble", stage) for stage in seen.closed):
         yield from _lack(seen, None, ["process"])
 

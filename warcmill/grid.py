@@ -96,13 +96,12 @@ def _cell(seen: Survey, step: str, stage: Stage | None, stale: Mapping[Key, str]
         return Cell(mark, 1, 1)
     if layout.marker_name(key) in seen.unsound:
         return Cell(Mark.FAILED, 0, 1)
-    if not seen.due(step, stage):
-        return Cell(Mark.NOT_DUE)
-    return _tried(seen, step, stage, seen.attempts.get(key, ()))
+    attempts = seen.attempts.get(key, ())
+    return _tried(seen, step, stage, attempts) if attempts or seen.due(step, stage) else Cell(Mark.NOT_DUE)
 
 
 def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
-    """A step that is due and has left no marker: how far its attempts have come."""
+    """A step that is due, or was tried, and has left no marker: how far its attempts have come."""
     if not attempts or _was_early(attempts[-1]):
         return Cell(Mark.WAITING, 0, 1)
     mark = Mark.FAILED if attempts[-1].error else Mark.PARTIAL

@@ -26,7 +26,8 @@ STAGE_STEPS: Mapping[str, str] = {
     "retire": "files.Retire",
 }
 LAUNCH_STEPS: Mapping[str, str] = {"stop": "output.CheckJobStopped", "process": "output.ProcessOutputs"}
-DUE = ("pack", "assemble", "checksum", "copy", "verify")  # steps that every closed stage must have; others are optional
+DUE = ("pack", "assemble", "checksum", "copy", "verify")  # the steps that every closed stage must have
+OPTIONAL = ("read-back", "retire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Survey:
     closed: frozenset[Stage]
     markers: Mapping[Key, Evidence]
     unsound: Mapping[str, Unsound]
-    attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that are due and have no marker
+    attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that have no marker
     listing: Listing
 
     def key(self, step: str, stage: Stage | None = None) -> Key:
@@ -69,6 +70,11 @@ class Survey:
     def due(self, step: str, stage: Stage | None = None) -> bool:
         """Whether a step should have left its marker by now."""
         return stage in self.closed and step in DUE if stage else bool(self.ended)
+
+    def failed(self, step: str, stage: Stage) -> bool:
+        """Whether the last attempt at a step that left no marker ended with an error."""
+        attempts = self.attempts.get(self.key(step, stage), ())
+        return bool(attempts and attempts[-1].error)
 
     def steps(self) -> Iterator[tuple[str, Stage | None]]:
         """Every step of the launch, in the order of the line."""
@@ -133,9 +139,15 @@ def _survey(
         if how or (not one.is_final and (one in known or is_closed(state, engines, launch, one, listing)))
     )
     seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing)
-    missing = [seen.key(*step) for step in seen.steps() if seen.due(*step) and not seen.marker(*step)]
-    attempts = {key: tuple(tried) for key in missing if (tried := Ledger(state, key).attempts())}
-    return replace(seen, attempts=attempts)
+    return replace(seen, attempts=_attempts(state, seen))
+
+
+def _attempts(state: State, seen: Survey) -> dict[Key, tuple[Attempt, ...]]:
+    """The attempts at steps that have no marker; a launch that lacks nothing costs one listing."""
+    names = state.store.names(f"{layout.state_folder(seen.launch)}/attempts")
+    tried = {name.rsplit(".", 4)[0] for name in names}  # {marker}.{utc}.{host}.{pid}.jsonl
+    keys = (seen.key(*step) for step in seen.steps() if not seen.marker(*step))
+    return {key: tuple(Ledger(state, key).attempts()) for key in keys if layout.marker_name(key) in tried}
 
 
 def _stages_of(unsound: Mapping[str, Unsound]) -> set[Stage]:

@@ -1,0 +1,87 @@
+"""Every file of a launch, with what each step of the line has come to for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from warcmill import gaps
+from warcmill.model import FileRef, Item, Outcome, Stage
+from warcmill.survey import Survey
+
+STEPS = ("assemble", "checksum", "copy", "verify", "read-back", "retire")
+LACKING, SETTLED, FAILED, NEVER = "lacking", "settled", "failed", "-"
+_HAVE = (Outcome.OK, Outcome.REFUSED, NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One file. Each step: ok, refused, lacking, settled (done, but not yet the whole stage), failed, or - (never)."""
+
+    file: FileRef
+    stage: str  # '' when no stage has it yet
+    on_disk: bool
+    stored: str  # its path in the store; '' when it is not there
+    steps: Mapping[str, str]
+    why: str = ""
+
+    def lacks(self, step: str) -> bool:
+        """Whether a step that this file should go through has not been done."""
+        return self.steps[step] not in _HAVE
+
+
+def inventory(seen: Survey) -> Iterator[FileState]:
+    """The files of a launch: those of each stage, then WARCs that no stage has."""
+    for stage in seen.stages:
+        yield from _of_stage(seen, stage)
+    listed = gaps.listed(seen)
+    for path, file in sorted(seen.warcs().items()):
+        if path not in listed:
+            yield FileState(file, "", True, "", dict.fromkeys(STEPS, LACKING), "no stage has it yet")
+
+
+def _of_stage(seen: Survey, stage: Stage) -> Iterator[FileState]:
+    found = {step: {_name(item): item for item in _items(seen, step, stage)} for step in STEPS}
+    latest = {name: item for step in STEPS for name, item in found[step].items()}
+    on_disk = seen.warcs()
+    for name, item in sorted(latest.items()):
+        steps = {step: _step(seen, step, stage, item, found[step].get(name)) for step in STEPS}
+        whys = (items[name].why for items in found.values() if name in items and items[name].why)
+        here = item.file.root == "state" or (item.file.path in on_disk and not item.facts.get("salvaged"))
+        stored = item.made.path if item.made else ""
+        shown = item.made if item.made and item.facts.get("salvaged") else item.file
+        yield FileState(shown, str(stage), here, stored, steps, next(whys, ""))
+
+
+def _items(seen: Survey, step: str, stage: Stage) -> tuple[Item, ...]:
+    marker = seen.marker(step, stage)
+    return marker.claim.items if marker else ()
+
+
+def _name(item: Item) -> tuple[str, str, bool]:
+    return item.file.root, item.file.path, bool(item.facts.get("salvaged"))
+
+
+def _step(seen: Survey, step: str, stage: Stage, latest: Item, done: Item | None) -> str:
+    if done:
+        return str(done.outcome)
+    return NEVER if step in _never(latest) else _tried(seen, step, stage, latest)
+
+
+def _never(item: Item) -> tuple[str, ...]:
+    """The steps that a file does not go through."""
+    if item.facts.get("salvaged"):
+        return "assemble", "checksum", "retire"  # it exists in the store alone
+    if item.file.root == "state":
+        return "assemble", "retire"  # the zip of logs is made here, and stays
+    refused_by_name = item.outcome is Outcome.REFUSED and item.file.sha512 is None
+    return STEPS if refused_by_name else ()
+
+
+def _tried(seen: Survey, step: str, stage: Stage, item: Item) -> str:
+    """What attempts at a step whose marker is not there have come to for a file."""
+    attempts = seen.attempts.get(seen.key(step, stage), ())
+    names = {item.file.path, *([item.made.path] if item.made else [])}
+    if any(line["file"]["path"] in names for one in attempts for line in one.lines if "items" in line):
+        return SETTLED
+    return FAILED if attempts and names & set(attempts[-1].failures) else LACKING
