@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from warcmill.progress import EVERY, told
+
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-EVERY = 30  # seconds
 
 Advance = Callable[[int], None]
 
@@ -44,13 +44,15 @@ def _bar(what: str) -> Progress:
 
 
 def _lines(what: str, total: int) -> Advance:
-    done_so_far, next_line = 0, time.monotonic() + EVERY
+    done_so_far, started = 0, time.monotonic()
+    last_told = started
 
     def advance(done: int) -> None:
-        nonlocal done_so_far, next_line
+        nonlocal done_so_far, last_told
         done_so_far += done
-        if time.monotonic() >= next_line:
-            next_line = time.monotonic() + EVERY
-            print(f"{what}: {done_so_far:,} of {total:,} bytes", file=sys.stderr, flush=True)
+        now = time.monotonic()
+        if now - last_told >= EVERY:
+            last_told = now
+            print(f"{what}: {told(done_so_far, total, now - started)}", file=sys.stderr, flush=True)
 
     return advance

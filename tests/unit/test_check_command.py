@@ -141,7 +141,7 @@ def test_progress_off_a_terminal_is_a_line_each_half_minute(
         for now[0] in (1.0, 29.0, 31.0, 40.0, 62.0):
             advance(1_000_000)
     out, err = capsys.readouterr()
-    assert err.splitlines() == ["checking: 3,000,000 of 9,000,000 bytes", "checking: 5,000,000 of 9,000,000 bytes"]
+    assert err.splitlines() == ["checking: 3.0 of 9.0 MB, 0 MB/s", "checking: 5.0 of 9.0 MB, 0 MB/s"]
     assert out == ""
 
 

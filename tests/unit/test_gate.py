@@ -7,6 +7,9 @@ import io
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from warcio.warcwriter import WARCWriter
 from warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.gate import Verdict, examine
@@ -270,3 +273,54 @@ def test_reading_counts() -> None:
     twice = http(chunked(packed), b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
     records = [record(block=twice, payload=sha1(body)) for body in (chunked(packed), packed, BODY, BODY)]
     assert judge(warc_gz(warcinfo(), *records)).payload_digests == {"as-transferred": 1, "de-chunked": 1, "decoded": 2}
+
+
+@given(st.binary(max_size=400), st.sampled_from([NAME, PLAIN, "x.arc", "x.arc.gz"]), st.booleans())
+def test_any_bytes_get_a_verdict(data: bytes, name: str, packed: bool) -> None:
+    verdict = judge(member(data) if packed else data, name)
+    assert verdict.ok == (verdict.why == "")
+    assert 0 <= verdict.whole <= len(data) + 100
+
+
+@given(st.integers(0, len(WHOLE)), st.binary(max_size=20), st.integers(0, 20))
+def test_damage_is_refused_in_the_member_where_it_begins(at: int, new: bytes, gone: int) -> None:
+    damaged = WHOLE[:at] + new + WHOLE[at + gone :]
+    verdict = judge(damaged)
+    if verdict.ok:
+        assert b"".join(RECORDS).startswith(gzip.decompress(damaged))
+    else:
+        same = next((n for n, (a, b) in enumerate(zip(WHOLE, damaged, strict=False)) if a != b), len(damaged))
+        assert verdict.offset == verdict.whole <= same
+
+
+@given(st.integers(0, len(WHOLE)), st.binary(max_size=20), st.integers(0, 20))
+def test_damage_to_a_plain_file_gets_a_verdict(at: int, new: bytes, gone: int) -> None:
+    data = b"".join(RECORDS)
+    verdict = judge(data[:at] + new + data[at + gone :], PLAIN)
+    assert verdict.ok or verdict.offset == verdict.whole
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_stream_may_give_less_than_it_is_asked_for(size: int) -> None:
+    class Dribble(io.BytesIO):
+        def read(self, _: int | None = -1, /) -> bytes:
+            return super().read(size)
+
+    assert examine(Dribble(WHOLE), NAME) == judge(WHOLE)
+    assert examine(Dribble(b"".join(RECORDS)), PLAIN) == judge(b"".join(RECORDS), PLAIN)
+
+
+@pytest.mark.parametrize("version", ["WARC/1.0", "WARC/1.1"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_another_writer_writes_passes(version: str, packed: bool) -> None:
+    stream = io.BytesIO()
+    writer = WARCWriter(stream, gzip=packed, warc_version=version)
+    writer.write_record(writer.create_warcinfo_record("x.warc.gz", {"software": "warcio"}))
+    for kind, body in (("response", PAGE), ("resource", BODY), ("request", REQUEST), ("metadata", b"")):
+        content_type = "application/http" if kind in ("response", "request") else "text/plain"
+        written = writer.create_warc_record("http://gov.example/", kind, io.BytesIO(body), len(body), content_type)
+        writer.write_record(written)
+    verdict = judge(stream.getvalue(), NAME if packed else PLAIN)
+    assert verdict.ok, verdict.why
+    assert (verdict.records, verdict.members) == (5, 5 if packed else 0)
+    assert set(verdict.payload_digests) == {"as-transferred"}
