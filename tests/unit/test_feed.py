@@ -1,0 +1,116 @@
+"""Feeds: what a target may be, and that a wrong one is named by its line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warcmill.errors import BadInput
+from warcmill.formats.feed import Depth, Scope, Target, parse, why_shrunken
+from warcmill.schedule import Frequency, Schedule
+
+TARGET: dict[str, Any] = {
+    "id": 1,
+    "title": "Office of Things",
+    "seeds": ["http://www.example.org/", "https://b\u00fccher.example/"],
+    "depth": "CAPPED_LARGE",
+    "scope": "subdomains",
+    "ignoreRobotsTxt": True,
+    "watched": True,
+    "schedules": [{"startDate": 1438246800000, "endDate": "2016-07-30T09:00:00+01:00", "frequency": "MONTHLY"}],
+    "documentUrlScheme": "http://www.example.org/docs/",
+    "loginPageUrl": None,
+    "logoutUrl": "http://www.example.org/out",
+    "secretId": "s-1",
+    "whatElse": {"is": "passed over"},
+}
+
+
+def lines(*targets: dict[str, Any]) -> bytes:
+    return b"\n".join(json.dumps(one).encode() for one in targets) + b"\n\n"
+
+
+def test_a_whole_target_from_lines_and_from_a_list() -> None:
+    expected = Target(
+        id="1",
+        title="Office of Things",
+        seeds=("http://www.example.org/", "https://b\u00fccher.example/"),
+        depth=Depth.CAPPED_LARGE,
+        scope=Scope.SUBDOMAINS,
+        ignore_robots=True,
+        watched=True,
+        schedules=(
+            Schedule(datetime(2015, 7, 30, 9, tzinfo=UTC), Frequency.MONTHLY, datetime(2016, 7, 30, 8, tzinfo=UTC)),
+        ),
+        document_url_scheme="http://www.example.org/docs/",
+        logout_url="http://www.example.org/out",
+        secret_id="s-1",
+    )
+    assert parse(lines(TARGET), "feed") == [expected]
+    assert parse(json.dumps([TARGET]).encode(), "feed") == [expected]
+
+
+def test_what_is_left_out_has_the_cautious_default() -> None:
+    (target,) = parse(lines({"id": "a", "seeds": ["http://a.example/"]}), "feed")
+    assert (target.depth, target.scope, target.ignore_robots, target.schedules) == (Depth.CAPPED, Scope.ROOT, False, ())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", None),
+        ("id", "../x"),
+        ("id", True),
+        ("id", "a\nb"),
+        ("title", 3),
+        ("seeds", []),
+        ("seeds", "http://a.example/"),
+        ("seeds", ["ftp://a.example/"]),
+        ("seeds", ["http://u:p@a.example/"]),
+        ("seeds", ["http://a.example/\nhttp://b.example/"]),
+        ("seeds", ["http://a.example/ #"]),
+        ("seeds", ["http://[::1/"]),
+        ("seeds", ["http://a.example/" + "x" * 3000]),
+        ("seeds", [None]),
+        ("depth", "ABYSS"),
+        ("scope", 1),
+        ("ignoreRobotsTxt", "yes"),
+        ("schedules", {"startDate": 0}),
+        ("schedules", [{"frequency": "DAILY"}]),
+        ("schedules", [{"startDate": 1438246800000}]),
+        ("schedules", [{"startDate": 10**30, "frequency": "DAILY"}]),
+        ("schedules", [{"startDate": "soon", "frequency": "DAILY"}]),
+        ("schedules", [{"startDate": "9999-12-31", "frequency": "DAILY"}]),
+        ("schedules", [{"startDate": "2016-01-02", "endDate": "2016-01-01", "frequency": "DAILY"}]),
+        ("schedules", [{"startDate": 1438246800000, "frequency": "HOURLY"}]),
+        ("logoutUrl", "javascript:x"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_line(field: str, value: Any) -> None:
+    good = {**TARGET, "id": 7}
+    with pytest.raises(BadInput, match=r"feed, line 2") as caught:
+        parse(lines(good, {**TARGET, field: value}), "feed")
+    assert field in str(caught.value) or "startDate" in str(caught.value) or "frequency" in str(caught.value)
+
+
+def test_the_same_id_twice_names_both_lines() -> None:
+    with pytest.raises(BadInput, match="line 2: target 1 is in the feed already, at line 1"):
+        parse(lines(TARGET, TARGET), "feed")
+
+
+@given(st.binary(max_size=200).filter(lambda data: data.strip() not in (b"", b"[]")))
+def test_random_bytes_are_no_feed(data: bytes) -> None:
+    with pytest.raises(BadInput, match=r"^feed"):
+        parse(data, "feed")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "refused"), [(0, 0, True), (0, 9, True), (4, 9, True), (5, 9, False), (9, 0, False)]
+)
+def test_an_empty_or_sharply_shrunken_feed_is_refused(new: int, old: int, refused: bool) -> None:
+    assert bool(why_shrunken(new, old)) is refused

@@ -1,0 +1,232 @@
+"""A crawl feed: which targets to crawl, how deep, how often. JSON Lines, or one JSON list; a target each.
+
+    {"id": 1, "title": "...", "seeds": ["http://..."], "depth": "CAPPED", "scope": "subdomains",
+     "ignoreRobotsTxt": false, "watched": false, "documentUrlScheme": null, "loginPageUrl": null,
+     "logoutUrl": null, "secretId": null,
+     "schedules": [{"startDate": 1438246800000, "endDate": null, "frequency": "MONTHLY"}]}
+
+Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Fields
+that are not named here are passed over: feeds carry much else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from warcmill.errors import BadInput
+from warcmill.schedule import Frequency, Schedule
+
+LARGEST = 1 << 30  # bytes of a feed; the UK's whole list of targets is a tenth of it
+LONGEST_URL = 2_083
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEARS = range(1990, 2200)
+_UNSAFE = re.compile(r"[\x00-\x20\x7f]")
+
+
+class Depth(StrEnum):
+    """How much of a target: up to a cap of bytes, a larger one, or all of it."""
+
+    CAPPED = "CAPPED"
+    CAPPED_LARGE = "CAPPED_LARGE"
+    DEEP = "DEEP"
+
+
+class Scope(StrEnum):
+    """How far from the seeds: the page itself, one link on, the site, or its subdomains too."""
+
+    RESOURCE = "resource"
+    PLUS1 = "plus1"
+    ROOT = "root"
+    SUBDOMAINS = "subdomains"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target of the feed."""
+
+    id: str
+    title: str
+    seeds: tuple[str, ...]
+    depth: Depth = Depth.CAPPED
+    scope: Scope = Scope.ROOT
+    ignore_robots: bool = False
+    watched: bool = False
+    schedules: tuple[Schedule, ...] = ()
+    document_url_scheme: str | None = None
+    login_page_url: str | None = None
+    logout_url: str | None = None
+    secret_id: str | None = None
+
+
+def parse(data: bytes, path: str) -> list[Target]:
+    """All targets of a feed; BadInput names the first that is wrong, by line or place in the list."""
+    if len(data) > LARGEST:
+        raise BadInput(path, f"the feed has {len(data):,} bytes, {LARGEST:,} are the limit")
+    targets: list[Target] = []
+    seen: dict[str, str] = {}
+    for where, raw in _objects(data, path):
+        target = _target(raw, f"{path}, {where}")
+        if target.id in seen:
+            raise BadInput(f"{path}, {where}", f"target {target.id} is in the feed already, at {seen[target.id]}")
+        seen[target.id] = where
+        targets.append(target)
+    return targets
+
+
+def _objects(data: bytes, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if data.lstrip().startswith(b"["):
+        for number, raw in enumerate(_json(data, path), 1):
+            yield f"target {number}", _object(raw, f"{path}, target {number}")
+        return
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            where = f"line {number}"
+            yield where, _object(_json(line, f"{path}, {where}"), f"{path}, {where}")
+
+
+def _json(data: bytes, where: str) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(where, f"is no JSON: {error}") from error
+
+
+def _object(raw: Any, where: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise BadInput(where, f"is no JSON object, but {str(raw)[:60]!r}")
+    return raw
+
+
+def _target(raw: dict[str, Any], where: str) -> Target:
+    read = _Fields(raw, where)
+    seeds = tuple(read.url(seed, "seeds") for seed in read.list("seeds"))
+    if not seeds:
+        raise BadInput(where, "seeds: a target needs at least one")
+    return Target(
+        id=read.id(),
+        title=read.text("title") or "",
+        seeds=seeds,
+        depth=Depth(read.choice("depth", Depth, Depth.CAPPED)),
+        scope=Scope(read.choice("scope", Scope, Scope.ROOT)),
+        ignore_robots=read.truth("ignoreRobotsTxt"),
+        watched=read.truth("watched"),
+        schedules=tuple(_schedule(one, where) for one in read.list("schedules")),
+        document_url_scheme=read.text("documentUrlScheme"),
+        login_page_url=read.optional_url("loginPageUrl"),
+        logout_url=read.optional_url("logoutUrl"),
+        secret_id=read.text("secretId"),
+    )
+
+
+def _schedule(raw: Any, where: str) -> Schedule:
+    read = _Fields(_object(raw, f"{where}, schedules"), f"{where}, schedules")
+    start = read.date("startDate")
+    if start is None:
+        raise BadInput(read.where, "startDate: a schedule needs one")
+    end = read.date("endDate")
+    if end is not None and end <= start:
+        raise BadInput(read.where, f"endDate {end.isoformat()} is not after startDate {start.isoformat()}")
+    return Schedule(start, Frequency(read.choice("frequency", Frequency, None)), end)
+
+
+class _Fields:
+    """One JSON object's fields, each read as what it must be; BadInput names the field."""
+
+    def __init__(self, raw: dict[str, Any], where: str) -> None:
+        self._raw, self.where = raw, where
+
+    def id(self) -> str:
+        """A number or a word, which becomes part of the engine's configuration."""
+        value = self._raw.get("id")
+        text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
+            raise self._bad("id", value, "a number, or a word of at most 100 letters, digits, '.', '_' and '-'")
+        return text
+
+    def text(self, name: str) -> str | None:
+        value = self._raw.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self._bad(name, value, "text, or null")
+        return value or None
+
+    def truth(self, name: str) -> bool:
+        value = self._raw.get(name, False)
+        if not isinstance(value, bool):
+            raise self._bad(name, value, "true or false")
+        return value
+
+    def list(self, name: str) -> list[Any]:
+        value = self._raw.get(name)
+        if value is not None and not isinstance(value, list):
+            raise self._bad(name, value, "a list")
+        return value or []
+
+    def choice(self, name: str, words: type[StrEnum], default: StrEnum | None) -> str:
+        value = self._raw.get(name) or default
+        if value not in list(words):
+            raise self._bad(name, value, f"one of {', '.join(words)}")
+        return str(value)
+
+    def url(self, value: Any, name: str) -> str:
+        """An absolute http or https URL without blanks, credentials or control characters."""
+        try:
+            parts = urlsplit(value) if isinstance(value, str) and len(value) <= LONGEST_URL else None
+            sound = parts is not None and parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        except ValueError:
+            sound = False
+        if not sound or _UNSAFE.search(value):
+            raise self._bad(
+                name, value, f"an http or https URL of at most {LONGEST_URL} characters, without credentials"
+            )
+        assert isinstance(value, str)
+        return value
+
+    def optional_url(self, name: str) -> str | None:
+        value = self._raw.get(name)
+        return self.url(value, name) if value else None
+
+    def date(self, name: str) -> datetime | None:
+        value = self._raw.get(name)
+        if value is None:
+            return None
+        try:
+            found = _moment(value)
+        except (ValueError, OverflowError):
+            found = None
+        if found is None or found.year not in _YEARS:
+            raise self._bad(
+                name, value, f"milliseconds since 1970 or ISO 8601, from {_YEARS.start} to {_YEARS.stop - 1}"
+            )
+        return found
+
+    def _bad(self, name: str, value: Any, wanted: str) -> BadInput:
+        return BadInput(self.where, f"{name}: {str(value)[:80]!r} is not {wanted}")
+
+
+def _moment(value: Any) -> datetime | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return _EPOCH + timedelta(seconds=value // 1000)
+    if not isinstance(value, str):
+        return None
+    found = datetime.fromisoformat(value).replace(microsecond=0)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def why_shrunken(new: int, old: int) -> str:
+    """Why a feed of `new` targets may not replace one of `old`; empty when it may.
+
+    An empty feed is a fault at its source, and so is, in all likelihood, one
+    that lost more than half since the last: crawls that should run would not.
+    """
+    if new == 0:
+        return "the feed is empty"
+    return f"the feed has {new} targets, less than half of the {old} it had" if new * 2 < old else ""
