@@ -1,0 +1,142 @@
+"""A real luigid on loopback: the line against it, with two workers, and two processes at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sample
+from line import DAY, SCANS, Line, new_line
+
+from warcmill import layout
+from warcmill.model import FINAL, Launch
+
+LUIGID = Path(sys.executable).with_name("luigid")
+LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
+STAGE_TASKS = ("output.PackageLogs", "output.AssembleOutput", "files.Checksum", "files.Copy", "files.Verify")
+MARKERS = {
+    *(layout.marker_name(layout.key(task, LAUNCH)) for task in ("output.CheckJobStopped", "output.ProcessOutputs")),
+    *(layout.marker_name(layout.key(task, LAUNCH, stage=FINAL)) for task in STAGE_TASKS),
+}
+PATIENCE = 30  # seconds for luigid to answer; it takes two
+
+
+@dataclass(frozen=True)
+class Server:
+    """A luigid of our own."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    base: Path
+
+    def answers(self) -> bool:
+        """Whether it is up: luigi waits over a minute for one that is not, so look first."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/graph?data=%7B%7D", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    base = tmp_path / "luigid"
+    (base / "log").mkdir(parents=True)  # luigid does not make it
+    config = base / "luigi.cfg"
+    config.write_text("[scheduler]\nstable_done_cooldown_secs=0\n")  # else a scan run again within 10 s ends with 25
+    port = free_port()
+    places = ["--logdir", str(base / "log"), "--state-path", str(base / "state.pickle")]
+    command = [str(LUIGID), "--address", "127.0.0.1", "--port", str(port), *places]
+    with (base / "out").open("wb") as out:
+        environment = {**os.environ, "LUIGI_CONFIG_PATH": str(config)}
+        process = subprocess.Popen(command, cwd=base, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield wait_for(Server(process, port, base))
+    finally:
+        process.terminate()
+        process.wait(timeout=PATIENCE)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(server: Server) -> Server:
+    until = time.monotonic() + PATIENCE
+    while not server.answers():
+        assert server.process.poll() is None, (server.base / "out").read_text()
+        assert time.monotonic() < until, "luigid does not answer"
+        time.sleep(0.1)
+    return server
+
+
+@pytest.fixture
+def line(tmp_path: Path, server: Server) -> Line:
+    """The bundled launch, and a luigi.cfg as an operator edits it for luigid."""
+    made = new_line(tmp_path / "line")
+    text = made.config.read_text()
+    assert "local_scheduler=true" in text
+    remote = f"scheduler_host=127.0.0.1\nscheduler_port={server.port}"
+    made.config.write_text(text.replace("local_scheduler=true", remote))
+    return made
+
+
+def scan(line: Line, module: str, task: str, *more: str) -> subprocess.CompletedProcess[str]:
+    return line.luigi("--module", module, task, "--date-interval", DAY, *more)
+
+
+def markers(line: Line) -> dict[str, bytes]:
+    folder = line.state.store.real(layout.state_folder(LAUNCH))
+    return {path.name: path.read_bytes() for path in folder.iterdir() if layout.parse_marker_name(path.name)}
+
+
+def test_the_line_runs_against_luigid_with_two_workers_and_then_has_nothing_to_do(line: Line, server: Server) -> None:
+    for module, task in SCANS:
+        done = scan(line, module, task, "--workers", "2")
+        assert done.returncode == 0, done.stderr
+        assert "This progress looks :)" in done.stderr
+    left = markers(line)
+    assert set(left) == MARKERS
+    assert set(line.state.folder(LAUNCH)) == MARKERS  # each of them sound
+    for module, task in SCANS:
+        again = scan(line, module, task, "--workers", "2")
+        assert again.returncode == 0, again.stderr
+        assert "begins" not in again.stderr
+    assert markers(line) == left
+    assert line.warcmill("reconcile", DAY).returncode == 0
+    assert str(LAUNCH.id) in graph(server)
+
+
+def test_two_scans_at_once_share_the_work_and_leave_the_same_markers(line: Line) -> None:
+    assert scan(line, *SCANS[0]).returncode == 0
+    together = [("tasks.files", f"files.{name}") for name in ("CalculateLocalChecksum", "ScanForOutputFiles")]
+    with ThreadPoolExecutor(len(together)) as threads:
+        done = list(threads.map(lambda one: scan(line, *one), together))
+    for one in done:
+        assert one.returncode in (0, 10, 25), one.stderr  # 10, 25: the other process is doing, or did, a part
+        assert "* 1 failed" not in one.stderr
+        assert " ERROR " not in one.stderr
+    for module, task in together:
+        assert scan(line, module, task).returncode == 0
+    assert set(line.state.folder(LAUNCH)) == MARKERS
+    assert not (line.state.store.real(layout.state_folder(LAUNCH)) / "aside").exists()
+    assert line.warcmill("reconcile", DAY).returncode == 0
+
+
+def graph(server: Server) -> str:
+    """All tasks that luigid knows, as it tells them to the visualiser."""
+    query = "%7B%22status%22%3A%22DONE%22%2C%22upstream_status%22%3A%22%22%7D"
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/task_list?data={query}", timeout=5) as answer:
+        return str(answer.read().decode())
