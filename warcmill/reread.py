@@ -80,8 +80,8 @@ def read_again(state: State, store: Store, todo: Work, advance: Advance) -> Iter
     """Read everything that a launch's markers promise; what differs."""
     yield from todo.findings
     for file, key in todo.stored:
-        remedy = f"move it away by hand, then, while its source is still there: {gaps.redo(key)}"
-        yield from _checked(todo.launch, f"store:{file.path}", remedy, partial(_compare, store, file, advance))
+        check = partial(_compare, store, file, advance)
+        yield from _checked(todo.launch, f"store:{file.path}", gaps.redo(key), check)
     for found in todo.zips:
         path = layout.marker_path(found.claim.key)
         check = partial(_compare_zip, state, path, found)
@@ -96,7 +96,8 @@ def _checked(launch: Launch, name: str, remedy: str, check: Callable[[], None]) 
         why = f"cannot be read: {error.strerror or error}"
         yield Finding(launch, name, why, "warcmill doctor", unavailable=True)
     except WarcmillError as error:
-        yield _finding(launch, name, remedy, error)
+        first = "move it away by hand; while its source is still there: " if isinstance(error, Mismatch) else ""
+        yield _finding(launch, name, first + remedy, error)
 
 
 def _finding(launch: Launch, name: str, remedy: str, error: WarcmillError) -> Finding:

@@ -1,0 +1,160 @@
+"""Whether the folders of a line are fit to run on: there, mounted, writable where needed, with room left."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from warcmill.errors import BadConfig, Unavailable
+from warcmill.layout import KINDS, OutputLayout
+from warcmill.model import Root
+from warcmill.roots import OWN
+from warcmill.state import SCRATCH
+from warcmill.stores import Stat, temporary
+from warcmill.stores.file import FileStore
+
+GIB = 1 << 30
+LITTLE, TOO_LITTLE = 10 * GIB, 1 * GIB  # bytes free
+FEW_INODES = 10_000
+SKEW = 5  # seconds between this clock and a file server's
+MOST_ENTRIES = 200_000  # looked at for litter; a full walk of an archive would take too long
+
+
+class Level(StrEnum):
+    """How well a check went."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what was looked at, how it is, and what to do about it."""
+
+    name: str
+    level: Level
+    text: str
+    todo: str = ""
+
+
+def check_roots(folders: Mapping[Root, Path], layout: OutputLayout, retire: bool) -> Iterator[Check]:
+    """Everything about the roots. A root that is not there is told once, and not looked into."""
+    for root, base in folders.items():
+        name = f"root {root}"
+        try:
+            entries = _entries(root, base)
+        except (Unavailable, BadConfig) as error:
+            todo = "mount its disk, or correct luigi.cfg; for a new line: warcmill init FOLDER"
+            yield Check(name, Level.FAIL, str(error), todo)
+            continue
+        yield _readable(name, base, [base / entry.path for entry in entries if entry.kind == "folder"])
+        if root in OWN:
+            yield from _own(root, base)
+        elif root == "output":
+            yield from _output(base, layout, retire)
+
+
+def _entries(root: Root, base: Path) -> list[Stat]:
+    if not base.is_absolute():
+        raise BadConfig(f"[warcmill] {root}", f"'{base}' is not an absolute path")
+    return list(islice(FileStore(root, base).list(""), MOST_ENTRIES))
+
+
+def _readable(name: str, base: Path, folders: list[Path]) -> Check:
+    closed = [folder for folder in folders if not os.access(folder, os.R_OK | os.X_OK)]
+    if closed:
+        return Check(name, Level.FAIL, f"{closed[0]} cannot be read", "give this user the right to read it")
+    return Check(name, Level.OK, f"{base} is there, and can be read")
+
+
+def _own(root: Root, base: Path) -> Iterator[Check]:
+    yield from _probe(root, base)
+    yield _space(root, base)
+    yield _litter(root, base)
+    scratch = base / SCRATCH
+    if root == "state" and scratch.exists() and scratch.stat().st_dev != base.stat().st_dev:
+        yield Check("scratch", Level.FAIL, f"{scratch} is on another disk than {base}", "remove the link or mount")
+
+
+def _probe(root: Root, base: Path) -> Iterator[Check]:
+    """Do what publishing does: write, sync, link. Then compare the file's time with the clock."""
+    name = f"write {root}"
+    files = [base / temporary.name("doctor") for _ in range(2)]
+    try:
+        with files[0].open("xb") as file:
+            os.fsync(file.fileno())
+        os.link(*files)
+        skew = round(abs(files[0].stat().st_mtime - time.time()))
+    except OSError as error:
+        todo = "this user must be able to write there, and the file system must have hard links"
+        yield Check(name, Level.FAIL, f"{base}: {error.strerror or error}", todo)
+        return
+    finally:
+        for path in files:
+            with suppress(OSError):
+                path.unlink()
+    yield Check(name, Level.OK, "files can be written, synced and linked")
+    if skew > SKEW:
+        text = f"this machine's clock and that of {base} are {skew} seconds apart"
+        yield Check(f"clock {root}", Level.WARN, text, "synchronise both (NTP)")
+
+
+def _space(root: Root, base: Path) -> Check:
+    name, found = f"space {root}", os.statvfs(base)
+    free = found.f_bavail * found.f_frsize
+    text = f"{free // GIB} GiB free of {found.f_blocks * found.f_frsize // GIB}"
+    if found.f_files and found.f_favail < FEW_INODES:
+        return Check(name, Level.WARN, f"{text}, and only {found.f_favail} inodes", "make room")
+    level = Level.FAIL if free < TOO_LITTLE else Level.WARN if free < LITTLE else Level.OK
+    return Check(name, level, text, "" if level is Level.OK else "make room: a step that finds the disk full fails")
+
+
+def _litter(root: Root, base: Path) -> Check:
+    """What killed processes of this host left half-written."""
+    walk = (name for _, folders, files in os.walk(base) for name in (*folders, *files))
+    names = list(islice(walk, MOST_ENTRIES))
+    dead = sum(temporary.is_dead(name) for name in names)
+    part = f" among the first {MOST_ENTRIES:,} entries" if len(names) == MOST_ENTRIES else ""
+    if dead:
+        text = f"{dead} half-written by processes that are gone{part}"
+        return Check(f"litter {root}", Level.WARN, text, "nothing: the next run of their steps removes them")
+    return Check(f"litter {root}", Level.OK, f"none{part}")
+
+
+def _output(base: Path, layout: OutputLayout, retire: bool) -> Iterator[Check]:
+    other = _looks_like(base)
+    if other and other is not layout:
+        todo = f"if it is: output_layout={other} in [warcmill]"
+        yield Check("layout", Level.WARN, f"output_layout is {layout}, {base} looks {other}", todo)
+    else:
+        yield Check("layout", Level.OK, f"{layout}, as {base} looks" if other else f"{layout}; no output yet")
+    if retire and not os.access(base, os.W_OK):
+        yield Check("retire", Level.FAIL, f"{base} cannot be written", "retire=false, or let this user write there")
+
+
+def _looks_like(output: Path) -> OutputLayout | None:
+    """The layout of which the first two levels remind; None when they hold nothing that tells."""
+    folders = [entry for entry in islice(output.iterdir(), MOST_ENTRIES) if entry.is_dir() and not entry.is_symlink()]
+    if any(entry.name in KINDS for entry in folders):
+        return OutputLayout.KIND_FIRST
+    for job in folders:
+        with suppress(PermissionError):
+            if any((launch / kind).is_dir() for launch in islice(job.iterdir(), 100) for kind in KINDS):
+                return OutputLayout.JOB_FIRST
+    return None
+
+
+def check_clock(known: Path) -> Check:
+    """The clock must not be behind a file that is there."""
+    written = known.stat().st_mtime
+    behind = round(written - time.time())
+    if behind > SKEW:
+        return Check("clock", Level.FAIL, f"it is {behind} seconds behind the time of {known}", "set the clock (NTP)")
+    return Check("clock", Level.OK, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
