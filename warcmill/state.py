@@ -73,14 +73,14 @@ class State:
         """All sound markers of a launch, by file name."""
         found = {}
         for entry in self.store.list(layout.state_folder(launch)):
-            key = layout.parse_marker_name(entry.name)
+            key = layout.parse_marker_path(entry.path)
             if key and (evidence := self.read(key)):
                 found[entry.name] = evidence
         return found
 
     def stages(self, launch: Launch) -> set[Stage]:
         """The stages that have any marker, sound or not."""
-        keys = (layout.parse_marker_name(entry.name) for entry in self.store.list(layout.state_folder(launch)))
+        keys = (layout.parse_marker_path(entry.path) for entry in self.store.list(layout.state_folder(launch)))
         return {Stage.parse(key["stage"]) for key in keys if key and "stage" in dict(key.params)}
 
     def document(self, claim: Claim) -> bytes:
