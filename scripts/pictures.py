@@ -1,0 +1,113 @@
+"""Draw the pictures in docs/pictures: run the real thing in a folder of its own, and take down what it shows.
+
+demo.svg        what `warcmill status` and `warcmill reconcile` print of the demo
+visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import sample
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+HERE = Path(__file__).resolve().parent.parent
+BIN = HERE / ".venv" / "bin"
+PICTURES = HERE / "docs" / "pictures"
+DAY = "2026-11-21"
+SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
+WIDTH = 92
+PORT = 8399
+BROWSER = ("chromium", "chromium-browser", "google-chrome")
+
+
+def main() -> int:
+    """Both pictures, or the one that can be had."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        draw_demo(base / "demo")
+        browser = next(filter(None, map(shutil.which, BROWSER)), None)
+        if browser is None:
+            print(f"pictures: found none of {', '.join(BROWSER)}; visualiser.png stays as it is", file=sys.stderr)
+            return 1
+        draw_visualiser(base / "luigid", browser)
+    return 0
+
+
+def draw_demo(base: Path) -> None:
+    """The demo's last two commands, as a terminal shows them."""
+    config = new_line(base)
+    for module, task in SCANS:
+        run(config, "luigi", "--module", module, task, "--date-interval", DAY)
+    terminal = Console(record=True, width=WIDTH, file=io.StringIO())
+    for verb in ("status", "reconcile"):
+        terminal.print(Text.assemble(("$ ", "dim"), (f"warcmill {verb} {DAY}", "bold")))
+        shown = run(config, "warcmill", verb, DAY, FORCE_COLOR="1", COLUMNS=str(WIDTH))
+        terminal.print(Text.from_ansi(shown.rstrip()), "", sep="\n")
+    # No fonts from elsewhere: the reader's own will do.
+    plain = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    svg = terminal.export_svg(title="./scripts/demo", theme=MONOKAI, code_format=plain, unique_id="demo")
+    (PICTURES / "demo.svg").write_text("\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n")
+
+
+def draw_visualiser(base: Path, browser: str) -> None:
+    """A luigid of our own, the bundled launch and a copy of it whose WARC is cut after it was listed."""
+    config = new_line(base)
+    config.write_text(config.read_text().replace("local_scheduler=true", f"scheduler_port={PORT}"))
+    (base / "log").mkdir()
+    places = ["--logdir", str(base / "log"), "--state-path", str(base / "state.pickle")]
+    server = subprocess.Popen([str(BIN / "luigid"), "--address", "127.0.0.1", "--port", str(PORT), *places], cwd=base)
+    try:
+        time.sleep(5)
+        run(config, "luigi", "--module", *SCANS[0], "--date-interval", DAY)
+        warc = next((base / "output" / "warcs" / "daily").rglob("*.warc.gz"))
+        os.truncate(warc, warc.stat().st_size - 1)
+        run(config, "luigi", "--module", *SCANS[1], "--date-interval", DAY, may_be=30)
+        photograph(browser, base / "browser", f"http://127.0.0.1:{PORT}/static/visualiser/index.html")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def photograph(browser: str, profile: Path, url: str) -> None:
+    """What the browser shows of a page once it has settled."""
+    quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic")
+    new = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}")
+    look = ("--window-size=1300,860", "--virtual-time-budget=8000", f"--screenshot={PICTURES / 'visualiser.png'}")
+    subprocess.run([browser, *new, *quiet, *look, url], check=True, stderr=subprocess.DEVNULL)
+
+
+def new_line(base: Path) -> Path:
+    """The bundled launch, a copy of it as another job's, and a luigi.cfg around them."""
+    output = sample.lay_out(base / "output")
+    if base.name == "luigid":
+        for kind in ("jobs", "logs", "reports", "warcs", "viral"):
+            shutil.copytree(output / kind / sample.JOB, output / kind / "daily")
+    run(None, "warcmill", "init", str(base), "--output", str(output), "--jobs", str(output / "jobs"))
+    return base / "luigi.cfg"
+
+
+def run(config: Path | None, *command: str, may_be: int = 0, **more: str) -> str:
+    """What a command prints; the script ends when it ends otherwise than it should."""
+    environment = {**os.environ, **more, "LUIGI_CONFIG_PATH": str(config)}
+    words = [str(BIN / command[0]), *command[1:]]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != may_be:
+        sys.exit(f"pictures: '{' '.join(command)}' ended with exit code {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
