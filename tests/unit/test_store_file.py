@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -244,6 +246,17 @@ def test_sweep_removes_what_the_dead_of_this_host_left(store: FileStore) -> None
         (store.base / name).write_bytes(b"half")
     assert store.sweep("") == 2
     assert files(store) == sorted(kept)
+
+
+def test_a_killed_process_that_is_not_reaped_yet_is_dead(store: FileStore) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    with child:
+        name = temporary.name("a").replace(f".{os.getpid()}.", f".{child.pid}.")
+        (store.base / name).write_bytes(b"half")
+        assert store.sweep("") == 0
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert store.sweep("") == 1
 
 
 def test_a_line_appended_after_a_torn_one_stands_alone(store: FileStore) -> None:

@@ -41,8 +41,17 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """A killed process that nobody has reaped yet still has its number, and no file (proc(5), /proc/pid/stat)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(b") ")[2][:1] in b"ZX"
 
 
 @cache
