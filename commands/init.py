@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from warcmill import roots
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 
@@ -21,7 +21,7 @@ The output and jobs folders may be there already: only a small .warcmill.json is
 written into them, by which the line knows that a disk is mounted. Running init
 again changes nothing.
 
-exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already
+exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already, 4 a disk gave an error
 """
 SCHEDULER = """\
 # Each luigi schedules for itself. With a luigid: scheduler_host=HOST instead of this line.
@@ -47,7 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the roots, then luigi.cfg."""
+    """Make the roots, then luigi.cfg. Safe to repeat, also after a kill."""
+    try:
+        config = _make(args)
+    except OSError as error:
+        why = f"{error.strerror or error}. When that is mended run 'warcmill init' again: it goes on where it stopped"
+        raise Unavailable(str(error.filename or args.folder), why) from error
+    print(f"{config} is written. Next:\n\n  export LUIGI_CONFIG_PATH={config}\n  warcmill doctor\n")
+    return 0
+
+
+def _make(args: argparse.Namespace) -> Path:
     base: Path = args.folder.resolve()
     layout = OutputLayout(args.layout)
     output = args.output.resolve() if args.output else base / "output"
@@ -59,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
     if config.exists() and config.read_text() != text:
         raise BadConfig(str(config), "is there and says something else; edit it by hand, or choose another folder")
     roots.adopt(folders)
-    config.write_text(text)
-    print(f"{config} is written. Next:\n\n  export LUIGI_CONFIG_PATH={config}\n  warcmill doctor\n")
-    return 0
+    if not config.exists():
+        roots.write_whole(config, text)
+    return config
 
 
 def configuration(folders: dict[Root, Path], layout: OutputLayout) -> str:

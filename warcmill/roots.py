@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from warcmill.errors import BadConfig
@@ -25,9 +26,26 @@ def adopt(folders: dict[Root, Path]) -> None:
         names = sorted(root for root, where in folders.items() if where == folder)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / SENTINEL).exists():
-            half = folder / f"{SENTINEL}.tmp"
-            half.write_text(json.dumps({"roots": names, "schema": 1}) + "\n")
-            half.rename(folder / SENTINEL)
+            write_whole(folder / SENTINEL, json.dumps({"roots": names, "schema": 1}) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a small file under its name: durable and whole, or not at all. What a kill leaves, the next call replaces."""
+    half = _half(path)
+    with half.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    half.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _half(path: Path) -> Path:
+    return path.with_name(f"{path.name}.tmp")
 
 
 def _check(folder: Path, names: list[Root]) -> None:
@@ -38,5 +56,5 @@ def _check(folder: Path, names: list[Root]) -> None:
             raise BadConfig(", ".join(names), f"{sentinel} says this folder is {', '.join(written)}; choose another")
     elif len(names) > 1 and set(names) & set(OWN):
         raise BadConfig(", ".join(names), f"{folder} cannot be all of these: state and store need folders of their own")
-    elif set(names) & set(OWN) and folder.exists() and any(folder.iterdir()):
+    elif set(names) & set(OWN) and folder.exists() and set(folder.iterdir()) - {_half(sentinel)}:
         raise BadConfig(names[0], f"{folder} holds files and was not made by 'warcmill init'; choose an empty folder")

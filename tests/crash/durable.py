@@ -1,0 +1,120 @@
+"""What a power cut would leave: a kill keeps everything that was written, a power cut only what was synced.
+
+The recorded calls are replayed on a file system of the simplest kind. A file's
+bytes are safe once it is synced; a name is safe once its folder is synced, and
+its folder's name, up to the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha512
+
+from crash.calls import Call
+from crash.runs import Trace
+from crash.tree import Reference, Tree, is_litter
+
+OWN_FOLDER = "luigi.cfg"  # names its folder; its digest is taken without
+
+
+class _File:
+    """An inode."""
+
+    def __init__(self, size: int = 0, digest: str = "") -> None:
+        self.old = (size, digest)
+        self.data: bytes | None = None  # None: as it was before
+        self.synced: bytes | None = None
+
+    @property
+    def what(self) -> tuple[int, str]:
+        return self.old if self.data is None else (len(self.data), sha512(self.data).hexdigest())
+
+    @property
+    def safe(self) -> bool:
+        return self.data == self.synced
+
+
+class Disk:
+    """Names and files; `names` are all there are, `safe_names` those that a power cut would leave."""
+
+    def __init__(self, before: Tree) -> None:
+        self.names: dict[str, _File] = {path: _File(*what) for path, what in before.items()}
+        self.safe_names = dict(self.names)
+
+    def apply(self, call: Call) -> None:
+        """One call, as it changed the disk."""
+        if call.failed:
+            return
+        match call.op:
+            case "create" | "mkdir":
+                file = _File(-1) if call.op == "mkdir" else _File()
+                file.data = None if call.op == "mkdir" else b""
+                self.names[call.path] = file
+            case "write":
+                file = self.names[call.path]
+                assert file.data is not None, f"{call.path} is written in place"
+                file.data += call.data
+            case "truncate":
+                self.names[call.path].data = call.data
+            case "link":
+                self.names[call.to] = self.names[call.path]
+            case "rename":
+                self.names[call.to] = self.names.pop(call.path)
+            case "unlink" | "rmdir":
+                del self.names[call.path]
+            case "fsync":
+                self._sync(call.path)
+            case "symlink" | "chmod":
+                raise NotImplementedError(call.op)
+
+    def is_safe(self, path: str) -> bool:
+        """Whether a file would be there, whole, after a power cut; `''` is the top, which always is."""
+        parents = path.split("/")[:-1]
+        folders = ["/".join(parents[:count]) for count in range(1, len(parents) + 1)]
+        known = all(name in self.safe_names for name in folders)
+        file = self.names.get(path)
+        return known and file is not None and self.safe_names.get(path) is file and file.safe
+
+    def _sync(self, path: str) -> None:
+        if path and self.names[path].what[0] >= 0:
+            self.names[path].synced = self.names[path].data
+            return
+        inside = {name for name in self.names.keys() | self.safe_names.keys() if name.rpartition("/")[0] == path}
+        for name in inside:
+            if name in self.names:
+                self.safe_names[name] = self.names[name]
+            else:
+                del self.safe_names[name]
+
+
+def differences(before: Tree, calls: Iterable[Call], after: Tree) -> Iterator[str]:
+    """Where the calls, replayed, do not come to what is on the disk: some call was not seen."""
+    disk = Disk(before)
+    for call in calls:
+        disk.apply(call)
+    found = {path: file.what for path, file in disk.names.items()}
+    for path in sorted((found.keys() | after.keys()) - {OWN_FOLDER}):
+        if found.get(path) != after.get(path):
+            yield f"{path}: {found.get(path)} by the calls seen, {after.get(path)} on the disk"
+
+
+def unsynced(trace: Trace, before: Tree, reference: Reference) -> Iterator[str]:
+    """Markers that were named before what they speak of was safe, and steps that ended before their marker was."""
+    disk = Disk(before)
+    ends = dict(trace.steps)
+    markers: list[str] = []
+    for number, call in enumerate(trace.calls):
+        if number in ends:
+            yield from (f"{ends[number]} ended before {path} was safe" for path in markers if not disk.is_safe(path))
+        disk.apply(call)
+        if call.failed:
+            continue
+        if call.op == "link" and call.to in reference.needs:
+            markers.append(call.to)
+            if not disk.names[call.to].safe:
+                yield f"call {number}: {call.to} was named before its bytes were synced"
+            for path in reference.needs[call.to]:
+                if not disk.is_safe(path):
+                    yield f"call {number}: {call.to} was named before {path}, of which it speaks, was safe"
+        elif call.op == "link" and not is_litter(call.to) and not disk.names[call.to].safe:
+            yield f"call {number}: {call.to} was named before its bytes were synced"

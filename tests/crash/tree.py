@@ -1,0 +1,144 @@
+"""A folder as a value, and what must hold of a line's folder at any moment."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha512
+from pathlib import Path
+
+from warcmill import evidence, layout
+from warcmill.evidence import Claim
+from warcmill.formats import logzip
+from warcmill.stores import temporary
+
+Tree = dict[str, tuple[int, str]]  # path: bytes and sha512; a folder is -1
+
+
+def read(folder: Path) -> Tree:
+    """All that is in a folder."""
+    found: Tree = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_dir():
+            found[name] = (-1, "")
+        else:
+            data = path.read_bytes()
+            if name == "luigi.cfg":  # it names its own folder
+                data = data.replace(str(folder).encode(), b"FOLDER")
+            found[name] = (len(data), sha512(data).hexdigest())
+    return found
+
+
+def is_litter(path: str) -> bool:
+    """Half-made things of a process: its own temporary files, and what lies in its scratch."""
+    return path.endswith(".tmp") or any(temporary.is_temporary(part) for part in path.split("/"))
+
+
+def is_working(path: str) -> bool:
+    """What every run may leave of its own: attempts, locks, scratch, and the folders that hold them."""
+    parts = path.split("/")
+    return "attempts" in parts or parts[:2] in (["state", ".locks"], ["state", ".scratch"])
+
+
+def is_report(path: str) -> bool:
+    return path.startswith("state/") and path.endswith((".info.json", ".package.json"))
+
+
+def proofs(tree: Tree) -> Tree:
+    """What counts: markers, reports, archive, the engines' files, configuration."""
+    return {path: what for path, what in tree.items() if what[0] >= 0 and not is_litter(path) and not is_working(path)}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An undisturbed run: the folder before and after, and for each marker what must be there if it is."""
+
+    before: Tree
+    after: Tree
+    needs: Mapping[str, Tree] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, before: Tree, folder: Path) -> Reference:
+        after = proofs(read(folder))
+        needs = {path: dict(_needs(folder, path, claim, after)) for path, claim in markers(folder)}
+        return cls(before, after, needs)
+
+    def moment(self, tree: Tree) -> Iterator[str]:
+        """What is wrong with a folder whose run was broken off just now."""
+        for path, what in proofs(tree).items():
+            if is_report(path) or self.before.get(path) == what:
+                continue
+            if self.after.get(path) != what:
+                yield f"{path}: {'not what an undisturbed run leaves' if path in self.after else 'should not be'}: {what}"
+        yield from self._lost(tree)
+        yield from self._false(tree)
+
+    def end(self, tree: Tree) -> Iterator[str]:
+        """What is wrong with a folder whose run was done again, and swept."""
+        found = proofs(tree)
+        yield from (f"{path}: missing in the end" for path in sorted(self.after.keys() - found.keys()))
+        yield from (f"{path}: should not be, in the end" for path in sorted(found.keys() - self.after.keys()))
+        for path in sorted(found.keys() & self.after.keys()):
+            if found[path] != self.after[path]:
+                yield f"{path}: in the end {found[path]}, undisturbed {self.after[path]}"
+        yield from (f"{path}: litter that no sweep removes" for path in tree if is_litter(path))
+        yield from self._false(tree)
+
+    def _lost(self, tree: Tree) -> Iterator[str]:
+        for path, what in self.before.items():
+            gone = tree.get(path) != what
+            if gone and path in self.after:
+                yield f"{path}: lost"
+            elif gone and what[0] > 0 and not any(tree[one] == what for one in tree if one.startswith("store/")):
+                yield f"{path}: removed, and not in the store"
+
+    def _false(self, tree: Tree) -> Iterator[str]:
+        for marker, needs in self.needs.items():
+            if marker in tree:
+                for path, what in needs.items():
+                    if tree.get(path) != what:
+                        yield f"{marker}: falsely complete: it rests on {path}, which is {tree.get(path)}"
+
+
+def markers(folder: Path) -> Iterator[tuple[str, Claim]]:
+    """Every marker of a line's folder, by path; one that is not sound is an error here."""
+    for path in sorted((folder / "state").glob("*/*/*/*")):
+        key = layout.parse_marker_path(str(path.relative_to(folder / "state")))
+        if key:
+            with path.open("rb") as file:
+                data = logzip.evidence(file) if path.suffix == ".zip" else file.read()
+            found = evidence.decode(data, str(path))
+            assert found.claim.key == key, path
+            yield str(path.relative_to(folder)), found.claim
+
+
+def _needs(folder: Path, marker: str, claim: Claim, after: Tree) -> Iterator[tuple[str, tuple[int, str]]]:
+    """The markers a claim rests on, and the files that its step made."""
+    sound = {path: other for path, other in markers(folder)}
+    for one in claim.inputs:
+        path = f"state/{one.marker}"
+        assert evidence.claim_digest(sound[path]) == one.claim, f"{marker} rests on another {path}"
+        yield path, after[path]
+    for item in claim.items:
+        if item.made:
+            path, said = f"store/{item.made.path}", (item.made.size, str(item.made.sha512))
+            assert after[path] == said, f"{marker} says {said} of {path}, which is {after[path]}"
+            yield path, said
+
+
+def settled_twice(folder: Path) -> Iterator[str]:
+    """Work that was done again although an attempt had settled it."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for path in sorted(folder.glob("state/*/*/*/attempts/*.jsonl")):
+        step = path.name.rsplit(".", 4)[0]
+        for line in path.read_bytes().splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if "items" in found:
+                seen[step, found["file"]["path"], found["version"]] += 1
+    yield from (f"{step}: {path} settled {count} times" for (step, path, _), count in seen.items() if count > 1)
