@@ -9,6 +9,9 @@ ends, and the sha1 of each declared payload, told where it begins. Nothing is
 checked: the floor under any gate that is built on zlib.
 warcio check: a process of its own, as is `warcmill check`; start-up is counted.
 Small records: the members of the same files of at most 700 bytes.
+
+The first target is for a corpus: the sample's records are of 2 kB in the mean,
+where what Python does for each record weighs more than inflating it.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
     """What, ours, peer, ratio, target."""
     warcs = [path.read_bytes() for path in sorted(Path(os.environ.get("CORPUS", SAMPLE)).rglob("*.warc.gz"))]
     small = b"".join(data[m.begin : m.end] for data in warcs for m in members(data) if m.end - m.begin <= SMALL)
-    yield floor_row("gate, Heritrix's WARCs", warcs, "<= 1.3 x zlib + sha1")
+    target = "<= 1.3 x zlib + sha1" if "CORPUS" in os.environ else "<= 1.3 on a corpus"
+    yield floor_row("gate, Heritrix's WARCs", warcs, target)
     yield floor_row("gate, small records", [small], "-")
     yield warcio_row("warcmill check, Heritrix's WARCs", warcs, ENOUGH, ">= 1.7 x as fast as warcio")
     yield warcio_row("warcmill check, small records", [small], ENOUGH_SMALL, ">= 2.5 x as fast as warcio")
