@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from configparser import InterpolationError
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from warcmill.errors import BadConfig
 from warcmill.launches import Engines
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
+from warcmill.notice import Channels
 from warcmill.state import State
 from warcmill.stores.file import FileStore
 
@@ -47,6 +49,17 @@ class files(luigi.Config):  # noqa: N801
         parsing=luigi.BoolParameter.EXPLICIT_PARSING,
         description="remove WARCs from the output root once they are read back from the store",
     )
+
+
+class notice(luigi.Config):  # noqa: N801
+    """[notice]: where to tell when a scan ends with something refused, failed or stale; by default nowhere."""
+
+    mail_to = luigi.Parameter(default="", description="addresses, with commas between them")
+    mail_from = luigi.Parameter(default="", description="address that notices come from; needed for mail_to")
+    smtp_host = luigi.Parameter(default="localhost", description="mail server that takes mail without a login")
+    smtp_port = luigi.IntParameter(default=25, description="its port")
+    webhook = luigi.Parameter(default="", description="https or http URL that takes JSON by POST; a secret as ${ENV}")
+    webhook_file = luigi.Parameter(default="", description="file whose one line is that URL, in place of webhook")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,25 @@ def settings() -> Settings:
     return Settings(
         roots.output, roots.jobs, roots.state, roots.store, layout, transfer.hdfs_block_size, transfer.retire
     )
+
+
+def notice_channels() -> Channels:
+    """Where notices go, or BadConfig."""
+    try:
+        found = notice()
+    except (ValueError, InterpolationError) as error:
+        raise BadConfig("[notice]", str(error)) from error
+    url = found.webhook
+    if found.webhook_file:
+        if url:
+            raise BadConfig("[notice] webhook_file", "stands beside webhook; keep one of them")
+        try:
+            url = Path(found.webhook_file).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadConfig("[notice] webhook_file", str(error)) from error
+    channels = Channels(found.mail_to, found.mail_from, found.smtp_host, found.smtp_port, url)
+    channels.check()
+    return channels
 
 
 def check_hardened() -> None:

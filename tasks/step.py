@@ -18,11 +18,13 @@ from targets.marker import MarkerTarget
 from tasks import logs
 from tasks.params import JobParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
+from tasks.summary import Ending, told_at_the_end
 from warcmill import launches, layout
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
 from warcmill.model import Key, Launch, Stage
+from warcmill.notice import Trouble
 from warcmill.state import State
 from warcmill.stores.file import FileStore
 
@@ -148,25 +150,34 @@ class Scan(luigi.Task):
 
     @cached_property
     def listed(self) -> Listed:
+        with told_at_the_end(str(self.task_family), self.date_interval) as ending:
+            return self._list(ending)
+
+    def _list(self, ending: Ending) -> Listed:
         line = open_line()
         _lock(line.state.store.base, self.task_family)
         dates = self.date_interval
         found = launches.find(line.engines, dates.date_a, dates.date_b)
         listed = Listed(found.launches, [], [])
+        ending.launches = found.launches
         for odd in found.odd:
             log.warning("%s; not taken for a launch", odd)
         for launch in found.launches:
-            self._list_one(line, launch, listed)
+            self._list_one(line, launch, listed, ending)
         log.info("%s: %s, %d launches", self.task_family, _span(dates), len(found.launches))
         _refuse_too_many(str(dates), listed.tasks)
         return listed
 
-    def _list_one(self, line: Line, launch: Launch, listed: Listed) -> None:
+    def _list_one(self, line: Line, launch: Launch, listed: Listed, ending: Ending) -> None:
+        known = len(listed.tasks)
         try:
             listed.tasks.extend(self.missing(line, launch))
         except WarcmillError as error:
             log.error("%s: %s", launch, error)
             listed.troubles.append(f"{launch}: {error}")
+            ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), str(error)))
+        if len(listed.tasks) > known:
+            ending.busy.add(launch.day)
 
 
 def _span(dates: luigi.date_interval.DateInterval) -> str:

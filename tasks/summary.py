@@ -1,0 +1,110 @@
+"""What a scan leaves for people when its process ends: the summaries of its days, and a notice.
+
+Luigi never runs a scan of which a step has failed, so the scan's own `run` is
+not the place: this is registered when the scan begins to list, and happens
+when the process ends, whatever became of the steps. It changes no exit code.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+
+from luigi.date_interval import DateInterval
+from luigi.interface import PidLockAlreadyTakenExit
+
+from tasks.settings import notice_channels, settings
+from warcmill import notice, summary
+from warcmill.errors import WarcmillError
+from warcmill.model import Json, Launch
+from warcmill.notice import Channels, Notice, Trouble
+from warcmill.state import State
+from warcmill.stores import temporary
+from warcmill.summary import Scanned
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Ending:
+    """What a scan has found so far; it is told at the end of the process that made it."""
+
+    scan: str
+    dates: DateInterval
+    channels: Channels
+    launches: tuple[Launch, ...] = ()
+    busy: set[date] = field(default_factory=set)
+    unreadable: list[Trouble] = field(default_factory=list)
+    pid: int = field(default_factory=os.getpid)
+
+    def tell(self) -> None:
+        """Rewrite the summaries, send the notice. Each error is logged, and hinders nothing else."""
+        if os.getpid() != self.pid:
+            return  # a worker's process: its parent tells
+        state: State | None = None
+        try:
+            state = settings().open_state()
+            summary.rewrite(state, settings().engines(), self._scanned())
+        except (WarcmillError, OSError) as error:
+            log.error("%s: the summaries of its days are not all written: %s", self.scan, error)
+        if self.channels.mail_to or self.channels.webhook:
+            self._notify(state)
+
+    def _scanned(self) -> Scanned:
+        return Scanned(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
+
+    def _notify(self, state: State | None) -> None:
+        troubles = (*self.unreadable, *(self._troubles(state) if state else ()))
+        if not troubles:
+            return
+        told = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
+        if self.channels.mail_to:
+            _try(notice.send_mail, self.channels, told)
+        if self.channels.webhook:
+            _try(notice.send_webhook, self.channels, told)
+
+    def _troubles(self, state: State) -> Iterator[Trouble]:
+        """What the summaries of the days say of the steps of this scan's chain."""
+        chain = f"{self.scan.partition('.')[0]}."
+        for day in sorted({launch.day for launch in self.launches}):
+            launches = summary.read(state, day).get("launches")
+            for launch in launches if isinstance(launches, list) else []:
+                yield from _of_launch(launch, chain)
+
+
+def _of_launch(launch: Json, chain: str) -> Iterator[Trouble]:
+    if not isinstance(launch, dict):
+        return
+    found = launch.get("troubles")
+    name = f"{launch.get('job')}/{launch.get('launch_id')}"
+    for one in found if isinstance(found, list) else []:
+        if isinstance(one, dict) and str(one.get("task")).startswith(chain):
+            yield Trouble(name, *(str(one.get(field)) for field in ("kind", "name", "why")))
+
+
+def _try(send: Callable[[Channels, Notice], None], channels: Channels, told: Notice) -> None:
+    try:
+        send(channels, told)
+        log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
+    except WarcmillError as error:
+        log.error("%s: the notice was not sent: %s", told.scan, error)
+
+
+@contextmanager
+def told_at_the_end(scan: str, dates: DateInterval) -> Iterator[Ending]:
+    """While a scan lists: what it finds, or the error that it ends with, is told when the process ends."""
+    ending = Ending(scan, dates, notice_channels())
+    atexit.register(ending.tell)
+    try:
+        yield ending
+    except PidLockAlreadyTakenExit:
+        atexit.unregister(ending.tell)  # the scan that holds the lock tells
+        raise
+    except (WarcmillError, OSError) as error:
+        ending.unreadable.append(Trouble("", "unreadable", scan, str(error)))
+        raise
