@@ -41,10 +41,10 @@ def parse_header(header: bytes, bad: Bad) -> Fields:
 
 def _lines(header: bytes, bad: Bad) -> list[bytes]:
     """The header's lines without their ends, continued ones joined (one substitution: never quadratic)."""
-    lines = header.split(b"\r\n")[:-2]  # without the blank line
     newlines = header.count(b"\n")
     if newlines > LINES_LIMIT:
         raise bad(f"the record's header has more than {LINES_LIMIT} lines")
+    lines = header.split(b"\r\n")[:-2]  # without the blank line
     if newlines != len(lines) + 1:
         raise bad("a line of the record's header ends in LF alone, not in CR LF")
     if b"\r\n " in header or b"\r\n\t" in header:
