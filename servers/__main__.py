@@ -1,0 +1,93 @@
+"""`./scripts/services up|down|status|logs [NAME ...]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers import hdfs, packages, pins, process, sshd
+from servers.pins import HOST, Ports
+from warcmill.errors import WarcmillError
+
+
+@dataclass(frozen=True)
+class Server:
+    """One that this command knows: what a module of `servers` offers to it."""
+
+    up: Callable[[Path], object]
+    down: Callable[[Path], list[str]]
+    ports: Ports
+
+
+SERVERS = {
+    hdfs.NAME: Server(hdfs.up, hdfs.down, pins.HDFS),
+    sshd.NAME: Server(sshd.up, sshd.down, pins.SSHD),
+}
+USUAL = ("hdfs", "sshd")
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the command line says; 0 unless a server could not be started, ended or found."""
+    parser = argparse.ArgumentParser(prog="./scripts/services", description="Real servers on loopback.")
+    parser.add_argument("verb", choices=("up", "down", "status", "logs"))
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(SERVERS)}; up starts {', '.join(USUAL)}"
+    )
+    chosen = parser.parse_args(arguments)
+    unknown = set(chosen.names) - set(SERVERS)
+    if unknown:
+        parser.error(f"no server is called {', '.join(sorted(unknown))}; there are {', '.join(SERVERS)}")
+    work = packages.default_work()
+    try:
+        for name in chosen.names or (USUAL if chosen.verb == "up" else SERVERS):
+            VERBS[chosen.verb](work, name)
+    except WarcmillError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _up(work: Path, name: str) -> None:
+    before = _alive(work, name)
+    SERVERS[name].up(work)
+    print(f"{name}: {'is up already' if before == _alive(work, name) else 'is up'}, {_addresses(name)}")
+
+
+def _down(work: Path, name: str) -> None:
+    ended = SERVERS[name].down(work)
+    print(f"{name}: {'ended ' + ', '.join(ended) if ended else 'was not up'}")
+
+
+def _status(work: Path, name: str) -> None:
+    alive = _alive(work, name)
+    ever = process.names(work / name)
+    state = "down" if not alive else "up" if len(alive) == len(ever) else "partly up"
+    pids = " ".join(f"{part}:{pid}" for part, pid in alive.items())
+    print(f"{name:<14} {state:<10} {_addresses(name) if alive else '':<40} {pids}".rstrip())
+
+
+def _logs(work: Path, name: str) -> None:
+    for part in process.names(work / name):
+        print(process.tail(work / name, part, lines=40))
+
+
+def _alive(work: Path, name: str) -> dict[str, int]:
+    folder = work / name
+    found = {part: process.running(folder, part) for part in process.names(folder)}
+    return {part: one.pid for part, one in found.items() if one is not None}
+
+
+def _addresses(name: str) -> str:
+    """The first port a user speaks to: HTTP where there is one."""
+    ports = SERVERS[name].ports
+    use = next((use for use in ports if use.endswith("http")), next(iter(ports)))
+    return f"{HOST}:{ports[use]} ({use})"
+
+
+VERBS = {"up": _up, "down": _down, "status": _status, "logs": _logs}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

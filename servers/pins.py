@@ -1,0 +1,52 @@
+"""Every version, checksum and port of the servers, and nothing else. config/compose.yaml says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+
+HERITRIX_VERSION: Final = "3.13.0"
+HERITRIX_ARTIFACT: Final = f"org.archive.heritrix:heritrix:{HERITRIX_VERSION}:zip:dist"
+HERITRIX_SHA256: Final = "3376c6ecec719e79df4d97d4c3fd1d55b4300747b9a14355fd635bebc794ac0a"
+
+HADOOP_VERSION: Final = "3.5.0"
+HADOOP_ARTIFACTS: Final = ("hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client")
+# sha256 of the listing `{sha256}  {name}` of all jars by name, as packages.listing() writes it: 128 lines.
+HADOOP_SHA256: Final = "d9091653e998a354a89a6ad46b6f8e99064ce0aa57ee2267eccd3a95b130abd4"
+
+DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+
+Ports = Mapping[str, int]
+
+HERITRIX: Final[Ports] = {"rest": 8443}
+HDFS: Final[Ports] = {
+    "namenode_rpc": 9000,
+    "namenode_http": 9870,
+    "datanode1": 9030,
+    "datanode1_ipc": 9031,
+    "datanode1_http": 9861,
+    "datanode2": 9040,
+    "datanode2_ipc": 9041,
+    "datanode2_http": 9862,
+}
+HDFS_HA: Final[Ports] = {
+    "nn1_rpc": 9100,
+    "nn1_http": 9871,
+    "nn2_rpc": 9101,
+    "nn2_http": 9872,
+    "datanode1": 9110,
+    "datanode1_ipc": 9111,
+    "datanode1_http": 9873,
+}
+HDFS_KERBEROS: Final[Ports] = {
+    "kdc": 9088,
+    "namenode_rpc": 9200,
+    "namenode_http": 9880,
+    "datanode1": 9210,
+    "datanode1_ipc": 9211,
+    "datanode1_http": 9881,
+}
+SSHD: Final[Ports] = {"ssh": 2222}
+LUIGID: Final[Ports] = {"http": 8082}

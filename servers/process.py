@@ -1,0 +1,210 @@
+"""A server's processes: start, wait until ready, stop, and never end one that is not ours.
+
+A process is known by pid, start time and boot together (`{name}.process.json` in the server's folder): a pid
+alone may be somebody else's by now. Linux only: it reads /proc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from warcmill.errors import Unavailable
+
+TAIL_BYTES = 4096
+POLL_SECONDS = 0.1
+
+# What this very process started: kept so that their end is noticed (and reaped) at once.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of one boot: `ticks` is its start time as /proc/PID/stat gives it (field 22)."""
+
+    pid: int
+    ticks: int
+    boot: str
+
+
+def start(folder: Path, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Process:
+    """Start `argv` in `folder`, in a session of its own, its output appended to `{name}.log`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with log_of(folder, name).open("ab") as log:
+        child = subprocess.Popen(
+            [str(word) for word in argv],
+            cwd=folder,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    _children[child.pid] = child
+    process = _observe(child.pid)
+    if process is None:
+        raise Unavailable(name, f"ended as soon as it was started. {tail(folder, name)}")
+    _record_of(folder, name).write_text(json.dumps(asdict(process)), encoding="ascii")
+    return process
+
+
+def run(
+    what: str, folder: Path, argv: Sequence[str | Path], seconds: float, env: Mapping[str, str] | None = None
+) -> str:
+    """Run a program to its end and return what it printed; `Unavailable` if it fails or takes longer."""
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise Unavailable(what, f"it had not ended after {seconds:.0f} s: {' '.join(words)}") from late
+    printed = done.stdout.decode("utf-8", "replace")
+    if done.returncode:
+        shown = (printed + done.stderr.decode("utf-8", "replace"))[-TAIL_BYTES:]
+        raise Unavailable(what, f"it ended with {done.returncode}:\n{shown}")
+    return printed
+
+
+def running(folder: Path, name: str) -> Process | None:
+    """The process recorded under `name`, if it still runs: same pid, same start, same boot."""
+    try:
+        process = Process(**json.loads(_record_of(folder, name).read_text(encoding="ascii")))
+    except FileNotFoundError:
+        return None
+    return process if _observe(process.pid) == process else None
+
+
+def names(folder: Path) -> list[str]:
+    """The names of all processes ever started in `folder`, running or not."""
+    return sorted(path.name.removesuffix(".process.json") for path in folder.glob("*.process.json"))
+
+
+def wait_ready(folder: Path, name: str, ready: Callable[[], bool], seconds: float) -> None:
+    """Until `ready()`, at most `seconds`; `Unavailable`, with the end of the log, if it dies or is late."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if running(folder, name) is None:
+            raise Unavailable(name, f"it ended before it was ready. {tail(folder, name)}")
+        if time.monotonic() > deadline:
+            raise Unavailable(name, f"not ready after {seconds:.0f} s. {tail(folder, name)}")
+        time.sleep(POLL_SECONDS)
+
+
+def stop(folder: Path, name: str, patience: float = 20) -> bool:
+    """End `name`: SIGTERM, then SIGKILL when `patience` is over. False: it was not running."""
+    process = running(folder, name)
+    if process is None:
+        return False
+    _signal(process, signal.SIGTERM)
+    if not _gone(process, patience):
+        _signal(process, signal.SIGKILL)
+        if not _gone(process, 10):
+            raise Unavailable(name, f"process {process.pid} is still there after SIGKILL")
+    return True
+
+
+def kill(folder: Path, name: str) -> None:
+    """SIGKILL, as a power cut would: returns when the process is gone; `Unavailable` if it was not running."""
+    process = running(folder, name)
+    if process is None:
+        raise Unavailable(name, "not running, so it cannot be killed")
+    kill_process(process)
+
+
+def kill_process(process: Process) -> None:
+    """SIGKILL to this very process, or to none."""
+    _signal(process, signal.SIGKILL)
+    if not _gone(process, 10):
+        raise Unavailable(f"process {process.pid}", "still there after SIGKILL")
+
+
+def descendants(process: Process) -> list[Process]:
+    """Children, their children and so on, outermost first."""
+    found: list[Process] = []
+    queue = [process.pid]
+    while queue:
+        try:
+            text = Path(f"/proc/{queue[0]}/task/{queue[0]}/children").read_text(encoding="ascii")
+        except (FileNotFoundError, ProcessLookupError):
+            text = ""
+        queue = queue[1:] + [int(pid) for pid in text.split()]
+        found += [child for child in map(_observe, map(int, text.split())) if child is not None]
+    return found
+
+
+def log_of(folder: Path, name: str) -> Path:
+    """Where the output of `name` is kept; appended to by each start."""
+    return folder / f"{name}.log"
+
+
+def tail(folder: Path, name: str, lines: int = 15) -> str:
+    """The end of a log, with its path, to be put into a message."""
+    path = log_of(folder, name)
+    if not path.exists():
+        return f"There is no log {path}"
+    with path.open("rb") as log:
+        log.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        text = log.read(TAIL_BYTES).decode("utf-8", "replace")
+    return f"End of {path}:\n" + "\n".join(text.splitlines()[-lines:])
+
+
+def _record_of(folder: Path, name: str) -> Path:
+    return folder / f"{name}.process.json"
+
+
+def _observe(pid: int) -> Process | None:
+    """The process that has `pid` now; None if there is none, or only a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # proc(5): the name, in parentheses, may hold anything; state is field 3, the start time field 22.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    if fields[0] in "ZX":
+        _reap(pid)
+        return None
+    return Process(pid, int(fields[19]), boot)
+
+
+def _reap(pid: int) -> None:
+    child = _children.pop(pid, None)
+    if child is not None:
+        child.wait()
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    """Through a pidfd: opened first, compared then, so that the signal can reach no other process."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if _observe(process.pid) == process:
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(handle)
+
+
+def _gone(process: Process, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while _observe(process.pid) == process:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS / 2)
+    return True

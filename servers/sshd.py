@@ -1,0 +1,138 @@
+"""OpenSSH's server with its own keys and configuration, for whoever starts it, keys only."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers import packages, pins, process
+from servers.pins import HOST, Ports
+from servers.ports import answers, refuse_taken
+
+NAME = "sshd"
+READY_SECONDS = 20
+CONFIG = """Port {port}
+ListenAddress {host}
+HostKey {folder}/host_key
+PidFile none
+AuthorizedKeysFile {folder}/authorized_keys
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+Subsystem sftp internal-sftp
+LogLevel VERBOSE
+MaxStartups 100
+"""
+
+
+@dataclass(frozen=True)
+class Sshd:
+    """A running sshd. `root` is an empty folder to store under; the server shows the whole file system."""
+
+    folder: Path
+    ports: Ports
+
+    @property
+    def port(self) -> int:
+        """It listens at 127.0.0.1 and this port."""
+        return self.ports["ssh"]
+
+    @property
+    def user(self) -> str:
+        """The only user who can log in: the one who started it."""
+        return getpass.getuser()
+
+    @property
+    def key(self) -> Path:
+        """The user's private key, without a passphrase."""
+        return self.folder / "user_key"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The pinned host key, under `[127.0.0.1]:PORT`."""
+        return self.folder / "known_hosts"
+
+    @property
+    def root(self) -> Path:
+        """A folder to store under."""
+        return self.folder / "root"
+
+    def start(self) -> None:
+        """Start it and wait until it listens."""
+        program = packages.program("sshd", "openssh-server")
+        process.start(self.folder, NAME, [program, "-D", "-e", "-f", self.folder / "sshd_config"])
+        process.wait_ready(self.folder, NAME, lambda: answers(self.port), READY_SECONDS)
+
+    def cut(self) -> int:
+        """SIGKILL every session, not the listener; returns how many processes that were."""
+        listener = process.running(self.folder, NAME)
+        sessions = process.descendants(listener) if listener else []
+        for session in sessions:
+            process.kill_process(session)
+        return len(sessions)
+
+    def kill(self) -> None:
+        """SIGKILL the sessions and the listener."""
+        self.cut()
+        process.kill(self.folder, NAME)
+
+    def restart(self) -> None:
+        """Kill and start again."""
+        self.kill()
+        self.start()
+
+    def change_host_key(self) -> None:
+        """Restart with another host key, as an impostor would: `known_hosts` still pins the old one."""
+        _make_key(self.folder / "host_key", anew=True)
+        self.restart()
+
+
+def at(work: Path, ports: Ports = pins.SSHD) -> Sshd:
+    """The server of this work folder, running or not."""
+    return Sshd(work / NAME, ports)
+
+
+def up(work: Path, ports: Ports = pins.SSHD) -> Sshd:
+    """Start it, unless it runs, and wait until it listens: 0.3 s."""
+    server = at(work, ports)
+    if process.running(server.folder, NAME) is None:
+        refuse_taken(NAME, ports)
+        _prepare(server)
+        server.start()
+    return server
+
+
+def down(work: Path) -> list[str]:
+    """End the listener and its sessions; files stay."""
+    server = at(work)
+    server.cut()
+    return [NAME] if process.stop(server.folder, NAME) else []
+
+
+def _prepare(server: Sshd) -> None:
+    server.root.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # root's sshd gives up its rights in there
+    for name in ("host_key", "user_key"):
+        _make_key(server.folder / name)
+    (server.folder / "authorized_keys").write_bytes(_public(server.key).read_bytes())
+    host_key = " ".join(_public(server.folder / "host_key").read_text(encoding="ascii").split()[:2])
+    server.known_hosts.write_text(f"[{HOST}]:{server.port} {host_key}\n", encoding="ascii")
+    config = CONFIG.format(port=server.port, host=HOST, folder=server.folder)
+    (server.folder / "sshd_config").write_text(config, encoding="utf-8")
+
+
+def _public(key: Path) -> Path:
+    return key.with_name(f"{key.name}.pub")
+
+
+def _make_key(path: Path, *, anew: bool = False) -> None:
+    if anew:
+        path.unlink(missing_ok=True)
+    if not path.exists():
+        program = packages.program("ssh-keygen", "openssh-client")
+        process.run("ssh-keygen", path.parent, [program, "-q", "-t", "ed25519", "-N", "", "-f", path], 30)
