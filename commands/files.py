@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def launches_of(line: Line, scope: Interval | Launch) -> tuple[Launch, ...]:
-    """The launches that an interval, or a launch, names."""
+    """The launches that an interval, or a launch, names; BadInput when there is no such launch."""
     if isinstance(scope, Launch):
-        return (scope,)
+        return (survey.need(line.state, line.engines, scope).launch,)
     return survey.find(line.state, line.engines, scope.first, scope.end).launches
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from commands.arguments import add_json, add_scope
-from commands.files import launches_of
+from commands.arguments import Interval, add_json, add_scope
 from commands.progress import bytes_done
 from commands.show import as_json, console, lines, printable
-from tasks.step import open_line
-from warcmill.model import Json
+from tasks.step import Line, open_line
+from warcmill.errors import BadInput
+from warcmill.model import Json, Launch
 from warcmill.reread import Finding, Work, read_again, work
+from warcmill.survey import in_order, with_markers
 
 SUMMARY = "read archived files again and compare them with their markers"
 EPILOG = """\
@@ -44,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read everything again; print what differs as soon as it is found; the worst decides."""
     line, target = open_line(), console()
-    todo = [work(line.state, launch) for launch in launches_of(line, args.scope)]
+    todo = [work(line.state, launch) for launch in asked(line, args.scope)]
+    if isinstance(args.scope, Launch) and not any(one.zips or one.findings for one in todo):
+        raise BadInput(str(args.scope), "it has no marker, so nothing is promised of it; warcmill status INTERVAL")
     findings = []
     with bytes_done("verifying", sum(one.size for one in todo)) as advance:
         for finding in (one for each in todo for one in read_again(line.state, line.store, each, advance)):
@@ -67,6 +70,13 @@ def _sums(todo: list[Work]) -> dict[str, int]:
         "zips": sum(len(one.zips) for one in todo),
         "bytes": sum(one.size for one in todo),
     }
+
+
+def asked(line: Line, scope: Interval | Launch) -> tuple[Launch, ...]:
+    """The launches to read again: those with markers. The engines' disks are not needed."""
+    if isinstance(scope, Launch):
+        return (scope,)
+    return in_order(with_markers(line.state, scope.first, scope.end))
 
 
 def _texts(one: Finding) -> Iterator[Text]:

@@ -19,7 +19,7 @@ from warcmill.gaps import Gap
 from warcmill.ledger import Attempt
 from warcmill.model import Json, Key, Launch, Stage
 from warcmill.steps.stopped import stopped
-from warcmill.survey import Survey, survey
+from warcmill.survey import Survey, need
 
 SUMMARY = "tell why a launch or a step is not done yet"
 EPILOG = """\
@@ -73,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
 def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
     """All that can be told of a launch, or of one of its stages; BadInput when there is no such thing."""
-    seen = survey(line.state, line.engines, launch)
-    _check_there(seen, stage)
+    seen = need(line.state, line.engines, launch)
+    if stage and stage not in seen.stages:
+        raise BadInput(f"{launch} {stage}", f"no such stage; there are: {', '.join(map(str, seen.stages))}")
 
     def asked(one: str) -> bool:
         return stage is None or one in ("", str(stage))
@@ -83,15 +84,6 @@ def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
     last = ((key, tried[-1]) for key, tried in seen.attempts.items() if asked(dict(key.params).get("stage", "")))
     waiting = tuple(one for one in _waiting(line, seen) if asked(one[0]))
     return Answer(seen, waiting, open_gaps, accepted, tuple(last))
-
-
-def _check_there(seen: Survey, stage: Stage | None) -> None:
-    listing = seen.listing
-    if not (seen.markers or seen.unsound or listing.logs or listing.warcs or listing.reports or listing.job_files):
-        why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
-        raise BadInput(str(seen.launch), why)
-    if stage and stage not in seen.stages:
-        raise BadInput(f"{seen.launch} {stage}", f"no such stage; there are: {', '.join(map(str, seen.stages))}")
 
 
 def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:

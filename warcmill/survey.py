@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -51,6 +51,12 @@ class Survey:
     attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that have no marker
     listing: Listing
 
+    @property
+    def is_there(self) -> bool:
+        """Whether anything speaks of this launch: a file of an engine, or a marker."""
+        files = self.listing
+        return bool(self.markers or self.unsound or files.logs or files.warcs or files.reports or files.job_files)
+
     def key(self, step: str, stage: Stage | None = None) -> Key:
         """The key of a step of this launch, by the step's short name."""
         if stage is None:
@@ -92,11 +98,20 @@ class Survey:
 def find(state: State, engines: Engines, first: date, end: date) -> Found:
     """All launches of the days from `first` up to, not including, `end`: those on disk and those with markers."""
     found = launches.find(engines, first, end)
-    known = {*found.launches, *(one for one in _with_markers(state, first, end) if first <= one.day < end)}
-    return Found(tuple(sorted(known, key=lambda one: (one.id, one.job))), found.odd)
+    return Found(in_order({*found.launches, *with_markers(state, first, end)}), found.odd)
 
 
-def _with_markers(state: State, first: date, end: date) -> Iterator[Launch]:
+def in_order(some: Iterable[Launch]) -> tuple[Launch, ...]:
+    """Launches by time, then by job."""
+    return tuple(sorted(some, key=lambda one: (one.id, one.job)))
+
+
+def with_markers(state: State, first: date, end: date) -> Iterator[Launch]:
+    """The launches of some days that have a folder in the state root, in any order."""
+    yield from (one for one in _in_months(state, first, end) if first <= one.day < end)
+
+
+def _in_months(state: State, first: date, end: date) -> Iterator[Launch]:
     months = f"{first:%Y-%m}", f"{end - timedelta(days=1):%Y-%m}"
     for month in state.store.list(""):
         if not months[0] <= month.name <= months[1]:
@@ -186,6 +201,15 @@ def _why_broken(state: State, path: str) -> str:
     except BadInput as error:
         return error.why
     return "it was broken a moment ago, and has been replaced since; look again"
+
+
+def need(state: State, engines: Engines, launch: Launch) -> Survey:
+    """Look at everything of a launch, or BadInput when there is no such launch."""
+    seen = survey(state, engines, launch)
+    if not seen.is_there:
+        why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
+        raise BadInput(str(launch), why)
+    return seen
 
 
 def texts(found: Evidence | None, name: str) -> list[str]:
