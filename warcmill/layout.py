@@ -54,6 +54,7 @@ def _parser(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(".", r"\.").format(**fields))
 
 
+_STAGE = re.compile(_FIELDS["stage"])
 _PARSERS = {task: _parser(pattern) for task, pattern in _MARKERS.items()}
 
 
@@ -100,7 +101,8 @@ def parse_marker_path(path: str) -> Key | None:
 def stages_with(names: Iterable[str], task: str, launch: Launch) -> set[str]:
     """The stages, as text, of which a launch has a marker of `task`: by the names in its state folder alone."""
     before, after = _MARKERS[task].format(job=launch.job, launch_id=launch.id, stage="/").split("/")
-    return {name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)}
+    ours = (name for name in names if name.startswith(before) and name.endswith(after))
+    return {text for name in ours if _STAGE.fullmatch(text := name[len(before) : len(name) - len(after)])}
 
 
 def report_path(launch: Launch, stage: Stage, kind: Literal["info", "package"]) -> str:

@@ -301,6 +301,16 @@ def test_a_scan_asks_for_assembled_stages_alone_and_only_while_they_lack(one: En
     assert lacking(one.state, LAUNCH, "files.Copy") == []
 
 
+def test_a_stray_file_beside_the_markers_bothers_no_scan(one: Engine) -> None:
+    upto(one, "Copy")
+    for task in ("output.AssembleOutput", "files.Copy", "output.PackageLogs"):
+        path = one.state.store.real(layout.marker_path(layout.key(task, LAUNCH, stage=FINAL)))
+        for stray in (f"{path.name}~", f"{path.name}.", f".{path.name}.tmp"):
+            path.with_name(stray).write_bytes(path.read_bytes())
+    assert lacking(one.state, LAUNCH, "files.Copy") == []
+    assert lacking(one.state, LAUNCH, "files.Verify") == [FINAL]
+
+
 def test_a_scan_asks_for_stages_in_order(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     stages = [Stage.parse("cp00001-20161020000000"), Stage.parse("cp00002-20161020010000"), FINAL]
