@@ -34,7 +34,8 @@ of a launch also holds the WARCs that no stage has yet.
 
 Below it every gap by name, why, and the command to type next. A launch that
 still runs lacks nothing; a finding that an operator has taken note of ('warcmill
-accept') is listed as accepted, and is no gap. Nothing is changed.
+accept') is listed as accepted, and is no gap. Of more than 500 launches, those that
+have ended without a gap are counted and not listed. Nothing is changed.
 
 --json: {"first_day", "last_day", "gaps", "odd": [text], "totals": {column:
 number}, "launches": [{"job", "launch_id", "ended": "" while it runs, "stages":
@@ -55,6 +56,7 @@ HEADS = (
     "un-_named",
     "_stale",
 )
+MOST = 500  # launches; of more, those without a gap are counted and not listed
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
 
@@ -98,13 +100,16 @@ def table(reports: list[LaunchReport]) -> Table:
     """A row a stage under each launch, and the totals."""
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_footer=True)
     made.add_column("launch, stage", footer="total", overflow="fold", header_style="bold", footer_style="bold")
+    told = [one for one in reports if len(reports) <= MOST or one.gaps or not one.ended]
     everything = total(row.counts for one in reports for row in one.rows)
     for head, number in zip(HEADS, astuple(everything), strict=True):
         made.add_column(head.replace("_", "\n"), footer=str(number), justify="right", no_wrap=True, footer_style="bold")
-    for one in reports:
+    for one in told:
         made.add_row(Text.assemble((f"{one.launch}", "bold"), f" {one.ended or 'running'}"))
         for row in one.rows:
             made.add_row(styled(f"  {row.stage}{'' if row.closed else ' (open)'}"), *_numbers(row))
+    if len(told) < len(reports):
+        made.add_row(Text(f"{len(reports) - len(told)} more, without a gap", style=DIM))
     return made
 
 

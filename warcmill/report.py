@@ -61,7 +61,7 @@ def report(state: State, engines: Engines, launch: Launch) -> LaunchReport:
     except WarcmillError as error:
         return unreadable(launch, error)
     found, accepted = gaps.find(seen)
-    return LaunchReport(launch, seen.ended, rows(seen), found, accepted)
+    return LaunchReport(launch, seen.ended, rows(seen, found), found, accepted)
 
 
 def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
@@ -71,9 +71,9 @@ def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
     return LaunchReport(launch, "", (), (gap,), unavailable=out)
 
 
-def rows(seen: Survey) -> tuple[Row, ...]:
+def rows(seen: Survey, found: tuple[Gap, ...]) -> tuple[Row, ...]:
     """A row for each stage; the last one also holds the WARCs that no stage has yet."""
-    stale = Counter(dict(key.params).get("stage", str(FINAL)) for key in gaps.stale(seen))
+    stale = Counter(gap.stage or str(FINAL) for gap in found if gap.kind == "stale")
     return tuple(_row(seen, stage, stale[str(stage)]) for stage in seen.stages)
 
 
