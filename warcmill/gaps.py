@@ -60,7 +60,8 @@ def _unsound(seen: Survey) -> Iterator[Gap]:
         key = layout.parse_marker_name(name)
         stage = dict(key.params).get("stage", "") if key else ""
         path = f"{layout.state_folder(seen.launch)}/{name}"
-        todo = f"look at state:{path}, and move it away by hand" if one.kind == "foreign" else scan(seen.launch, key)
+        by_hand = f"look at state:{path}, and move it away by hand"
+        todo = by_hand if key is None or one.kind == "foreign" else _again(key)
         yield _gap(seen, stage, f"{one.kind} marker", name, one.why, todo)
 
 
@@ -86,8 +87,24 @@ def _lack(seen: Survey, stage: Stage | None, steps: list[str]) -> Iterator[Gap]:
         if before and not here and name not in seen.unsound:
             waiting = [later for later in steps[place + 1 :] if not seen.marker(later, stage)]
             after = f"; after it: {', '.join(waiting)}" if waiting else ""
-            yield _gap(seen, stage, "lacking", name, tried(seen.attempts.get(key, ())) + after, scan(seen.launch, key))
+            yield _gap(seen, stage, "lacking", name, tried(seen.attempts.get(key, ())) + after, _mend(seen, stage, key))
         before = here
+
+
+def _again(key: Key) -> str:
+    """The command that leaves a marker anew: the step's own, for a scan may look at the later ones alone."""
+    launch = f"{key['job']} {key['launch_id']}"
+    said = {
+        "operator.Close": f"warcmill close {launch} --reason TEXT",
+        "operator.Accept": f"warcmill accept NAME --launch {launch} --reason TEXT",
+    }
+    return said.get(key.task) or step(key)
+
+
+def _mend(seen: Survey, stage: Stage | None, key: Key) -> str:
+    """The scan, unless the last marker of its chain is there: a scan looks no further than that."""
+    last = seen.marker("verify", stage) if key.task.startswith("files.") else seen.marker("process")
+    return step(key) if last else scan(seen.launch, key)
 
 
 def tried(attempts: tuple[Attempt, ...]) -> str:
@@ -183,10 +200,15 @@ def listed(seen: Survey) -> set[str]:
     return {path for stage in seen.stages for path in seen.items("assemble", stage)}
 
 
-def scan(launch: Launch, key: Key | None) -> str:
+def step(key: Key) -> str:
+    """The command that runs one step."""
+    words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in key.params)
+    return f"luigi --module tasks.{key.task.partition('.')[0]} {key.task} {words}"
+
+
+def scan(launch: Launch, key: Key) -> str:
     """The command that does what a launch lacks."""
-    late = key is not None and key.task.startswith("files.")
-    task = "files.ScanForOutputFiles" if late else "output.ScanForOutputs"
+    task = "files.ScanForOutputFiles" if key.task.startswith("files.") else "output.ScanForOutputs"
     return f"luigi --module tasks.{task.partition('.')[0]} {task} --date-interval {launch.day}"
 
 
