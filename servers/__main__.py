@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import hdfs, packages, pins, process, sshd
+from servers import hdfs, heritrix, luigid, packages, pins, process, sshd
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
@@ -23,10 +23,12 @@ class Server:
 
 
 SERVERS = {
+    heritrix.NAME: Server(heritrix.up, heritrix.down, pins.HERITRIX),
     hdfs.NAME: Server(hdfs.up, hdfs.down, pins.HDFS),
     sshd.NAME: Server(sshd.up, sshd.down, pins.SSHD),
+    luigid.NAME: Server(luigid.up, luigid.down, pins.LUIGID),
 }
-USUAL = ("hdfs", "sshd")
+USUAL = ("heritrix", "hdfs", "sshd", "luigid")
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,146 @@
+"""Heritrix 3: the crawl engine, with its own certificate, password and jobs folder, and a hosts file of its own."""
+
+from __future__ import annotations
+
+import http.client
+import secrets
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers import packages, pins, process
+from servers.pins import HOST, Ports
+from servers.ports import refuse_taken
+
+NAME = "heritrix"
+READY_SECONDS = 90
+HEAP = "-Xmx512m"
+STORE_PASSWORD = "changeit"  # noqa: S105  # the keystore lies beside it; the engine's password is another
+
+
+@dataclass(frozen=True)
+class Heritrix:
+    """A running engine, where it is, how to log in, and its faults."""
+
+    folder: Path
+    ports: Ports
+    user: str = "admin"
+
+    @property
+    def url(self) -> str:
+        """Where its REST interface is: `https://127.0.0.1:8443/engine`."""
+        return f"https://{HOST}:{self.ports['rest']}/engine"
+
+    @property
+    def password(self) -> str:
+        """Made at the first start."""
+        return self.folder.joinpath("password").read_text(encoding="ascii").strip()
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate to pin, as PEM."""
+        return self.folder / "certificate.pem"
+
+    @property
+    def jobs(self) -> Path:
+        """The engine's job folders."""
+        return self.folder / "jobs"
+
+    def start(self) -> None:
+        """Start it and wait until it answers: 1 to 4 s on an idle machine."""
+        process.start(self.folder, NAME, self._command())
+        process.wait_ready(self.folder, NAME, self._answers, READY_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL: `.open` WARCs and `.lck` files stay."""
+        process.kill(self.folder, NAME)
+
+    def stop(self) -> None:
+        """SIGTERM: a running job takes a checkpoint and closes its WARCs."""
+        process.stop(self.folder, NAME)
+
+    def change_certificate(self) -> None:
+        """Stop, make another key and certificate, start: what an impostor would show."""
+        self.stop()
+        self.certificate.unlink()
+        _make_certificate(self.folder)
+        self.start()
+
+    def resolve(self, *names: str) -> None:
+        """Let these host names be 127.0.0.1 for the crawl; those of an earlier call are forgotten."""
+        hosts = " ".join(("localhost", "crawler01", *names))
+        self.folder.joinpath("hosts").write_text(f"{HOST} {hosts}\n", encoding="ascii")
+
+    def _answers(self) -> bool:
+        """Whether it asks for credentials, as it does once it is up."""
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        connection = http.client.HTTPSConnection(HOST, self.ports["rest"], timeout=10, context=context)
+        try:
+            connection.request("GET", "/engine")
+            return connection.getresponse().status == http.client.UNAUTHORIZED
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _command(self) -> list[str | Path]:
+        home = packages.heritrix()
+        options = (
+            f"-Dheritrix.home={self.folder}",
+            "-Dheritrix.hostname=crawler01",
+            f"-Djdk.net.hosts.file={self.folder / 'hosts'}",
+            "-Djava.protocol.handler.pkgs=org.archive.net",
+        )
+        where = ("-b", HOST, "-p", str(self.ports["rest"]), "-j", self.jobs)
+        keys = ("-s", f"{self.folder / 'keystore.p12'},{STORE_PASSWORD},{STORE_PASSWORD}")
+        who = ("-a", f"@{self.folder / 'login'}")  # from a file: a command line is everybody's to read
+        main = "org.archive.crawler.Heritrix"
+        return [packages.java(), HEAP, "-XX:+UseSerialGC", *options, "-cp", f"{home}/lib/*", main, *who, *where, *keys]
+
+
+def at(work: Path, ports: Ports = pins.HERITRIX) -> Heritrix:
+    """The server of this work folder, running or not."""
+    return Heritrix(work / NAME, ports)
+
+
+def up(work: Path, ports: Ports = pins.HERITRIX) -> Heritrix:
+    """Start it, unless it runs, and wait until it answers."""
+    server = at(work, ports)
+    if process.running(server.folder, NAME) is None:
+        refuse_taken(NAME, ports)
+        _prepare(server)
+        server.start()
+    return server
+
+
+def down(work: Path) -> list[str]:
+    """End it in order; jobs and files stay."""
+    return [NAME] if process.stop(work / NAME, NAME, patience=60) else []
+
+
+def _prepare(server: Heritrix) -> None:
+    server.jobs.mkdir(parents=True, exist_ok=True)
+    password = server.folder / "password"
+    if not password.exists():
+        password.touch(mode=0o600)
+        password.write_text(secrets.token_urlsafe(18) + "\n", encoding="ascii")
+    login = server.folder / "login"
+    login.touch(mode=0o600)
+    login.write_text(f"{server.user}:{server.password}", encoding="ascii")
+    _make_certificate(server.folder)
+    if not server.folder.joinpath("hosts").exists():
+        server.resolve()
+
+
+def _make_certificate(folder: Path) -> None:
+    certificate = folder / "certificate.pem"
+    if certificate.exists():
+        return
+    keystore = folder / "keystore.p12"
+    keystore.unlink(missing_ok=True)
+    keytool = packages.java().with_name("keytool")
+    store = ("-alias", "heritrix", "-keystore", keystore, "-storetype", "PKCS12", "-storepass", STORE_PASSWORD)
+    who = ("-dname", "CN=localhost", "-ext", f"SAN=DNS:localhost,IP:{HOST}", "-validity", "3650")
+    process.run("keytool", folder, [keytool, "-genkeypair", "-keyalg", "RSA", "-keysize", "2048", *who, *store], 60)
+    pem = process.run("keytool", folder, [keytool, "-exportcert", "-rfc", *store], 60)
+    certificate.write_text(pem, encoding="ascii")

@@ -1,0 +1,66 @@
+"""Real servers for a session of tests: started when first asked for, ended with the session, met by nobody else.
+
+Each session has a folder and free ports of its own, so neither a developer's `scripts/services up` nor another
+session is disturbed. A server that cannot start is an error, never a skip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from servers import hdfs as hdfs_server
+from servers import heritrix as heritrix_server
+from servers import luigid as luigid_server
+from servers import packages, pins, ports
+from servers import sshd as sshd_server
+from servers.hdfs import Hdfs
+from servers.heritrix import Heritrix
+from servers.luigid import Luigid
+from servers.sshd import Sshd
+
+SESSIONS = packages.default_work() / "tests"
+SERVERS = (heritrix_server, hdfs_server, sshd_server, luigid_server)
+
+
+@pytest.fixture(scope="session")
+def work() -> Iterator[Path]:
+    """This session's folder; what killed sessions left behind is ended and removed."""
+    SESSIONS.mkdir(parents=True, exist_ok=True)
+    for left in SESSIONS.iterdir():
+        if not Path("/proc", left.name).exists():
+            end(left)
+    folder = SESSIONS / str(os.getpid())
+    folder.mkdir()
+    yield folder
+    end(folder)
+
+
+def end(folder: Path) -> None:
+    for server in SERVERS:
+        server.down(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def hdfs(work: Path) -> Hdfs:
+    return hdfs_server.up(work, ports.free(pins.HDFS))
+
+
+@pytest.fixture(scope="session")
+def sshd(work: Path) -> Sshd:
+    return sshd_server.up(work, ports.free(pins.SSHD))
+
+
+@pytest.fixture(scope="session")
+def heritrix(work: Path) -> Heritrix:
+    return heritrix_server.up(work, ports.free(pins.HERITRIX))
+
+
+@pytest.fixture(scope="session")
+def luigid(work: Path) -> Luigid:
+    return luigid_server.up(work, ports.free(pins.LUIGID))
