@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from configparser import InterpolationError
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,8 +110,8 @@ def notice_channels() -> Channels:
     """Where notices go, or BadConfig."""
     try:
         found = notice()
-    except (ValueError, InterpolationError) as error:
-        raise BadConfig("[notice]", str(error)) from error
+    except ValueError as error:
+        raise BadConfig("[notice]", str(error.__cause__ or error)) from error
     url = found.webhook
     if found.webhook_file:
         if url:

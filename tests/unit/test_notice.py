@@ -1,0 +1,240 @@
+"""The notice, sent to a real mail server and a real web server on loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from email import message_from_bytes, policy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from luigi.configuration import get_config
+
+from tasks.settings import notice_channels
+from warcmill.errors import BadConfig, Unavailable
+from warcmill.notice import SHOWN, Channels, Notice, Trouble, document, send_mail, send_webhook, subject, text
+
+REFUSED = Trouble("daily/20161019234428", "refused", "warcs/a b\x1b[2J\nc.warc.gz", "at offset 7: cut short")
+FAILED = Trouble("daily/20161019234428", "failed", "files.copied.daily.20161019234428.final", "the disk is full")
+NOTICE = Notice("files.ScanForOutputFiles", "2016-10", "host1", (REFUSED, FAILED), "warcmill reconcile 2016-10")
+
+
+@dataclass
+class Received:
+    """What a test server was sent."""
+
+    port: int = 0
+    mails: list[tuple[str, list[str], bytes]] = field(default_factory=list)
+    posts: list[tuple[str, str, Any]] = field(default_factory=list)
+
+
+class SmtpTestServer(socketserver.StreamRequestHandler):
+    """A test server that takes mail: the commands of RFC 5321 that a client needs, and nothing more."""
+
+    received: Received
+    refuse = b""
+
+    def handle(self) -> None:
+        sender, to = "", []
+        self._say(b"220 test server")
+        for line in self.rfile:
+            word = line[:4].upper()
+            if word in (b"EHLO", b"HELO"):
+                self._say(b"250 test server")
+            elif word == b"MAIL":
+                sender = line.decode().split("<")[1].split(">")[0]
+                self._say(b"250 ok")
+            elif word == b"RCPT":
+                to.append(line.decode().split("<")[1].split(">")[0])
+                self._say(self.refuse or b"250 ok")
+            elif word == b"DATA":
+                self._say(b"354 go on")
+                self.received.mails.append((sender, to, b"".join(iter(self.rfile.readline, b".\r\n"))))
+                self._say(b"250 taken")
+            elif word == b"QUIT":
+                self._say(b"221 bye")
+                return
+            else:
+                self._say(b"250 ok")
+
+    def _say(self, line: bytes) -> None:
+        self.wfile.write(line + b"\r\n")
+
+
+class WebTestServer(BaseHTTPRequestHandler):
+    """A test server that takes a POST at /hook, sends /away elsewhere, and has nothing at other paths."""
+
+    received: Received
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.received.posts.append((self.path, self.headers["Content-Type"], json.loads(body)))
+        code = {"/hook?token=s3cret": 204, "/away": 302}.get(self.path, 500)
+        self.send_response(code)
+        if code == 302:
+            self.send_header("Location", f"http://127.0.0.1:{self.received.port}/hook?token=s3cret")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.received.posts.append((self.path, "GET", None))
+        self.send_error(500)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(server: socketserver.TCPServer) -> Iterator[int]:
+    """The server's port, while it serves."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def mail_server(refuse: bytes = b"") -> Iterator[Received]:
+    """A mail server on loopback, and what it is sent."""
+    received = Received()
+    handler = type("Handler", (SmtpTestServer,), {"received": received, "refuse": refuse})
+    with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)) as received.port:
+        yield received
+
+
+@contextmanager
+def web_server() -> Iterator[Received]:
+    """A web server on loopback, and what it is sent."""
+    received = Received()
+    handler = type("Handler", (WebTestServer,), {"received": received})
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as received.port:
+        yield received
+
+
+def mail(port: int) -> Channels:
+    return Channels("a@lib.example, b@lib.example", "warcmill@lib.example", "127.0.0.1", port)
+
+
+def closed_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_a_mail_reaches_everybody_with_all_that_is_to_be_looked_at() -> None:
+    with mail_server() as received:
+        send_mail(mail(received.port), NOTICE)
+    ((sender, to, data),) = received.mails
+    assert (sender, to) == ("warcmill@lib.example", ["a@lib.example", "b@lib.example"])
+    read = message_from_bytes(data, policy=policy.default)
+    assert read["Subject"] == "warcmill: files.ScanForOutputFiles 2016-10: 1 failed, 1 refused"
+    body = read.get_content()
+    assert "daily/20161019234428: refused: warcs/a b\\x1b[2J\\nc.warc.gz" in body
+    assert "the disk is full" in body
+    assert "warcmill reconcile 2016-10" in body
+
+
+def test_a_webhook_gets_json() -> None:
+    with web_server() as received:
+        send_webhook(Channels(webhook=f"http://127.0.0.1:{received.port}/hook?token=s3cret"), NOTICE)
+    ((path, kind, told),) = received.posts
+    assert path == "/hook?token=s3cret"
+    assert kind == "application/json; charset=utf-8"
+    assert told["counts"] == {"failed": 1, "refused": 1}
+    assert told["troubles"][0]["name"] == REFUSED.name
+    assert (told["scan"], told["interval"], told["host"]) == (NOTICE.scan, NOTICE.interval, NOTICE.host)
+
+
+def test_a_redirect_is_not_followed_and_the_url_is_not_told() -> None:
+    with web_server() as received:
+        for path, answer in (("away", "302"), ("elsewhere?token=s3cret", "500")):
+            with pytest.raises(Unavailable, match=f"webhook on 127.0.0.1 .*it answered {answer}") as raised:
+                send_webhook(Channels(webhook=f"http://127.0.0.1:{received.port}/{path}"), NOTICE)
+            assert "s3cret" not in str(raised.value)
+    assert [path for path, _, _ in received.posts] == ["/away", "/elsewhere?token=s3cret"]
+
+
+def test_a_server_that_is_not_there_or_refuses_is_unavailable() -> None:
+    port = closed_port()
+    with pytest.raises(Unavailable, match=f"mail server 127.0.0.1:{port}"):
+        send_mail(mail(port), NOTICE)
+    with pytest.raises(Unavailable, match=r"webhook on 127\.0\.0\.1"):
+        send_webhook(Channels(webhook=f"http://127.0.0.1:{port}/hook"), NOTICE)
+    with mail_server(b"550 no such user") as received, pytest.raises(Unavailable, match="no such user"):
+        send_mail(mail(received.port), NOTICE)
+    assert received.mails == []
+
+
+def test_a_long_notice_is_cut_and_counts_the_rest() -> None:
+    many = replace(NOTICE, troubles=(REFUSED,) * (SHOWN + 7))
+    assert "and 7 more" in text(many)
+    assert text(many).count("refused:") == SHOWN
+    assert len(document(many)["troubles"]) == SHOWN
+    assert document(many)["counts"] == {"refused": SHOWN + 7}
+    assert subject(many).endswith(f"{SHOWN + 7} refused")
+
+
+@pytest.mark.parametrize(
+    ("channels", "key"),
+    [
+        (Channels(mail_to="a@lib.example"), "mail_from"),
+        (Channels(mail_to="a@lib.example\nBcc: x@y", mail_from="w@lib.example"), "mail_to"),
+        (Channels(webhook="ftp://lib.example/hook"), "webhook"),
+        (Channels(webhook="file:///etc/passwd"), "webhook"),
+        (Channels(webhook="https:///hook"), "webhook"),
+        (Channels(webhook="https://lib.example/hook\r\nX: y"), "webhook"),
+    ],
+)
+def test_what_cannot_be_sent_to_is_bad_configuration(channels: Channels, key: str) -> None:
+    with pytest.raises(BadConfig, match=key):
+        channels.check()
+
+
+@pytest.fixture
+def section() -> Any:
+    """Luigi's configuration with an empty [notice], and without it afterwards."""
+    config = get_config()
+    config.add_section("notice")
+    yield lambda **keys: [config.set("notice", name, value) for name, value in keys.items()]
+    config.remove_section("notice")
+
+
+def test_without_a_section_nothing_is_sent() -> None:
+    assert notice_channels() == Channels()
+
+
+def test_a_secret_comes_from_the_environment_or_from_a_file(
+    section: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    section(webhook="${WARCMILL_TEST_HOOK}")
+    with pytest.raises(BadConfig, match="WARCMILL_TEST_HOOK"):
+        notice_channels()
+    monkeypatch.setenv("WARCMILL_TEST_HOOK", "https://lib.example/%2Fs3cret")
+    assert notice_channels().webhook == "https://lib.example/%2Fs3cret"
+    file = tmp_path / "hook"
+    file.write_text("https://lib.example/other\n")
+    section(webhook_file=str(file))
+    with pytest.raises(BadConfig, match="keep one"):
+        notice_channels()
+    section(webhook="")
+    assert notice_channels().webhook == "https://lib.example/other"
+    file.unlink()
+    with pytest.raises(BadConfig, match="webhook_file"):
+        notice_channels()
+
+
+def test_a_port_that_is_no_number_is_bad_configuration(section: Any) -> None:
+    section(smtp_port="smtp")
+    with pytest.raises(BadConfig, match=r"\[notice\].*smtp"):
+        notice_channels()
