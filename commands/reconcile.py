@@ -107,7 +107,7 @@ def table(reports: list[LaunchReport]) -> Table:
     for one in told:
         made.add_row(Text.assemble((f"{one.launch}", "bold"), f" {one.ended or 'running'}"))
         for row in one.rows:
-            made.add_row(styled(f"  {row.stage}{'' if row.closed else ' (open)'}"), *_numbers(row))
+            made.add_row(styled(f" {row.stage}{'' if row.closed else ' (open)'}"), *_numbers(row))
     if len(told) < len(reports):
         made.add_row(Text(f"{len(reports) - len(told)} more, without a gap", style=DIM))
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -13,12 +14,16 @@ from commands.arguments import Interval
 from warcmill.model import Json
 
 WIDTH = 100  # columns, where there is no terminal to ask
+NARROWEST = 80  # rich would cut numbers to fit less; a terminal only breaks the lines
 
 
 def console() -> Console:
     """Results go here: colours on a terminal, plain text elsewhere. Nothing in a text is ever read as markup."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
-    return Console(width=width, markup=False, emoji=False, highlight=False)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # an encoding without our signs must not end in a traceback
+    made = Console(markup=False, emoji=False, highlight=False)
+    made.width = max(made.width, NARROWEST) if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
+    return made
 
 
 def printable(text: str) -> str:

@@ -27,8 +27,8 @@ examples:
   warcmill status 2016-10 --json | jq -r '.launches[] | select(.cells.verify.mark != "done") | .launch_id'
 
 Without INTERVAL: the last {DAYS} days (UTC), today included. A row a launch, by day; a
-column a step. A number such as 2/3 counts the launch's stages: those done, of those
-that are due. Markers are read, files are not: 'warcmill reconcile' compares with the
+column a step. A number such as 2/3 tells that 2 of the launch's 3 stages that are
+due have come that far. Markers are read, files are not: 'warcmill reconcile' compares with the
 disk, 'warcmill verify' reads the archive again.
 
 --json: {{"first_day", "last_day", "launches": [{{"job", "launch_id", "ended": "" while it
@@ -90,17 +90,17 @@ def show(target: Console, days: Interval, grids: list[LaunchGrid]) -> None:
 def table(grids: list[LaunchGrid]) -> Table:
     """A row a launch, under its day."""
     shown = [step for step in STEPS if step not in OPTIONAL or any(_began(one, step) for one in grids)]
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     made.add_column("\nday, launch", overflow="fold", header_style="bold")
     made.add_column("\nended", no_wrap=True)
-    made.add_column("\nstages", justify="right", no_wrap=True)
+    made.add_column("sta-\nges", justify="right", no_wrap=True)
     for step in shown:
         made.add_column(HEADS.get(step, f"\n{step}"), no_wrap=True)
     for day, group in groupby(grids, key=lambda one: one.launch.day):
         made.add_row(Text(f"{day:%Y-%m-%d %a}", style="bold"))
         for one in group:
             made.add_row(
-                f"  {one.launch}", _ended(one), str(len(one.stages)), *(sign(one.cells.get(step)) for step in shown)
+                f" {one.launch}", _ended(one), str(len(one.stages)), *(sign(one.cells.get(step)) for step in shown)
             )
     return made
 
@@ -116,11 +116,11 @@ def _ended(one: LaunchGrid) -> Text:
 
 
 def sign(cell: Cell | None) -> Text:
-    """A cell as its sign; with n/m where not all of a launch's stages, or more than one, are done."""
+    """A cell as its sign; with n/m where some of a launch's stages are not done."""
     if cell is None:
         return Text("")
     mark, style = SIGNS[cell.mark]
-    number = f" {cell.done}/{cell.of}" if cell.of > 1 or cell.mark is Mark.PARTIAL else ""
+    number = f" {cell.done}/{cell.of}" if cell.done < cell.of and cell.of > 1 else ""
     return Text(f"{mark}{number}", style=style)
 
 

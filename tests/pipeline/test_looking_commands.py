@@ -96,6 +96,27 @@ def test_tables_fit_100_columns(done: Line) -> None:
         assert max(map(len, done.warcmill(verb, DAY).stdout.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("name", ["COLUMNS", "PYTHONIOENCODING"])
+def test_a_narrow_terminal_or_another_encoding_loses_no_number(
+    done: Line, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, {"COLUMNS": "20", "PYTHONIOENCODING": "ascii"}[name])
+    for verb in ("reconcile", "status"):
+        result = done.warcmill(verb, DAY)
+        assert result.returncode == 0, result.stderr
+        assert "…" not in result.stdout
+        assert result.stdout.isascii() == (name == "PYTHONIOENCODING" or verb == "reconcile")
+
+
+def test_a_folder_that_is_no_launch_is_told_and_is_no_gap(line: Line) -> None:
+    (line.folders["output"] / "warcs" / JOB / f"{LAUNCH_ID}-old").mkdir()
+    code, document = answered(line, "reconcile", DAY)
+    assert code == 0
+    (odd,) = document["odd"]
+    assert f"{LAUNCH_ID}-old" in odd
+    assert "not a launch: " in line.warcmill("reconcile", DAY).stdout
+
+
 def test_status_without_an_interval_takes_the_last_seven_days(done: Line) -> None:
     result = done.warcmill("status")
     assert result.returncode == 0
