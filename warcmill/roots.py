@@ -26,11 +26,29 @@ def adopt(folders: dict[Root, Path]) -> None:
         names = sorted(root for root, where in folders.items() if where == folder)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / SENTINEL).exists():
-            write_whole(folder / SENTINEL, json.dumps({"roots": names, "schema": 1}) + "\n")
+            write_whole(folder / SENTINEL, sentinel(names).decode())
+
+
+def sentinel(names: list[Root]) -> bytes:
+    """The content of the file that marks a folder as these roots."""
+    return (json.dumps({"roots": sorted(names), "schema": 1}) + "\n").encode()
+
+
+def check_sentinel(root: Root, data: bytes, where: str) -> None:
+    """BadConfig unless the file at `where` says that its folder is this root."""
+    try:
+        named = json.loads(data)["roots"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadConfig(root, f"{where} is not the file that 'warcmill init' writes: {error!r}") from error
+    if root not in named:
+        raise BadConfig(root, f"{where} says that this folder is {named}, not '{root}'")
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a small file under its name: durable and whole, or not at all. What a kill leaves, the next call replaces."""
+    """Write a small file under its name: durable and whole, or not at all.
+
+    What a kill leaves of it beside, the next call replaces.
+    """
     half = _half(path)
     with half.open("w", encoding="utf-8") as file:
         file.write(text)

@@ -55,7 +55,7 @@ class State:
         """Whether a step left sound evidence. As `read`, without building it: for those who ask thousands of times."""
         path = layout.marker_path(key)
         try:
-            _refuse_foreign(path, evidence.key_of(self._bytes(path), path), key)
+            _refuse_foreign(path, evidence.key_of(self._bytes(path, key), path), key)
         except NotReady:
             return False
         except BadInput:
@@ -151,13 +151,14 @@ class State:
             return _Found(stat, None)
 
     def _read(self, path: str, key: Key) -> Evidence:
-        found = evidence.decode(self._bytes(path), path)
+        found = evidence.decode(self._bytes(path, key), path)
         _refuse_foreign(path, found.claim.key, key)
         return found
 
-    def _bytes(self, path: str) -> bytes:
+    def _bytes(self, path: str, key: Key) -> bytes:
+        is_zip = layout.marker_name(key).endswith(".zip")  # `path` may be one in aside/
         with self.store.open(path) as file:
-            return logzip.evidence(file) if path.endswith(".zip") else file.read(_size(file) + 1)
+            return logzip.evidence(file) if is_zip else file.read(_size(file) + 1)
 
     def _commit(self, path: str, artefact: Path | None, data: bytes | None) -> bool:
         if artefact is None:
@@ -181,15 +182,17 @@ class State:
         key = layout.parse_marker_path(path)
         assert key is not None
         try:
-            self._read(aside, key)
+            moved = self._read(aside, key)
         except BadInput:
             return
         with self.store.open(aside) as file:
             data = file.read()
         self.store.commit_new(path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
-        kept = self.store.stat(aside)
-        if kept and self.read(key):
+        kept, now = self.store.stat(aside), self.read(key)
+        if kept and now and now.digest == moved.digest:
             self.store.remove(aside, kept)
+        else:
+            log.error("%s: sound, but a marker with another claim is at %s now; find out which is right", aside, path)
 
 
 def input_of(state: State, key: Key) -> Input:

@@ -22,7 +22,18 @@ CHANGES = frozenset({"create", "truncate", "write", "link", "rename", "unlink", 
 PATHS = ("stat", "lstat", "mkdir", "rmdir", "unlink", "remove", "listdir", "chmod", "utime", "readlink", "statvfs")
 PAIRS = ("link", "rename", "replace", "symlink")
 DESCRIPTORS = ("read", "pread", "fsync", "fdatasync", "close", "fstat", "fchmod", "posix_fadvise")
-UNUSED = ("pwrite", "writev", "pwritev", "readv", "sendfile", "copy_file_range", "splice", "mkfifo", "mknod", "setxattr")
+UNUSED = (
+    "pwrite",
+    "writev",
+    "pwritev",
+    "readv",
+    "sendfile",
+    "copy_file_range",
+    "splice",
+    "mkfifo",
+    "mknod",
+    "setxattr",
+)
 ALIASES = {"remove": "unlink", "replace": "rename", "fdatasync": "fsync", "pread": "read", "fchmod": "chmod"}
 _OWN = re.compile(r"\.\d+\.[0-9a-f]{8}\.tmp$|\.\d+\.jsonl$|\.[0-9a-f]{8}$")
 
@@ -82,6 +93,9 @@ class Watch:
         os.open, os.write, os.scandir = self._open, self._write, self._scandir  # type: ignore[assignment]
         io.open = builtins.open = self._io_open  # type: ignore[assignment]
         fcntl.flock = self._flock
+
+    def mind_the_gaps(self) -> None:
+        """Note in `unseen` what Python itself tells of, and no stand-in has seen."""
         sys.addaudithook(self._audit)
 
     def under(self, path: Any, dir_fd: int | None = None) -> str | None:
@@ -131,7 +145,9 @@ class Watch:
             seen = self.under(source), self.under(target)
             if seen == (None, None):
                 return real(source, target, *args, **kwargs)
-            return self.pass_on(Call(op, *(path or "" for path in seen)), lambda _: real(source, target, *args, **kwargs))
+            return self.pass_on(
+                Call(op, *(path or "" for path in seen)), lambda _: real(source, target, *args, **kwargs)
+            )
 
         return call
 
@@ -204,7 +220,11 @@ class Watch:
     ) -> Any:
         seen = self.under(file)
         if seen is None:
-            return io.TextIOWrapper.__call__ if False else _REAL_OPEN(file, mode, buffering, encoding, errors, newline, closefd, opener)
+            return (
+                io.TextIOWrapper.__call__
+                if False
+                else _REAL_OPEN(file, mode, buffering, encoding, errors, newline, closefd, opener)
+            )
         raw = _File(self, file, mode, closefd, opener)
         if buffering == 0:
             return raw
@@ -212,7 +232,6 @@ class Watch:
         return buffered if "b" in mode else io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
-        """Python's own account of what it does: a path of ours that no stand-in has seen is a hole in the net."""
         if self.inside or event not in _AUDITED:
             return
         for path in args[:2]:
@@ -222,7 +241,8 @@ class Watch:
 
 _REAL_OPEN = io.open
 _AUDITED = frozenset(
-    f"os.{name}" for name in "chmod chown link listdir lockf mkdir remove rename rmdir scandir symlink truncate utime".split()
+    f"os.{name}"
+    for name in "chmod chown link listdir lockf mkdir remove rename rmdir scandir symlink truncate utime".split()
 ) | {"open", "mmap.__new__", "fcntl.flock"}
 
 

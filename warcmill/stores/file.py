@@ -11,7 +11,6 @@ import errno
 import fcntl
 import hashlib
 import io
-import json
 import os
 import stat as modes
 from collections.abc import Iterator
@@ -19,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from warcmill import fixity
-from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill import fixity, roots
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.fixity import Readable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
@@ -108,7 +107,12 @@ class FileStore:
             with _folder_lock(source.parent):
                 if self.stat(path) != only:
                     return False
-                os.rename(source, target)
+                try:
+                    os.rename(source, target)
+                except FileNotFoundError:
+                    if self.stat(path) == only:
+                        raise
+                    return False  # another was first: this file system's locks do not hold
             _sync_folder(target.parent)
             _sync_folder(source.parent)
             return True
@@ -189,14 +193,11 @@ class FileStore:
     def _check_sentinel(self) -> None:
         path = self.base / SENTINEL
         try:
-            named = json.loads(path.read_bytes())["roots"]
+            data = path.read_bytes()
         except OSError as error:
             why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'"
             raise Unavailable(f"root '{self.root}' ({self.base})", why) from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadConfig(self.root, f"{path} is not the file that 'warcmill init' writes: {error!r}") from error
-        if self.root not in named:
-            raise BadConfig(self.root, f"{path} says that this folder is {named}, not '{self.root}'")
+        roots.check_sentinel(self.root, data, str(path))
 
     @contextmanager
     def _outage(self, path: str) -> Iterator[None]:

@@ -1,0 +1,86 @@
+"""Several processes publish one marker at once: no good one is moved, nobody is told of a conflict that is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warcmill import evidence, layout, roots
+from warcmill.evidence import Claim
+from warcmill.formats import logzip
+from warcmill.model import FINAL, Key, Launch
+from warcmill.state import State
+from warcmill.stores import Stat
+from warcmill.stores.file import FileStore
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH = Launch("daily", "20161019234428")
+KEYS = [layout.key(task, LAUNCH, stage=FINAL) for task in ("output.AssembleOutput", "output.PackageLogs")]
+
+
+def test_four_processes_at_one_marker(capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / one) for one in ("", "tests", "scripts"))}
+    command = [sys.executable, "-m", "crash.race"]
+    done = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False
+    )
+    with capsys.disabled():
+        sys.stdout.write(f"\n{done.stdout}")
+    assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
+    assert ", violations: 0" in done.stdout
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    roots.adopt({"state": tmp_path})
+    return State(FileStore("state", tmp_path))
+
+
+def publish(state: State, key: Key, lines: int) -> Stat:
+    claim = Claim(key, counts={"lines": lines})
+    with state.scratch() as folder:
+        path = folder / "logs.zip"
+        if key.task == "output.PackageLogs":
+            with path.open("xb") as file:
+                logzip.write(file, [], lambda _: state.document(claim))
+        state.publish(key, claim, path if path.exists() else None)
+    found = state.store.stat(layout.marker_path(key))
+    assert found
+    return found
+
+
+def aside(state: State) -> list[Stat]:
+    return list(state.store.list(f"{layout.state_folder(LAUNCH)}/aside"))
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_a_good_marker_moved_by_mistake_is_brought_back(state: State, key: Key) -> None:
+    """As on a file system without locks: between the look and the move, a racer's good marker took the place."""
+    state._put_aside(layout.marker_path(key), publish(state, key, 1))
+    found = state.read(key)
+    assert found
+    assert found.claim.counts == {"lines": 1}
+    assert aside(state) == []
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_a_good_marker_whose_place_was_taken_is_kept_and_named(
+    state: State, key: Key, caplog: pytest.LogCaptureFixture
+) -> None:
+    publish(state, key, 1)
+    path = layout.marker_path(key)
+    state.store.real(path).rename(state.store.base / "moved")
+    publish(state, key, 2)
+    moved = f"{path.rpartition('/')[0]}/aside/{layout.marker_name(key)}.20161020000000.0123abcd"
+    state.store.real(moved).parent.mkdir()
+    (state.store.base / "moved").rename(state.store.real(moved))
+    state._bring_back_if_sound(path, moved)
+    assert [entry.path for entry in aside(state)] == [moved]
+    assert f"{moved}: sound, but a marker with another claim" in caplog.text
+    found = state.read(key)
+    assert found
+    assert found.digest == evidence.claim_digest(Claim(key, counts={"lines": 2}))
