@@ -116,5 +116,5 @@ def unsynced(trace: Trace, before: Tree, reference: Reference) -> Iterator[str]:
             for path in reference.needs[call.to]:
                 if not disk.is_safe(path):
                     yield f"call {number}: {call.to} was named before {path}, of which it speaks, was safe"
-        elif call.op == "link" and not is_litter(call.to) and not disk.names[call.to].safe:
+        elif call.op in ("link", "rename") and not is_litter(call.to) and not disk.names[call.to].safe:
             yield f"call {number}: {call.to} was named before its bytes were synced"

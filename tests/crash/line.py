@@ -15,7 +15,6 @@ from luigi.date_interval import DateInterval, Year
 from commands.main import main
 from tasks import files, output
 from warcmill import clock
-from warcmill.errors import WarcmillError
 from warcmill.layout import SENTINEL
 from warcmill.model import Launch
 from warcmill.state import State
@@ -78,8 +77,9 @@ def run_line(folder: Path, days: DateInterval | None = None) -> bool:
     try:
         add_config_path(str(folder / "luigi.cfg"))
         tasks = (root(date_interval=days or Year(2026)) for root in ROOTS)
-        return all([luigi.build([task], local_scheduler=True, workers=1) for task in tasks])
-    except (WarcmillError, OSError):  # before there is any task: Luigi's own command ends with exit 40
+        done = [luigi.build([task], local_scheduler=True, workers=1) for task in tasks]
+        return all(done)
+    except Exception:  # noqa: BLE001 - before there is any task; Luigi's own command ends with exit 40
         traceback.print_exc()
         return False
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crash.calls import CHANGES, Call, Watch, watch
+import luigi
+from crash.calls import Call, Watch, watch
 from crash.line import Scenario, freeze_clock
 
 LIMIT = 120  # seconds; a run takes less than one
@@ -44,6 +45,10 @@ class Trace:
     calls: list[Call] = field(default_factory=list)
     steps: list[tuple[int, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+
+    def step_at(self, call: int) -> str:
+        """The task whose end is the next after a call; '' after the last."""
+        return next((task for end, task in self.steps if call < end), "")
 
 
 def kinds_for(call: Call) -> list[str]:
@@ -141,6 +146,7 @@ def trace(scenario: Scenario, folder: Path, notes: Path) -> Trace:
     def body() -> bool:
         found = Trace()
         seen = watch(folder, _Recorder(found))
+        seen.mind_the_gaps()
         _note_steps(found)
         fine = scenario.act(folder)
         found.unseen = seen.unseen
@@ -155,8 +161,6 @@ def trace(scenario: Scenario, folder: Path, notes: Path) -> Trace:
 
 
 def _note_steps(found: Trace) -> None:
-    import luigi
-
     @luigi.Task.event_handler(luigi.Event.SUCCESS)
     def _(task: luigi.Task) -> None:
         found.steps.append((len(found.calls), task.task_family))
@@ -216,6 +220,3 @@ def copy_of(base: Path, folder: Path) -> Path:
     if config.exists():
         config.write_text(config.read_text().replace(f"{base}/", f"{folder}/"))
     return folder
-
-
-assert "write" in CHANGES

@@ -48,15 +48,30 @@ def prepare(scenario: Scenario, work: Path) -> Bench:
     reference = Reference.of(tree.proofs(before), folder)
     again = runs.copy_of(base, work / "again")
     status = runs.undisturbed(scenario, again, work / "again.log")
-    wrong = [*trace.unseen, *reference.end(tree.read(again)), *durable.differences(before, trace.calls, tree.read(folder))]
+    wrong = [
+        *trace.unseen,
+        *reference.end(tree.read(again)),
+        *durable.differences(before, trace.calls, tree.read(folder)),
+    ]
     if status != 0 or wrong:
         raise AssertionError(f"undisturbed: {status}, {wrong[:SHOWN]}")
     return Bench(scenario, base, trace, before, reference, work)
 
 
-def points(trace: Trace) -> list[Fault]:
-    """Every call, in every way that it can go wrong; and the kill after the last."""
-    return [Fault(kind, at) for at, call in enumerate(trace.calls) for kind in runs.kinds_for(call)]
+def points(trace: Trace, every_read: bool = False) -> list[Fault]:
+    """Every call that changes or syncs something, in every way that it can go wrong; and reads that fail.
+
+    Of reads of one path by one step the first stands for all, unless `every_read`.
+    """
+    seen: set[tuple[str, str]] = set()
+    faults: list[Fault] = []
+    for at, call in enumerate(trace.calls):
+        kinds = runs.kinds_for(call)
+        mark = (trace.step_at(at), str(call))
+        if every_read or kinds != ["error"] or mark not in seen:
+            faults += [Fault(kind, at) for kind in kinds]
+        seen.add(mark)
+    return faults
 
 
 def try_point(bench: Bench, fault: Fault) -> list[str]:
@@ -144,16 +159,15 @@ def report(name: str, faults: Sequence[Fault], calls: int, wrong: Sequence[str])
     return "\n".join([head, *wrong[:SHOWN]])
 
 
-def run(name: str, only: Sequence[int] = (), kinds: Sequence[str] = ()) -> tuple[str, bool]:
+def run(scenario: Scenario, args: argparse.Namespace) -> tuple[str, bool]:
     """Sweep one scenario; its report, and whether all is well."""
     with workplace() as work:
-        bench = prepare(SCENARIOS[name], work)
+        bench = prepare(scenario, work)
         wrong = list(durable.unsynced(bench.trace, bench.before, bench.reference))
-        faults = [
-            one for one in points(bench.trace) if (not only or one.at in only) and (not kinds or one.kind in kinds)
-        ]
+        found = points(bench.trace, args.every_read)
+        faults = [one for one in found if one.at in (args.at or [one.at]) and one.kind in (args.kind or runs.KINDS)]
         wrong += sweep(bench, faults)
-        return report(name, faults, len(bench.trace.calls), wrong), not wrong
+        return report(scenario.name, faults, len(bench.trace.calls), wrong), not wrong
 
 
 def main() -> int:
@@ -161,12 +175,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m crash.sweep", description=__doc__)
     parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
     parser.add_argument("--at", type=int, action="append", default=[], help="only this call, to look into a finding")
-    parser.add_argument("--kind", action="append", default=[], choices=runs.KINDS)
+    parser.add_argument("--kind", action="append", default=[], choices=runs.KINDS, help="only faults of this kind")
+    parser.add_argument("--every-read", action="store_true", help="fail also reads that a step does again")
     args = parser.parse_args()
     fine = True
     for name in args.scenarios:
-        text, good = run(name, args.at, args.kind)
-        print(text, flush=True)
+        text, good = run(SCENARIOS[name], args)
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
         fine = fine and good
     return 0 if fine else 1
 

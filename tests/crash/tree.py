@@ -72,7 +72,8 @@ class Reference:
             if is_report(path) or self.before.get(path) == what:
                 continue
             if self.after.get(path) != what:
-                yield f"{path}: {'not what an undisturbed run leaves' if path in self.after else 'should not be'}: {what}"
+                why = "not what an undisturbed run leaves" if path in self.after else "should not be"
+                yield f"{path}: {why}: {what}"
         yield from self._lost(tree)
         yield from self._false(tree)
 
@@ -117,7 +118,7 @@ def markers(folder: Path) -> Iterator[tuple[str, Claim]]:
 
 def _needs(folder: Path, marker: str, claim: Claim, after: Tree) -> Iterator[tuple[str, tuple[int, str]]]:
     """The markers a claim rests on, and the files that its step made."""
-    sound = {path: other for path, other in markers(folder)}
+    sound = dict(markers(folder))
     for one in claim.inputs:
         path = f"state/{one.marker}"
         assert evidence.claim_digest(sound[path]) == one.claim, f"{marker} rests on another {path}"

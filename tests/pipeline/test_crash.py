@@ -1,0 +1,34 @@
+"""Killed, out of disk, or with an error, at every call: the next run makes it good, and nothing was ever false."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 1_800  # seconds; a sweep takes minutes
+
+
+def crash(*words: str) -> subprocess.CompletedProcess[str]:
+    """The harness, in a process of its own: it forks a child for every point."""
+    path = os.pathsep.join(str(ROOT / one) for one in ("", "tests", "scripts"))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "crash.sweep", *words]
+    return subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+@pytest.mark.parametrize("scenario", ["init", "line"])
+def test_no_call_can_fail_so_that_something_is_lost_doubled_or_false(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = crash(scenario)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{done.stdout}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", violations: 0" in done.stdout
