@@ -156,8 +156,19 @@ def end_time(engines: Engines, launch: Launch) -> str:
 
 def is_checkpointed(engines: Engines, launch: Launch, stage: Stage) -> bool:
     """Whether the launch's log says that this checkpoint is done: its logs are renamed by then."""
-    own = _events(engines, f"{launch.job}/{launch.id}/job.log")
-    return any(event.word == "CHECKPOINTED" and event.subject == str(stage) for event in own)
+    return stage in checkpoints(engines, launch)
+
+
+def checkpoints(engines: Engines, launch: Launch) -> list[Stage]:
+    """The checkpoints that the launch's own job.log tells of, in order of time."""
+    found = []
+    for event in _events(engines, f"{launch.job}/{launch.id}/job.log"):
+        if event.word == "CHECKPOINTED":
+            try:
+                found.append(Stage.parse(event.subject))
+            except BadInput:
+                continue  # a name that no checkpoint of ours has
+    return found
 
 
 def _events(engines: Engines, path: str) -> Iterator[joblog.Event]:

@@ -31,8 +31,13 @@ _FIELDS = {
     "launch_id": _STAMP,
     "stage": rf"(?:final|cp[0-9]{{5}}-{_STAMP})",
     "finding": r"[0-9a-f]{16}",
+    "due": _STAMP,
+    "number": r"[0-9]{5}",
 }
 _MARKERS = {
+    "pulse.StartJob": "00.due.{job}.{due}",
+    "pulse.Started": "01.jobs.{job}.{launch_id}.started",
+    "pulse.CheckpointJob": "01.jobs.{job}.{launch_id}.checkpointed.{number}",
     "pulse.StopJob": "01.jobs.{job}.{launch_id}.confirmed",
     "operator.Close": "01.jobs.{job}.{launch_id}.closed",
     "output.CheckJobStopped": "01.jobs.{job}.{launch_id}.stopped",
@@ -69,6 +74,19 @@ def launch_of(key: Key) -> Launch:
     return Launch.parse(key["job"], key["launch_id"])
 
 
+def due_key(job: str, due: str) -> Key:
+    """The key of a due crawl: it is asked for before there is a launch, so its marker lies in the job's folder."""
+    return Key("pulse.StartJob", (("due", due), ("job", job)))
+
+
+def folder_of(key: Key) -> str:
+    """Where a key's marker lies in the state root."""
+    params = dict(key.params)
+    if "launch_id" in params:
+        return state_folder(launch_of(key))
+    return f"{params['due'][:4]}-{params['due'][4:6]}/{params['job']}"
+
+
 def state_folder(launch: Launch) -> str:
     """Where a launch's markers lie in the state root."""
     return f"{launch.id[:4]}-{launch.id[4:6]}/{launch.job}/{launch.id}"
@@ -81,7 +99,7 @@ def marker_name(key: Key) -> str:
 
 def marker_path(key: Key) -> str:
     """The path of a key's marker in the state root."""
-    return f"{state_folder(launch_of(key))}/{marker_name(key)}"
+    return f"{folder_of(key)}/{marker_name(key)}"
 
 
 def parse_marker_name(name: str) -> Key | None:

@@ -53,7 +53,7 @@ class Ledger:
 
     def __init__(self, state: State, key: Key) -> None:
         self.state, self.key = state, key
-        folder = f"{layout.state_folder(layout.launch_of(key))}/attempts"
+        folder = f"{layout.folder_of(key)}/attempts"
         self._prefix = f"{folder}/{layout.marker_name(key)}."
         self._path = f"{self._prefix}{clock.stamp()}.{temporary.host()}.{os.getpid()}.jsonl"
 

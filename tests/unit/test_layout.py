@@ -30,12 +30,18 @@ def keys(draw: st.DrawFn) -> Key:
     more = {"stage": draw(stages)} if "stage" in fields else {}
     if "finding" in fields:
         more["finding"] = layout.finding_id(draw(st.text()))  # type: ignore[assignment]
+    if task == "pulse.StartJob":
+        return layout.due_key(draw(jobs), draw(stamps))
+    if "number" in fields:
+        more["number"] = f"{draw(st.integers(0, 99999)):05d}"  # type: ignore[assignment]
     return layout.key(task, draw(launches), **more)
 
 
 def _example(task: str) -> str:
     launch = Launch("daily", "20161019234428")
-    for more in ({}, {"stage": FINAL}, {"finding": "0" * 16}):
+    if task == "pulse.StartJob":
+        return layout.marker_name(layout.due_key("daily", "20161019234428"))
+    for more in ({}, {"stage": FINAL}, {"finding": "0" * 16}, {"number": "00001"}):
         try:
             return layout.marker_name(layout.key(task, launch, **more))
         except KeyError:
@@ -47,7 +53,7 @@ def _example(task: str) -> str:
 def test_marker_paths_round_trip(key: Key) -> None:
     path = layout.marker_path(key)
     assert layout.parse_marker_path(path) == key
-    assert layout.launch_of(key) == Launch(key["job"], key["launch_id"])
+    assert layout.folder_of(key) == path.rpartition("/")[0]
 
 
 @given(st.text())

@@ -1,0 +1,41 @@
+"""What the line asks of a crawl engine, whichever it is: start, look, checkpoint, stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A job as its engine tells it: the launch that runs, or else the last one; '' when there was none.
+
+    `words` are the engine's own, for messages: its state, and an alert or exception if there is one.
+    """
+
+    running: bool
+    launch_id: str
+    words: str = ""
+
+
+class Engine(Protocol):
+    """An engine. Every method may raise Unavailable: it did not answer, and nothing may be concluded from it."""
+
+    def look(self, job: str) -> Seen:
+        """The job as it is now."""
+        ...
+
+    def start(self, job: str, checkpoint: str = "") -> str:
+        """Launch the job, fresh or from a checkpoint, and wait until it crawls; the launch id.
+
+        Conflict when it runs already.
+        """
+        ...
+
+    def checkpoint(self, job: str) -> str:
+        """Take a checkpoint and wait until it is done; its name. NotReady when the job does not run."""
+        ...
+
+    def stop(self, job: str) -> None:
+        """End the launch and wait until its files are closed. Does nothing to a job that does not run."""
+        ...
