@@ -63,7 +63,7 @@ def interval(text: str) -> Interval:
 def last_days(number: int, today: date) -> Interval:
     """The last so many days, today included."""
     first, end = today - timedelta(days=number - 1), today + timedelta(days=1)
-    return Interval(f"{first}-{end}", first, end)
+    return Interval(f"{first}-{end}", first, end, f"the last {number} days")
 
 
 def reason(text: str) -> str:

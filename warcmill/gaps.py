@@ -29,9 +29,10 @@ class Gap:
 
 def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The gaps of a launch, and those that an operator has accepted."""
-    findings = tuple(_all(seen))
-    accepted = tuple(gap for gap in findings if gap.kind in ACCEPTABLE and is_accepted(seen, gap.name))
-    return tuple(gap for gap in findings if gap not in accepted), accepted
+    found: dict[bool, list[Gap]] = {False: [], True: []}
+    for gap in _all(seen):
+        found[gap.kind in ACCEPTABLE and is_accepted(seen, gap.name)].append(gap)
+    return tuple(found[False]), tuple(found[True])
 
 
 def is_accepted(seen: Survey, name: str) -> bool:

@@ -120,7 +120,7 @@ def test_a_folder_that_is_no_launch_is_told_and_is_no_gap(line: Line) -> None:
 def test_status_without_an_interval_takes_the_last_seven_days(done: Line) -> None:
     result = done.warcmill("status")
     assert result.returncode == 0
-    assert result.stdout.startswith("first day ")
+    assert "(the last 7 days): " in result.stdout.splitlines()[0]
 
 
 def test_every_gap_is_named_with_what_to_do(tmp_path: Path) -> None:
