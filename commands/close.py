@@ -43,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
     """Leave the 01.closed marker, unless the engine's own logs say the end already."""
     found, launch = settings(), Launch(args.job, args.launch_id)
     engines, state = found.engines(), found.open_state()
+    claim = operator.close(engines, launch, args.reason)
     how = launches.how_ended(engines, launch)
     if how:
         print(f"{launch} has ended by its engine's own logs ({how}); there is nothing to close, nothing was written")
         return 0
-    claim = operator.close(engines, launch, args.reason)
     last = last_written(found, engines, launch)
     state.publish(claim.key, claim)
     print(f"{launch} is closed: {args.reason}\n  {last}")
