@@ -51,7 +51,10 @@ def stage(text: str) -> Stage:
 
 def interval(text: str) -> Interval:
     """INTERVAL: days, as luigi takes them. A custom one's end is exclusive, and it says so."""
-    found = _parsed(DateIntervalParameter().parse, text)
+    try:
+        found: Any = DateIntervalParameter().parse(text)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {DAYS}") from error
     if not found.date_a < found.date_b:
         raise argparse.ArgumentTypeError(
             f"{text}: no day lies between its first day and its end, which is not included"
@@ -92,9 +95,8 @@ def add_stage(parser: argparse.ArgumentParser) -> None:
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
     """`scope`: an Interval or a Launch."""
-    parser.add_argument(
-        "scope", nargs="+", action=_Scope, metavar="INTERVAL | JOB LAUNCH", help=f"{DAYS}; or one launch"
-    )
+    parser.usage = "%(prog)s [OPTION ...] (INTERVAL | JOB LAUNCH)"
+    parser.add_argument("scope", nargs="+", action=_Scope, metavar="WHAT", help=f"{DAYS}; or a job and its launch")
 
 
 class _Scope(argparse.Action):

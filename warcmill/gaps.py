@@ -189,9 +189,12 @@ def _late(seen: Survey) -> Iterator[Gap]:
     if complete is None:
         return
     todo = redo(seen.key("assemble", seen.stages[-1]))
-    for stage in sorted(set(map(str, seen.listing.logs)) - set(texts(complete, "stages"))):
+    known = texts(complete, "stages")
+    for stage in sorted(set(map(str, seen.listing.logs)) - set(known)):
         why = "its logs appeared after the launch's last stage was packed"
         yield _gap(seen, stage, "late stage", stage, why, todo)
+    if not all(seen.marker("assemble", Stage.parse(stage)) for stage in known):
+        return  # whose WARCs these are is told by a marker that is not to be had
     for path in sorted(set(seen.warcs()) - listed(seen)):
         yield _gap(seen, None, "late", path, "it appeared after the launch was assembled, and no step has it", todo)
 

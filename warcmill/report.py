@@ -30,6 +30,7 @@ class Counts:
     stale: int = 0
 
 
+LOOK = "look at what is named there; 'warcmill doctor' checks the disks"
 COLUMNS = tuple(field.name for field in fields(Counts))
 
 
@@ -67,7 +68,7 @@ def report(state: State, engines: Engines, launch: Launch) -> LaunchReport:
 def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
     """The report of a launch that could not be looked at."""
     out = isinstance(error, Unavailable)
-    gap = Gap(launch, "", "unavailable" if out else "unreadable", str(launch), str(error), "warcmill doctor")
+    gap = Gap(launch, "", "unavailable" if out else "unreadable", str(launch), str(error), LOOK)
     return LaunchReport(launch, "", (), (gap,), unavailable=out)
 
 

@@ -56,7 +56,8 @@ def work(state: State, launch: Launch) -> Work:
     try:
         sound, unsound = read_markers(state, launch)
     except WarcmillError as error:
-        return Work(launch, findings=(_finding(launch, str(launch), "warcmill doctor", error),))
+        out = isinstance(error, Unavailable)
+        return Work(launch, findings=(Finding(launch, str(launch), str(error), "warcmill doctor", out),))
     zips = tuple(found for key, found in sorted(sound.items()) if key.task == STAGE_STEPS["pack"])
     findings = tuple(_unsound(launch, name, one) for name, one in sorted(unsound.items()))
     return Work(launch, _stored(sound), zips, findings)

@@ -196,6 +196,12 @@ def test_what_comes_after_the_end_is_named(assembled: Engine) -> None:
     assert reconciled(assembled).rows[-1].counts.on_disk == 2
 
 
+def test_with_a_list_of_files_lost_nothing_is_called_late(assembled: Engine) -> None:
+    chain.upto(assembled, "Verify")
+    marker(assembled, "output.AssembleOutput", stage=FINAL).write_bytes(b"")
+    assert set(kinds(assembled).values()) == {"broken marker"}
+
+
 @pytest.mark.parametrize(("length", "kind"), [(None, "gone"), (1, "changed")])
 def test_a_file_gone_or_changed_before_it_is_verified_is_a_gap(
     assembled: Engine, length: int | None, kind: str
