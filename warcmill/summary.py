@@ -63,6 +63,7 @@ def rewrite(state: State, engines: Engines, scanned: Scanned) -> None:
     for day in todo:
         launches: list[Json] = [of_launch(state, engines, launch) for launch in known[day]]
         document: Document = {"day": str(day), "basis": bases[day], "launches": launches}
+        state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
 
 

@@ -240,10 +240,8 @@ class Watch:
 
 
 _REAL_OPEN = io.open
-_AUDITED = frozenset(
-    f"os.{name}"
-    for name in "chmod chown link listdir lockf mkdir remove rename rmdir scandir symlink truncate utime".split()
-) | {"open", "mmap.__new__", "fcntl.flock"}
+_CHANGING = ("chown", "lockf", "truncate", "scandir", *PATHS, *PAIRS)
+_AUDITED = frozenset({"open", "mmap.__new__", "fcntl.flock", *(f"os.{name}" for name in _CHANGING)})
 
 
 class _File(io.FileIO):

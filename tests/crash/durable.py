@@ -8,13 +8,12 @@ its folder's name, up to the top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from hashlib import sha512
+from pathlib import Path
 
+from crash import tree
 from crash.calls import Call
 from crash.runs import Trace
 from crash.tree import Reference, Tree, is_litter
-
-OWN_FOLDER = "luigi.cfg"  # names its folder; its digest is taken without
 
 
 class _File:
@@ -24,10 +23,6 @@ class _File:
         self.old = (size, digest)
         self.data: bytes | None = None  # None: as it was before
         self.synced: bytes | None = None
-
-    @property
-    def what(self) -> tuple[int, str]:
-        return self.old if self.data is None else (len(self.data), sha512(self.data).hexdigest())
 
     @property
     def safe(self) -> bool:
@@ -76,7 +71,7 @@ class Disk:
         return known and file is not None and self.safe_names.get(path) is file and file.safe
 
     def _sync(self, path: str) -> None:
-        if path and self.names[path].what[0] >= 0:
+        if path and self.names[path].old[0] >= 0:
             self.names[path].synced = self.names[path].data
             return
         inside = {name for name in self.names.keys() | self.safe_names.keys() if name.rpartition("/")[0] == path}
@@ -87,13 +82,16 @@ class Disk:
                 del self.safe_names[name]
 
 
-def differences(before: Tree, calls: Iterable[Call], after: Tree) -> Iterator[str]:
+def differences(before: Tree, calls: Iterable[Call], folder: Path) -> Iterator[str]:
     """Where the calls, replayed, do not come to what is on the disk: some call was not seen."""
     disk = Disk(before)
     for call in calls:
         disk.apply(call)
-    found = {path: file.what for path, file in disk.names.items()}
-    for path in sorted((found.keys() | after.keys()) - {OWN_FOLDER}):
+    found = {
+        path: file.old if file.data is None else tree.what(path, file.data, folder) for path, file in disk.names.items()
+    }
+    after = tree.read(folder)
+    for path in sorted(found.keys() | after.keys()):
         if found.get(path) != after.get(path):
             yield f"{path}: {found.get(path)} by the calls seen, {after.get(path)} on the disk"
 

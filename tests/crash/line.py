@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,11 +78,18 @@ def run_line(folder: Path, days: DateInterval | None = None) -> bool:
     try:
         add_config_path(str(folder / "luigi.cfg"))
         tasks = (root(date_interval=days or Year(2026)) for root in ROOTS)
-        done = [luigi.build([task], local_scheduler=True, workers=1) for task in tasks]
+        done = [_luigi(task) for task in tasks]
         return all(done)
     except Exception:  # noqa: BLE001 - before there is any task; Luigi's own command ends with exit 40
         traceback.print_exc()
         return False
+
+
+def _luigi(task: luigi.Task) -> bool:
+    """As a process of its own: a scan's summary is written when that ends."""
+    fine = luigi.build([task], local_scheduler=True, workers=1)
+    atexit._run_exitfuncs()
+    return fine
 
 
 def sweep_up(folder: Path) -> None:
@@ -89,6 +97,8 @@ def sweep_up(folder: Path) -> None:
     if not all((folder / root / SENTINEL).exists() for root in ("state", "store")):
         return
     state, store = State(FileStore("state", folder / "state")), FileStore("store", folder / "store")
+    for path in sorted((folder / "state").glob("[0-9]*")):
+        state.store.sweep(path.name)
     for path in sorted((folder / "state").glob("*/*/*")):
         if not path.parent.parent.name.startswith("."):
             state.sweep(Launch.parse(path.parent.name, path.name))

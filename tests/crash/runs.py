@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import pickle
@@ -210,6 +211,7 @@ def _settle_in(log: Path, limit: int) -> None:
     with log.open("a") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    atexit._clear()  # what the parent does when it ends is not the child's
     freeze_clock()
 
 

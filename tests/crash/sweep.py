@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -51,7 +52,7 @@ def prepare(scenario: Scenario, work: Path) -> Bench:
     wrong = [
         *trace.unseen,
         *reference.end(tree.read(again)),
-        *durable.differences(before, trace.calls, tree.read(folder)),
+        *durable.differences(before, trace.calls, folder),
     ]
     if status != 0 or wrong:
         raise AssertionError(f"undisturbed: {status}, {wrong[:SHOWN]}")
@@ -90,9 +91,9 @@ def try_point(bench: Bench, fault: Fault) -> list[str]:
     said += log.read_text(errors="replace") if wrong else ""
     shutil.rmtree(folder)
     log.unlink()
-    return [f"{bench.scenario.name}, call {fault.at} ({call}), {fault.kind}: {one}" for one in wrong] + (
-        [f"  it said: {line}" for line in [line for line in said.splitlines() if wrong and line.strip()][:12]]
-    )
+    telling = [line for line in said.splitlines() if wrong and re.search("WARN|ERROR|Error|[Tt]raceback", line)]
+    place = f"{bench.scenario.name}, call {fault.at} ({call}), {fault.kind}"
+    return [*(f"{place}: {one}" for one in wrong), *(f"  it said: {line}" for line in telling[:6])]
 
 
 def _dishonest(bench: Bench, fault: Fault, status: int, folder: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from warcmill.evidence import Claim
 from warcmill.formats import logzip
 from warcmill.stores import temporary
 
+_BASIS = re.compile(rb' "basis": "[0-9a-f]+",\n')
 Tree = dict[str, tuple[int, str]]  # path: bytes and sha512; a folder is -1
 
 
@@ -25,11 +27,22 @@ def read(folder: Path) -> Tree:
         if path.is_dir():
             found[name] = (-1, "")
         else:
-            data = path.read_bytes()
-            if name == "luigi.cfg":  # it names its own folder
-                data = data.replace(str(folder).encode(), b"FOLDER")
-            found[name] = (len(data), sha512(data).hexdigest())
+            found[name] = what(name, path.read_bytes(), folder)
     return found
+
+
+def what(name: str, data: bytes, folder: Path) -> tuple[int, str]:
+    """A file's length and digest, without what differs from folder to folder and from run to run."""
+    if name == "luigi.cfg":
+        data = data.replace(str(folder).encode(), b"FOLDER")
+    elif is_summary(name):
+        data = _BASIS.sub(b"", data)
+    return len(data), sha512(data).hexdigest()
+
+
+def is_summary(path: str) -> bool:
+    """The summary of a day; its basis is of inodes and times."""
+    return path.startswith("state/") and path.rpartition("/")[2].startswith("status.") and path.endswith(".json")
 
 
 def is_litter(path: str) -> bool:
@@ -44,7 +57,8 @@ def is_working(path: str) -> bool:
 
 
 def is_report(path: str) -> bool:
-    return path.startswith("state/") and path.endswith((".info.json", ".package.json"))
+    """What is rewritten, whole, as more is known."""
+    return is_summary(path) or (path.startswith("state/") and path.endswith((".info.json", ".package.json")))
 
 
 def proofs(tree: Tree) -> Tree:
