@@ -1,0 +1,313 @@
+"""What exists is documented, and what is documented exists. The code is asked: a new thing fails here by itself."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import configparser
+import importlib
+import pkgutil
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+
+import luigi
+import pytest
+from luigi.cmdline_parser import CmdlineParser
+from luigi.configuration import LuigiConfigParser
+
+import tasks
+from commands import main as command
+from tasks import settings
+from tasks.step import Scan, Step
+from warcmill import errors, gaps, layout, report, survey
+from warcmill.errors import WarcmillError
+from warcmill.grid import Mark
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = {path.name: path.read_text("utf-8") for path in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]}
+VERBS = [verb for group in command.VERBS.values() for verb in group]
+MODULES = [importlib.import_module(f"tasks.{found.name}") for found in pkgutil.iter_modules(tasks.__path__)]
+
+
+def without_blocks(text: str) -> str:
+    """A page's prose: no fenced blocks."""
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def section(page: str, heading: str) -> str:
+    """The text under a heading, up to the next of its rank or above; '' when there is no such heading."""
+    text, rank = f"\n{PAGES[page]}", heading.partition(" ")[0]
+    begin = text.find(f"\n{heading}\n")
+    if begin < 0:
+        return ""
+    rest = text[begin + 1 :]
+    end = re.search(rf"\n#{{1,{len(rank)}}} ", rest)
+    return rest[: end.start()] if end else rest
+
+
+def code(text: str) -> set[str]:
+    """What stands between backticks."""
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def first_cells(text: str) -> set[str]:
+    """The first cell of every table row, without backticks."""
+    return {line.strip("|").partition(" | ")[0].strip(" `") for line in text.splitlines() if line.startswith("|")}
+
+
+# Tasks.
+
+
+def subclasses(base: type) -> Iterator[type]:
+    for one in base.__subclasses__():
+        yield one
+        yield from subclasses(one)
+
+
+def family(task: type[luigi.Task]) -> str:
+    return str(task.get_task_family())
+
+
+TASKS = {family(one): one for base in (Step, Scan) for one in subclasses(base) if family(one) and "." in family(one)}
+TASKS = {name: one for name, one in TASKS.items() if one.__module__.startswith("tasks.")}
+
+
+def test_the_tasks_are_found() -> None:
+    assert {"output.PackageLogs", "files.Retire", "output.ScanForOutputs"} <= set(TASKS)
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_every_task_and_every_parameter_of_it_is_documented(name: str) -> None:
+    text = section("tasks.md", f"### {name}")
+    assert text, f"docs/tasks.md has no heading '### {name}'"
+    told = code(text)
+    for parameter, _ in TASKS[name].get_params():
+        assert f"--{parameter.replace('_', '-')}" in told, parameter
+    if issubclass(TASKS[name], Step):
+        assert layout._MARKERS[name] in told
+    assert any(name in line.split() for line in commands_of(text)), "no command line to copy"
+
+
+@pytest.mark.parametrize("name", sorted(layout.TASKS))
+def test_every_marker_s_name_and_claim_are_documented(name: str) -> None:
+    pattern = layout._MARKERS[name]
+    assert f"| `{pattern}` | `{name}` |" in section("markers.md", "## Names and paths")
+    assert section("markers.md", f"### {name}"), f"docs/markers.md has no heading '### {name}'"
+
+
+# Commands.
+
+
+def parser_of(verb: str) -> argparse.ArgumentParser:
+    module = importlib.import_module(f"commands.{verb}")
+    parser = argparse.ArgumentParser(prog=verb, allow_abbrev=False)
+    module.add_arguments(parser)
+    return parser
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_and_every_option_of_it_is_documented(verb: str) -> None:
+    text = section("commands.md", f"## warcmill {verb}")
+    assert text, f"docs/commands.md has no heading '## warcmill {verb}'"
+    told = {words.split()[0] for words in code(text) if words.startswith("-")}
+    options = {option for action in parser_of(verb)._actions for option in action.option_strings}
+    assert options - {"-h", "--help"} <= told
+    assert any(line.startswith(f"warcmill {verb}") for line in commands_of(text)), "no command line to copy"
+
+
+def test_every_mark_of_the_status_grid_is_documented() -> None:
+    text = section("commands.md", "## warcmill status")
+    for mark in Mark:
+        assert f"| {mark} |" in text, mark
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_overview_names_every_verb(verb: str) -> None:
+    assert re.search(rf"^  {verb} +{re.escape(summary_of(verb))}$", PAGES["commands.md"], re.MULTILINE)
+
+
+def summary_of(verb: str) -> str:
+    return next(group[verb] for group in command.VERBS.values() if verb in group)
+
+
+# Configuration.
+
+
+CONFIGS = [one for one in subclasses(luigi.Config) if one.__module__.startswith("tasks.")]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=family)
+def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config]) -> None:
+    told = first_cells(section("configuration.md", f"## [{family(config)}]"))
+    assert told, f"docs/configuration.md has no heading '## [{family(config)}]'"
+    assert {name for name, _ in config.get_params()} <= told
+
+
+@pytest.mark.parametrize(("section_name", "key"), sorted(settings._HARDENED))
+def test_every_hardened_key_is_documented_with_its_value(section_name: str, key: str) -> None:
+    row = f"| `[{section_name}]` | `{key}` | `{settings._HARDENED[section_name, key]}` |"
+    assert row in PAGES["configuration.md"]
+
+
+def test_every_key_of_the_template_is_documented() -> None:
+    template = configparser.ConfigParser(interpolation=None)
+    template.read(ROOT / "luigi.cfg")
+    for name in template.sections():
+        for key in template[name]:
+            assert f"`{key}`" in PAGES["configuration.md"], f"[{name}] {key}"
+    example = re.search(r"```ini\n(.*?)```", section("configuration.md", "## A whole file"), re.DOTALL)
+    assert example
+    shown = configparser.ConfigParser(interpolation=None)
+    shown.read_string(example[1])
+    assert {name: dict(shown[name]) for name in template.sections()} == {
+        name: {**dict(template[name]), **({"local_scheduler": "true"} if name == "core" else {})}
+        for name in template.sections()
+    }
+
+
+# Exit codes, errors, gaps.
+
+
+def test_every_exit_code_is_documented() -> None:
+    ours = {one.exit_code for one in [WarcmillError, *subclasses(WarcmillError)]}
+    ours |= {node.value for node in ast.walk(source(command)) if is_code(node)}
+    assert set(map(str, ours)) <= first_cells(section("operators-guide.md", "### warcmill"))
+    luigis = {value for (name, _), value in settings._HARDENED.items() if name == "retcode"}
+    assert luigis <= first_cells(section("operators-guide.md", "### luigi, that is every task and scan"))
+
+
+def source(module: object) -> ast.Module:
+    return ast.parse(Path(str(module.__file__)).read_text("utf-8"))  # type: ignore[attr-defined]
+
+
+def is_code(node: ast.AST) -> bool:
+    """A number that `main` returns: found by looking for all that could be one."""
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value in {2, 70, 130, 141}
+
+
+@pytest.mark.parametrize("name", sorted(one.__name__ for one in subclasses(WarcmillError)))
+def test_every_error_is_documented_with_what_to_do(name: str) -> None:
+    assert name in first_cells(section("operators-guide.md", "### Errors"))
+    code_of = getattr(errors, name).exit_code
+    rows = section("operators-guide.md", "### warcmill").splitlines()
+    assert any(row.startswith(f"| {code_of} |") and name in row for row in rows)
+
+
+def kinds_of_gaps() -> set[str]:
+    """The third argument of every `_gap(...)` and `Gap(...)`, and what is known elsewhere: acceptable, unsound."""
+    calls = [node for module in (gaps, report) for node in ast.walk(source(module)) if isinstance(node, ast.Call)]
+    made = [node.args[2] for node in calls if getattr(node.func, "id", "") in ("_gap", "Gap") and len(node.args) > 2]
+    plain = [part for node in made if not isinstance(node, (ast.JoinedStr, ast.Call)) for part in ast.walk(node)]
+    kinds = {part.value for part in plain if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    unsound = [node for node in ast.walk(source(survey)) if isinstance(node, ast.Call)]
+    first = [node.args[0] for node in unsound if getattr(node.func, "id", "") == "Unsound"]
+    return kinds | set(gaps.ACCEPTABLE) | {f"{one.value} marker" for one in first if isinstance(one, ast.Constant)}
+
+
+def test_every_kind_of_gap_is_documented_with_what_to_do() -> None:
+    kinds = kinds_of_gaps()
+    assert {"lacking", "stale", "gone", "changed", "late stage", "foreign marker", "unavailable", "absent"} <= kinds
+    assert kinds <= first_cells(section("operators-guide.md", "### Gaps"))
+
+
+# What is documented exists.
+
+
+def blocks_of(text: str) -> Iterator[str]:
+    yield from (found[1] for found in re.finditer(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+
+
+def commands_of(text: str) -> Iterator[str]:
+    """The lines of fenced blocks that begin with one of our commands; in a block with prompts, those after one."""
+    for block in blocks_of(text):
+        lines = block.replace("\\\n", " ").splitlines()
+        typed = [line[2:] for line in lines if line.startswith("$ ")] or [line.strip() for line in lines]
+        for line in typed:
+            bare = re.sub(r"^([A-Z_]+=\S+ )+", "", line)
+            if bare.startswith(("warcmill ", "luigi ")):
+                yield bare
+
+
+WRITTEN = sorted({(page, line) for page, text in PAGES.items() for line in commands_of(text)})
+
+
+@pytest.mark.parametrize(("page", "line"), [pair for pair in WRITTEN if pair[1].startswith("warcmill ")])
+def test_every_warcmill_command_parses(page: str, line: str) -> None:
+    verb, *words = shlex.split(line, comments=True)[1:]
+    if verb in ("--help", "--version"):
+        return
+    assert verb in VERBS, f"{page}: {line}"
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            parser_of(verb).parse_args(words)
+    except SystemExit:
+        pytest.fail(f"{page}: {line}\n{said.getvalue()}")
+
+
+@pytest.mark.parametrize(("page", "line"), [pair for pair in WRITTEN if pair[1].startswith("luigi ")])
+def test_every_luigi_command_names_a_task_and_its_parameters(
+    page: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardened = LuigiConfigParser()
+    hardened.read(ROOT / "luigi.cfg")
+    monkeypatch.setattr(LuigiConfigParser, "_instance", hardened)
+    words = shlex.split(line, comments=True)[1:]
+    assert words[0] == "--module", f"{page}: {line}"
+    importlib.import_module(words[1])
+    said = StringIO()
+    try:
+        with redirect_stderr(said), CmdlineParser.global_instance(words) as parser:
+            task = parser.get_task_obj()
+    except SystemExit:
+        pytest.fail(f"{page}: {line}\n{said.getvalue()}")
+    assert type(task).__module__ == words[1]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#{1,6} (.+)$", without_blocks(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links() -> Iterator[tuple[str, str]]:
+    for page, text in PAGES.items():
+        found = re.findall(r"\]\(([^)\s]+)\)", without_blocks(text))
+        yield from ((page, target) for target in found if "://" not in target)
+
+
+@pytest.mark.parametrize(("page", "target"), sorted(set(links())))
+def test_every_link_leads_somewhere(page: str, target: str) -> None:
+    path, _, anchor = target.partition("#")
+    base = ROOT if page == "README.md" else ROOT / "docs"
+    file = (base / path).resolve() if path else base / page
+    assert file.exists(), f"{page}: {target}"
+    if anchor:
+        assert anchor in anchors(file.read_text("utf-8")), f"{page}: {target}"
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    targets = {target.partition("#")[0] for page, target in links() if page == "README.md"}
+    assert {f"docs/{page}" for page in PAGES if page != "README.md"} <= targets
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_no_page_names_a_path_or_a_word_of_one_machine(page: str) -> None:
+    found = re.findall(r"(?<![\w.])/(?:work|root|tmp|home|Users)\b\S*|localhost:\d+", PAGES[page])
+    assert found == []
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_prose_is_wrapped(page: str) -> None:
+    prose = [line for line in without_blocks(PAGES[page]).splitlines() if not line.startswith(("|", "!"))]
+    assert [line for line in prose if len(line) > 130] == []
+
+
+def test_the_pictures_are_small() -> None:
+    pictures = list((ROOT / "docs" / "pictures").iterdir())
+    assert {path.name for path in pictures} >= {"demo.svg", "visualiser.png"}
+    assert all(path.stat().st_size < 200_000 for path in pictures)
