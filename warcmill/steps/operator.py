@@ -24,7 +24,7 @@ def is_known(engines: Engines, launch: Launch) -> bool:
 
 
 def close(engines: Engines, launch: Launch, reason: str) -> Claim:
-    """The claim of 01.closed; BadInput when no engine knows the launch. One that ended by its own logs needs none of it."""
+    """The claim of 01.closed; BadInput when no engine knows the launch. One that ended by its logs needs none."""
     if not is_known(engines, launch):
         raise BadInput(str(launch), "no engine has a folder of this launch; look at the job's name and the 14 digits")
     return Claim(layout.key("operator.Close", launch), facts={"reason": reason})
