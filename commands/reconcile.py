@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     line = open_line()
     days: Interval = args.interval
     found = survey.find(line.state, line.engines, days.first, days.end)
-    reports = [report(line.state, line.engines, launch) for launch in found.launches]
+    reports = [report(line.state, line.engines, line.store, launch) for launch in found.launches]
     if args.json:
         print(as_json(document(days, reports, found.odd)))
     else:

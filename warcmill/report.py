@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 
-from warcmill import gaps, survey
+from warcmill import gaps, lost, survey
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.launches import Engines
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.state import State
+from warcmill.stores import Store
 from warcmill.survey import Survey, texts
 
 
@@ -55,13 +56,15 @@ class LaunchReport:
     unavailable: bool = False
 
 
-def report(state: State, engines: Engines, launch: Launch) -> LaunchReport:
+def report(state: State, engines: Engines, store: Store, launch: Launch) -> LaunchReport:
     """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch."""
     try:
         seen = survey.survey(state, engines, launch)
+        missing = lost.find(seen, lost.listed(store, launch))
     except WarcmillError as error:
         return unreadable(launch, error)
     found, accepted = gaps.find(seen)
+    found = (*found, *missing)
     return LaunchReport(launch, seen.ended, rows(seen, found), found, accepted)
 
 
@@ -75,10 +78,11 @@ def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
 def rows(seen: Survey, found: tuple[Gap, ...]) -> tuple[Row, ...]:
     """A row for each stage; the last one also holds the WARCs that no stage has yet."""
     stale = Counter(gap.stage or str(FINAL) for gap in found if gap.kind == "stale")
-    return tuple(_row(seen, stage, stale[str(stage)]) for stage in seen.stages)
+    missing = {gap.name for gap in found if gap.kind == "lost"}
+    return tuple(_row(seen, stage, stale[str(stage)], missing) for stage in seen.stages)
 
 
-def _row(seen: Survey, stage: Stage, stale: int) -> Row:
+def _row(seen: Survey, stage: Stage, stale: int, missing: set[str]) -> Row:
     assembled = set(seen.items("assemble", stage))
     on_disk = set(seen.warcs())
     here = assembled if stage != seen.stages[-1] else assembled | (on_disk - gaps.listed(seen))
@@ -87,13 +91,18 @@ def _row(seen: Survey, stage: Stage, stale: int) -> Row:
         packed=len(here) if seen.marker("pack", stage) else 0,
         assembled=len(assembled),
         checksummed=len(seen.items("checksum", stage)),
-        stored=len(seen.items("copy", stage)),
-        verified=len(seen.items("verify", stage)),
+        stored=_there(seen, "copy", stage, missing),
+        verified=_there(seen, "verify", stage, missing),
         refused=len(gaps.refused(seen, stage)),
         unnamed=len(texts(seen.marker("assemble", stage), "unnamed")),
         stale=stale,
     )
     return Row(stage, stage in seen.closed, counts)
+
+
+def _there(seen: Survey, step: str, stage: Stage, missing: set[str]) -> int:
+    items = seen.items(step, stage).values()
+    return sum(item.made is not None and item.made.path not in missing for item in items)
 
 
 def total(counts: Iterable[Counts]) -> Counts:

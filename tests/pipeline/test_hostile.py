@@ -202,3 +202,21 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     changed = {path.name for path in after if after[path] != before.get(path)}
     assert changed <= {"output.ScanForOutputs", "files.ScanForOutputFiles", f"status.{DAY}.json"}
     assert line.warcmill("reconcile", DAY).returncode == 0
+
+
+def test_a_file_lost_from_the_store_is_named_and_copied_again(line: Line) -> None:
+    assert line.scan() == [0, 0]
+    stored = line.folders["store"] / "warcs" / BAD.job / BAD.id / warc(line).name
+    os.truncate(stored, 100)
+    told = line.warcmill("reconcile", DAY)
+    assert told.returncode == 1
+    assert "and it has 100" in told.stdout
+    stored.unlink()
+    told = line.warcmill("reconcile", DAY)
+    assert told.returncode == 1
+    redo = f"warcmill redo {BAD.job} {BAD.id} copy final --downstream"
+    assert redo in told.stdout
+    assert line.warcmill(*redo.split()[1:]).returncode == 0
+    assert line.scan() == [0, 0]
+    assert stored.read_bytes() == warc(line).read_bytes()
+    assert line.warcmill("reconcile", DAY).returncode == 0

@@ -52,7 +52,7 @@ def crawl(engine: Engine, named: list[str], on_disk: list[str], data: bytes = WH
 
 
 def reconciled(engine: Engine, launch: Launch = LAUNCH) -> LaunchReport:
-    return report(engine.state, engine.engines, launch)
+    return report(engine.state, engine.engines, engine.store, launch)
 
 
 def kinds(engine: Engine) -> dict[str, str]:

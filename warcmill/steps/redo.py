@@ -76,9 +76,12 @@ def gone(roots: Roots, found: Markers, keys: Iterable[Key]) -> list[str]:
     """What the steps of these keys would read again, and that is no longer there."""
     copies = [one.claim for one in found.values() if one.claim.key.task == "files.Copy"]
     stored = {(item.file.root, item.file.path) for claim in copies for item in claim.items}
+    again = [found[key].claim for key in keys if key in found]
+    made_anew = {item.made for claim in again if claim.key.task == "files.Copy" for item in claim.items}
     texts: set[str] = set()
-    for claim in (found[key].claim for key in keys if key in found):
-        texts.update(f"{file.root}:{file.path}" for file in _reads(claim, stored) if not roots.holds(file))
+    for claim in again:
+        needed = (file for file in _reads(claim, stored) if file not in made_anew)
+        texts.update(f"{file.root}:{file.path}" for file in needed if not roots.holds(file))
         texts.update(_unsaid(roots.engines, claim))
     return sorted(texts)
 
