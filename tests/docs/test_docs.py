@@ -23,7 +23,7 @@ import tasks
 from commands import main as command
 from tasks import settings
 from tasks.step import Scan, Step
-from warcmill import errors, gaps, layout, report, survey
+from warcmill import errors, gaps, layout
 from warcmill.errors import WarcmillError
 from warcmill.grid import Mark
 
@@ -197,15 +197,21 @@ def test_every_error_is_documented_with_what_to_do(name: str) -> None:
     assert any(row.startswith(f"| {code_of} |") and name in row for row in rows)
 
 
+def calls_of(*names: str) -> Iterator[ast.Call]:
+    """Every call of a function so named, anywhere in the library."""
+    for path in sorted((ROOT / "warcmill").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names:
+                yield node
+
+
 def kinds_of_gaps() -> set[str]:
     """The third argument of every `_gap(...)` and `Gap(...)`, and what is known elsewhere: acceptable, unsound."""
-    calls = [node for module in (gaps, report) for node in ast.walk(source(module)) if isinstance(node, ast.Call)]
-    made = [node.args[2] for node in calls if getattr(node.func, "id", "") in ("_gap", "Gap") and len(node.args) > 2]
+    made = [call.args[2] for call in calls_of("_gap", "Gap") if len(call.args) > 2]
     plain = [part for node in made if not isinstance(node, (ast.JoinedStr, ast.Call)) for part in ast.walk(node)]
     kinds = {part.value for part in plain if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-    unsound = [node for node in ast.walk(source(survey)) if isinstance(node, ast.Call)]
-    first = [node.args[0] for node in unsound if getattr(node.func, "id", "") == "Unsound"]
-    return kinds | set(gaps.ACCEPTABLE) | {f"{one.value} marker" for one in first if isinstance(one, ast.Constant)}
+    unsound = [call.args[0] for call in calls_of("Unsound")]
+    return kinds | set(gaps.ACCEPTABLE) | {f"{one.value} marker" for one in unsound if isinstance(one, ast.Constant)}
 
 
 def test_every_kind_of_gap_is_documented_with_what_to_do() -> None:
