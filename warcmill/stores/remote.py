@@ -1,0 +1,120 @@
+"""What the stores at the other end of a network have in common: paths, sources, and readers that reconnect."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from warcmill.errors import BadInput, Unavailable
+from warcmill.fixity import Readable
+from warcmill.layout import LONGEST_NAME
+from warcmill.model import Root
+from warcmill.stores.budget import Budget
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+def check_path(root: Root, path: str) -> None:
+    """BadInput for a path that would leave the root, or that no server takes."""
+    parts = path.split("/") if path else []
+    if "\0" in path or any(part in ("", ".", "..") for part in parts):
+        raise BadInput(path, f"not a path inside the root '{root}'")
+    longest = max((len(part.encode("utf-8", "surrogateescape")) for part in parts), default=0)
+    if longest > LONGEST_NAME:
+        raise BadInput(path, f"a name in it is {longest} bytes long, {LONGEST_NAME} is the limit")
+
+
+def parent(path: str) -> str:
+    """The folder that a path lies in; '' is the root itself."""
+    return path.rpartition("/")[0]
+
+
+def beside(path: str, name: str) -> str:
+    """The path of `name` in the folder of `path`."""
+    folder = parent(path)
+    return f"{folder}/{name}" if folder else name
+
+
+class Broken(Unavailable):
+    """The connection failed. Whether the server did what it was asked is not known, unless nothing was `sent`."""
+
+    def __init__(self, what: str, why: str, *, sent: bool = True) -> None:
+        self.sent = sent
+        super().__init__(what, why)
+
+
+class Rewindable(Readable, Protocol):
+    """A source that can be read again from its beginning, when a transfer broke."""
+
+    def seek(self, offset: int, /) -> object: ...
+
+
+def rewound(source: Readable) -> bool:
+    """Whether `source` stands at its beginning again; False when it is one that can be read only once."""
+    seek = getattr(source, "seek", None)
+    if seek is None:
+        return False
+    seek(0)
+    return True
+
+
+class Reader(io.RawIOBase):
+    """A remote file from `start` on, as one stream. A connection that breaks is made again where it broke."""
+
+    def __init__(self, connect: Callable[[int], Part], size: int, start: int, budget: Budget) -> None:
+        super().__init__()
+        self._connect, self._size, self._at, self._budget = connect, size, start, budget
+        self._part: Part | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """As of any file; what was asked for ahead is dropped."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if base + offset != self._at:
+            self._drop()
+            self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """The next bytes; Unavailable when the server can no longer be reached."""
+        while self._at < self._size and memoryview(buffer).nbytes:
+            try:
+                if self._part is None:
+                    self._part = self._connect(self._at)
+                got = self._part.readinto(buffer)
+            except Broken:
+                self._drop()
+                if not self._budget.wait():
+                    raise
+            else:
+                self._budget.answered()
+                self._at += got
+                return got
+        return 0
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
+
+    def _drop(self) -> None:
+        if self._part is not None:
+            self._part.close()
+            self._part = None
+
+
+class Part(Protocol):
+    """One connection's worth of a file: gives at least a byte, or raises Broken."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,337 @@
+"""A store on another host, spoken to by SFTP.
+
+Publishing is a unique temporary file beside the target, synced, compared by length, then a plain RENAME, which
+on OpenSSH never replaces; then the folder is synced. SFTP tells no inode and whole seconds only: a file that is
+rewritten within one second at the same length looks unchanged, and is told by its digest alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import stat as modes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
+
+from warcmill import fixity, roots
+from warcmill.errors import BadConfig, Conflict, Mismatch, NotReady, Unavailable
+from warcmill.fixity import Readable
+from warcmill.layout import SENTINEL
+from warcmill.model import Root
+from warcmill.stores import Stat, temporary
+from warcmill.stores import sftp_packets as packets
+from warcmill.stores.budget import Budget
+from warcmill.stores.remote import Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.sftp_packets import Attributes, Code
+from warcmill.stores.sftp_session import FSYNC, Download, Session, Status, Upload
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+LARGEST_SENTINEL = 1 << 16
+_IDLE = 8
+Value = TypeVar("Value")
+
+
+class Pool:
+    """Sessions with one host: each is for one thread at a time, and kept for the next."""
+
+    def __init__(self, name: str, connect: Callable[[], Session], budget: Budget) -> None:
+        self.name, self.budget = name, budget
+        self._connect = connect
+        self._idle: list[Session] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> Session:
+        """A session of one's own; Broken when none can be had."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def give(self, session: Session) -> None:
+        """Hand back a session that is sound."""
+        with self._lock:
+            if len(self._idle) < _IDLE:
+                self._idle.append(session)
+                return
+        session.close()
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session for a while. When it breaks, the idle ones, as old as it, are given up too."""
+        session = self.take()
+        try:
+            yield session
+        except Status:
+            self.give(session)
+            raise
+        except Broken:
+            session.close()
+            self.close()
+            raise
+        except BaseException:  # whoever had it stopped in the middle
+            session.close()
+            raise
+        self.give(session)
+
+    def close(self) -> None:
+        """Hang up all idle sessions."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    def ask(self, work: Callable[[Session], Value]) -> Value:
+        """Work that may be repeated when the connection breaks."""
+        while True:
+            try:
+                with self.session() as session:
+                    found = work(session)
+                self.budget.answered()
+                return found
+            except Broken:
+                if not self.budget.wait():
+                    raise
+
+
+class SftpStore:
+    """The folder `base` of a host.
+
+    `new`: the folder is to become a root; nothing is asked of its sentinel.
+    """
+
+    def __init__(self, root: Root, pool: Pool, base: str, *, new: bool = False) -> None:
+        self.root: Root = root
+        self._pool, self._base, self._new = pool, base, new
+        self._sentinel = ""
+        self._check_sentinel()
+
+    def stat(self, path: str) -> Stat | None:
+        found = self._lstat(path)
+        if found is None:
+            self._check_sentinel()
+        return found
+
+    def list(self, folder: str) -> Iterator[Stat]:
+        real = self._real(folder)
+        try:
+            found = self._pool.ask(lambda session: list(session.entries(real)))
+        except Status:
+            there = self.stat(folder) if folder else None
+            if there is not None and there.kind == "folder":
+                raise
+            self._check_sentinel()
+            return
+        prefix = f"{folder}/" if folder else ""
+        for name, attributes in sorted(found, key=lambda one: one[0]):
+            yield _stat(prefix + name.decode("utf-8", "surrogateescape"), attributes)
+
+    def open(self, path: str, start: int = 0) -> BinaryIO:
+        found = self.stat(path)
+        if found is None:
+            raise NotReady(self.where(path), "there is no such file")
+        if found.kind != "file":
+            raise Unavailable(self.where(path), f"not a plain file ({self._pool.name})")
+        return self._reader(path, found.size, start)
+
+    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+        self._check_sentinel()
+        while True:
+            try:
+                return self._commit(path, source, size, sha512)
+            except Broken:
+                if not rewound(source) or not self._pool.budget.wait():
+                    raise
+
+    def server_digest(self, path: str) -> tuple[str, str] | None:
+        """SFTP has none: the file is read."""
+        if self.stat(path) is None:
+            return None
+        with self.open(path) as file:
+            return "sha512", fixity.sha512(file)[1]
+
+    def move_aside(self, path: str, to: str, only: Stat) -> bool:
+        if self.stat(path) != only:
+            return False
+        self._pool.ask(lambda session: self._make_folder(session, parent(to)))
+        if not self._rename(path, to):
+            if self.stat(path) is None:
+                return False
+            raise Conflict(self.where(to), f"is there already; {self.where(path)} was left as it is")
+        self._pool.ask(lambda session: self._sync_folders(session, {parent(path), parent(to)}))
+        return True
+
+    def remove(self, path: str, only: Stat) -> None:
+        found = self.stat(path)
+        if found != only:
+            raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
+        self._pool.ask(lambda session: self._remove(session, path))
+        self._pool.ask(lambda session: self._sync_folders(session, {parent(path)}))
+
+    def sweep(self, folder: str) -> int:
+        dead = [entry.path for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        for path in dead:
+            self._pool.ask(lambda session, path=path: self._remove(session, path))  # type: ignore[misc]
+        return len(dead)
+
+    def where(self, path: str) -> str:
+        """A path as messages show it."""
+        return f"{self.root}:{path}"
+
+    def close(self) -> None:
+        """Hang up."""
+        self._pool.close()
+
+    def _commit(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+        folder = parent(path)
+        self._pool.ask(lambda session: self._make_folder(session, folder))
+        made = self._lstat(path) is None and self._publish(path, source, size, sha512)
+        self._pool.ask(lambda session: self._sync_folders(session, {folder}))  # a racer may not have come this far
+        return made
+
+    def _publish(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+        temp = beside(path, temporary.name(path.rpartition("/")[2]))
+        done = False
+        try:
+            self._write(temp, path, source, size, sha512)
+            done = self._rename(temp, path)
+            return done
+        finally:
+            if not done:
+                with suppress(Unavailable), self._pool.session() as session:
+                    self._remove(session, temp)
+
+    def _write(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> None:
+        """Write a temporary file and sync it; Mismatch when it is not what was promised."""
+        with self._pool.session() as session:
+            if FSYNC not in session.extensions:
+                raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {FSYNC.decode()}")
+            upload = Upload(session, self._real(temp))
+            found = _pour(source, size, upload, self.where(path))
+            upload.finish()
+        if found != (size, sha512):
+            raise Mismatch(f"{self.where(path)}, while it was copied (bytes, sha512)", (size, sha512), found)
+        kept = self._lstat(temp)
+        if kept is None or kept.size != size:
+            raise Mismatch(f"{self.where(path)}, as the server keeps it (bytes)", size, kept)
+
+    def _rename(self, path: str, to: str) -> bool:
+        """Whether `path` now bears the name `to`. Only we rename `path`: once it is gone, and `to` is there, we did."""
+        source, target = self._real(path), self._real(to)
+        while True:
+            try:
+                with self._pool.session() as session:
+                    session.rename(source, target)
+                return True
+            except (Broken, Status) as error:
+                left, found = self._lstat(path), self._lstat(to)
+                if found is not None:
+                    return left is None
+                if isinstance(error, Status) or not self._pool.budget.wait():
+                    raise
+
+    def _lstat(self, path: str) -> Stat | None:
+        real = self._real(path)
+        found = self._pool.ask(lambda session: session.lstat(real))
+        return _stat(path, found) if found else None
+
+    def _remove(self, session: Session, path: str) -> None:
+        """One that is gone already is as good."""
+        try:
+            session.remove(self._real(path))
+        except Status as error:
+            if error.code != Code.NO_SUCH_FILE:
+                raise
+
+    def _make_folder(self, session: Session, folder: str) -> None:
+        """Make a folder and those above it, and sync each into the one that holds it."""
+        if not folder or session.lstat(self._real(folder)) is not None:
+            return
+        self._make_folder(session, parent(folder))
+        try:
+            session.mkdir(self._real(folder))
+        except Status:
+            if session.lstat(self._real(folder)) is None:
+                raise
+        self._sync_folders(session, {parent(folder)})
+
+    def _sync_folders(self, session: Session, folders: set[str]) -> None:
+        for folder in folders:
+            handle = session.open(self._real(folder), packets.READ)
+            session.sync(handle)
+            session.close_handle(handle)
+
+    def _reader(self, path: str, size: int, start: int = 0) -> BinaryIO:
+        real = self._real(path)
+        raw = Reader(lambda at: _Lent(self._pool, real, at, size), size, start, self._pool.budget)
+        return cast(BinaryIO, io.BufferedReader(raw, fixity.CHUNK))
+
+    def _check_sentinel(self) -> None:
+        if self._new:
+            return
+        found = self._lstat(SENTINEL)
+        name = f"root '{self.root}' (sftp {self._pool.name}{self._base})"
+        if found is None:
+            raise Unavailable(name, f"{SENTINEL} is not there. Mount its disk, or, for a new root, run 'warcmill init'")
+        if found.version != self._sentinel:
+            with self._reader(SENTINEL, found.size) as file:
+                roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
+            self._sentinel = found.version
+
+    def _real(self, path: str) -> bytes:
+        """The path on the server, or BadInput for one that would leave the root."""
+        check_path(self.root, path)
+        return f"{self._base}/{path}".encode("utf-8", "surrogateescape") if path else self._base.encode()
+
+
+class _Lent:
+    """A download on a session that it has for itself until it is closed."""
+
+    def __init__(self, pool: Pool, path: bytes, start: int, size: int) -> None:
+        self._pool, self._session = pool, pool.take()
+        self._sound = True
+        try:
+            self._download = Download(self._session, path, start, size)
+        except BaseException:
+            self._session.close()
+            raise
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        try:
+            return self._download.readinto(buffer)
+        except Unavailable:
+            self._sound = False
+            raise
+
+    def close(self) -> None:
+        if self._sound:
+            self._download.close()
+            self._pool.give(self._session)
+        else:
+            self._session.close()
+            self._pool.close()
+
+
+def _pour(source: Readable, announced: int, upload: Upload, name: str) -> tuple[int, str]:
+    """Send a source; its length and SHA-512. What it gives beyond `announced` is read once, to tell."""
+    digest, size = hashlib.sha512(), 0
+    while size <= announced:
+        try:
+            chunk = source.read(fixity.CHUNK)
+        except OSError as error:
+            raise Unavailable(f"what is to become {name}", error.strerror or str(error)) from error
+        if not chunk:
+            break
+        digest.update(chunk)
+        size += len(chunk)
+        upload.write(chunk)
+    return size, digest.hexdigest()
+
+
+def _stat(path: str, found: Attributes) -> Stat:
+    if modes.S_ISDIR(found.mode):
+        return Stat(path, "folder")
+    return Stat(path, "file" if modes.S_ISREG(found.mode) else "other", found.size, f"{found.size}:{found.mtime}")

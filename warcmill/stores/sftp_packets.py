@@ -1,0 +1,162 @@
+"""Packets of SFTP version 3 (draft-ietf-secsh-filexfer-02), to bytes and from bytes; no I/O.
+
+Names are bytes here: a server's disk may hold some that are not UTF-8.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from warcmill.errors import Unavailable
+
+LARGEST = 1 << 20  # bytes of one packet; OpenSSH sends at most 256 KiB
+VERSION = 3
+
+
+class Type(IntEnum):
+    """What a packet is (section 3)."""
+
+    INIT = 1
+    VERSION = 2
+    OPEN = 3
+    CLOSE = 4
+    READ = 5
+    WRITE = 6
+    LSTAT = 7
+    OPENDIR = 11
+    READDIR = 12
+    REMOVE = 13
+    MKDIR = 14
+    RENAME = 18
+    STATUS = 101
+    HANDLE = 102
+    DATA = 103
+    NAME = 104
+    ATTRS = 105
+    EXTENDED = 200
+
+
+class Code(IntEnum):
+    """What a STATUS says (section 7); FAILURE may be anything: look what became of it."""
+
+    OK = 0
+    EOF = 1
+    NO_SUCH_FILE = 2
+    PERMISSION_DENIED = 3
+    FAILURE = 4
+
+
+READ, WRITE_NEW, WRITE_APPEND = 0x01, 0x02 | 0x08 | 0x20, 0x02 | 0x04 | 0x08  # pflags of OPEN (section 6.3)
+_HAS_SIZE, _HAS_OWNER, _HAS_MODE, _HAS_TIMES = 1, 2, 4, 8
+_NO_ATTRIBUTES = b"\0\0\0\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a server tells of a file (section 5); `mode` as of stat(2)."""
+
+    size: int
+    mode: int
+    mtime: int
+
+
+class Payload:
+    """The fields of a packet, taken from its front one by one. Unavailable when it is shorter than they say."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = memoryview(data), 0
+
+    def number(self) -> int:
+        """uint32."""
+        (found,) = struct.unpack(">I", self._take(4))
+        return int(found)
+
+    def long(self) -> int:
+        """uint64."""
+        (found,) = struct.unpack(">Q", self._take(8))
+        return int(found)
+
+    def string(self) -> bytes:
+        """A length and as many bytes."""
+        return bytes(self.view())
+
+    def view(self) -> memoryview:
+        """As `string`, not copied."""
+        return self._take(self.number())
+
+    def attributes(self) -> Attributes:
+        """ATTRS: only the fields whose bit is set are there."""
+        flags, size, mode, mtime = self.number(), 0, 0, 0
+        if flags & _HAS_SIZE:
+            size = self.long()
+        if flags & _HAS_OWNER:
+            self._take(8)
+        if flags & _HAS_MODE:
+            mode = self.number()
+        if flags & _HAS_TIMES:
+            self._take(4)
+            mtime = self.number()
+        if flags >> 31:
+            for _ in range(min(self.number(), LARGEST)):
+                self.view(), self.view()
+        return Attributes(size, mode, mtime)
+
+    def names(self) -> Iterator[tuple[bytes, Attributes]]:
+        """NAME: the entries of a folder, '.' and '..' left out."""
+        for _ in range(self.number()):
+            name = self.string()
+            self.view()  # the line that `ls -l` would print
+            attributes = self.attributes()
+            if name not in (b".", b".."):
+                yield name, attributes
+
+    def rest(self) -> Iterator[bytes]:
+        """All strings that are left."""
+        while self._at < len(self._data):
+            yield self.string()
+
+    def _take(self, size: int) -> memoryview:
+        taken = self._data[self._at : self._at + size]
+        if len(taken) < size:
+            raise Unavailable("the SFTP server", "sent a packet that is shorter than it says")
+        self._at += size
+        return taken
+
+
+def packet(kind: Type, number: int, *fields: bytes) -> bytes:
+    """A request: its type, its number, its fields."""
+    body = b"".join((struct.pack(">BI", kind, number), *fields))
+    return struct.pack(">I", len(body)) + body
+
+
+def init() -> bytes:
+    """The first packet of a session."""
+    return struct.pack(">IBI", 5, Type.INIT, VERSION)
+
+
+def string(data: bytes | memoryview) -> bytes:
+    """A field: a length and as many bytes."""
+    return struct.pack(">I", len(data)) + bytes(data)
+
+
+def numbers(*values: int) -> bytes:
+    """uint32 fields."""
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def long(value: int) -> bytes:
+    """A uint64 field."""
+    return struct.pack(">Q", value)
+
+
+def opening(path: bytes, flags: int) -> tuple[bytes, ...]:
+    """The fields of OPEN."""
+    return string(path), numbers(flags), _NO_ATTRIBUTES
+
+
+def making(path: bytes) -> tuple[bytes, ...]:
+    """The fields of MKDIR."""
+    return string(path), _NO_ATTRIBUTES

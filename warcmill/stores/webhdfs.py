@@ -1,0 +1,241 @@
+"""A store in HDFS, spoken to by WebHDFS.
+
+Publishing is a PUT to a unique temporary name beside the target, compared by length and by the server's own
+checksum, then a RENAME that never replaces: a cut PUT leaves a short file that looks whole. WebHDFS has no sync:
+what it has acknowledged lies on as many DataNodes as `dfs.namenode.replication.min` asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO, Literal, cast
+
+from warcmill import fixity, roots
+from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
+from warcmill.fixity import Readable
+from warcmill.formats.hdfs_checksum import Hasher
+from warcmill.layout import SENTINEL
+from warcmill.model import Root
+from warcmill.stores import Stat, temporary
+from warcmill.stores.remote import Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.webhdfs_client import Client, is_passing
+from warcmill.stores.webhdfs_http import Refused
+
+LARGEST_SENTINEL = 1 << 16
+_KINDS: dict[str, Literal["file", "folder"]] = {"FILE": "file", "DIRECTORY": "folder"}
+Status = dict[str, Any]
+
+
+class WebHdfsStore:
+    """The folder `base` of a cluster. Files are written with blocks of `block_size`, on which their checksum hangs.
+
+    `new`: the folder is to become a root; nothing is asked of its sentinel.
+    """
+
+    def __init__(self, root: Root, client: Client, base: str, block_size: int, *, new: bool = False) -> None:
+        self.root: Root = root
+        self._client, self._base, self._block_size, self._new = client, base, block_size, new
+        self._sentinel = ""
+        self._check_sentinel()
+
+    def stat(self, path: str) -> Stat | None:
+        found = self._status(path)
+        if found is None:
+            self._check_sentinel()
+            return None
+        return _stat(path, found)
+
+    def list(self, folder: str) -> Iterator[Stat]:
+        prefix, last, left = f"{folder}/" if folder else "", "", 1
+        while left:
+            try:
+                answer = self._client.ask("GET", self._real(folder), "LISTSTATUS_BATCH", startafter=last)
+            except Refused as error:
+                if error.exception != "FileNotFoundException":
+                    raise
+                self._check_sentinel()
+                return
+            found = answer["DirectoryListing"]
+            entries = found["partialListing"]["FileStatuses"]["FileStatus"]
+            left = found["remainingEntries"] if entries else 0
+            for entry in entries:
+                last = entry["pathSuffix"]
+                if last:  # a file that is listed as if it were a folder has no name in its own listing
+                    yield _stat(prefix + last, entry)
+
+    def open(self, path: str, start: int = 0) -> BinaryIO:
+        found = self.stat(path)
+        if found is None:
+            raise NotReady(self.where(path), "there is no such file")
+        if found.kind != "file":
+            raise Unavailable(self.where(path), f"not a plain file ({self._client.cluster})")
+        return self._reader(path, found, start)
+
+    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+        if self.stat(path) is not None:
+            return False
+        while True:
+            temp = beside(path, temporary.name(path.rpartition("/")[2]))
+            try:
+                return self._publish(temp, path, source, size, sha512)
+            except (Broken, Refused) as error:
+                if not is_passing(error) or not rewound(source) or not self._client.budget.wait():
+                    raise
+
+    def server_digest(self, path: str) -> tuple[str, str] | None:
+        """As files.Checksum writes it in facts["hdfs"], at the colon."""
+        try:
+            found = self._client.fetch(self._real(path), "GETFILECHECKSUM")["FileChecksum"]
+        except Refused as error:
+            if error.exception == "FileNotFoundException" and self.stat(path) is None:
+                return None
+            raise
+        return found["algorithm"], found["bytes"][: 2 * found["length"]]
+
+    def move_aside(self, path: str, to: str, only: Stat) -> bool:
+        if self.stat(path) != only:
+            return False
+        self._client.ask("PUT", self._real(parent(to)), "MKDIRS")
+        try:
+            done = self._rename(path, to, only.version)
+        except Refused as error:
+            if error.exception == "FileNotFoundException":
+                return False  # another was first
+            raise
+        if not done:
+            raise Conflict(self.where(to), f"is there already; {self.where(path)} was left as it is")
+        moved = self.stat(to)
+        if moved and moved.version == only.version:
+            return True
+        self._rename(to, path, moved.version if moved else "")  # another came first: its file goes back
+        return False
+
+    def remove(self, path: str, only: Stat) -> None:
+        found = self.stat(path)
+        if found != only:
+            raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
+        self._client.ask("DELETE", self._real(path), "DELETE", recursive="false")
+
+    def sweep(self, folder: str) -> int:
+        dead = [entry.path for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        for path in dead:
+            self._client.ask("DELETE", self._real(path), "DELETE", recursive="false")
+        return len(dead)
+
+    def where(self, path: str) -> str:
+        """A path as messages show it."""
+        return f"{self.root}:{path}"
+
+    def _publish(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> bool:
+        done = False
+        try:
+            body = _Body(self.where(path), source, size, self._block_size)
+            version = self._write(temp, body, size, sha512)
+            done = self._rename(temp, path, version)
+            return done
+        finally:
+            if not done:
+                self._discard(temp)
+
+    def _write(self, temp: str, body: _Body, size: int, sha512: str) -> str:
+        """Write a temporary file and compare it with what was promised, and with what HDFS says; its version."""
+        more = {"overwrite": "false", "blocksize": str(self._block_size)}
+        self._client.create(self._real(temp), body, **more)
+        if (body.size, body.sha512.hexdigest()) != (size, sha512):
+            found = body.size, body.sha512.hexdigest()
+            raise Mismatch(f"{body.name}, while it was copied (bytes, sha512)", (size, sha512), found)
+        status = self._status(temp)
+        kept = (status["length"], ":".join(self.server_digest(temp) or ())) if status else "nothing"
+        if status is None or kept != (size, body.hdfs.result()):
+            raise Mismatch(f"{body.name}, as HDFS keeps it (bytes, checksum)", (size, body.hdfs.result()), kept)
+        return _version(status)
+
+    def _rename(self, path: str, to: str, version: str) -> bool:
+        """Whether the file `version` now bears the name `to`. When no answer tells, the file's own number does."""
+        destination = {"destination": self._real(to), "renameoptions": "NONE"}
+        while True:
+            try:
+                self._client.ask_once("PUT", self._real(path), "RENAME", **destination)
+                return True
+            except (Broken, Refused) as error:
+                found = self._status(to)
+                if found is not None:
+                    return _version(found) == version
+                if not is_passing(error) or not self._client.budget.wait():
+                    raise
+
+    def _discard(self, temp: str) -> None:
+        """Remove our temporary file. A DataNode that we hung up on may create it late: then `sweep` has to."""
+        with suppress(Unavailable):
+            self._client.ask_once("DELETE", self._real(temp), "DELETE", recursive="false")
+
+    def _reader(self, path: str, found: Stat, start: int = 0) -> BinaryIO:
+        real = self._real(path)
+        raw = Reader(lambda at: self._client.read(real, at), found.size, start, self._client.budget)
+        return cast(BinaryIO, io.BufferedReader(raw, fixity.CHUNK))
+
+    def _status(self, path: str) -> Status | None:
+        try:
+            return cast(Status, self._client.ask("GET", self._real(path), "GETFILESTATUS")["FileStatus"])
+        except Refused as error:
+            if error.exception == "FileNotFoundException":
+                return None
+            raise
+
+    def _check_sentinel(self) -> None:
+        if self._new:
+            return
+        name = f"root '{self.root}' ({self._client.cluster}{self._base})"
+        status = self._status(SENTINEL)
+        if status is None:
+            raise Unavailable(name, f"{SENTINEL} is not there. If this is to be a new root, run 'warcmill init'")
+        found = _stat(SENTINEL, status)
+        if found.version != self._sentinel:
+            with self._reader(SENTINEL, found) as file:
+                roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
+            self._sentinel = found.version
+
+    def _real(self, path: str) -> str:
+        """The path in HDFS, or BadInput for one that HDFS would refuse, or fold into another."""
+        check_path(self.root, path)
+        if not path.isascii() or ":" in path:
+            why = "HDFS takes no ':', and folds one form of non-ASCII names into another; stored names are encoded"
+            raise BadInput(path, f"not a path in the root '{self.root}': {why}")
+        return f"{self._base}/{path}" if path else self._base
+
+
+class _Body:
+    """A source on its way to HDFS: what went by is counted and digested, in one pass.
+
+    A source that grows is not followed: what it gives beyond `announced` is read once, to tell.
+    """
+
+    def __init__(self, name: str, source: Readable, announced: int, block_size: int) -> None:
+        self.name, self._source, self._announced = name, source, announced
+        self.size, self.sha512, self.hdfs = 0, hashlib.sha512(), Hasher(block_size)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self.size <= self._announced and (chunk := self._read()):
+            self.size += len(chunk)
+            self.sha512.update(chunk)
+            self.hdfs.update(chunk)
+            yield chunk
+
+    def _read(self) -> bytes:
+        try:
+            return self._source.read(fixity.CHUNK)
+        except OSError as error:  # not the connection's, for which an OSError would be taken
+            raise Unavailable(f"what is to become {self.name}", error.strerror or str(error)) from error
+
+
+def _stat(path: str, found: Status) -> Stat:
+    kind = _KINDS.get(found["type"], "other")
+    return Stat(path, kind, found["length"], _version(found)) if kind == "file" else Stat(path, kind)
+
+
+def _version(found: Status) -> str:
+    """The file's own number, which a rename keeps; a rewritten file has another."""
+    return f"{found['fileId']}:{found['length']}:{found['modificationTime']}"

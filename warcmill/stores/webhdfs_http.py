@@ -1,0 +1,202 @@
+"""HTTP to NameNodes and DataNodes: connections kept alive, every wait bounded, answers judged by their own words.
+
+Nearly every fault of WebHDFS is a 403: what it is, only the exception's name in the JSON tells.
+A redirect may carry a delegation token, so no message of this module holds a URL.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warcmill.errors import Unavailable
+from warcmill.stores.remote import Broken
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 120.0
+LARGEST_ANSWER = 64 << 20  # bytes of JSON
+_IDLE = 16  # connections kept to one server
+_FRESH = 15.0  # seconds that an idle connection is trusted: servers close theirs after 30 or 60
+_STALE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
+_FAULTS = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Address:
+    """Where a server listens for HTTP."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Refused(Unavailable):
+    """The server said no. `exception` is the name by which to decide what it means; '' when it gave none."""
+
+    def __init__(self, what: str, exception: str, message: str) -> None:
+        self.exception, self.message = exception, message
+        super().__init__(what, f"{exception}: {message}" if exception else message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer."""
+
+    status: int
+    location: str
+    data: bytes
+
+    def json(self, what: str) -> dict[str, Any]:
+        """The object that the body is; an empty one for an empty body."""
+        try:
+            found = json.loads(self.data or b"{}")
+        except ValueError as error:
+            raise Refused(what, "", f"answered with status {self.status} and no JSON; is it HDFS?") from error
+        return found if isinstance(found, dict) else {}
+
+    def refusal(self, what: str) -> Refused:
+        """What the server's no says."""
+        try:
+            found = json.loads(self.data)["RemoteException"]
+            return Refused(what, str(found["exception"]), str(found["message"]).partition("\n")[0])
+        except (ValueError, KeyError, TypeError):
+            return Refused(what, "", f"answered with status {self.status}")
+
+
+class Stream:
+    """The body of an answer, as it arrives."""
+
+    def __init__(self, what: str, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self._what, self._connection, self._response = what, connection, response
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """At least a byte; Broken when the connection ends first: http.client takes that for the end of the file."""
+        try:
+            got = self._response.readinto(memoryview(buffer).cast("B"))
+        except _FAULTS as error:
+            raise Broken(self._what, why(error)) from error
+        if not got:
+            raise Broken(self._what, "the connection ended before the file did")
+        return got
+
+    def close(self) -> None:
+        self._response.close()
+        self._connection.close()
+
+
+class Connections:
+    """Connections to any number of servers; threads may share them."""
+
+    def __init__(self, timeout: float = ANSWER_SECONDS) -> None:
+        self._timeout = timeout
+        self._idle: dict[Address, list[tuple[float, http.client.HTTPConnection]]] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None = None
+            ) -> Answer:  # fmt: skip
+        """Send, and wait for the whole answer, whatever it is. Broken when none came."""
+        connection, response = self._send(at, method, target, headers, body)
+        try:
+            data = response.read(LARGEST_ANSWER)
+            if response.length:  # http.client says nothing of a body that was cut
+                raise http.client.IncompleteRead(data, response.length)
+        except _FAULTS as error:
+            connection.close()
+            raise Broken(str(at), why(error)) from error
+        location = response.headers.get("Location", "")
+        self._keep(at, connection, response)
+        return Answer(response.status, location, data)
+
+    def stream(self, at: Address, target: str, headers: dict[str, str]) -> Stream:
+        """GET, for a body of any length; Refused when the server says no."""
+        connection, response = self._send(at, "GET", target, headers, None)
+        stream = Stream(str(at), connection, response)
+        if response.status == http.client.OK:
+            return stream
+        try:
+            raise Answer(response.status, "", response.read(LARGEST_ANSWER)).refusal(str(at))
+        except _FAULTS as error:
+            raise Broken(str(at), why(error)) from error
+        finally:
+            stream.close()
+
+    def _send(
+        self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = self._take(at) if body is None else None
+        if connection is not None:
+            try:
+                connection.request(method, target, headers=headers)
+                return connection, connection.getresponse()
+            except _STALE:  # closed by the server since; it may still have done what was asked
+                connection.close()
+                if method != "GET":
+                    raise Broken(str(at), "the kept connection was closed") from None
+            except _FAULTS as error:
+                connection.close()
+                raise Broken(str(at), why(error)) from error
+        return self._send_anew(at, method, target, headers, body)
+
+    def _send_anew(
+        self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = self._connect(at)
+        try:
+            try:
+                connection.request(method, target, body=body, headers=headers, encode_chunked=body is not None)
+            except (BrokenPipeError, ConnectionResetError):
+                if body is None:
+                    raise
+                # A server that has had enough says why, and closes: the reason may be there to read.
+            return connection, connection.getresponse()
+        except _FAULTS as error:
+            connection.close()
+            raise Broken(str(at), why(error)) from error
+        except BaseException:  # the source of the body failed: cut the connection, the error is the caller's
+            connection.close()
+            raise
+
+    def _connect(self, at: Address) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(at.host, at.port, timeout=CONNECT_SECONDS)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise Broken(str(at), why(error), sent=False) from error
+        connection.sock.settimeout(self._timeout)
+        return connection
+
+    def _take(self, at: Address) -> http.client.HTTPConnection | None:
+        with self._lock:
+            idle = self._idle.get(at, [])
+            while idle:
+                since, connection = idle.pop()
+                if time.monotonic() - since < _FRESH:
+                    return connection
+                connection.close()
+        return None
+
+    def _keep(self, at: Address, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        with self._lock:
+            idle = self._idle.setdefault(at, [])
+            if not response.will_close and response.isclosed() and len(idle) < _IDLE:
+                idle.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+
+def why(error: BaseException) -> str:
+    """An error of the connection in words; http.client's own have no text, or a part of the answer."""
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    return f"the connection ended in the middle of an answer ({type(error).__name__})"
