@@ -27,7 +27,7 @@ BIN = HERE / ".venv" / "bin"
 PICTURES = HERE / "docs" / "pictures"
 DAY = "2026-11-21"
 SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
-WIDTH = 92
+WIDTH = 90
 PORT = 8399
 BROWSER = ("chromium", "chromium-browser", "google-chrome")
 
