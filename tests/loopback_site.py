@@ -1,0 +1,51 @@
+"""A small site for a real engine to crawl: numbered pages on loopback, each with links to the next few."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PAGES = 400
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        page = self.path.removeprefix("/")
+        if page == "robots.txt":
+            self._answer(b"User-agent: *\nAllow: /\n", "text/plain")
+        elif not page or page.isdigit():
+            number = int(page or 0)
+            following = range(number + 1, min(number + 4, PAGES))
+            links = "".join(f'<a href="/{next_one}">{next_one}</a> ' for next_one in following)
+            self._answer(f"<title>Page {number}</title><p>{links}</p>".encode(), "text/html")
+        else:
+            self.send_error(404)
+
+    def _answer(self, body: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
+        """Nothing: the engine's crawl log says it all."""
+
+
+@contextmanager
+def site() -> Iterator[int]:
+    """Serve it while the block runs; yields the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

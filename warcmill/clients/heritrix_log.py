@@ -1,0 +1,76 @@
+"""A job's job.log, read for what the engine's XML leaves out: the launch id, checkpoints that succeeded, complaints."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from warcmill.errors import BadInput
+from warcmill.formats.joblog import Event, events
+from warcmill.model import Stage, parse_stamp
+
+_STATES: Final = frozenset({"PREPARING", "PAUSED", "RUNNING", "PAUSING", "EMPTY", "STOPPING", "FINISHED"})
+_GRAVE: Final = frozenset({"WARNING", "SEVERE"})
+# Of no job: said where the machine's own name has no address (the spelling is the engine's), and of any HTTP request
+# that went wrong, ours or a browser's.
+_NOISE: Final = re.compile(
+    r"unable top obtain local crawl|error caught (in server resource|by status service)|Ok. status"
+)
+
+
+def parse(log: bytes) -> tuple[Event, ...]:
+    """The events of a log or of its end: a first line that is cut is no event."""
+    return tuple(events(io.BytesIO(log)))
+
+
+def since(before: Sequence[Event], now: Sequence[Event]) -> tuple[Event, ...]:
+    """The events of `now` that came after `before` was read; all, if the log has moved past it."""
+    if not before or before[-1] not in now:
+        return tuple(now)
+    last = len(now) - 1 - now[::-1].index(before[-1])
+    return tuple(now[last + 1 :])
+
+
+def launch_id(log: Sequence[Event]) -> str | None:
+    """The launch that the log last spoke of."""
+    for event in reversed(log):
+        if event.word in _STATES and _is_stamp(event.subject):
+            return event.subject
+    return None
+
+
+def checkpoints(log: Sequence[Event]) -> tuple[str, ...]:
+    """Checkpoints that succeeded, oldest first: the engine logs no other."""
+    return tuple(event.subject for event in log if event.word == "CHECKPOINTED" and _is_stage(event.subject))
+
+
+def complaints(log: Sequence[Event]) -> tuple[str, ...]:
+    """What the engine said at levels WARNING and SEVERE, each once, oldest first."""
+    grave = (event for event in log if event.level in _GRAVE and not _is_noise(event))
+    return tuple(dict.fromkeys(f"{event.level} {event.word} {event.subject}"[:600] for event in grave))
+
+
+def is_grave(log: Sequence[Event]) -> bool:
+    """Whether something was said at level SEVERE."""
+    return any(event.level == "SEVERE" and not _is_noise(event) for event in log)
+
+
+def _is_noise(event: Event) -> bool:
+    return bool(_NOISE.search(f"{event.word} {event.subject}"))
+
+
+def _is_stamp(text: str) -> bool:
+    try:
+        parse_stamp(text)
+    except BadInput:
+        return False
+    return True
+
+
+def _is_stage(text: str) -> bool:
+    try:
+        return not Stage.parse(text).is_final
+    except BadInput:
+        return False
