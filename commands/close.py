@@ -14,6 +14,7 @@ from warcmill.errors import Unavailable
 from warcmill.launches import Engines
 from warcmill.model import Launch
 from warcmill.steps import operator
+from warcmill.stores.places import is_remote
 
 SUMMARY = "say that a launch has ended, when its engine cannot"
 EPILOG = """\
@@ -59,16 +60,17 @@ def last_written(found: Settings, engines: Engines, launch: Launch) -> str:
     """Which of a launch's files was last written to, and when, for the operator to judge."""
     listing = launches.read(engines, launch)
     logs = chain.from_iterable(listing.logs.values())
-    roots = {"output": Path(found.output), "jobs": Path(found.jobs)}
+    roots = {root: Path(url) for root, url in (("output", found.output), ("jobs", found.jobs)) if not is_remote(url)}
     try:
         times = [
             ((roots[file.root] / file.path).stat().st_mtime, f"{file.root}:{file.path}")
             for file in (*listing.warcs, *logs, *listing.reports, *listing.job_files)
+            if file.root in roots
         ]
     except OSError as error:
         raise Unavailable(str(error.filename), f"{error.strerror}; is the engine still at work?") from error
     if not times:
-        return "it left no files"
+        return "it left no files on this host"
     when, path = max(times)
     text = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"last written: {layout.shown(path)}, {text}"

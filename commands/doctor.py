@@ -18,9 +18,10 @@ from commands.arguments import add_json
 from commands.show import as_json, console, lines, printable
 from tasks.settings import Settings, check_hardened, settings
 from warcmill.errors import BadConfig
-from warcmill.health import Check, Level, check_clock, check_roots
+from warcmill.health import Check, Level, check_clock, check_remote, check_roots
 from warcmill.layout import SENTINEL
 from warcmill.model import Json, Root
+from warcmill.stores.places import is_remote
 
 SUMMARY = "check that this machine, the configuration and the roots are fit to run"
 EPILOG = """\
@@ -93,14 +94,16 @@ def configured(found: Settings) -> Iterator[Check]:
 
 def fitness(found: Settings) -> Iterator[Check]:
     """The roots and the clock."""
-    folders: dict[Root, Path] = {
-        "output": Path(found.output),
-        "jobs": Path(found.jobs),
-        "state": Path(found.state),
-        "store": Path(found.store),
+    where: dict[Root, str] = {
+        "output": found.output,
+        "jobs": found.jobs,
+        "state": found.state,
+        "store": found.store,
     }
+    folders = {root: Path(place) for root, place in where.items() if not is_remote(place)}
     yield from check_roots(folders, found.output_layout, found.retire)
-    sentinel = folders["state"] / SENTINEL
+    yield from (check_remote(root, url, found.access) for root, url in where.items() if is_remote(url))
+    sentinel = Path(found.state) / SENTINEL
     if sentinel.exists():
         yield check_clock(sentinel)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from warcmill import roots
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
+from warcmill.stores import places
+from warcmill.stores.places import Access
 
 SUMMARY = "make a folder with luigi.cfg and the four roots"
 EPILOG = """\
@@ -16,12 +19,15 @@ examples:
   warcmill init /srv/archive
   warcmill init /srv/archive --output /data/heritrix/output --jobs /data/heritrix/jobs
   warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first
+  warcmill init /srv/line --store 'webhdfs://nn1:9870,nn2:9870/archive?user=archivist'
+  warcmill init /srv/line --output sftp://crawl@engine1/data/output --jobs sftp://crawl@engine1/data/jobs \\
+      --known-hosts /etc/warcmill/known_hosts --key-file /etc/warcmill/key
 
 The output and jobs folders may be there already: only a small .warcmill.json is
 written into them, by which the line knows that a disk is mounted. Running init
 again changes nothing.
 
-exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already, 4 a disk gave an error
+exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already, 4 a disk or server gave an error
 """
 SCHEDULER = """\
 # Each luigi schedules for itself. With a luigid: scheduler_host=HOST instead of this line.
@@ -32,12 +38,15 @@ TEMPLATE = Path(__file__).resolve().parent.parent / "luigi.cfg"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FOLDER, --output, --jobs, --layout."""
+    """FOLDER, the roots that lie elsewhere, how to reach them, --layout."""
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where luigi.cfg, the markers and the archive go")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="where engines write (default: FOLDER/output)")
+    parser.add_argument("--output", metavar="DIR|URL", help="where engines write (default: FOLDER/output)")
     parser.add_argument(
-        "--jobs", type=Path, metavar="DIR", help="engines' job folders (default: FOLDER/jobs; job-first: the output)"
+        "--jobs", metavar="DIR|URL", help="engines' job folders (default: FOLDER/jobs; job-first: the output)"
     )
+    parser.add_argument("--store", metavar="DIR|URL", help="the archive (default: FOLDER/store)")
+    parser.add_argument("--known-hosts", default="", metavar="FILE", help="host keys to trust, for sftp:// roots")
+    parser.add_argument("--key-file", default="", metavar="FILE", help="our private key, for sftp:// roots")
     parser.add_argument(
         "--layout",
         choices=[str(one) for one in OutputLayout],
@@ -60,22 +69,37 @@ def run(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace) -> Path:
     base: Path = args.folder.resolve()
     layout = OutputLayout(args.layout)
-    output = args.output.resolve() if args.output else base / "output"
-    shared = layout is OutputLayout.JOB_FIRST  # Heritrix's default: its jobs folder is its output
-    jobs = args.jobs.resolve() if args.jobs else output if shared else base / "jobs"
-    folders: dict[Root, Path] = {"output": output, "jobs": jobs, "state": base / "state", "store": base / "store"}
-    text = configuration(folders, layout)
+    found, access = _roots(args, base, layout), Access(known_hosts=args.known_hosts, key_file=args.key_file)
+    text = configuration(found, layout, access)
     config = base / "luigi.cfg"
     if config.exists() and config.read_text() != text:
         raise BadConfig(str(config), "is there and says something else; edit it by hand, or choose another folder")
-    roots.adopt(folders)
+    roots.adopt({root: Path(place) for root, place in found.items() if not places.is_remote(place)})
+    for url in dict.fromkeys(filter(places.is_remote, found.values())):
+        places.adopt(url, [root for root, place in found.items() if place == url], access)
     if not config.exists():
         roots.write_whole(config, text)
     return config
 
 
-def configuration(folders: dict[Root, Path], layout: OutputLayout) -> str:
+def _roots(args: argparse.Namespace, base: Path, layout: OutputLayout) -> dict[Root, str]:
+    """Where the four roots are to be: absolute paths, or URLs."""
+    output = _place(args.output, base / "output")
+    shared = layout is OutputLayout.JOB_FIRST  # Heritrix's default: its jobs folder is its output
+    jobs = output if shared and not args.jobs else _place(args.jobs, base / "jobs")
+    return {"output": output, "jobs": jobs, "state": str(base / "state"), "store": _place(args.store, base / "store")}
+
+
+def _place(given: str | None, default: Path) -> str:
+    if given and places.is_remote(given):
+        return given
+    return str(Path(given).resolve() if given else default)
+
+
+def configuration(found: Mapping[Root, Path | str], layout: OutputLayout, access: Access | None = None) -> str:
     """The hardened template, with the roots and a scheduler of its own process."""
     template = TEMPLATE.read_text().replace("[core]\n", f"[core]\n{SCHEDULER}", 1)
-    lines = [f"{root}={folder}" for root, folder in folders.items()]
-    return "\n".join([template.rstrip(), "", "[warcmill]", *lines, f"output_layout={layout}", ""])
+    lines = ["[warcmill]", *(f"{root}={place}" for root, place in found.items()), f"output_layout={layout}", ""]
+    if access and (access.known_hosts or access.key_file):
+        lines += ["[sftp]", f"known_hosts={access.known_hosts}", f"key_file={access.key_file}", ""]
+    return "\n".join([template.rstrip(), "", *lines])

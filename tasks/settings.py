@@ -14,7 +14,8 @@ from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.notice import Channels
 from warcmill.state import State
-from warcmill.stores.file import FileStore
+from warcmill.stores import Store
+from warcmill.stores.places import Access, open_folder, open_store
 
 _HARDENED = {
     ("retcode", "already_running"): "10",
@@ -31,11 +32,15 @@ class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the 
     """[warcmill]: the four roots, none with a default; `warcmill init` writes them."""
 
     output = luigi.Parameter(  # type: ignore[assignment]  # hides Task.output, which a Config never uses
-        description="folder where engines write WARCs, logs and reports; only read"
+        description="where engines write WARCs, logs and reports, a folder or sftp://; only read"
     )
-    jobs = luigi.Parameter(description="folder of the engines' jobs: job.log, seeds, crawler-beans.cxml; only read")
+    jobs = luigi.Parameter(
+        description="the engines' jobs: job.log, seeds, crawler-beans.cxml; a folder or sftp://; only read"
+    )
     state = luigi.Parameter(description="folder of the markers; local or NFS")
-    store = luigi.Parameter(description="folder of the archive")
+    store = luigi.Parameter(
+        description="the archive: a folder, webhdfs://HOST:PORT[,HOST:PORT]/PATH?user=NAME or sftp://"
+    )
     output_layout = luigi.Parameter(description="kind-first or job-first")
 
 
@@ -48,6 +53,13 @@ class files(luigi.Config):  # noqa: N801
         parsing=luigi.BoolParameter.EXPLICIT_PARSING,
         description="remove WARCs from the output root once they are read back from the store",
     )
+
+
+class sftp(luigi.Config):  # noqa: N801
+    """[sftp]: how roots whose URL is sftp:// are reached."""
+
+    known_hosts = luigi.Parameter(default="", description="file with the host keys that are trusted, as ssh has it")
+    key_file = luigi.Parameter(default="", description="private key of the user in the URL, without a passphrase")
 
 
 class notice(luigi.Config):  # noqa: N801
@@ -72,29 +84,29 @@ class Settings:
     output_layout: OutputLayout
     hdfs_block_size: int
     retire: bool
+    access: Access
 
     def engines(self) -> Engines:
         """The engines' two roots, or Unavailable."""
-        return Engines(self._open("output", self.output), self._open("jobs", self.jobs), self.output_layout)
+        output, jobs = (open_store(root, url, self.access) for root, url in self._engine_roots())
+        return Engines(output, jobs, self.output_layout)
 
     def open_state(self) -> State:
         """The markers, or Unavailable."""
-        return State(self._open("state", self.state))
+        return State(open_folder("state", self.state))
 
-    def open_store(self) -> FileStore:
+    def open_store(self) -> Store:
         """The archive, or Unavailable."""
-        return self._open("store", self.store)
+        return open_store("store", self.store, self.access)
 
-    def _open(self, root: Root, url: str) -> FileStore:
-        if not url.startswith("/"):
-            raise BadConfig(f"[warcmill] {root}", f"{url!r} is not an absolute path")
-        return FileStore(root, Path(url))
+    def _engine_roots(self) -> tuple[tuple[Root, str], ...]:
+        return ("output", self.output), ("jobs", self.jobs)
 
 
 def settings() -> Settings:
     """The configuration of this moment, or BadConfig."""
     try:
-        roots, transfer = warcmill(), files()
+        roots, transfer, ssh = warcmill(), files(), sftp()
         layout = OutputLayout(roots.output_layout)
     except luigi.parameter.MissingParameterException as error:
         hint = "Run 'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
@@ -102,7 +114,14 @@ def settings() -> Settings:
     except ValueError as error:
         raise BadConfig("[warcmill] output_layout", f"{error}: kind-first or job-first") from error
     return Settings(
-        roots.output, roots.jobs, roots.state, roots.store, layout, transfer.hdfs_block_size, transfer.retire
+        roots.output,
+        roots.jobs,
+        roots.state,
+        roots.store,
+        layout,
+        transfer.hdfs_block_size,
+        transfer.retire,
+        Access(transfer.hdfs_block_size, ssh.known_hosts, ssh.key_file),
     )
 
 

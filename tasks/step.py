@@ -26,7 +26,7 @@ from warcmill.ledger import Ledger
 from warcmill.model import Key, Launch, Stage
 from warcmill.notice import Trouble
 from warcmill.state import State
-from warcmill.stores.file import FileStore
+from warcmill.stores import Store
 
 log = logging.getLogger(__name__)
 MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending tasks
@@ -45,7 +45,7 @@ class Line:
         return self.settings.engines()
 
     @cached_property
-    def store(self) -> FileStore:
+    def store(self) -> Store:
         return self.settings.open_store()
 
 

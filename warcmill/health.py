@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,17 +14,19 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from warcmill.errors import BadConfig, Unavailable
+from warcmill.errors import BadConfig, Mismatch, Unavailable
 from warcmill.layout import KINDS, OutputLayout
 from warcmill.model import Root
 from warcmill.roots import OWN
 from warcmill.state import SCRATCH
 from warcmill.stores import Stat, temporary
 from warcmill.stores.file import FileStore
+from warcmill.stores.places import Access, open_store
 
 GIB = 1 << 30
 LITTLE, TOO_LITTLE = 10 * GIB, 1 * GIB  # bytes free
 FEW_INODES = 10_000
+_PROBE = b"warcmill doctor\n"
 SKEW = 5  # seconds between this clock and a file server's
 MOST_ENTRIES = 200_000  # looked at for litter; a full walk of an archive would take too long
 
@@ -59,6 +64,25 @@ def check_roots(folders: Mapping[Root, Path], layout: OutputLayout, retire: bool
             yield from _own(root, base)
         elif root == "output":
             yield from _output(base, layout, retire)
+
+
+def check_remote(root: Root, url: str, access: Access) -> Check:
+    """Whether a root on another host is there; in the store, whether a file can be published and removed again."""
+    name = f"root {root}"
+    try:
+        store = open_store(root, url, access)
+        if root not in OWN:
+            return Check(name, Level.OK, f"{url} is there, with {len(list(store.list('')))} entries")
+        path = f"doctor.{secrets.token_hex(8)}"
+        store.commit_new(path, io.BytesIO(_PROBE), len(_PROBE), hashlib.sha512(_PROBE).hexdigest())
+        written = store.stat(path)
+        assert written is not None, f"{path} was published"
+        store.remove(path, written)
+    except (Unavailable, BadConfig, Mismatch) as error:
+        return Check(
+            name, Level.FAIL, str(error), "make it reachable, or correct luigi.cfg; for a new line: warcmill init"
+        )
+    return Check(name, Level.OK, f"{url} is there; a file was published in it and removed again")
 
 
 def _entries(root: Root, base: Path) -> list[Stat]:

@@ -64,7 +64,7 @@ def test_a_whole_one_is_kept_under_both_names(tmp_path: Path) -> None:
 def test_nothing_is_salvaged_when_nothing_is_whole(tmp_path: Path, data: bytes) -> None:
     engine = dead(tmp_path, a=data)
     item = items(copied(engine))["a.warc.gz.open"]
-    assert (item.outcome, item.facts) == (Outcome.REFUSED, {"not_salvaged": "no record in it is whole"})
+    assert (item.outcome, item.facts["not_salvaged"]) == (Outcome.REFUSED, "no record in it is whole")
     assert [path.name for path in folder(engine).iterdir()] == ["a.warc.gz.open"]
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_salvaged_over_a_file_the_launch_has(tmp_path: Path) -> None:
     engine = dead(tmp_path, a=WHOLE[:-30])
     engine.warc("a.warc.gz", WHOLE)
     found = items(copied(engine))
-    assert found["a.warc.gz.open"].facts == {"not_salvaged": "the launch has a file of its closed name"}
+    assert found["a.warc.gz.open"].facts["not_salvaged"] == "the launch has a file of its closed name"
     assert (folder(engine) / "a.warc.gz").read_bytes() == WHOLE
     assert "salvaged" not in found["a.warc.gz"].facts
 

@@ -64,5 +64,7 @@ class _Copying:
         with self.sources.root(file).open(file.path) as stream:
             store_file(self.store, made, Tee(stream, file, self.progress))
         salvaged, why_not = self.salvage.items(known, made)
-        facts: dict[str, Json] = {"not_salvaged": why_not} if why_not else {}
+        facts: dict[str, Json] = {"hdfs": known.facts["hdfs"]}  # what files.Verify will ask an HDFS for
+        if why_not:
+            facts["not_salvaged"] = why_not
         return (Item(file, known.outcome, made, known.why, known.offset, facts), *salvaged)

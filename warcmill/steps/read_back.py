@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -49,7 +51,7 @@ class _Reading:
         """The item as it was, when the stored bytes bear it out."""
         item, sha512 = self.items[made], hashlib.sha512()
         with self.store.open(made.path) as stream:
-            forget_cached(stream)
+            forget_cached(stream)  # of a folder; what lies on another host is not in our memory
             outcome = self._examine(Tee(stream, made, self.progress, sha512.update), item)
         if sha512.hexdigest() != made.sha512:
             raise Mismatch(f"sha512 of {place(made)}, read back", made.sha512, sha512.hexdigest())
@@ -68,4 +70,5 @@ class _Reading:
 
 def forget_cached(stream: BinaryIO) -> None:
     """Have the system read a file from its disk, not from memory (POSIX_FADV_DONTNEED: it may decline)."""
-    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with suppress(io.UnsupportedOperation):
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

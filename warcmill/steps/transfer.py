@@ -37,10 +37,14 @@ class Sources:
 
 
 class Tee:
-    """A file being read, whose bytes others see too. Read errors name the file."""
+    """A file being read, whose bytes others see too. Read errors name the file.
+
+    A store may begin again when its connection broke, but only where nobody else listens.
+    """
 
     def __init__(self, stream: BinaryIO, file: FileRef, progress: Progress, *feeds: Callable[[bytes], object]) -> None:
         self._stream, self._file, self._progress, self._feeds = stream, file, progress, feeds
+        self._read = 0
 
     def read(self, size: int, /) -> bytes:
         """The next bytes, as of any stream."""
@@ -51,7 +55,15 @@ class Tee:
         for feed in self._feeds:
             feed(data)
         self._progress.add(len(data))
+        self._read += len(data)
         return data
+
+    def seek(self, offset: int, /) -> int:
+        """Begin again at `offset`; what was read of it counts no more."""
+        assert not self._feeds, f"{place(self._file)}: those who listen would hear it twice"
+        self._progress.add(offset - self._read)
+        self._read = offset
+        return self._stream.seek(offset)
 
 
 def place(file: FileRef) -> str:

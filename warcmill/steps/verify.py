@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warcmill import layout
+from warcmill import fixity, layout
 from warcmill.errors import Mismatch
 from warcmill.evidence import Claim
 from warcmill.ledger import Ledger, settle
@@ -24,16 +24,25 @@ def verify(state: State, store: Store, launch: Launch, stage: Stage) -> Claim:
         return present(store, made).version
 
     def work(made: FileRef) -> tuple[Item, ...]:
-        algorithm = compare(store, made)
+        algorithm = compare(store, made, str(items[made].facts.get("hdfs", "")))
         return (replace(items[made], facts={**items[made].facts, "by": algorithm}),)
 
     verified = settle(Ledger(state, key), items, version, work)
     return Claim(key, rests_on(copied), items=verified, counts=counts(verified))
 
 
-def compare(store: Store, made: FileRef) -> str:
-    """The algorithm by which the store says that it holds `made`; Mismatch when it holds something else."""
+def compare(store: Store, made: FileRef, hdfs: str = "") -> str:
+    """The algorithm by which the store says that it holds `made`; Mismatch when it holds something else.
+
+    `hdfs` is the checksum that files.Checksum computed, `algorithm:hex`. When a store's own digest is of a kind
+    that was not computed (salvaged files, another block size) the stored bytes are read instead.
+    """
     found = store.server_digest(made.path)
-    if found != ("sha512", made.sha512):
-        raise Mismatch(f"digest of {place(made)}", f"sha512 {made.sha512}", " ".join(found) if found else "no file")
-    return "sha512"
+    known = {"sha512": str(made.sha512), **dict([hdfs.split(":")] if hdfs else [])}
+    if found and found[0] not in known:
+        with store.open(made.path) as stream:
+            found = "sha512", fixity.sha512(stream)[1]
+    if found is None or known[found[0]] != found[1]:
+        wanted = f"{found[0]} {known[found[0]]}" if found else f"sha512 {made.sha512}"
+        raise Mismatch(f"digest of {place(made)}", wanted, " ".join(found) if found else "no file")
+    return found[0]

@@ -18,7 +18,8 @@ from warcmill.model import Root
 from warcmill.stores import Store, temporary
 from warcmill.stores.budget import Budget
 from warcmill.stores.file import FileStore
-from warcmill.stores.sftp import Pool, SftpStore
+from warcmill.stores.sftp import SftpStore
+from warcmill.stores.sftp_pool import Pool
 from warcmill.stores.webhdfs import WebHdfsStore
 from warcmill.stores.webhdfs_client import Client, Cluster, UserName
 from warcmill.stores.webhdfs_http import Connections

@@ -134,7 +134,7 @@ class Session:
         try:
             self._wire.sendall(data)
         except (OSError, EOFError) as error:
-            raise Broken(self._name, f"the connection broke: {error or type(error).__name__}") from error
+            raise Broken(self._name, f"the connection broke: {str(error) or type(error).__name__}") from error
 
     def _receive(self) -> tuple[int, Payload]:
         size = int.from_bytes(self._exactly(4))
@@ -152,7 +152,7 @@ class Session:
         except TimeoutError as error:
             raise Broken(self._name, "it did not answer in time") from error
         except (OSError, EOFError) as error:
-            raise Broken(self._name, f"the connection broke: {error or type(error).__name__}") from error
+            raise Broken(self._name, f"the connection broke: {str(error) or type(error).__name__}") from error
         if size:
             raise Broken(self._name, "the connection was closed")
         return b"".join(parts) if len(parts) != 1 else parts[0]

@@ -89,10 +89,10 @@ class Credentials:
         if not found:
             raise BadConfig(
                 "[sftp] known_hosts",
-                f"{self.known_hosts} has no key of {server.known_as}. 'ssh-keyscan -p {server.port} {server.host}' prints"
-                " what the host shows; add it once its administrator has confirmed the fingerprint",
+                f"{self.known_hosts} has no key of {server.known_as}. See what the host shows with"
+                f" 'ssh-keyscan -p {server.port} {server.host}', and add it once its administrator confirms it",
             )
-        return {name: key for name, key in found.items() if key}
+        return dict(found)
 
     def user_key(self) -> paramiko.PKey:
         """Our private key, or BadConfig."""
@@ -107,7 +107,7 @@ class Credentials:
 
 def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> paramiko.Channel:
     """A channel to the SFTP subsystem. Broken when the host cannot be reached, Unavailable when it is a stranger."""
-    pinned, key = credentials.host_keys(place), credentials.user_key()
+    pinned, key = credentials.host_keys(server), credentials.user_key()
     try:
         wire = socket.create_connection((server.host, server.port), CONNECT_SECONDS)
     except OSError as error:
@@ -122,7 +122,9 @@ def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SE
         return channel
     except (OSError, EOFError, paramiko.SSHException) as error:
         (transport or wire).close()
-        raise Broken(str(server), f"the connection could not be set up: {error or type(error).__name__}") from error
+        raise Broken(
+            str(server), f"the connection could not be set up: {str(error) or type(error).__name__}"
+        ) from error
     except (Unavailable, BadConfig):
         (transport or wire).close()
         raise
@@ -148,8 +150,9 @@ def _open(
     if shown != pinned.get(shown.get_name()):
         raise Unavailable(
             str(server),
-            f"it shows the host key {shown.fingerprint}, which is not the one in known_hosts: another machine, or a new key."
-            " Nothing was sent. Replace the line in known_hosts only when the host's administrator confirms that key",
+            f"it shows the host key {shown.fingerprint}, which is not the one in known_hosts: another machine,"
+            " or a new key. Nothing was sent. Replace the line in known_hosts only when the host's administrator"
+            " confirms that key",
         )
     try:
         transport.auth_publickey(server.user, key)

@@ -25,7 +25,7 @@ from warcmill.stores.webhdfs_client import Client, is_passing
 from warcmill.stores.webhdfs_http import Refused
 
 LARGEST_SENTINEL = 1 << 16
-_KINDS: dict[str, Literal["file", "folder"]] = {"FILE": "file", "DIRECTORY": "folder"}
+_KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
 Status = dict[str, Any]
 
 

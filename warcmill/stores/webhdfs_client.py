@@ -200,7 +200,7 @@ class Client:
         return self._datanodes[at]
 
     def _listed(self, namenode: Address) -> dict[Address, DataNode]:
-        """The living DataNodes by where they listen for HTTP, as NameNodeInfo names them: by host name and by address."""
+        """The living DataNodes by where they listen for HTTP, as NameNodeInfo tells: by name and by IP address."""
         answer = self._connections.ask(namenode, "GET", JMX, self._who.headers(namenode))
         try:
             nodes = json.loads(answer.json(str(namenode))["beans"][0]["LiveNodes"])
