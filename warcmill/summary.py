@@ -58,13 +58,20 @@ def rewrite(state: State, engines: Engines, scanned: Scanned) -> None:
     """Rewrite the summary of every day that was worked on, or on which a marker has come or gone since."""
     on_disk = _by_day(scanned.launches)
     bases = {day: basis(state, launches) for day, launches in on_disk.items()}
-    todo = [day for day in on_disk if day in scanned.busy or read(state, day).get("basis") != bases[day]]
+    todo = [day for day in on_disk if day in scanned.busy or not _is_current(read(state, day), bases[day])]
     known = _by_day(survey.find(state, engines, scanned.first, scanned.end).launches) if todo else {}
     for day in todo:
         launches: list[Json] = [of_launch(state, engines, launch) for launch in known[day]]
         document: Document = {"day": str(day), "basis": bases[day], "launches": launches}
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
+
+
+def _is_current(found: Document, now: str) -> bool:
+    """Whether a summary tells what the markers do; one that could not look at a launch is made again."""
+    launches = found.get("launches")
+    blind = any(isinstance(one, dict) and "error" in one for one in (launches if isinstance(launches, list) else []))
+    return found.get("basis") == now and not blind
 
 
 def _by_day(launches: Iterable[Launch]) -> dict[date, list[Launch]]:

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crash.calls import Call, watch
+from crash.calls import Call
 from crash.sweep import workplace
+from crash.watch import watch
 
 from warcmill import evidence, layout, roots
 from warcmill.errors import BadInput, Conflict

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import luigi
-from crash.calls import Call, Watch, watch
+from crash.calls import Call
 from crash.line import Scenario, freeze_clock
+from crash.watch import Watch, watch
 
 LIMIT = 120  # seconds; a run takes less than one
 KINDS = {
@@ -47,9 +48,9 @@ class Trace:
     steps: list[tuple[int, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
 
-    def step_at(self, call: int) -> str:
-        """The task whose end is the next after a call; '' after the last."""
-        return next((task for end, task in self.steps if call < end), "")
+    def chain_at(self, call: int) -> str:
+        """The namespace of the task whose end is the next after a call; '' after the last."""
+        return next((task.partition(".")[0] for end, task in self.steps if call < end), "")
 
 
 def kinds_for(call: Call) -> list[str]:

@@ -62,13 +62,13 @@ def prepare(scenario: Scenario, work: Path) -> Bench:
 def points(trace: Trace, every_read: bool = False) -> list[Fault]:
     """Every call that changes or syncs something, in every way that it can go wrong; and reads that fail.
 
-    Of reads of one path by one step the first stands for all, unless `every_read`.
+    Of reads of one path by one chain of steps the first stands for all, unless `every_read`.
     """
     seen: set[tuple[str, str]] = set()
     faults: list[Fault] = []
     for at, call in enumerate(trace.calls):
         kinds = runs.kinds_for(call)
-        mark = (trace.step_at(at), str(call))
+        mark = (trace.chain_at(at), str(call))
         if every_read or kinds != ["error"] or mark not in seen:
             faults += [Fault(kind, at) for kind in kinds]
         seen.add(mark)
@@ -103,7 +103,8 @@ def _dishonest(bench: Bench, fault: Fault, status: int, folder: Path) -> Iterato
             yield f"the run ended with {status}, it should have been killed"
     elif status == 0:
         sweep_up(folder)
-        yield from (f"the run says it succeeded, but {one}" for one in bench.reference.end(tree.read(folder)))
+        wrong = bench.reference.end(tree.read(folder), but_summaries=True)  # they tell their trouble in the log
+        yield from (f"the run says it succeeded, but {one}" for one in wrong)
     elif status != 1:
         yield f"the run ended with {status}, neither a success nor a failure"
 

@@ -91,9 +91,11 @@ class Reference:
         yield from self._lost(tree)
         yield from self._false(tree)
 
-    def end(self, tree: Tree) -> Iterator[str]:
-        """What is wrong with a folder whose run was done again, and swept."""
+    def end(self, tree: Tree, but_summaries: bool = False) -> Iterator[str]:
+        """What is wrong with a folder whose run came to its end, and that was swept."""
         found = proofs(tree)
+        if but_summaries:
+            found |= {path: what for path, what in self.after.items() if is_summary(path)}
         yield from (f"{path}: missing in the end" for path in sorted(self.after.keys() - found.keys()))
         yield from (f"{path}: should not be, in the end" for path in sorted(found.keys() - self.after.keys()))
         for path in sorted(found.keys() & self.after.keys()):
