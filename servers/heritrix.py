@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import secrets
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +68,11 @@ class Heritrix:
         self.start()
 
     def resolve(self, *names: str) -> None:
-        """Let these host names be 127.0.0.1 for the crawl; those of an earlier call are forgotten."""
-        hosts = " ".join(("localhost", "crawler01", *names))
+        """Let these host names be 127.0.0.1 for the crawl; those of an earlier call are forgotten.
+
+        The machine's own name is among them: the engine raises an alert for each WARC if it has no address.
+        """
+        hosts = " ".join(("localhost", "crawler01", socket.gethostname(), *names))
         self.folder.joinpath("hosts").write_text(f"{HOST} {hosts}\n", encoding="ascii")
 
     def _answers(self) -> bool:

@@ -13,11 +13,8 @@ from warcmill.model import Stage, parse_stamp
 
 _STATES: Final = frozenset({"PREPARING", "PAUSED", "RUNNING", "PAUSING", "EMPTY", "STOPPING", "FINISHED"})
 _GRAVE: Final = frozenset({"WARNING", "SEVERE"})
-# Of no job: said where the machine's own name has no address (the spelling is the engine's), and of any HTTP request
-# that went wrong, ours or a browser's.
-_NOISE: Final = re.compile(
-    r"unable top obtain local crawl|error caught (in server resource|by status service)|Ok. status"
-)
+# Of an HTTP request that went wrong, ours or a browser's: the engine logs it into the job's log all the same.
+_NOISE: Final = re.compile(r"error caught (in server resource|by status service)|should have an entity")
 
 
 def parse(log: bytes) -> tuple[Event, ...]:

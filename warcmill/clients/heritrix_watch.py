@@ -57,12 +57,13 @@ class Watch:
         return self._reach(name, f"come to {either(states)}", states, seconds=seconds)
 
     def alerts(self, name: str, lines: int = 20) -> tuple[str, ...]:
-        """The end of the launch's alerts.log, newest last; empty if the engine counts no alert."""
+        """The end of the launch's alerts.log, newest last, no stack traces; empty if the engine counts no alert."""
         job = self._known(name)
         if not job.alerts or job.alert_log is None or "${" in job.alert_log:
             return ()
         text = self._tail("/anypath" + quote(job.alert_log)).decode("utf-8", "replace")
-        return tuple(line[:600] for line in text.splitlines()[-lines:])
+        said = [line[:600] for line in text.splitlines() if line.strip() and not line[0].isspace()]
+        return tuple(said[-lines:])
 
     def last_words(self, name: str) -> tuple[str, ...]:
         """What the engine complained of since the job's newest launch began: warnings, errors, alerts."""
@@ -135,7 +136,8 @@ class Watch:
     def _refuse_complaint(self, name: str, aim: str, job: Job, before: Sequence[Event]) -> None:
         """`BadInput`, in the engine's words, if it said at level SEVERE why, or discarded the launch."""
         new = heritrix_log.since(before, self._log(name))
-        if heritrix_log.is_grave(new) or (job.state is State.FINISHED and aim == "launch"):
+        # `Finished: CREATED`: its values do not validate. No job is FINISHED already when it is built or launched.
+        if heritrix_log.is_grave(new) or job.state is State.FINISHED:
             words = "; ".join(heritrix_log.complaints(new)) or job.description
             raise BadInput(self._what(name), f"the engine could not {aim} it: {words}")
 
