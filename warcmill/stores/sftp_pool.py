@@ -1,0 +1,109 @@
+"""SFTP sessions with one host, kept and lent out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from warcmill.errors import Unavailable
+from warcmill.stores.budget import Budget
+from warcmill.stores.remote import Broken
+from warcmill.stores.sftp_session import Download, Session, Status
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_IDLE = 8
+Value = TypeVar("Value")
+
+
+class Pool:
+    """Sessions with one host: each is for one thread at a time, and kept for the next."""
+
+    def __init__(self, name: str, connect: Callable[[], Session], budget: Budget) -> None:
+        self.name, self.budget = name, budget
+        self._connect = connect
+        self._idle: list[Session] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> Session:
+        """A session of one's own; Broken when none can be had."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def give(self, session: Session) -> None:
+        """Hand back a session that is sound."""
+        with self._lock:
+            if len(self._idle) < _IDLE:
+                self._idle.append(session)
+                return
+        session.close()
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session for a while. When it breaks, the idle ones, as old as it, are given up too."""
+        session = self.take()
+        try:
+            yield session
+        except Status:
+            self.give(session)
+            raise
+        except Broken:
+            session.close()
+            self.close()
+            raise
+        except BaseException:  # whoever had it stopped in the middle
+            session.close()
+            raise
+        self.give(session)
+
+    def close(self) -> None:
+        """Hang up all idle sessions."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    def ask(self, work: Callable[[Session], Value]) -> Value:
+        """Work that may be repeated when the connection breaks."""
+        while True:
+            try:
+                with self.session() as session:
+                    found = work(session)
+                self.budget.answered()
+                return found
+            except Broken:
+                if not self.budget.wait():
+                    raise
+
+
+class Lent:
+    """A download on a session that it has for itself until it is closed."""
+
+    def __init__(self, pool: Pool, path: bytes, start: int, size: int) -> None:
+        self._pool, self._session = pool, pool.take()
+        self._sound = True
+        try:
+            self._download = Download(self._session, path, start, size)
+        except BaseException:
+            self._session.close()
+            raise
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        try:
+            return self._download.readinto(buffer)
+        except Unavailable:
+            self._sound = False
+            raise
+
+    def close(self) -> None:
+        if self._sound:
+            self._download.close()
+            self._pool.give(self._session)
+        else:
+            self._session.close()
+            self._pool.close()
