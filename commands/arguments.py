@@ -12,7 +12,7 @@ from luigi.date_interval import Custom
 from luigi.parameter import DateIntervalParameter
 
 from warcmill.errors import BadInput
-from warcmill.model import Launch, Stage, parse_job, parse_stamp
+from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_stamp
 
 Value = TypeVar("Value")
 LONGEST_REASON = 1_000  # characters; it stands in a marker, and in tables
@@ -42,6 +42,16 @@ def job(text: str) -> str:
 def launch_id(text: str) -> str:
     """LAUNCH: 14 digits."""
     return _parsed(parse_stamp, text)
+
+
+def due(text: str) -> str:
+    """TIME: 14 digits."""
+    return _parsed(parse_stamp, text)
+
+
+def checkpoint(text: str) -> str:
+    """NAME: a checkpoint."""
+    return _parsed(parse_checkpoint, text)
 
 
 def stage(text: str) -> Stage:

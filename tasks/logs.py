@@ -1,4 +1,7 @@
-"""One log line an event: `time level task job launch stage: message`, on stderr."""
+"""One log line an event: `time level task job launch stage: message`, on stderr.
+
+A start has no launch yet: its due time stands there. A checkpoint's number stands for its stage.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ def _of_use(record: logging.LogRecord) -> bool:
 def of_step(key: Key) -> Iterator[None]:
     """Name this step in every line that is logged meanwhile."""
     params = dict(key.params)
-    text = " ".join([key.task, params.get("job", "-"), params.get("launch_id", "-"), params.get("stage", "-")])
+    launch = params.get("launch_id") or params.get("due", "-")
+    text = " ".join([key.task, params.get("job", "-"), launch, params.get("stage") or params.get("number", "-")])
     token = _context.set(text)
     try:
         yield

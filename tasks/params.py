@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import luigi
 
-from warcmill.model import Stage, parse_job, parse_stamp
+from warcmill.model import Stage, parse_checkpoint, parse_job, parse_number, parse_stamp
 
 
 class JobParameter(luigi.Parameter):
@@ -26,3 +26,24 @@ class StageParameter(luigi.Parameter):
 
     def parse(self, text: str) -> str:
         return str(Stage.parse(text))
+
+
+class DueParameter(luigi.Parameter):
+    """When a crawl is due: 14 digits that are a UTC time."""
+
+    def parse(self, text: str) -> str:
+        return parse_stamp(text)
+
+
+class NumberParameter(luigi.IntParameter):
+    """A checkpoint's number: 1 to 99999."""
+
+    def parse(self, text: str) -> int:
+        return parse_number(text)
+
+
+class CheckpointParameter(luigi.Parameter):
+    """A checkpoint such as cp00002-20161020204551, or nothing."""
+
+    def parse(self, text: str) -> str:
+        return parse_checkpoint(text) if text else ""

@@ -55,11 +55,10 @@ def open_line() -> Line:
     return Line(found, found.open_state())
 
 
-class Step(luigi.Task):
-    """A step of one launch. Its output is its marker; a sub-class says what `work` leaves it."""
+class JobStep(luigi.Task):
+    """A step of one job. Its output is its marker; a sub-class says what `work` leaves it."""
 
     job = JobParameter(description="the crawl's name")
-    launch_id = LaunchParameter(description="14 digits, such as 20161019234428")
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         check_hardened()
@@ -67,12 +66,8 @@ class Step(luigi.Task):
         super().__init__(*args, **kwargs)
 
     @property
-    def launch(self) -> Launch:
-        return Launch(self.job, self.launch_id)
-
-    @property
     def key(self) -> Key:
-        return layout.key(self.task_family, self.launch)
+        raise NotImplementedError(f"{self.task_family} has no key")
 
     def output(self) -> MarkerTarget:
         return MarkerTarget(settings().open_state(), self.key)
@@ -82,7 +77,7 @@ class Step(luigi.Task):
         line = open_line()
         with logs.of_step(self.key):
             if line.state.read(self.key) is None:
-                line.state.sweep(self.launch)
+                line.state.sweep(layout.folder_of(self.key))
                 log.info("begins")
                 with Ledger(line.state, self.key).attempt():
                     self.work(line)
@@ -91,6 +86,20 @@ class Step(luigi.Task):
     def work(self, line: Line) -> None:
         """Read what the step needs, call one function of `warcmill`, publish."""
         raise NotImplementedError(f"{self.task_family} has no work")
+
+
+class Step(JobStep):
+    """A step of one launch."""
+
+    launch_id = LaunchParameter(description="14 digits, such as 20161019234428")
+
+    @property
+    def launch(self) -> Launch:
+        return Launch(self.job, self.launch_id)
+
+    @property
+    def key(self) -> Key:
+        return layout.key(self.task_family, self.launch)
 
 
 class StageStep(Step):
@@ -156,6 +165,12 @@ class Scan(luigi.Task):
     def _list(self, ending: Ending) -> Listed:
         line = open_line()
         _lock(line.state.store.base, self.task_family)
+        listed = self.find(line, ending)
+        _refuse_too_many(str(self.date_interval), listed.tasks)
+        return listed
+
+    def find(self, line: Line, ending: Ending) -> Listed:
+        """What the launches of these days lack."""
         dates = self.date_interval
         found = launches.find(line.engines, dates.date_a, dates.date_b)
         listed = Listed(found.launches, [], [])
@@ -164,8 +179,7 @@ class Scan(luigi.Task):
             log.warning("%s; not taken for a launch", odd)
         for launch in found.launches:
             self._list_one(line, launch, listed, ending)
-        log.info("%s: %s, %d launches", self.task_family, _span(dates), len(found.launches))
-        _refuse_too_many(str(dates), listed.tasks)
+        log.info("%s: %s, %d launches", self.task_family, span(dates), len(found.launches))
         return listed
 
     def _list_one(self, line: Line, launch: Launch, listed: Listed, ending: Ending) -> None:
@@ -180,7 +194,7 @@ class Scan(luigi.Task):
             ending.busy.add(launch.day)
 
 
-def _span(dates: luigi.date_interval.DateInterval) -> str:
+def span(dates: luigi.date_interval.DateInterval) -> str:
     """The days of an interval, as people count them."""
     note = f" ({dates.date_b} is not in it)" if isinstance(dates, luigi.date_interval.Custom) else ""
     return f"first day {dates.date_a}, last day {dates.date_b - timedelta(days=1)}{note}"

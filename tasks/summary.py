@@ -19,9 +19,10 @@ from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
 
 from tasks.settings import notice_channels, settings
-from warcmill import notice, summary
+from warcmill import layout, notice, summary
 from warcmill.errors import WarcmillError
-from warcmill.model import Json, Launch
+from warcmill.ledger import Ledger
+from warcmill.model import Json, Key, Launch
 from warcmill.notice import Channels, Notice, Trouble
 from warcmill.state import State
 from warcmill.stores import temporary
@@ -40,6 +41,7 @@ class Ending:
     launches: tuple[Launch, ...] = ()
     busy: set[date] = field(default_factory=set)
     unreadable: list[Trouble] = field(default_factory=list)
+    starts: list[Key] = field(default_factory=list)  # steps of no launch yet, which no summary tells of
     pid: int = field(default_factory=os.getpid)
 
     def tell(self) -> None:
@@ -70,11 +72,21 @@ class Ending:
 
     def _troubles(self, state: State) -> Iterator[Trouble]:
         """What the summaries of the days say of the steps of this scan's chain."""
+        yield from _of_starts(state, self.starts)
         chain = f"{self.scan.partition('.')[0]}."
         for day in sorted({launch.day for launch in self.launches}):
             launches = summary.read(state, day).get("launches")
             for launch in launches if isinstance(launches, list) else []:
                 yield from _of_launch(launch, chain)
+
+
+def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
+    """The starts that were asked for and did not come about."""
+    for key in starts:
+        if not state.holds(key):
+            attempts = Ledger(state, key).attempts()
+            why = attempts[-1].error if attempts else "it was not tried: the launch before it could not be stopped"
+            yield Trouble(key["job"], "failed", layout.marker_name(key), why)
 
 
 def _of_launch(launch: Json, chain: str) -> Iterator[Trouble]:

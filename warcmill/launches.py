@@ -171,6 +171,21 @@ def checkpoints(engines: Engines, launch: Launch) -> list[Stage]:
     return found
 
 
+def history(engines: Engines, job: str) -> list[tuple[Launch, Stage]]:
+    """Every checkpoint that the job's own job.log tells of, with the launch that took it, in order of time."""
+    found: list[tuple[Launch, Stage]] = []
+    running: Launch | None = None
+    for event in _events(engines, f"{job}/job.log"):
+        try:
+            if event.word == "PREPARING":
+                running = Launch.parse(job, event.subject)
+            elif event.word == "CHECKPOINTED" and running:
+                found.append((running, Stage.parse(event.subject)))
+        except BadInput:
+            continue  # a name that no launch or checkpoint of ours has
+    return found
+
+
 def _events(engines: Engines, path: str) -> Iterator[joblog.Event]:
     try:
         file = engines.jobs.open(path)

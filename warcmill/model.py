@@ -52,6 +52,13 @@ def parse_stamp(text: str) -> str:
     raise BadInput(text, "not a launch id: 14 digits that are a UTC time, such as 20161019234428")
 
 
+def parse_number(text: str) -> int:
+    """A checkpoint's number, 1 to 99999, or BadInput."""
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not int(text):
+        raise BadInput(text, "not a checkpoint's number: 1 to 99999")
+    return int(text)
+
+
 def stamp_time(stamp: str) -> datetime:
     """The moment that 14 digits name."""
     day = (int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8]))
@@ -109,6 +116,13 @@ class Stage:
 
 
 FINAL = Stage(None)
+
+
+def parse_checkpoint(text: str) -> str:
+    """A checkpoint's name, `cp00002-20161020204551`, or BadInput."""
+    if Stage.parse(text).is_final:
+        raise BadInput(text, "not a checkpoint, such as cp00002-20161020204551")
+    return text
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -9,7 +9,7 @@ of February, then the 31st of March again). The end is not included.
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -26,6 +26,8 @@ class Frequency(StrEnum):
     ANNUAL = "ANNUAL"
 
 
+_SECOND = timedelta(seconds=1)
+_LONGEST = timedelta(days=400)  # longer than any period
 _DAYS = {Frequency.DAILY: 1, Frequency.WEEKLY: 7}
 _MONTHS = {Frequency.MONTHLY: 1, Frequency.QUARTERLY: 3, Frequency.SIXMONTHLY: 6, Frequency.ANNUAL: 12}
 
@@ -59,6 +61,39 @@ class Schedule:
         months = self.start.month - 1 + number * _MONTHS[self.frequency]
         year, month = self.start.year + months // 12, months % 12 + 1
         return self.start.replace(year=year, month=month, day=min(self.start.day, monthrange(year, month)[1]))
+
+
+def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
+    """The last moment up to `now` that it was due; None before the first."""
+    return max(schedule.due(now - _LONGEST, now), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Of the moments that have passed without a launch: the one to launch now, and those that it is too late for."""
+
+    launch: datetime | None
+    late: tuple[datetime, ...]
+
+
+def missed(
+    schedule: Schedule,
+    first: datetime,
+    end: datetime,
+    now: datetime,
+    window: timedelta,
+    done: Callable[[datetime], bool],
+) -> Missed:
+    """What of the moments from `first` up to, not including, `end` is still to be launched.
+
+    Only the newest may be, and only while it is no older than `window`: a
+    crawl is not run three times in a row because a machine slept.
+    """
+    moments = list(schedule.due(first - _SECOND, min(now, end - _SECOND)))
+    lacking = [moment for moment in moments if not done(moment)]
+    newest = moments[-1] if moments and now - moments[-1] <= window else None
+    launch = newest if newest in lacking else None
+    return Missed(launch, tuple(moment for moment in lacking if moment != launch))
 
 
 def due_once(schedules: list[Schedule], after: datetime, until: datetime) -> list[datetime]:

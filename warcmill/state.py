@@ -131,9 +131,9 @@ class State:
         finally:
             shutil.rmtree(folder)
 
-    def sweep(self, launch: Launch) -> None:
-        """Remove what this host's dead processes left half-made: in a launch's folder and in scratch."""
-        self.store.sweep(layout.state_folder(launch))
+    def sweep(self, folder: str) -> None:
+        """Remove what this host's dead processes left half-made: in a folder of markers and in scratch."""
+        self.store.sweep(folder)
         for entry in self.store.list(SCRATCH):
             if temporary.is_dead(entry.name):
                 shutil.rmtree(self.store.real(entry.path), ignore_errors=True)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import atexit
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import luigi
 import sample
 from luigi.configuration import add_config_path
-from luigi.date_interval import DateInterval, Year
+from luigi.date_interval import Custom
 
 from commands.main import main
 from tasks import files, output
 from warcmill import clock
 from warcmill.layout import SENTINEL
-from warcmill.model import Launch
 from warcmill.state import State
 from warcmill.stores.file import FileStore
 
 HONEST = (3, 4, 5)  # exit codes of configuration, unavailable, busy
+LAUNCH = (sample.JOB, sample.LAUNCH_ID)
+ENDS = re.compile("STOPPING|EMPTY|FINISHED|discarded")
 FROZEN = "2030-01-02T03:04:05Z"
+ALL_DAYS = Custom(date(1996, 1, 1), date(2100, 1, 1))
 ROOTS: tuple[type[luigi.Task], ...] = (output.ScanForOutputs, files.ScanForOutputFiles)
 
 
@@ -33,7 +37,6 @@ class Scenario:
     name: str
     prepare: Callable[[Path], None]
     act: Callable[[Path], bool]
-    acts: frozenset[str] = frozenset()
 
 
 def freeze_clock() -> None:
@@ -73,11 +76,11 @@ def verb(*words: str) -> bool:
     return code == 0
 
 
-def run_line(folder: Path, days: DateInterval | None = None) -> bool:
+def run_line(folder: Path) -> bool:
     """Both scans, one after the other, as cron starts them; whether all went well."""
     try:
         add_config_path(str(folder / "luigi.cfg"))
-        tasks = (root(date_interval=days or Year(2026)) for root in ROOTS)
+        tasks = (root(date_interval=ALL_DAYS) for root in ROOTS)
         done = [_luigi(task) for task in tasks]
         return all(done)
     except Exception:  # noqa: BLE001 - before there is any task; Luigi's own command ends with exit 40
@@ -101,15 +104,67 @@ def sweep_up(folder: Path) -> None:
         state.store.sweep(path.name)
     for path in sorted((folder / "state").glob("*/*/*")):
         if not path.parent.parent.name.startswith("."):
-            state.sweep(Launch.parse(path.parent.name, path.name))
+            state.sweep(str(path.relative_to(folder / "state")))
     for path in sorted((folder / "store").glob("*/*/*")):
         store.sweep(str(path.relative_to(folder / "store")))
+
+
+def dead_sample(folder: Path) -> None:
+    """The bundled launch as if its engine had been killed: no end in its job.log, a WARC still open and cut."""
+    bare_sample(folder)
+    init(folder)
+    for job_log in (folder / "jobs").glob("**/job.log"):
+        lines = job_log.read_text().splitlines(keepends=True)
+        job_log.write_text("".join(line for line in lines if not ENDS.search(line)))
+    (warc,) = (folder / "output" / "warcs").glob("*/*/*.warc.gz")
+    data = warc.read_bytes()
+    warc.with_name(f"{warc.name}.open").write_bytes(data[: len(data) // 8])
+    warc.unlink()
+
+
+def close(folder: Path) -> bool:
+    """`warcmill close`."""
+    add_config_path(str(folder / "luigi.cfg"))
+    return verb("close", *LAUNCH, "--reason", "its engine was killed")
+
+
+def refused_sample(folder: Path) -> None:
+    """The dead launch, all the way in the store; what is cut is refused."""
+    dead_sample(folder)
+    assert close(folder)
+    assert run_line(folder)
+
+
+def accept(folder: Path) -> bool:
+    """`warcmill accept`, for the WARC that was cut."""
+    add_config_path(str(folder / "luigi.cfg"))
+    (warc,) = (folder / "output" / "warcs").glob("*/*/*.open")
+    return verb("accept", warc.name, "--reason", "its engine was killed")
+
+
+def done_sample(folder: Path) -> None:
+    """The bundled launch, all the way in the store, and still where its engine left it."""
+    bare_sample(folder)
+    init(folder)
+    assert run_line(folder)
+
+
+def redo(folder: Path) -> bool:
+    """`warcmill redo`; where nothing is left to move, it has been done."""
+    add_config_path(str(folder / "luigi.cfg"))
+    code = main(["redo", *LAUNCH, "checksum", "final", "--downstream"])
+    assert code in (0, 1, *HONEST), f"redo: exit code {code}"
+    return code == 0 or (code == 1 and not list((folder / "state").glob("*/*/*/files.checksums.*")))
 
 
 SCENARIOS = {
     one.name: one
     for one in (
-        Scenario("line", line_of_sample, run_line),
         Scenario("init", bare_sample, init),
+        Scenario("line", line_of_sample, run_line),
+        Scenario("dead", dead_sample, lambda folder: close(folder) and run_line(folder)),
+        Scenario("close", dead_sample, close),
+        Scenario("accept", refused_sample, accept),
+        Scenario("redo", done_sample, redo),
     )
 }

@@ -15,8 +15,8 @@ from engine import LAUNCH, Engine
 from warcmill import layout
 from warcmill.clients.engine import Seen
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
-from warcmill.model import Json
-from warcmill.steps import pulse
+from warcmill.model import Json, Launch, Stage
+from warcmill.steps import continued, pulse
 
 DUE, NEXT_DUE = "20161019230000", "20161020230000"
 LATER = "20161020234428"
@@ -31,15 +31,24 @@ class FakeEngine:
     newest: str = ""
     acts: list[str] = field(default_factory=list)
     die_after: str = ""
+    waits: bool = False
 
     def look(self, job: str) -> Seen:
         return Seen(self.running, self.newest, "RUNNING" if self.running else "Unbuilt")
 
     def start(self, job: str, checkpoint: str = "") -> str:
         assert not self.running, "launched twice"
-        self.running, self.newest = True, self.ids.pop(0)
-        self._act("start")
+        self.running, self.newest, self.waits = True, self.ids.pop(0), True
+        self.acts.append(f"start {checkpoint}".rstrip())
+        self._die("start")
+        self.waits = False
         return self.newest
+
+    def proceed(self, job: str) -> None:
+        self.waits = False
+
+    def close(self) -> None:
+        """It holds no connection."""
 
     def checkpoint(self, job: str) -> str:
         self._act("checkpoint")
@@ -51,6 +60,9 @@ class FakeEngine:
 
     def _act(self, name: str) -> None:
         self.acts.append(name)
+        self._die(name)
+
+    def _die(self, name: str) -> None:
         if name == self.die_after:
             self.die_after = ""
             raise Unavailable("the engine", "the connection was cut")
@@ -86,8 +98,10 @@ def test_a_start_that_died_half_way_is_found_and_not_repeated(line: Engine) -> N
     engine = FakeEngine(die_after="start")
     with pytest.raises(Unavailable):
         start(line, engine)
+    assert engine.waits
     assert start(line, engine) == LAUNCH.id
     assert engine.acts == ["start"]
+    assert not engine.waits, "it was left paused, and is seen through"
 
 
 def test_also_when_the_crawl_has_ended_since(line: Engine) -> None:
@@ -157,3 +171,57 @@ def test_a_checkpoint_of_another_number_or_of_a_launch_that_ended_is_none(line: 
     engine.running = False
     with pytest.raises(NotReady, match="does not run"):
         pulse.checkpoint(line.engines, engine, LAUNCH, 1)
+
+
+def test_a_running_launch_is_ours_by_its_marker_or_by_the_intent_of_a_start_that_died(line: Engine) -> None:
+    engine = FakeEngine(die_after="start")
+    assert pulse.running(line.state, engine, LAUNCH.job) is None
+    with pytest.raises(Unavailable):
+        start(line, engine)
+    assert pulse.running(line.state, engine, LAUNCH.job) == pulse.Begun(LAUNCH, DUE, is_told=False)
+    start(line, engine)
+    assert pulse.running(line.state, engine, LAUNCH.job) == pulse.Begun(LAUNCH, DUE, is_told=True)
+    engine.running = False
+    assert pulse.running(line.state, engine, LAUNCH.job) is None
+
+
+def test_a_running_launch_that_nobody_of_us_began_is_not_ours(line: Engine) -> None:
+    engine = FakeEngine()
+    start(line, engine)
+    engine.newest = LATER
+    assert pulse.running(line.state, engine, LAUNCH.job) is None
+
+
+def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(line: Engine) -> None:
+    line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000")
+    resume = continued.of_checkpoint(line.engines, LAUNCH.job, "cp00001-20161020000000")
+    engine = FakeEngine(ids=[LATER], newest=LAUNCH.id, die_after="start")
+    with pytest.raises(Unavailable):
+        pulse.start(line.state, engine, LAUNCH.job, NEXT_DUE, prepare, resume)
+    pulse.start(line.state, engine, LAUNCH.job, NEXT_DUE, prepare)
+    assert engine.acts == ["start cp00001-20161020000000"]
+    later = Launch(LAUNCH.job, LATER)
+    started = line.state.need(layout.key("pulse.Started", later)).claim
+    told = {"launch_id": LAUNCH.id, "checkpoint": "cp00001-20161020000000"}
+    assert started.facts == {"due": NEXT_DUE, "targets": 3, "continues": told}
+    assert continued.of(line.state, line.engines, later) == resume
+    with pytest.raises(BadInput, match="no such checkpoint"):
+        continued.of_checkpoint(line.engines, LAUNCH.job, "cp00002-20161020000000")
+
+
+def test_a_launch_resumed_by_hand_is_told_where_only_one_checkpoint_comes_before_its_first(line: Engine) -> None:
+    later = Launch(LAUNCH.job, LATER)
+    line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000", f"FINISHED {LAUNCH.id}")
+    line.job_log(f"PREPARING {LATER}", "CHECKPOINTED cp00002-20161021000000", launch=later)
+    found = continued.of(line.state, line.engines, later)
+    assert found == continued.Continued(LAUNCH, Stage.parse("cp00001-20161020000000"))
+    assert continued.of(line.state, line.engines, LAUNCH) is None, "its first checkpoint is the first of all"
+    assert continued.of(line.state, line.engines, Launch(LAUNCH.job, "20161022000000")) is None, "it has none"
+
+
+def test_and_is_not_guessed_where_two_do(line: Engine) -> None:
+    other, later = Launch(LAUNCH.job, "20161020100000"), Launch(LAUNCH.job, LATER)
+    line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000")
+    line.job_log(f"PREPARING {other.id}", "CHECKPOINTED cp00001-20161020110000", launch=other)
+    line.job_log(f"PREPARING {LATER}", "CHECKPOINTED cp00002-20161021000000", launch=later)
+    assert continued.of(line.state, line.engines, later) is None

@@ -11,11 +11,13 @@ class Seen:
     """A job as its engine tells it: the launch that runs, or else the last one; '' when there was none.
 
     `words` are the engine's own, for messages: its state, and an alert or exception if there is one.
+    `continues` is the checkpoint that a running launch was resumed from; '' for a fresh one.
     """
 
     running: bool
     launch_id: str
     words: str = ""
+    continues: str = ""
 
 
 class Engine(Protocol):
@@ -32,10 +34,21 @@ class Engine(Protocol):
         """
         ...
 
+    def proceed(self, job: str) -> None:
+        """See that a launch that was begun crawls: one that a dead start left waiting goes on.
+
+        Does nothing to one that crawls or has ended.
+        """
+        ...
+
     def checkpoint(self, job: str) -> str:
         """Take a checkpoint and wait until it is done; its name. NotReady when the job does not run."""
         ...
 
     def stop(self, job: str) -> None:
         """End the launch and wait until its files are closed. Does nothing to a job that does not run."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connections to it."""
         ...

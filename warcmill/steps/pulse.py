@@ -8,6 +8,8 @@ comes next looks whether the engine has gone on since, and finishes what was beg
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 
 from warcmill import launches, layout
 from warcmill.clients.engine import Engine, Seen
@@ -17,35 +19,80 @@ from warcmill.launches import Engines
 from warcmill.ledger import Ledger
 from warcmill.model import Json, Launch, Stage
 from warcmill.state import State, input_of
+from warcmill.steps.continued import Continued
+
+Prepare = Callable[[], dict[str, Json]]
 
 
-def start(state: State, engine: Engine, job: str, due: str, prepare: Callable[[], dict[str, Json]]) -> Claim:
-    """Launch a due crawl once; the claim of 00.due. Publishes 01.started of the launch first.
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A launch, and the due crawl that it was begun for; `is_told` when its 00.due marker says so."""
 
+    launch: Launch
+    due: str
+    is_told: bool
+
+
+def start(state: State, engine: Engine, job: str, due: str, prepare: Prepare, resume: Continued | None = None) -> Claim:
+    """Launch a due crawl once, fresh or from a checkpoint; the claim of 00.due.
+
+    Publishes 01.started of the launch first.
     `prepare` writes the job's configuration and returns facts of it. Conflict
     when the job runs a launch that this due crawl did not begin.
     """
     ledger = Ledger(state, layout.due_key(job, due))
-    launch = Launch.parse(job, _launched(ledger, engine, job, due, prepare))
+    launch = Launch.parse(job, _launched(ledger, engine, due, prepare, resume))
     started = layout.key("pulse.Started", launch)
     _refuse_other_due(state, launch, due)
     state.publish(started, Claim(started, facts={"due": due, **_prepared(ledger)}))
     return Claim(layout.due_key(job, due), (input_of(state, started),), facts={"launch_id": launch.id})
 
 
-def _launched(ledger: Ledger, engine: Engine, job: str, due: str, prepare: Callable[[], dict[str, Json]]) -> str:
+def _launched(ledger: Ledger, engine: Engine, due: str, prepare: Prepare, resume: Continued | None) -> str:
     """The launch of this due crawl: the one an earlier attempt began, or a new one."""
+    job = ledger.key["job"]
     seen = engine.look(job)
     intended = _line(ledger, "launching")
     if intended is not None and seen.launch_id > str(intended["after"]):
+        engine.proceed(job)
         return seen.launch_id
     if seen.running:
         raise Conflict(
             job, f"launch {seen.launch_id} is running ({seen.words}); stop it first: warcmill pulse stop {job}"
         )
-    facts = prepare()
+    facts = {**prepare(), **(resume.facts() if resume else {})}
     ledger.append({"launching": due, "after": seen.launch_id, "prepared": facts})
-    return engine.start(job)
+    return engine.start(job, str(resume.checkpoint) if resume else "")
+
+
+def running(state: State, engine: Engine, job: str) -> Begun | None:
+    """The launch that the job runs, if it is one of ours: its marker says so, or the intent of a start that died."""
+    seen = engine.look(job)
+    if not seen.running:
+        return None
+    launch = Launch.parse(job, seen.launch_id)
+    started = state.read(layout.key("pulse.Started", launch))
+    due = str(started.claim.facts["due"]) if started else _intended(state, launch)
+    return Begun(launch, due, state.holds(layout.due_key(job, due))) if due else None
+
+
+def _intended(state: State, launch: Launch) -> str:
+    """The newest due crawl of which a start was begun, and not finished, when the job's newest launch was older."""
+    found = ""
+    for due in _tried(state, launch):
+        line = _line(Ledger(state, layout.due_key(launch.job, due)), "launching")
+        if line is not None and str(line["after"]) < launch.id and not state.holds(layout.due_key(launch.job, due)):
+            found = max(found, due)
+    return found
+
+
+def _tried(state: State, launch: Launch) -> set[str]:
+    """The due times at which a start was tried, of the month of a launch and the one before."""
+    month = launch.day.replace(day=1)
+    folders = {f"{one:%Y-%m}/{launch.job}/attempts" for one in (month, month - timedelta(days=1))}
+    names = (name for folder in folders for name in state.store.names(folder))
+    keys = (layout.parse_marker_name(name.rsplit(".", 4)[0]) for name in names)  # {marker}.{utc}.{host}.{pid}.jsonl
+    return {key["due"] for key in keys if key and key.task == "pulse.StartJob"}
 
 
 def _line(ledger: Ledger, word: str) -> dict[str, Json] | None:

@@ -1,0 +1,72 @@
+"""Heritrix as the line's engine: start, look, checkpoint, stop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from warcmill.clients.engine import Seen
+from warcmill.clients.heritrix import Heritrix
+from warcmill.clients.heritrix_xml import ACTIVE, State
+from warcmill.errors import NotReady
+
+LAST_WORDS: Final = 3
+# Where a launch is, at the latest, once it has been prepared: waiting, crawling, or over already.
+_LAUNCHED: Final = ACTIVE - {State.PREPARING} | {State.FINISHED}
+
+
+class HeritrixEngine:
+    """An `Engine` over the client of one Heritrix."""
+
+    def __init__(self, client: Heritrix) -> None:
+        self._client = client
+
+    def close(self) -> None:
+        """Let go of the connections to it."""
+        self._client.close()
+
+    def look(self, job: str) -> Seen:
+        """The job as it is now; a job that the engine does not know has never run."""
+        found = self._client.job(job)
+        if found is None:
+            return Seen(False, "", "the engine has no such job")
+        said = "; ".join(self._client.last_words(job)[-LAST_WORDS:])
+        words = f"{found.state}, {found.description}" + (f"; the engine said: {said}" if said else "")
+        running = found.state in ACTIVE
+        continues = found.resumed_from or "" if running else ""
+        return Seen(running, self._client.launch_id(job) or "", words, continues)
+
+    def start(self, job: str, checkpoint: str = "") -> str:
+        """Launch the job, fresh or from a checkpoint, and wait until it crawls; the launch id.
+
+        Conflict when it runs already; BadInput quotes why the engine cannot build or launch it.
+        """
+        found = self._client.job(job)
+        if found and found.state in (State.READY, State.FINISHED):
+            self._client.teardown(job)  # so that it is built from the configuration as it is now
+        launch = self._client.launch(job, checkpoint or None)
+        self.proceed(job)
+        return launch
+
+    def proceed(self, job: str) -> None:
+        """Let a launch that waits after its preparation crawl. Does nothing to one that crawls or has ended."""
+        found = self._client.job(job)
+        if found is None or found.state not in ACTIVE:
+            return
+        if self._client.wait(job, _LAUNCHED).state is State.PAUSED:
+            self._client.unpause(job)
+
+    def checkpoint(self, job: str) -> str:
+        """Take a checkpoint and wait until job.log tells of it; its name. NotReady when the job does not run."""
+        found = self._client.job(job)
+        if found is None or found.state not in ACTIVE:
+            raise NotReady(f"a checkpoint of {job}", "the job does not run")
+        return self._client.checkpoint(job)
+
+    def stop(self, job: str) -> None:
+        """End the launch in order, then let go of the job, so that all its files are closed."""
+        found = self._client.job(job)
+        if found is None:
+            return
+        if found.state in ACTIVE:
+            self._client.terminate(job)
+        self._client.teardown(job)
