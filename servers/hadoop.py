@@ -69,8 +69,9 @@ def format_once(folder: Path, *arguments: str, options: tuple[str, ...] = ()) ->
     stamp = folder / "formatted"
     if stamp.exists():
         return
-    for name in ("name", "shared", "data1", "data2"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("name", "name-nn1", "name-nn2", "shared", "data1", "data2", "bootstrapped"):
+        left = folder / name
+        left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)
     tool(folder, NAMENODE, *arguments, "-format", "-nonInteractive", "-force", options=options)
     stamp.touch()
 
