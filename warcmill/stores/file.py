@@ -24,6 +24,7 @@ from warcmill.fixity import Readable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
+from warcmill.stores.plain import Plain
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
@@ -75,13 +76,13 @@ class FileStore:
     def open(self, path: str, start: int = 0) -> BinaryIO:
         with self._outage(path):
             try:
-                file = open(self.real(path), "rb", opener=_no_follow)  # noqa: SIM115 - the caller's to close
+                file = open(self.real(path), "rb", buffering=0, opener=_no_follow)  # noqa: SIM115 - the caller's to close
             except OSError as error:
                 if error.errno not in _ABSENT:
                     raise
             else:
                 file.seek(start)
-                return file
+                return io.BufferedReader(Plain(file, self.where(path)))
         self._check_sentinel()
         raise NotReady(self.where(path), "there is no such file")
 

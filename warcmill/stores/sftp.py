@@ -88,11 +88,11 @@ class SftpStore:
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
         if self.stat(path) != only:
             return False
-        self._pool.ask(lambda session: self._make_folder(session, parent(to)))
-        if not self._rename(path, to):
-            if self.stat(path) is None:
-                return False
+        if self.stat(to) is not None:
             raise Conflict(self.where(to), f"is there already; {self.where(path)} was left as it is")
+        self._pool.ask(lambda session: self._make_folder(session, parent(to)))
+        if not self._move(path, to):
+            return False
         self._pool.ask(lambda session: self._sync_folders(session, {parent(path), parent(to)}))
         return True
 
@@ -164,6 +164,22 @@ class SftpStore:
                     return left is None
                 if isinstance(error, Status) or not self._pool.budget.wait():
                     raise
+
+    def _move(self, path: str, to: str) -> bool:
+        """Whether we moved a file that others may move as well: the server links, then unlinks, so two can come to
+        link it, of which one finds nothing left to unlink."""
+        try:
+            with self._pool.session() as session:
+                session.rename(self._real(path), self._real(to))
+        except Status as error:
+            if error.code != Code.NO_SUCH_FILE:
+                raise
+            self._pool.ask(lambda session: self._remove(session, to))
+            return False
+        except Broken:
+            if self._lstat(path) is not None or self._lstat(to) is None:
+                raise
+        return True
 
     def _lstat(self, path: str) -> Stat | None:
         real = self._real(path)

@@ -68,6 +68,9 @@ class Pool:
         for session in idle:
             session.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def ask(self, work: Callable[[Session], Value]) -> Value:
         """Work that may be repeated when the connection breaks."""
         while True:

@@ -105,8 +105,15 @@ class Credentials:
             raise BadConfig("[sftp] key_file", why) from error
 
 
-def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> paramiko.Channel:
-    """A channel to the SFTP subsystem. Broken when the host cannot be reached, Unavailable when it is a stranger."""
+class Wire:
+    """A channel with the connection that it alone uses."""
+
+    def __init__(self, channel: paramiko.Channel, transport: paramiko.Transport) -> None:
+        self.sendall, self.recv, self.close = channel.sendall, channel.recv, transport.close
+
+
+def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> Wire:
+    """A wire to the SFTP subsystem. Broken when the host cannot be reached, Unavailable when it is a stranger."""
     pinned, key = credentials.host_keys(server), credentials.user_key()
     try:
         wire = socket.create_connection((server.host, server.port), CONNECT_SECONDS)
@@ -119,7 +126,7 @@ def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SE
         _choose(transport, pinned)
         channel = _open(transport, server, pinned, key)
         channel.settimeout(timeout)
-        return channel
+        return Wire(channel, transport)
     except (OSError, EOFError, paramiko.SSHException) as error:
         (transport or wire).close()
         raise Broken(

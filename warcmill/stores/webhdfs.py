@@ -54,7 +54,7 @@ class WebHdfsStore:
             try:
                 answer = self._client.ask("GET", self._real(folder), "LISTSTATUS_BATCH", startafter=last)
             except Refused as error:
-                if error.exception != "FileNotFoundException":
+                if not _is_absence(error):
                     raise
                 self._check_sentinel()
                 return
@@ -90,7 +90,7 @@ class WebHdfsStore:
         try:
             found = self._client.fetch(self._real(path), "GETFILECHECKSUM")["FileChecksum"]
         except Refused as error:
-            if error.exception == "FileNotFoundException" and self.stat(path) is None:
+            if _is_absence(error) and self.stat(path) is None:
                 return None
             raise
         return found["algorithm"], found["bytes"][: 2 * found["length"]]
@@ -102,7 +102,7 @@ class WebHdfsStore:
         try:
             done = self._rename(path, to, only.version)
         except Refused as error:
-            if error.exception == "FileNotFoundException":
+            if _is_absence(error):
                 return False  # another was first
             raise
         if not done:
@@ -181,7 +181,7 @@ class WebHdfsStore:
         try:
             return cast(Status, self._client.ask("GET", self._real(path), "GETFILESTATUS")["FileStatus"])
         except Refused as error:
-            if error.exception == "FileNotFoundException":
+            if _is_absence(error):
                 return None
             raise
 
@@ -229,6 +229,13 @@ class _Body:
             return self._source.read(fixity.CHUNK)
         except OSError as error:  # not the connection's, for which an OSError would be taken
             raise Unavailable(f"what is to become {self.name}", error.strerror or str(error)) from error
+
+
+def _is_absence(error: Refused) -> bool:
+    """Whether HDFS says that nothing is there; below a file it may say so in another way."""
+    return error.exception == "FileNotFoundException" or (
+        error.exception == "AccessControlException" and "is not a directory" in error.message
+    )
 
 
 def _stat(path: str, found: Status) -> Stat:

@@ -129,6 +129,16 @@ class Connections:
         finally:
             stream.close()
 
+    def close(self) -> None:
+        """Close what is idle."""
+        with self._lock:
+            idle, self._idle = self._idle, {}
+        for _, connection in (one for kept in idle.values() for one in kept):
+            connection.close()
+
+    def __del__(self) -> None:
+        self.close()
+
     def _send(
         self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
