@@ -11,7 +11,7 @@ from warcmill import launches, layout
 from warcmill.ending import ended, is_closed
 from warcmill.launches import Listing
 from warcmill.model import FINAL, Launch, Stage
-from warcmill.steps import assemble, pack_logs, process, stage_report, stopped
+from warcmill.steps import assemble, continued, pack_logs, process, stage_report, stopped
 
 
 class CheckJobStopped(Step):
@@ -52,7 +52,8 @@ class PackageLogs(StageStep):
 class AssembleOutput(StageStep):
     """Freeze the list of a stage's files: what its crawl log names, found on disk.
 
-    Requires: PackageLogs of this stage, AssembleOutput of the stage before.
+    Requires: PackageLogs of this stage, AssembleOutput of the stage before: a resumed launch's first
+              stage comes after the checkpoint that was resumed.
     Output:   03.outputs.{job}.{launch_id}.{stage}
     Changes:  {job}.{launch_id}.{stage}.info.json and .package.json, reports for people.
     Re-run:   safe; the same files give the same claim.
@@ -64,7 +65,10 @@ class AssembleOutput(StageStep):
         line = open_line()
         before = assemble.stage_before(line.state, line.engines, self.launch, self.part)
         packed = PackageLogs(job=self.job, launch_id=self.launch_id, stage=self.stage)
-        return [packed, *([self.clone(stage=str(before))] if before else [])]
+        if before:
+            return [packed, self.clone(stage=str(before))]
+        resumed = continued.to_assemble(line.state, line.engines, self.launch)
+        return [packed, *([self.clone(launch_id=resumed.launch.id, stage=str(resumed.checkpoint))] if resumed else [])]
 
     def work(self, line: Line) -> None:
         claim = assemble.assemble(line.state, line.engines, self.launch, self.part)

@@ -19,6 +19,7 @@ from warcmill.launches import Engines, Listing
 from warcmill.layout import Kind
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.state import State, input_of
+from warcmill.steps import continued
 
 WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
 Offsets = dict[str, int | None]
@@ -52,9 +53,10 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
     taken = {item.file.path for one in earlier for item in one.claim.items}
     names = counts.warcs | _carried(earlier)
     picked = _pick(engines, launch, listing, names, taken, stage)
-    inputs = [input_of(state, logs_key)]
+    inputs = [input_of(state, logs_key), *continued.said_by(state, launch)]
     if before:
         inputs.append(input_of(state, layout.key("output.AssembleOutput", launch, stage=before)))
+    resumed = continued.of(state, engines, launch)
     items = tuple(_item(file, offset) for file, offset in picked.found + [(file, None) for file in picked.unnamed])
     return Claim(
         key=layout.key("output.AssembleOutput", launch, stage=stage),
@@ -62,7 +64,9 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
         outputs=tuple(item.file for item in items if item.outcome is Outcome.OK),
         items=items,
         counts=_counts(counts, items),
-        facts=_facts(picked, listing, stage) | _dates(state, launch, stage, before, counts),
+        facts=_facts(picked, listing, stage)
+        | _dates(state, launch, stage, before, counts)
+        | (resumed.facts() if resumed else {}),
     )
 
 

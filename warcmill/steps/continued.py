@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from warcmill import launches, layout
 from warcmill.errors import BadInput
+from warcmill.evidence import Input
 from warcmill.launches import Engines
 from warcmill.model import Json, Launch, Stage
 from warcmill.state import State
@@ -40,12 +41,32 @@ def of(state: State, engines: Engines, launch: Launch) -> Continued | None:
     return in_facts(launch, started.claim.facts) if started else _by_hand(engines, launch)
 
 
+def said_by(state: State, launch: Launch) -> tuple[Input, ...]:
+    """The 01.started marker that says it, as a claim names it among its inputs; none for a fresh launch."""
+    key = layout.key("pulse.Started", launch)
+    started = state.read(key)
+    told = started and in_facts(launch, started.claim.facts)
+    return (Input(layout.marker_path(key), started.digest),) if started and told else ()
+
+
 def in_facts(launch: Launch, facts: Mapping[str, Json]) -> Continued | None:
     """What the facts of a claim of this launch say that it continues."""
     told = facts.get("continues")
     if not isinstance(told, dict):
         return None
     return Continued(Launch.parse(launch.job, str(told["launch_id"])), Stage.parse(str(told["checkpoint"])))
+
+
+def to_assemble(state: State, engines: Engines, launch: Launch) -> Continued | None:
+    """The stage that is assembled before a resumed launch's first, so that its package holds both.
+
+    None for a fresh launch, and where nothing is left of the earlier one.
+    """
+    found = of(state, engines, launch)
+    if found is None:
+        return None
+    left = {*launches.read(engines, found.launch).logs, *state.stages(found.launch)}
+    return found if found.checkpoint in left else None
 
 
 def of_checkpoint(engines: Engines, job: str, checkpoint: str) -> Continued:

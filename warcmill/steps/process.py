@@ -30,8 +30,15 @@ def process(state: State, engines: Engines, launch: Launch) -> Claim:
             "stage_holes": list(launches.holes(known)),
             "serial_holes": list(serial_holes(_names(evidence))),
             "ended": evidence[-1].claim.facts["ended"],
+            **_continues(evidence),
         },
     )
+
+
+def _continues(assembled: list[Evidence]) -> dict[str, Json]:
+    """The launch that this one was resumed from, as its stages say; nothing for a fresh one."""
+    told = [one.claim.facts["continues"] for one in assembled if "continues" in one.claim.facts]
+    return {"continues": told[-1]} if told else {}
 
 
 def _need(state: State, launch: Launch, stage: Stage) -> Evidence:

@@ -2,22 +2,24 @@
 
 Reports, not evidence: made from markers alone, and rewritten whenever a step
 has learned more. `hashes` holds what has been read: logs and zip from the
-start, WARCs once their checksums are known.
+start, WARCs once their checksums are known. The package of a resumed launch begins
+with the stages of the launch that it continues.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from warcmill import layout
 from warcmill.evidence import Claim
 from warcmill.formats.crawlcounts import TOP_HOSTS
 from warcmill.layout import OutputLayout
-from warcmill.model import FileRef, Item, Launch, Outcome, Stage
+from warcmill.model import FINAL, FileRef, Item, Launch, Outcome, Stage
 from warcmill.state import State
+from warcmill.steps import continued
 
 Report = dict[str, Any]
 _LISTS = ("warcs", "viral", "logs", "zips", "refused", "absent", "unnamed")
@@ -31,20 +33,35 @@ def rewrite(state: State, output_layout: OutputLayout, launch: Launch, claim: Cl
     `claim` is about to be published, as 03 or as files.checksums; all others are read.
     """
     stage = Stage.parse(claim.key["stage"])
+    reports = _reports(state, output_layout, launch, FINAL, claim)
+    for place, report in enumerate(reports, 1):
+        one = Stage.parse(report["stage"])
+        if report["launch_id"] == launch.id and one == stage:
+            _write(state, launch, one, "info", report)
+        if report["launch_id"] == launch.id and one >= stage:
+            _write(state, launch, one, "package", merge(reports[:place]))
+
+
+def _reports(
+    state: State, output_layout: OutputLayout, launch: Launch, last: Stage, fresh: Claim | None = None
+) -> list[Report]:
+    """The assembled stages of a launch up to `last`; before them those of the launch that it was resumed from."""
+    known = {*state.stages(launch), *([Stage.parse(fresh.key["stage"])] if fresh else [])}
     reports: list[Report] = []
-    for one in sorted({*state.stages(launch), stage}):
-        claims = {name: _claim(state, launch, one, name, claim) for name in ("output.AssembleOutput", "files.Checksum")}
-        if assembled := claims["output.AssembleOutput"]:
-            reports.append(info(state, output_layout, launch, one, assembled, claims["files.Checksum"]))
-        if assembled and one == stage:
-            _write(state, launch, one, "info", reports[-1])
-        if assembled and one >= stage:
-            _write(state, launch, one, "package", merge(reports))
+    for one in sorted(stage for stage in known if stage <= last):
+        assembled = _claim(state, launch, one, "output.AssembleOutput", fresh)
+        if assembled:
+            checksums = _claim(state, launch, one, "files.Checksum", fresh)
+            reports.append(info(state, output_layout, launch, one, assembled, checksums))
+    told = next((found for report in reports if (found := continued.in_facts(launch, report))), None)
+    if told and told.launch < launch:
+        return _reports(state, output_layout, told.launch, told.checkpoint) + reports
+    return reports
 
 
-def _claim(state: State, launch: Launch, stage: Stage, task: str, fresh: Claim) -> Claim | None:
+def _claim(state: State, launch: Launch, stage: Stage, task: str, fresh: Claim | None) -> Claim | None:
     key = layout.key(task, launch, stage=stage)
-    if key == fresh.key:
+    if fresh and key == fresh.key:
         return fresh
     found = state.read(key)
     return found.claim if found else None
@@ -74,11 +91,12 @@ def info(
         "unnamed": assembled.facts["unnamed"],
         "hashes": {file.path: f"sha512:{file.sha512}" for file in (*zips, *(item.file for item in logs), *read)},
         "counts": {name: assembled.counts[name] for name in (*_NUMBERS, *_TABLES)},
+        **_continues(assembled.facts),
     }
 
 
 def merge(reports: list[Report]) -> Report:
-    """All stages up to the last of `reports` as one: lists joined, figures added.
+    """All stages up to the last of `reports` as one, a resumed launch's earlier ones too: lists joined, figures added.
 
     `by_host_top` adds the stages' tops: a host that is in none of them is not in it.
     """
@@ -89,7 +107,13 @@ def merge(reports: list[Report]) -> Report:
         **{name: [entry for report in reports for entry in report[name]] for name in _LISTS},
         "hashes": {path: digest for report in reports for path, digest in report["hashes"].items()},
         "counts": _add([report["counts"] for report in reports]),
+        **_continues(last),
     }
+
+
+def _continues(told: Mapping[str, Any]) -> Report:
+    """The launch that this one was resumed from; nothing for a fresh one."""
+    return {"continues": told["continues"]} if "continues" in told else {}
 
 
 def _add(counts: list[Report]) -> Report:
