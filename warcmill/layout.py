@@ -50,6 +50,7 @@ _MARKERS = {
     "files.ReadBack": "files.read-back.{job}.{launch_id}.{stage}",
     "files.Retire": "files.retired.{job}.{launch_id}.{stage}",
     "operator.Accept": "accepted.{job}.{launch_id}.{finding}",
+    "state.Backup": "state.backup.{job}.{launch_id}",
 }
 TASKS = tuple(_MARKERS)
 

@@ -1,0 +1,94 @@
+"""Bring the markers of closed launches back from the store, where the state has lost them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from warcmill import evidence, layout
+from warcmill.errors import BadInput
+from warcmill.evidence import Evidence
+from warcmill.formats import logzip
+from warcmill.formats.logzip import Packed
+from warcmill.model import FileRef, Launch
+from warcmill.state import State
+from warcmill.steps.backup import FOLDER
+from warcmill.stores import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup in the store: whose it is, where it lies, and the evidence in it."""
+
+    launch: Launch
+    path: str
+    kept: Evidence
+
+    def files(self) -> dict[str, FileRef]:
+        """The files in it by their names in the zip."""
+        return {str(item.facts["member"]): item.file for item in self.kept.claim.items}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of a backup's files, by path: brought back, or left because another file is there."""
+
+    made: tuple[str, ...]
+    different: tuple[str, ...]
+
+
+def launches(store: Store) -> Iterator[Launch]:
+    """The launches that the store has backups of."""
+    for job in store.list(FOLDER):
+        for launch in store.list(job.path):
+            yield Launch.parse(job.name, launch.name)
+
+
+def newest(store: Store, launch: Launch) -> tuple[Backup | None, list[BadInput]]:
+    """The newest sound backup of a launch, and what is wrong with the others."""
+    sound: list[Backup] = []
+    damaged: list[BadInput] = []
+    for entry in store.list(f"{FOLDER}/{launch.job}/{launch.id}"):
+        try:
+            with store.open(entry.path) as file:
+                kept = evidence.decode(logzip.evidence(file), entry.path)
+        except BadInput as error:
+            damaged.append(BadInput(entry.path, error.why, error.offset))
+        else:
+            sound.append(Backup(launch, entry.path, kept))
+    return max(sound, key=lambda one: (one.kept.run.finished, one.path), default=None), damaged
+
+
+def restore(state: State, store: Store, backup: Backup) -> Restored:
+    """Bring a backup's files back where they are missing; nothing that is there is changed.
+
+    Every member is read and compared first: BadInput when one is not what was kept.
+    """
+    files = backup.files()
+    _refuse_strange(backup, files)
+    with store.open(backup.path) as stream:
+        logzip.verify(stream, [Packed(name, one.size, one.sha512 or "", 0) for name, one in files.items()])
+        made = {one.path: _put(state, stream, name, one) for name, one in files.items()}
+    there = (one for one in files.values() if not made[one.path])
+    different = tuple(one.path for one in there if state.store.server_digest(one.path) != ("sha512", one.sha512))
+    return Restored(tuple(path for path, new in made.items() if new), different)
+
+
+def _put(state: State, stream: BinaryIO, name: str, file: FileRef) -> bool:
+    assert file.sha512 is not None, f"{file.path}: a backup knows the digest of every file"
+    with logzip.open_member(stream, name) as member:
+        return state.store.commit_new(file.path, io.BytesIO(member.read()), file.size, file.sha512)
+
+
+def _refuse_strange(backup: Backup, files: dict[str, FileRef]) -> None:
+    """Only into the launch's own folder, or as its 00.due into the job's, whatever the zip says."""
+    for name, file in files.items():
+        if name != f"job/{file.name}":
+            sound = name == f"launch/{file.name}" and file.path == f"{layout.state_folder(backup.launch)}/{file.name}"
+        else:
+            due = layout.parse_marker_path(file.path)
+            sound = due is not None and due.task == "pulse.StartJob" and due["job"] == backup.launch.job
+        if not sound:
+            raise BadInput(backup.path, f"{file.path} is no file of {backup.launch}: this backup was tampered with")
