@@ -88,7 +88,8 @@ def differences(before: Tree, calls: Iterable[Call], folder: Path) -> Iterator[s
     for call in calls:
         disk.apply(call)
     found = {
-        path: file.old if file.data is None else tree.what(path, file.data, folder) for path, file in disk.names.items()
+        tree.plain(path): file.old if file.data is None else tree.what(path, file.data, folder)
+        for path, file in disk.names.items()
     }
     after = tree.read(folder)
     for path in sorted(found.keys() | after.keys()):

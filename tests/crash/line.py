@@ -138,8 +138,8 @@ def refused_sample(folder: Path) -> None:
 def accept(folder: Path) -> bool:
     """`warcmill accept`, for the WARC that was cut."""
     add_config_path(str(folder / "luigi.cfg"))
-    (warc,) = (folder / "output" / "warcs").glob("*/*/*.open")
-    return verb("accept", warc.name, "--reason", "its engine was killed")
+    (warc,) = (sample.SAMPLE / "warcs").glob("*/*/*.warc.gz")
+    return verb("accept", f"{warc.name}.open", "--reason", "its engine was killed")
 
 
 def done_sample(folder: Path) -> None:

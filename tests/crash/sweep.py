@@ -44,9 +44,9 @@ def prepare(scenario: Scenario, work: Path) -> Bench:
     if status != 0:
         raise AssertionError((work / "prepare.log").read_text())
     folder = runs.copy_of(base, work / "undisturbed")
-    before = tree.read(folder)
+    before, needs = tree.read(folder), tree.needs_of(folder)
     trace = runs.trace(scenario, folder, work / "trace")
-    reference = Reference.of(tree.proofs(before), folder)
+    reference = Reference.of(tree.proofs(before), needs, folder)
     again = runs.copy_of(base, work / "again")
     status = runs.undisturbed(scenario, again, work / "again.log")
     wrong = [

@@ -16,6 +16,7 @@ from warcmill.formats import logzip
 from warcmill.stores import temporary
 
 _BASIS = re.compile(rb' "basis": "[0-9a-f]+",\n')
+_RANDOM = re.compile(r"\.[0-9a-f]{8}$")
 Tree = dict[str, tuple[int, str]]  # path: bytes and sha512; a folder is -1
 
 
@@ -24,11 +25,18 @@ def read(folder: Path) -> Tree:
     found: Tree = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
+        while (name := plain(name)) in found:
+            name += "+"  # moved aside more than once
         if path.is_dir():
             found[name] = (-1, "")
         else:
             found[name] = what(name, path.read_bytes(), folder)
     return found
+
+
+def plain(path: str) -> str:
+    """A path without the random digits that what is moved aside bears."""
+    return _RANDOM.sub("", path) if "/aside/" in path else path
 
 
 def what(name: str, data: bytes, folder: Path) -> tuple[int, str]:
@@ -38,6 +46,10 @@ def what(name: str, data: bytes, folder: Path) -> tuple[int, str]:
     elif is_summary(name):
         data = _BASIS.sub(b"", data)
     return len(data), sha512(data).hexdigest()
+
+
+def _keeps(path: str) -> bool:
+    return path.startswith("store/") or "/aside/" in path
 
 
 def is_summary(path: str) -> bool:
@@ -53,7 +65,11 @@ def is_litter(path: str) -> bool:
 def is_working(path: str) -> bool:
     """What every run may leave of its own: attempts, locks, scratch, and the folders that hold them."""
     parts = path.split("/")
-    return "attempts" in parts or parts[:2] in (["state", ".locks"], ["state", ".scratch"])
+    return (
+        "attempts" in parts
+        or ("aside" in parts and ".jsonl" in parts[-1])
+        or parts[:2] in (["state", ".locks"], ["state", ".scratch"])
+    )
 
 
 def is_report(path: str) -> bool:
@@ -75,10 +91,8 @@ class Reference:
     needs: Mapping[str, Tree] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, before: Tree, folder: Path) -> Reference:
-        after = proofs(read(folder))
-        needs = {path: dict(_needs(folder, path, claim, after)) for path, claim in markers(folder)}
-        return cls(before, after, needs)
+    def of(cls, before: Tree, needs: Mapping[str, Tree], folder: Path) -> Reference:
+        return cls(before, proofs(read(folder)), {**needs, **needs_of(folder)})
 
     def moment(self, tree: Tree) -> Iterator[str]:
         """What is wrong with a folder whose run was broken off just now."""
@@ -109,8 +123,8 @@ class Reference:
             gone = tree.get(path) != what
             if gone and path in self.after:
                 yield f"{path}: lost"
-            elif gone and what[0] > 0 and not any(tree[one] == what for one in tree if one.startswith("store/")):
-                yield f"{path}: removed, and not in the store"
+            elif gone and what[0] > 0 and not any(what == tree[one] for one in tree if _keeps(one)):
+                yield f"{path}: removed, and neither in the store nor aside"
 
     def _false(self, tree: Tree) -> Iterator[str]:
         for marker, needs in self.needs.items():
@@ -130,6 +144,12 @@ def markers(folder: Path) -> Iterator[tuple[str, Claim]]:
             found = evidence.decode(data, str(path))
             assert found.claim.key == key, path
             yield str(path.relative_to(folder)), found.claim
+
+
+def needs_of(folder: Path) -> dict[str, Tree]:
+    """For each marker, what must be there while it is."""
+    now = proofs(read(folder))
+    return {path: dict(_needs(folder, path, claim, now)) for path, claim in markers(folder)}
 
 
 def _needs(folder: Path, marker: str, claim: Claim, after: Tree) -> Iterator[tuple[str, tuple[int, str]]]:

@@ -23,11 +23,15 @@ def crash(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("scenario", ["init", "line"])
+@pytest.mark.parametrize(
+    "words",
+    [["init"], ["close"], ["accept"], ["redo"], ["line"], ["dead", "--kind", "kill", "--kind", "kill-half"]],
+    ids=lambda words: words[0],
+)
 def test_no_call_can_fail_so_that_something_is_lost_doubled_or_false(
-    scenario: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = crash(scenario)
+    done = crash(*words)
     with capsys.disabled():
         sys.stdout.write(f"\n{done.stdout}")
     assert done.returncode == 0, done.stdout + done.stderr
