@@ -27,7 +27,8 @@ examples:
 
 A row a stage; all columns count WARCs, but for the last, which counts markers:
 on disk; packed: those whose stage's logs are packed; assembled: on the stage's
-frozen list; checksummed; stored; verified: its stored copy was compared;
+frozen list; checksummed; stored; verified: its stored copy was compared (both
+count only what the store lists today, with its length: 'warcmill verify' reads it);
 refused: its bytes are wrong for good; unnamed: on disk, in no crawl log; stale:
 markers that rest on a claim which is no longer the current one. The last stage
 of a launch also holds the WARCs that no stage has yet.
