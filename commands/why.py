@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,11 +13,12 @@ from rich.text import Text
 from commands.arguments import add_json, add_launch, add_stage
 from commands.reconcile import gap_json, gap_lines
 from commands.show import as_json, console, lines, styled
+from tasks import engines
 from tasks.step import Line, open_line
-from warcmill import gaps
-from warcmill.errors import BadInput, NotReady
+from warcmill import gaps, layout
+from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.gaps import Gap
-from warcmill.ledger import Attempt
+from warcmill.ledger import Attempt, Ledger
 from warcmill.model import Json, Key, Launch, Stage
 from warcmill.steps.stopped import stopped
 from warcmill.survey import Survey, need
@@ -28,7 +30,8 @@ examples:
   warcmill why daily 20161019234428 cp00002-20161020204551
   warcmill why daily 20161019234428 --json | jq -r '.gaps[].todo'
 
-Tells whether the launch has ended, which stages wait for the crawl, the first
+Tells whether the launch has ended, what its engine says while it runs (its
+alerts too, where luigi.cfg has the engine), which stages wait for the crawl, the first
 step that each stage lacks with what its last attempt ended with, file by file,
 and every WARC that is refused (with the offset), absent or unnamed. With each,
 the command to type next. Nothing is changed.
@@ -81,9 +84,10 @@ def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
         return stage is None or one in ("", str(stage))
 
     open_gaps, accepted = (tuple(gap for gap in some if asked(gap.stage)) for some in gaps.find(seen))
-    last = ((key, tried[-1]) for key, tried in seen.attempts.items() if asked(dict(key.params).get("stage", "")))
+    last = [(key, tried[-1]) for key, tried in seen.attempts.items()] + list(_pulse_attempts(line, seen))
+    tried = tuple(one for one in last if asked(dict(one[0].params).get("stage", "")))
     waiting = tuple(one for one in _waiting(line, seen) if asked(one[0]))
-    return Answer(seen, waiting, open_gaps, accepted, tuple(last))
+    return Answer(seen, waiting, open_gaps, accepted, tried)
 
 
 def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
@@ -95,7 +99,29 @@ def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
         try:
             stopped(line.state, line.engines, seen.launch)
         except NotReady as error:
-            yield "", error.why
+            yield "", error.why + _engine_says(seen.launch)
+
+
+def _engine_says(launch: Launch) -> str:
+    """The engine's own words on a launch that runs, its alerts among them; '' where no engine is configured."""
+    if not engines.has_engine(launch.job):
+        return ""
+    try:
+        with closing(engines.engine_of(launch.job)) as engine:
+            seen = engine.look(launch.job)
+    except WarcmillError as error:
+        return f" Its engine was asked: {error}"
+    if seen.launch_id == launch.id:
+        return f" Its engine says: {seen.words}"
+    return f" Its engine's newest launch is {seen.launch_id or 'none'}: {seen.words}"
+
+
+def _pulse_attempts(line: Line, seen: Survey) -> Iterator[tuple[Key, Attempt]]:
+    """The last attempt at every stop and checkpoint of a launch that was tried and is not done."""
+    names = line.state.store.names(f"{layout.state_folder(seen.launch)}/attempts")
+    keys = {layout.parse_marker_name(name.rsplit(".", 4)[0]) for name in names}  # {marker}.{utc}.{host}.{pid}.jsonl
+    for key in sorted(key for key in keys if key and key.task.startswith("pulse.") and key not in seen.markers):
+        yield key, Ledger(line.state, key).attempts()[-1]
 
 
 def _texts(found: Answer, stage: Stage | None) -> Iterator[Text]:
@@ -114,6 +140,8 @@ def _texts(found: Answer, stage: Stage | None) -> Iterator[Text]:
 def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:
     failures = attempt.failures
     yield styled(f"  last attempt at {key.task}: state:{attempt.path}")
+    if key.task.startswith("pulse.") and attempt.error:  # no gap tells of it: whether to stop is the operator's to say
+        yield styled(f"      {attempt.error}", "red")
     yield from (styled(f"      failed: {file}: {why}", "red") for file, why in islice(failures.items(), MOST))
     if len(failures) > MOST:
         yield styled(f"      and {len(failures) - MOST} more")

@@ -62,7 +62,7 @@ def _unsound(seen: Survey) -> Iterator[Gap]:
         stage = dict(key.params).get("stage", "") if key else ""
         path = f"{layout.state_folder(seen.launch)}/{name}"
         by_hand = f"look at state:{path}, and move it away by hand"
-        todo = by_hand if key is None or one.kind == "foreign" else _again(key)
+        todo = by_hand if key is None or key.task == "pulse.Started" or one.kind == "foreign" else _again(key)
         yield _gap(seen, stage, f"{one.kind} marker", name, one.why, todo)
 
 

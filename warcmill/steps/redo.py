@@ -25,7 +25,8 @@ from warcmill.model import FileRef, Key, Launch, Root
 from warcmill.state import State
 from warcmill.stores import Stat, Store, temporary
 
-OUTWARD = frozenset({"pulse.StopJob", "files.Retire"})  # these changed something outside the state
+# These changed something outside the state.
+OUTWARD = frozenset({"pulse.StartJob", "pulse.Started", "pulse.CheckpointJob", "pulse.StopJob", "files.Retire"})
 REMEMBERED = frozenset({"files.Retire"})  # its attempts alone know which files were removed: they stay
 
 Markers = Mapping[Key, Evidence]
