@@ -38,7 +38,7 @@ def test_every_package_of_the_lock_has_hashes() -> None:
 
 
 def test_the_scripts_can_be_run() -> None:
-    for name in ("setup", "test", "check", "demo", "bench", "lock"):
+    for name in ("setup", "test", "check", "demo", "bench", "lock", "services"):
         assert os.access(ROOT / "scripts" / name, os.X_OK), f"scripts/{name} is not executable"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
