@@ -112,9 +112,7 @@ def _password(section: str) -> str:
     path = _value(section, "password_file")
     if not path:
         if not _VARIABLE.fullmatch(get_config().get(section, "password", "", raw=True)):
-            why = (
-                "may not stand in luigi.cfg: password=${NAME}, a variable of the environment, or password_file"
-            )
+            why = "may not stand in luigi.cfg: password=${NAME}, a variable of the environment, or password_file"
             raise BadConfig(f"[{section}] password", why)
         return _needed(section, "password")
     if _value(section, "password"):

@@ -21,8 +21,8 @@ from luigi.configuration import LuigiConfigParser
 
 import tasks
 from commands import main as command
-from tasks import settings
-from tasks.step import Scan, Step
+from tasks import engines, settings
+from tasks.step import JobStep, Scan
 from warcmill import errors, gaps, layout
 from warcmill.errors import WarcmillError
 from warcmill.grid import Mark
@@ -72,7 +72,7 @@ def family(task: type[luigi.Task]) -> str:
     return str(task.get_task_family())
 
 
-TASKS = {family(one): one for base in (Step, Scan) for one in subclasses(base) if family(one) and "." in family(one)}
+TASKS = {family(one): one for base in (JobStep, Scan) for one in subclasses(base) if family(one) and "." in family(one)}
 TASKS = {name: one for name, one in TASKS.items() if one.__module__.startswith("tasks.")}
 
 
@@ -87,7 +87,7 @@ def test_every_task_and_every_parameter_of_it_is_documented(name: str) -> None:
     told = code(text)
     for parameter, _ in TASKS[name].get_params():
         assert f"--{parameter.replace('_', '-')}" in told, parameter
-    if issubclass(TASKS[name], Step):
+    if issubclass(TASKS[name], JobStep):
         assert layout._MARKERS[name] in told
     assert any(name in line.split() for line in commands_of(text)), "no command line to copy"
 
@@ -114,9 +114,16 @@ def test_every_verb_and_every_option_of_it_is_documented(verb: str) -> None:
     text = section("commands.md", f"## warcmill {verb}")
     assert text, f"docs/commands.md has no heading '## warcmill {verb}'"
     told = {words.split()[0] for words in code(text) if words.startswith("-")}
-    options = {option for action in parser_of(verb)._actions for option in action.option_strings}
+    options = options_of(parser_of(verb))
     assert options - {"-h", "--help"} <= told
     assert any(line.startswith(f"warcmill {verb}") for line in commands_of(text)), "no command line to copy"
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    """Its options, and those of its actions: `pulse start`."""
+    nested = [action.choices.values() for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    own = {option for action in parser._actions for option in action.option_strings}
+    return own.union(*(options_of(one) for some in nested for one in some))
 
 
 def test_every_mark_of_the_status_grid_is_documented() -> None:
@@ -145,6 +152,11 @@ def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config])
     told = first_cells(section("configuration.md", f"## [{family(config)}]"))
     assert told, f"docs/configuration.md has no heading '## [{family(config)}]'"
     assert {name for name, _ in config.get_params()} <= told
+
+
+@pytest.mark.parametrize(("name", "keys"), [("engine", engines.ENGINE_KEYS), ("job", engines.JOB_KEYS)])
+def test_every_key_of_the_sections_that_have_names_is_documented(name: str, keys: tuple[str, ...]) -> None:
+    assert set(keys) <= first_cells(section("configuration.md", f"## [{name}.NAME]"))
 
 
 @pytest.mark.parametrize(("section_name", "key"), sorted(settings._HARDENED))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -371,12 +372,43 @@ def signal_at_checksum(process: subprocess.Popen[str], number: signal.Signals) -
 # what cron and systemd run
 
 
-def crontab_command() -> str:
-    """The command in config/crontab, as cron hands it to the shell: without the five fields, and \\% is %."""
-    (entry,) = (text for text in (ROOT / "config" / "crontab").read_text().splitlines() if text.startswith("*"))
-    command = entry.split(maxsplit=5)[5]
-    assert "%" not in command.replace("\\%", ""), "a bare % would end the command"
-    return command.replace("\\%", "%")
+def crontab_commands() -> list[str]:
+    """The commands in config/crontab, as cron hands them to the shell: without the five fields, and \\% is %.
+
+    Those that stand there as an example, behind a #, too.
+    """
+    text = (ROOT / "config" / "crontab").read_text()
+    entries = re.findall(r"^(?:# )?((?:[*/0-9]+ ){5}.+)$", text, re.MULTILINE)
+    commands = [entry.split(maxsplit=5)[5] for entry in entries]
+    assert not any("%" in command.replace("\\%", "") for command in commands), "a bare % would end the command"
+    return [command.replace("\\%", "%") for command in commands]
+
+
+def crontab_command(word: str) -> str:
+    (command,) = (command for command in crontab_commands() if word in command)
+    return command
+
+
+def test_the_crontabs_launches_run_under_crons_environment(line: Line, tmp_path: Path) -> None:
+    log = tmp_path / "pulse.log"
+    more = {"BIN": str(Path(sys.executable).parent), "LOG": str(log)}
+    command = crontab_command("ScanForLaunches")
+    done = subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=False)
+    assert done.returncode == 0, log.read_text()
+    days = [time.strftime("%Y-%m-%d", time.gmtime(time.time() - back * 86_400)) for back in (1, 0)]
+    assert f"pulse.ScanForLaunches: first day {days[0]}, last day {days[1]}" in log.read_text()
+
+
+@pytest.mark.parametrize("action", ["start", "checkpoint", "stop"])
+def test_the_crontabs_lines_for_one_job_name_its_engine_s_section_where_there_is_none(
+    line: Line, tmp_path: Path, action: str
+) -> None:
+    log = tmp_path / "pulse.log"
+    more = {"BIN": str(Path(sys.executable).parent), "LOG": str(log)}
+    command = crontab_command(f"pulse {action}")
+    done = subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=False)
+    assert done.returncode == 3, log.read_text()
+    assert ("[job.daily]" if action == "start" else "[engine.NAME] jobs") in log.read_text()
 
 
 def script(folder: Path) -> Path:
@@ -396,7 +428,9 @@ def environment(line: Line, **more: str) -> dict[str, str]:
 def test_the_crontabs_command_runs_under_crons_environment(line: Line, tmp_path: Path) -> None:
     log = tmp_path / "scan.log"
     more = {"SCAN": str(script(tmp_path / "a project")), "LOG": str(log)}
-    done = subprocess.run(["/bin/sh", "-c", crontab_command()], env=environment(line, **more), cwd="/", check=False)
+    done = subprocess.run(
+        ["/bin/sh", "-c", crontab_command("$SCAN")], env=environment(line, **more), cwd="/", check=False
+    )
     told = log.read_text()
     assert done.returncode == 0, told
     first = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 60 * 86_400))

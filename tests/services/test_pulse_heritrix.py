@@ -1,0 +1,325 @@
+"""The pulse chain with a real engine: launched, checkpointed, stopped, and carried into the archive; and bad days.
+
+Jobs lie where the engine keeps them, job-first, so its jobs folder is the line's output root and its jobs root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from line import Line, line_at
+from loopback_site import site
+
+from servers.heritrix import Heritrix as Server
+from warcmill import layout
+from warcmill.clients.heritrix import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix_http import Wire
+from warcmill.clients.heritrix_xml import ACTIVE, Job, State
+from warcmill.layout import OutputLayout
+from warcmill.model import Launch
+
+PROFILE = (Path(__file__).parent.parent / "data" / "heritrix" / "profile.cxml").read_text("utf-8")
+NUMBERS = count(1)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with site() as serving:
+        yield serving
+
+
+@dataclass
+class Crawl:
+    """A job in a real engine, and a line around it."""
+
+    server: Server
+    client: Heritrix
+    job: str
+    line: Line
+
+    def configure(self, port: int, *, delay: int = 100) -> None:
+        text = PROFILE.replace("{job}", self.job).replace("{delay}", str(delay))
+        self.client.put(self.job, CONFIGURATION, text.encode())
+        self.client.put(self.job, "seeds.txt", f"http://site.example:{port}/\n".encode())
+
+    def pulse(self, *words: str) -> str:
+        """`warcmill pulse WORDS`, which succeeds; what it says."""
+        done = self.line.warcmill("pulse", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def crawled(self, pages: int) -> None:
+        self.until(lambda: self.seen().downloaded >= pages)
+
+    def seen(self) -> Job:
+        found = self.client.job(self.job)
+        assert found is not None
+        return found
+
+    def until(self, holds: Callable[[], bool], seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, "it did not happen in time"
+            time.sleep(0.1)
+
+    def launches(self) -> list[str]:
+        """The ids of the launches in the job's folder."""
+        return sorted(path.name for path in (self.server.jobs / self.job).iterdir() if path.name.isdigit())
+
+    def newest(self) -> Launch:
+        return Launch(self.job, self.launches()[-1])
+
+    def facts(self, task: str, launch: Launch, **more: object) -> dict[str, object]:
+        return dict(self.line.state.need(layout.key(task, launch, **more)).claim.facts)
+
+    def due(self, hours: int = 1) -> str:
+        """The job's schedule from now on: daily, since so many hours; its newest due time."""
+        moment = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=hours)
+        text = self.line.config.read_text().partition(f"\n[job.{self.job}]")[0]
+        self.line.config.write_text(f"{text}\n[job.{self.job}]\nfrequency=daily\nstart={moment.isoformat()}\n")
+        return f"{moment:%Y%m%d%H%M%S}"
+
+    def started(self, due: str) -> str:
+        return str(self.line.state.need(layout.due_key(self.job, due)).claim.facts["launch_id"])
+
+
+@pytest.fixture
+def crawl(heritrix: Server, port: int, tmp_path: Path) -> Iterator[Crawl]:
+    heritrix.resolve("site.example")
+    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
+    job = f"pulse{next(NUMBERS)}"
+    client.create(job)
+    line = line_of(heritrix, tmp_path, job)
+    one = Crawl(heritrix, client, job, line)
+    one.configure(port)
+    yield one
+    found = client.job(job)
+    if found is not None and found.state in ACTIVE:
+        client.terminate(job)
+    client.teardown(job)
+    client.close()
+
+
+def line_of(server: Server, base: Path, job: str) -> Line:
+    """A line whose output and jobs are the engine's own folder."""
+    (base / "output").symlink_to(server.jobs)
+    line = line_at(base, OutputLayout.JOB_FIRST)
+    engine = f"""
+[engine.first]
+kind=heritrix
+url={server.url}
+user={server.user}
+password_file={server.folder / "password"}
+certificate={server.certificate}
+jobs={job}
+"""
+    line.config.write_text(line.config.read_text() + engine)
+    return line
+
+
+def interval() -> str:
+    """Yesterday, today and tomorrow: midnight may come."""
+    now = datetime.now(UTC)
+    return f"{now - DAY:%Y-%m-%d}-{now + 2 * DAY:%Y-%m-%d}"
+
+
+def test_a_crawl_is_started_checkpointed_and_stopped_once_and_the_line_carries_it(crawl: Crawl) -> None:
+    due = crawl.due()
+    said = crawl.pulse("start", crawl.job)
+    launch = crawl.newest()
+    assert f"launch {launch.id} was started for the crawl due" in said
+    assert crawl.started(due) == launch.id
+    assert crawl.seen().state is State.RUNNING
+    assert "this was done already" in crawl.pulse("start", crawl.job)
+    assert crawl.launches() == [launch.id]
+
+    crawl.crawled(10)
+    said = crawl.pulse("checkpoint", crawl.job)
+    stage = str(crawl.facts("pulse.CheckpointJob", launch, number="00001")["stage"])
+    assert f"has taken checkpoint {stage}" in said
+    assert crawl.line.scan(interval()) == [0, 0]
+    assert crawl.line.state.read(layout.key("files.Verify", launch, stage=stage)) is not None
+
+    crawl.crawled(20)
+    assert f"launch {launch.id} has ended" in crawl.pulse("stop", crawl.job)
+    assert crawl.seen().state is State.UNBUILT
+    assert "this was done already" in crawl.pulse("stop", crawl.job)
+    assert crawl.line.scan(interval()) == [0, 0]
+    assert crawl.facts("output.CheckJobStopped", launch)["how"] == "confirmed"
+    told = crawl.line.warcmill("reconcile", interval())
+    assert told.returncode == 0, told.stdout
+
+
+# A start that is killed.
+
+KILLED = """
+import os, signal, sys
+import luigi
+from tasks.pulse import StartJob
+from {module} import {owner}
+
+{owner}.{method} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+luigi.build([StartJob(job=sys.argv[1], due=sys.argv[2])], local_scheduler=True)
+"""
+MOMENTS = {
+    "before the engine heard of it": ("warcmill.clients.heritrix_engine", "HeritrixEngine", "start"),
+    "launched, and still waiting": ("warcmill.clients.heritrix_engine", "HeritrixEngine", "proceed"),
+    "crawling, and nothing published": ("warcmill.state", "State", "publish"),
+}
+
+
+def start_killed(crawl: Crawl, due: str, moment: str) -> None:
+    """StartJob in a process that is killed at this moment."""
+    module, owner, method = MOMENTS[moment]
+    text = KILLED.format(module=module, owner=owner, method=method)
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(crawl.line.config)}
+    command = [sys.executable, "-c", text, crawl.job, due]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_start_that_is_killed_is_found_and_finished(crawl: Crawl, moment: str) -> None:
+    due = crawl.due()
+    start_killed(crawl, due, moment)
+    before = crawl.launches()
+    assert crawl.line.state.read(layout.due_key(crawl.job, due)) is None
+    crawl.pulse("start", crawl.job)
+    assert crawl.launches() == (before or [crawl.newest().id])
+    assert crawl.started(due) == crawl.newest().id
+    assert crawl.facts("pulse.Started", crawl.newest())["due"] == due
+    assert crawl.seen().state is State.RUNNING
+
+
+# Launches by the calendar.
+
+
+def scan(crawl: Crawl) -> subprocess.CompletedProcess[str]:
+    return crawl.line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", interval())
+
+
+def test_what_is_due_is_launched_once_and_the_launch_before_it_is_stopped_first(crawl: Crawl) -> None:
+    yesterday, today = crawl.due(25), f"{datetime.now(UTC) - timedelta(hours=1):%Y%m%d%H}"
+    start_killed(crawl, yesterday, "crawling, and nothing published")
+    first = crawl.newest()
+    done = scan(crawl)
+    assert done.returncode == 0, done.stderr
+    assert len(crawl.launches()) == 2
+    second = crawl.newest()
+    assert crawl.facts("pulse.StopJob", first) == {"engine": "ended"}
+    assert crawl.started(yesterday) == first.id, "the start that died is finished too"
+    assert str(crawl.facts("pulse.Started", second)["due"]).startswith(today[:8])
+    assert crawl.seen().state is State.RUNNING
+    assert scan(crawl).returncode == 0
+    assert len(crawl.launches()) == 2
+
+
+def test_a_dead_engine_fails_the_start_and_the_next_run_launches(crawl: Crawl) -> None:
+    due = crawl.due()
+    crawl.pulse("start", crawl.job)
+    first = crawl.newest()
+    crawl.server.kill()
+    try:
+        stopped = crawl.line.warcmill("pulse", "stop", crawl.job)
+        assert stopped.returncode == 4, stopped.stderr
+        assert "is unavailable" in stopped.stderr
+        crawl.due(0)
+        done = scan(crawl)
+        assert done.returncode == 30, done.stderr
+        assert "Connection refused" in done.stderr
+    finally:
+        crawl.server.start()
+    assert scan(crawl).returncode == 0
+    second = crawl.newest()
+    assert second.id > first.id
+    assert crawl.started(due) == first.id
+    assert crawl.seen().state is State.RUNNING
+    crawl.pulse("stop", crawl.job)
+    assert crawl.line.scan(interval())[0] == 0
+    assert crawl.facts("output.CheckJobStopped", first)["how"] == "superseded"
+
+
+# Resumed launches.
+
+
+def test_a_resumed_launch_names_what_it_continues_and_its_package_holds_both(crawl: Crawl, port: int) -> None:
+    crawl.configure(port, delay=300)
+    crawl.due()
+    crawl.pulse("start", crawl.job)
+    first = crawl.newest()
+    crawl.crawled(10)
+    crawl.pulse("checkpoint", crawl.job)
+    stage = str(crawl.facts("pulse.CheckpointJob", first, number="00001")["stage"])
+    crawl.pulse("stop", crawl.job)
+
+    crawl.pulse("start", crawl.job, "--checkpoint", stage)
+    second = crawl.newest()
+    assert "this was done already" in crawl.pulse("start", crawl.job, "--checkpoint", stage)
+    assert crawl.newest() == second
+    told = {"launch_id": first.id, "checkpoint": stage}
+    assert crawl.facts("pulse.Started", second)["continues"] == told
+    crawl.crawled(20)
+    assert "has taken checkpoint cp00002-" in crawl.pulse("checkpoint", crawl.job)
+    crawl.crawled(25)
+    crawl.pulse("stop", crawl.job)
+
+    assert crawl.line.scan(interval()) == [0, 0]
+    assert crawl.facts("output.ProcessOutputs", second)["continues"] == told
+    folder = crawl.line.folders["state"] / layout.state_folder(second)
+    package = json.loads((folder / f"{crawl.job}.{second.id}.final.package.json").read_text())
+    assert package["continues"] == told
+    launches = {file["path"].split("/")[1] for file in package["warcs"]}
+    assert launches == {first.id, second.id}
+    zips = [Path(file["path"]).name for file in package["zips"]]
+    assert len(zips) == 3
+    assert stage in zips[0], "the earlier launch's own end is crawled again, and is no part of it"
+    assert crawl.line.warcmill("reconcile", interval()).returncode == 0
+
+
+# What an engine complains of.
+
+
+def test_an_alert_is_quoted_by_why_and_in_the_error_of_a_step(crawl: Crawl) -> None:
+    due = crawl.due()
+    crawl.pulse("start", crawl.job)
+    severe = "java.util.logging.Logger.getLogger('test').severe('java.lang.OutOfMemoryError: Java heap space')"
+    source = f"def thread = new Thread(job.alertThreadGroup, {{ {severe} }}); thread.start(); thread.join()"
+    crawl.client.script(crawl.job, source)
+    why = crawl.line.warcmill("why", crawl.job, crawl.newest().id)
+    assert "Its engine says: RUNNING" in why.stdout
+    assert "java.lang.OutOfMemoryError: Java heap space" in why.stdout
+    earlier = crawl.line.warcmill("pulse", "start", crawl.job, "--due", str(int(due) - 10**10))
+    assert earlier.returncode == 30
+    assert "stop it first" in earlier.stderr
+    assert "java.lang.OutOfMemoryError: Java heap space" in earlier.stderr
+
+
+def test_a_configuration_that_cannot_be_built_is_quoted(crawl: Crawl) -> None:
+    crawl.due()
+    crawl.client.put(crawl.job, CONFIGURATION, b"<beans><bean></beans>")
+    done = crawl.line.warcmill("pulse", "start", crawl.job)
+    assert done.returncode == 30
+    assert "the engine could not build it" in done.stderr
+    assert crawl.launches() == []
+
+
+def test_a_wrong_password_is_configuration(crawl: Crawl, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("guess")
+    text = crawl.line.config.read_text()
+    crawl.line.config.write_text(text.replace(str(crawl.server.folder / "password"), str(wrong)))
+    done = crawl.line.warcmill("pulse", "stop", crawl.job)
+    assert done.returncode == 3, done.stderr
+    assert "user, password" in done.stderr
