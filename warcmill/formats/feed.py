@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
 
 from warcmill.errors import BadInput
+from warcmill.formats import surt
 from warcmill.schedule import Frequency, Schedule
 
 LARGEST = 1 << 30  # bytes of a feed; the UK's whole list of targets is a tenth of it
@@ -67,28 +67,45 @@ class Target:
 
 def parse(data: bytes, path: str) -> list[Target]:
     """All targets of a feed; BadInput names the first that is wrong, by line or place in the list."""
-    if len(data) > LARGEST:
-        raise BadInput(path, f"the feed has {len(data):,} bytes, {LARGEST:,} are the limit")
-    targets: list[Target] = []
-    seen: dict[str, str] = {}
-    for where, raw in _objects(data, path):
-        target = _target(raw, f"{path}, {where}")
-        if target.id in seen:
-            raise BadInput(f"{path}, {where}", f"target {target.id} is in the feed already, at {seen[target.id]}")
-        seen[target.id] = where
-        targets.append(target)
+    targets, faults = examine(data, path)
+    if faults:
+        raise faults[0]
     return targets
 
 
-def _objects(data: bytes, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def examine(data: bytes, path: str) -> tuple[list[Target], list[BadInput]]:
+    """The sound targets of a feed, and every fault; one fault a target."""
+    targets: list[Target] = []
+    faults: list[BadInput] = []
+    seen: dict[str, str] = {}
+    try:
+        for where, raw in _entries(data, path):
+            try:
+                targets.append(_once(_target(_object(raw, f"{path}, {where}"), f"{path}, {where}"), seen, path, where))
+            except BadInput as fault:
+                faults.append(fault)
+    except BadInput as fault:
+        faults.append(fault)
+    return targets, faults
+
+
+def _once(target: Target, seen: dict[str, str], path: str, where: str) -> Target:
+    if target.id in seen:
+        raise BadInput(f"{path}, {where}", f"target {target.id} is in the feed already, at {seen[target.id]}")
+    seen[target.id] = where
+    return target
+
+
+def _entries(data: bytes, path: str) -> Iterator[tuple[str, Any]]:
+    """Each target's place, and its bytes, or what they are in JSON."""
+    if len(data) > LARGEST:
+        raise BadInput(path, f"the feed has more than {LARGEST:,} bytes")
     if data.lstrip().startswith(b"["):
-        for number, raw in enumerate(_json(data, path), 1):
-            yield f"target {number}", _object(raw, f"{path}, target {number}")
+        yield from ((f"target {number}", raw) for number, raw in enumerate(_json(data, path), 1))
         return
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():
-            where = f"line {number}"
-            yield where, _object(_json(line, f"{path}, {where}"), f"{path}, {where}")
+            yield f"line {number}", line
 
 
 def _json(data: bytes, where: str) -> Any:
@@ -99,6 +116,8 @@ def _json(data: bytes, where: str) -> Any:
 
 
 def _object(raw: Any, where: str) -> dict[str, Any]:
+    if isinstance(raw, bytes):
+        raw = _json(raw, where)
     if not isinstance(raw, dict):
         raise BadInput(where, f"is no JSON object, but {str(raw)[:60]!r}")
     return raw
@@ -176,11 +195,7 @@ class _Fields:
 
     def url(self, value: Any, name: str) -> str:
         """An absolute http or https URL without blanks, credentials or control characters."""
-        try:
-            parts = urlsplit(value) if isinstance(value, str) and len(value) <= LONGEST_URL else None
-            sound = parts is not None and parts.scheme in ("http", "https") and parts.hostname and not parts.username
-        except ValueError:
-            sound = False
+        sound = isinstance(value, str) and len(value) <= LONGEST_URL and _is_url(value)
         if not sound or _UNSAFE.search(value):
             raise self._bad(
                 name, value, f"an http or https URL of at most {LONGEST_URL} characters, without credentials"
@@ -208,6 +223,13 @@ class _Fields:
 
     def _bad(self, name: str, value: Any, wanted: str) -> BadInput:
         return BadInput(self.where, f"{name}: {str(value)[:80]!r} is not {wanted}")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        return len(surt.canonical(text)) <= LONGEST_URL
+    except ValueError:
+        return False
 
 
 def _moment(value: Any) -> datetime | None:

@@ -1,0 +1,61 @@
+"""A web of several small hosts on loopback for a real engine to crawl: pages by host and path, told apart by Host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one URL answers; a status of 301 leads to the URL in `body`."""
+
+    body: bytes
+    kind: str = "text/html"
+    status: int = 200
+
+
+def page(links: list[str], *images: str, filler: int = 0) -> Page:
+    """An HTML page with links, images, and so many bytes besides."""
+    parts = [f'<a href="{link}">x</a>' for link in links] + [f'<img src="{image}">' for image in images]
+    return Page(f"<title>x</title>{' '.join(parts)}<p>{'x' * filler}</p>".encode())
+
+
+Web = Mapping[tuple[str, str], Page]
+
+
+@contextmanager
+def serve(web: dict[tuple[str, str], Page]) -> Iterator[int]:
+    """Serve (host, path) -> page while the block runs; yields the port. Pages may be added meanwhile."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            host = (self.headers.get("Host") or "").partition(":")[0]
+            found = web.get((host, self.path), Page(b"none", "text/plain", 404))
+            self.send_response(found.status)
+            body = b"" if found.status == 301 else found.body
+            if found.status == 301:
+                self.send_header("Location", found.body.decode())
+            self.send_header("Content-Type", found.kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
+            """Nothing: the engine's crawl log says it all."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

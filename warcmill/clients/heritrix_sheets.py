@@ -1,0 +1,115 @@
+"""How each target is crawled, as Spring beans of Heritrix: sheets, and what they are laid over.
+
+A sheet overrides settings of the profile's beans for some URLs alone. Of several
+that apply to one URL the last wins: a longer prefix after a shorter one, and
+what hangs on a seed after what hangs on a prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+from xml.sax.saxutils import escape
+
+from warcmill.errors import BadConfig
+from warcmill.formats.feed import Depth, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Bytes fetched of one host at which a CAPPED and a CAPPED_LARGE target end. A DEEP one has no cap."""
+
+    capped: int
+    capped_large: int
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Way:
+    """How something is crawled."""
+
+    depth: Depth
+    ignore_robots: bool
+
+    def sheets(self) -> tuple[str, str]:
+        """The sheets that make it so. Both words each: a site within a site may take back what that one says."""
+        return f"depth-{self.depth}", f"robots-{'ignore' if self.ignore_robots else 'obey'}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Page:
+    """How what was reached from one seed is crawled: scope `resource` or `plus1`."""
+
+    scope: Scope
+    way: Way
+
+
+Kind = TypeVar("Kind", Way, Page)
+
+
+def beans(sites: Mapping[str, Way], pages: Mapping[str, Page], caps: Caps) -> str:
+    """All beans, for prefixes of sites and seeds of pages; one a group of those that are crawled alike."""
+    kib = {Depth.CAPPED: caps.capped // 1024, Depth.CAPPED_LARGE: caps.capped_large // 1024, Depth.DEEP: -1}
+    sheets = {f"depth-{depth}": ("quotaEnforcer.hostMaxAllKb", str(kib[depth])) for depth in Depth}
+    sheets |= {f"robots-{policy}": ("metadata.robotsPolicyName", policy) for policy in ("obey", "ignore")}
+    sheets["scope-resource"] = ("transclusions.enabled", "false")
+    sheets["scope-plus1"] = ("plus1.enabled", "true")
+    parts = [_sheet(name, *setting) for name, setting in sheets.items()]
+    parts += [_site_bean(f"sites-{number}", way, members) for number, (way, members) in _groups(sites)]
+    parts += [_page_bean(f"pages-{number}", page, members) for number, (page, members) in _groups(pages)]
+    return "\n".join(parts)
+
+
+def xml(text: str) -> str:
+    """Text as it stands in an element or between double quotes; BadConfig if Spring would take it for a program."""
+    if "#{" in text or not text.isprintable():
+        raise BadConfig("[feed] profile", f"{text[:80]!r} may not go into the engine's configuration")
+    return escape(text, {'"': "&quot;"})
+
+
+def _groups(members: Mapping[str, Kind]) -> Iterator[tuple[int, tuple[Kind, list[str]]]]:
+    groups: dict[Kind, list[str]] = {}
+    for member in sorted(members):
+        groups.setdefault(members[member], []).append(member)
+    return enumerate(sorted(groups.items()), 1)
+
+
+def _sheet(name: str, key: str, value: str) -> str:
+    return f"""\
+ <bean id="{name}" class="org.archive.spring.Sheet">
+  <property name="map"><map><entry key="{key}" value="{value}"/></map></property>
+ </bean>"""
+
+
+def _site_bean(name: str, way: Way, prefixes: list[str]) -> str:
+    return f"""\
+ <bean id="{name}" class="org.archive.crawler.spring.SurtPrefixesSheetAssociation">
+  <property name="surtPrefixes"><list>
+{_values(prefixes)}
+  </list></property>
+  <property name="targetSheetNames"><list>
+{_values(way.sheets())}
+  </list></property>
+ </bean>"""
+
+
+def _page_bean(name: str, page: Page, seeds: list[str]) -> str:
+    """`insideSites` rejects: what a page leads to and lies in a site is crawled as that site says."""
+    return f"""\
+ <bean id="{name}" class="org.archive.crawler.spring.DecideRuledSheetAssociation">
+  <property name="rules"><bean class="org.archive.modules.deciderules.DecideRuleSequence">
+   <property name="rules"><list>
+    <bean class="org.archive.modules.deciderules.SourceSeedDecideRule"><property name="sourceSeeds"><set>
+{_values(seeds)}
+    </set></property></bean>
+    <ref bean="insideSites"/>
+   </list></property>
+  </bean></property>
+  <property name="targetSheetNames"><list>
+{_values((f"scope-{page.scope}", *page.way.sheets()))}
+  </list></property>
+ </bean>"""
+
+
+def _values(values: Iterable[str]) -> str:
+    return "\n".join(f"   <value>{xml(value)}</value>" for value in values)
