@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import re
+import shutil
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from luigi.date_interval import Custom
 
 from commands.main import main
 from tasks import files, output
-from warcmill import clock
+from tasks.settings import settings
+from warcmill import clock, launches
 from warcmill.layout import SENTINEL
 from warcmill.state import State
 from warcmill.stores.file import FileStore
@@ -120,6 +122,21 @@ def dead_sample(folder: Path) -> None:
     data = warc.read_bytes()
     warc.with_name(f"{warc.name}.open").write_bytes(data[: len(data) // 8])
     warc.unlink()
+
+
+def line_of(source: Path, layout: str, folder: Path) -> None:
+    """A line around a copy of an engine's folders; a launch that says nothing of its end is closed by an operator."""
+    folder.mkdir()
+    shutil.copytree(source, folder / "output", symlinks=True)
+    if layout == "kind-first":
+        (folder / "output" / "jobs").rename(folder / "jobs")
+    assert verb("init", str(folder), "--layout", layout)
+    allow_retire(folder)
+    add_config_path(str(folder / "luigi.cfg"))
+    engines = settings().engines()
+    for launch in launches.find(engines, ALL_DAYS.date_a, ALL_DAYS.date_b).launches:
+        if not launches.how_ended(engines, launch):
+            assert verb("close", launch.job, launch.id, "--reason", "nothing says that it goes on")
 
 
 def close(folder: Path) -> bool:

@@ -102,22 +102,24 @@ class _Breaker:
         return result
 
     def _note(self, call: Call) -> None:
-        said = "reached" if str(call) == self.expected else f"met {call}, where {self.expected} was traced"
+        said = "reached" if self.expected in ("", str(call)) else f"met {call}, where {self.expected} was traced"
         self.watch.real["write"](self.reached, said.encode())
 
     def _break(self, call: Call, do: Callable[[bytes], Any]) -> Any:
         match self.fault.kind:
-            case "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            case "kill-half":
+            case "kill-half" if call.op == "write":
                 do(call.data[: len(call.data) // 2])
                 os.kill(os.getpid(), signal.SIGKILL)
-            case "full":
-                self.full = True
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), call.path)
-            case "full-half":
+            case "kill" | "kill-half":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "full-half" if call.op == "write":
                 self.full = True
                 return do(call.data[: len(call.data) // 2])
+            case "full" | "full-half":
+                self.full = True
+                if call.op not in GROWS:
+                    return do(call.data)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), call.path)
             case "error" if call.op == "fsync":
                 self._lose(call)
             case "error-done":
@@ -169,7 +171,7 @@ def _note_steps(found: Trace) -> None:
 
 
 def disturbed(scenario: Scenario, folder: Path, fault: Fault, expected: str, log: Path) -> tuple[int, str]:
-    """Run with a fault; the child's status as `child` gives it, and whether the call was met."""
+    """Run with a fault; the child's status as `child` gives it, and whether the call was met, `expected` if not ''."""
     reading, writing = os.pipe()
 
     def body() -> bool:
