@@ -255,7 +255,7 @@ def test_a_dead_engine_fails_the_start_and_the_next_run_launches(crawl: Crawl) -
 
 
 def test_a_resumed_launch_names_what_it_continues_and_its_package_holds_both(crawl: Crawl, port: int) -> None:
-    crawl.configure(port, delay=300)
+    crawl.configure(port, delay=200)
     crawl.due()
     crawl.pulse("start", crawl.job)
     first = crawl.newest()
