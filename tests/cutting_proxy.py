@@ -16,17 +16,22 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER of no time: the other side sees a r
 @dataclass
 class Proxy:
     """Passes everything on to `upstream`. `cut_after` is asked for each new connection: how many bytes it may pass
-    towards the server, or, with `answers`, from it. `watch` sees what goes to the server, and may stop it."""
+    towards the server, or, with `answers`, from it. `watch` sees what goes to the server, and may have it cut there,
+    that passed on or, without `passes_last`, not."""
 
     upstream: tuple[str, int]
     cut_after: Callable[[], int] = lambda: NEVER
     answers: bool = False
     watch: Callable[[bytes], bool] = lambda _data: False
+    passes_last: bool = True
     cuts: int = 0
     port: int = 0
-    _open: set[socket.socket] = field(default_factory=set)
+    _closed: bool = False
+    _open: list[socket.socket] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def serve(self, listener: socket.socket) -> None:
+        """Until the listener is closed."""
         while True:
             try:
                 client, _ = listener.accept()
@@ -37,39 +42,47 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
-            for one in (client, server):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._open |= {client, server}
-            limits = (NEVER, self.cut_after()) if self.answers else (self.cut_after(), NEVER)
-            for source, target, limit, watch in (
-                (client, server, limits[0], self.watch),
-                (server, client, limits[1], lambda _data: False),
-            ):
-                threading.Thread(target=self._pass, args=(source, target, limit, watch), daemon=True).start()
+            with self._lock:
+                self._open += [client, server]
+                if self._closed:
+                    self._hang_up(client, server)
+            self._join(client, server)
+
+    def close(self) -> None:
+        """Cut what is left."""
+        with self._lock:
+            self._closed = True
+            self._hang_up(*self._open)
+
+    def _join(self, client: socket.socket, server: socket.socket) -> None:
+        limits = (NEVER, self.cut_after()) if self.answers else (self.cut_after(), NEVER)
+        there = threading.Thread(target=self._pass, args=(client, server, limits[0], self.watch), daemon=True)
+        back = threading.Thread(target=self._pass, args=(server, client, limits[1], lambda _data: False), daemon=True)
+        there.start()
+        back.start()
 
     def _pass(self, source: socket.socket, target: socket.socket, left: int, watch: Callable[[bytes], bool]) -> None:
-        try:
+        with suppress(OSError):
             while data := source.recv(min(1 << 16, left)):
                 stop = watch(data)
-                target.sendall(data)
+                if not stop or self.passes_last:
+                    target.sendall(data)
                 left -= len(data)
                 if stop or not left:
                     self.cuts += 1
                     self._hang_up(source, target)
                     return
             target.shutdown(socket.SHUT_WR)
-        except OSError:
-            self._hang_up(source, target)
+            return
+        self._hang_up(source, target)
 
     def _hang_up(self, *ends: socket.socket) -> None:
         for one in ends:
             with suppress(OSError):
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
-
-    def close(self) -> None:
-        self._hang_up(*self._open)
 
 
 @contextmanager

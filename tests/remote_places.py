@@ -1,4 +1,4 @@
-"""Roots in a real HDFS and on a real sshd, for tests: opened with little patience, looked at and broken from outside."""
+"""Roots in a real HDFS and on a real sshd, for tests: opened with little patience, looked at from outside."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class InHdfs:
 
 
 class OverSsh:
-    """A root on an SSH host; an outage is an sshd that is gone. The host is this one: its disk is looked at directly."""
+    """A root on an SSH host; an outage is an sshd that is gone. The host is this one, so its disk can be looked at."""
 
     def __init__(self, server: Sshd, folder: str) -> None:
         self.server, self.base = server, server.root / folder

@@ -169,7 +169,7 @@ def test_an_outage_is_never_an_absence(there: Place, store: Store) -> None:
     assert before
     with there.outage():
         for ask in (
-            lambda: there.open(),
+            there.open,
             lambda: store.stat(PATH),
             lambda: store.stat("none"),
             lambda: list(store.list(FOLDER)),

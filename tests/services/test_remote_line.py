@@ -1,0 +1,82 @@
+"""The whole line with roots on other hosts: the archive in HDFS or behind SSH, the engine's folders behind SSH."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import sample
+from line import DAY, SCANS
+
+from servers.hdfs import Hdfs
+from servers.sshd import Sshd
+from warcmill import layout
+from warcmill.state import State
+from warcmill.stores.file import FileStore
+
+
+class Line:
+    """A line made by `warcmill init`, and driven by the commands that an operator types."""
+
+    def __init__(self, base: Path, *options: str) -> None:
+        self.base = base
+        self.environment = {**os.environ, "LUIGI_CONFIG_PATH": str(base / "luigi.cfg")}
+        self.run("commands.main", "init", str(base), *options)
+
+    def run(self, module: str, *words: str) -> str:
+        command = [sys.executable, "-m", module, *words]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def scan(self) -> None:
+        for module, task in SCANS:
+            self.run("luigi", "--module", module, task, "--date-interval", DAY)
+
+    @property
+    def state(self) -> State:
+        return State(FileStore("state", self.base / "state"))
+
+
+def verified_by(line: Line) -> set[str]:
+    """By which digests the stored files of the bundled launch were compared."""
+    (path,) = (line.base / "state").rglob("files.verified.*.final")
+    key = layout.parse_marker_path(str(path.relative_to(line.base / "state")))
+    assert key
+    return {str(item.facts["by"]).partition("-")[0] for item in line.state.need(key).claim.items}
+
+
+def proven(line: Line) -> None:
+    """Twice scanned, verified byte for byte, and reconciled."""
+    line.scan()
+    line.scan()
+    found = json.loads(line.run("commands.main", "verify", DAY, "--json"))
+    assert found["findings"] == []
+    assert found["files"] > 0
+    line.run("commands.main", "doctor")
+
+
+def test_an_archive_in_hdfs_is_verified_by_the_checksum_of_hdfs(tmp_path: Path, hdfs: Hdfs) -> None:
+    sample.lay_out(tmp_path / "output")
+    url = f"webhdfs://{hdfs.namenode_http}/{tmp_path.parent.name}?user={hdfs.user}"
+    line = Line(tmp_path, "--jobs", str(tmp_path / "output/jobs"), "--store", url)
+    proven(line)
+    assert "MD5" in verified_by(line)
+
+
+def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:
+    there = sshd.root / f"{tmp_path.parent.name}-{tmp_path.name}"
+    sample.lay_out(there / "output")
+    (there / "store").mkdir()
+    url = f"sftp://{sshd.user}@127.0.0.1:{sshd.port}{there}"
+    line = Line(
+        tmp_path, "--output", f"{url}/output", "--jobs", f"{url}/output/jobs", "--store", f"{url}/store",
+        "--known-hosts", str(sshd.known_hosts), "--key-file", str(sshd.key),
+    )  # fmt: skip
+    proven(line)
+    assert verified_by(line) == {"sha512"}
+    assert not (tmp_path / "output").exists()
+    assert list((there / "store" / "warcs").rglob("*.warc.gz"))

@@ -1,0 +1,305 @@
+"""The bad days of an HDFS: whatever breaks, a file is there whole or not at all, and an outage is no absence."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from cutting_proxy import NEVER, proxy
+from remote_places import BLOCK, InHdfs, work_folder
+from sources import Interrupted, Once
+from store_conformance import PATH, commit, of_a_dead_process, read
+
+from servers.hdfs import Hdfs
+from warcmill.errors import BadInput, Unavailable
+from warcmill.formats.hdfs_checksum import Hasher
+from warcmill.stores.webhdfs_client import Cluster
+from warcmill.stores.webhdfs_http import Address, Connections, Refused
+
+DATA = random.Random(1).randbytes(5 * BLOCK + 12_345)
+SHA512 = hashlib.sha512(DATA).hexdigest()
+CUTS = 24
+
+
+class Rerouted(Connections):
+    """Connections that lead elsewhere than their addresses say, and that remember where they led last."""
+
+    def __init__(self, ways: dict[Address, Address]) -> None:
+        super().__init__(30)
+        self.ways, self.last = ways, Address("", 0)
+
+    def _connect(self, at: Address):  # type: ignore[no-untyped-def]
+        self.last = at
+        return super()._connect(self.ways.get(at, at))
+
+
+@pytest.fixture
+def there(hdfs: Hdfs, tmp_path: Path) -> InHdfs:
+    return InHdfs(hdfs, work_folder(tmp_path))
+
+
+def address(text: str) -> Address:
+    host, _, port = text.partition(":")
+    return Address(host, int(port))
+
+
+def proxied_datanodes(there: InHdfs, cut_after: Callable[[], int], **more: object) -> tuple[ExitStack, Rerouted]:
+    """Connections that reach both DataNodes through a proxy each."""
+    stack, ways = ExitStack(), {}
+    for number in (1, 2):
+        at = address(there.server.datanode_http(number))
+        found = stack.enter_context(proxy(at.host, at.port, cut_after=cut_after, **more))
+        ways[at] = Address("127.0.0.1", found.port)
+    return stack, Rerouted(ways)
+
+
+def one_cut_after(count: int) -> Callable[[], int]:
+    """The first connection is cut after so many bytes, the others are not."""
+    left = [count]
+    return lambda: left.pop() if left else NEVER
+
+
+def whole_or_nothing(there: InHdfs) -> dict[str, bytes]:
+    found = there.files()
+    assert found.get(PATH, DATA) == DATA
+    return found
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["request cut", "answer cut"])
+def test_a_cut_upload_publishes_all_or_nothing(there: InHdfs, answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests cut anywhere from their head to their last byte, answers in their head: first with a source that cannot
+    be read again, which must fail or publish, then with one that can, which must publish."""
+    points = random.Random(2).sample(range(1, 200 if answers else len(DATA) + 900), CUTS)
+    for point in points:
+        stack, connections = proxied_datanodes(there, one_cut_after(point), answers=answers)
+        with stack:
+            store = there.open(connections=connections)
+            with of_a_dead_process(monkeypatch):
+                try:
+                    made = store.commit_new(PATH, Once(DATA), len(DATA), SHA512)
+                except Unavailable:
+                    made = False
+            assert made == (PATH in whole_or_nothing(there)), point
+            store.sweep(PATH.rpartition("/")[0])
+            if not made:
+                assert commit(store, DATA), point
+        there.delete(PATH)
+    store = there.open()
+    store.sweep(PATH.rpartition("/")[0])
+    assert there.files() == {}
+
+
+def test_a_source_that_can_be_read_again_survives_a_cut(there: InHdfs) -> None:
+    for point in (1, 1_000, BLOCK, 3 * BLOCK, len(DATA) + 300):
+        stack, connections = proxied_datanodes(there, one_cut_after(point))
+        with stack:
+            assert there.open(10, connections).commit_new(PATH, io.BytesIO(DATA), len(DATA), SHA512)
+        assert whole_or_nothing(there)[PATH] == DATA
+        there.delete(PATH)
+
+
+def test_a_cut_download_goes_on_where_it_broke(there: InHdfs) -> None:
+    commit(there.open(), DATA)
+    points = iter((1, 50, 1_000, BLOCK, 3 * BLOCK))
+    stack, connections = proxied_datanodes(there, lambda: next(points, NEVER), answers=True)
+    with stack:
+        assert read(there.open(10, connections)) == DATA
+
+
+def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: InHdfs) -> None:
+    stack, connections = proxied_datanodes(there, lambda: 1 << 16)
+    with stack:
+        store = there.open(connections=connections)
+        with pytest.raises(Unavailable):
+            commit(store, DATA)
+        assert commit(store, DATA[:50_000], "small")
+    assert PATH not in there.files()
+    assert commit(there.open(), DATA)
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["it happened", "it did not"])
+def test_a_rename_whose_answer_is_lost_is_looked_up(there: InHdfs, answered: bool) -> None:
+    """The proxy hangs up when it sees a RENAME: after it has passed it on, or before."""
+    namenode = address(there.server.namenode_http)
+    seen = []
+
+    def watch(data: bytes) -> bool:
+        if b"op=RENAME" not in data or seen:
+            return False
+        seen.append(data)
+        return True
+
+    with lost_rename(namenode, watch, answered) as between:
+        connections = Rerouted({namenode: Address("127.0.0.1", between.port)})
+        assert there.open(10, connections).commit_new(PATH, io.BytesIO(DATA), len(DATA), SHA512)
+    assert seen
+    assert there.files() == {PATH: DATA}
+
+
+def lost_rename(namenode: Address, watch: Callable[[bytes], bool], answered: bool):  # type: ignore[no-untyped-def]
+    return proxy(namenode.host, namenode.port, watch=watch, passes_last=answered)
+
+
+def test_the_servers_checksum_is_the_one_that_is_made_locally(there: InHdfs) -> None:
+    store = there.open()
+    for size in (0, 1, 512, BLOCK - 1, BLOCK, BLOCK + 1, len(DATA)):
+        hasher = Hasher(BLOCK)
+        hasher.update(DATA[:size])
+        assert commit(store, DATA[:size], f"{size}")
+        assert ":".join(store.server_digest(f"{size}") or ()) == hasher.result()
+
+
+def test_safe_mode_refuses_writes_and_is_no_absence(there: InHdfs) -> None:
+    store = there.open()
+    commit(store, b"before", "before")
+    there.server.safe_mode(True)
+    try:
+        assert store.stat("before")
+        assert store.stat(PATH) is None
+        assert read(store, "before") == b"before"
+        with pytest.raises(Unavailable, match="SafeModeException"):
+            commit(store, DATA)
+        assert there.files() == {"before": b"before"}
+    finally:
+        there.server.safe_mode(False)
+    assert commit(store, DATA)
+
+
+def test_a_namenode_restarted_mid_copy_is_waited_for(there: InHdfs) -> None:
+    def bounce() -> None:
+        there.server.kill_namenode()
+        there.server.start_namenode()
+
+    store = there.open(120)
+    assert store.commit_new(PATH, Interrupted(DATA, bounce), len(DATA), SHA512)
+    there.server.wait_ready()
+    assert whole_or_nothing(there)[PATH] == DATA
+
+
+def test_a_starting_namenode_is_waited_for_and_its_state_is_no_absence(there: InHdfs) -> None:
+    commit(there.open(), DATA)
+    there.server.kill_namenode()
+    there.server.start_namenode()
+    found = there.open(120).stat(PATH)
+    assert found
+    assert found.size == len(DATA)
+    there.server.wait_ready()
+
+
+def test_a_datanode_killed_mid_put_is_left_out_of_the_next_try(there: InHdfs) -> None:
+    connections, killed = Rerouted({}), []
+
+    def kill() -> None:
+        number = next(one for one in (1, 2) if address(there.server.datanode_http(one)) == connections.last)
+        killed.append(number)
+        there.server.kill_datanode(number)
+
+    store = there.open(30, connections)
+    try:
+        assert store.commit_new(PATH, Interrupted(DATA, kill), len(DATA), SHA512)
+        assert killed
+        assert commit(store, b"another", "another")
+    finally:
+        for number in killed:
+            there.server.start_datanode(number)
+        there.server.wait_ready()
+    assert there.files() == {PATH: DATA, "another": b"another"}
+
+
+def test_without_any_datanode_a_file_is_unavailable_and_not_absent(there: InHdfs) -> None:
+    store = there.open()
+    commit(store, DATA)
+    for number in (1, 2):
+        there.server.kill_datanode(number)
+    try:
+        assert store.stat(PATH)
+        with pytest.raises(Unavailable):
+            read(store)
+        with pytest.raises(Unavailable):
+            store.server_digest(PATH)
+        with pytest.raises(Unavailable):
+            commit(store, DATA, "another")
+        assert store.stat("another") is None
+    finally:
+        for number in (1, 2):
+            there.server.start_datanode(number)
+        there.server.wait_ready()
+    assert read(there.open(60)) == DATA
+
+
+@pytest.mark.parametrize("kind", ["names", "space"])
+def test_a_full_quota_is_told_by_name_and_leaves_nothing(there: InHdfs, kind: str) -> None:
+    store = there.open()
+    there.server.set_quota(there.base, **{"names": 2} if kind == "names" else {"space": 4 * BLOCK})
+    try:
+        with pytest.raises(Refused, match=r"(NS|DS)QuotaExceededException"):
+            commit(store, DATA)
+        assert there.files() == {}
+    finally:
+        there.server.set_quota(there.base)
+    assert commit(store, DATA)
+
+
+def test_a_namenode_that_is_gone_is_passed_over(there: InHdfs) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        gone = taken.getsockname()[1]
+    store = there.open(namenodes=f"127.0.0.1:{gone},{there.server.namenode_http}")
+    assert commit(store, DATA)
+    assert read(store) == DATA
+
+
+@pytest.mark.parametrize("path", ["u\u0308", "\u00fc", "a:b", "\u2603/x"])
+def test_names_that_hdfs_would_fold_or_refuse_are_refused_first(there: InHdfs, path: str) -> None:
+    with pytest.raises(BadInput, match="HDFS"):
+        commit(there.open(), DATA, path)
+
+
+@pytest.fixture
+def impostor() -> Iterator[tuple[str, list[str]]]:
+    """A NameNode that lists one DataNode and redirects to another host, with a token; and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            if self.path.startswith("/jmx"):
+                nodes = {"dn:1": {"infoAddr": "127.0.0.1:1", "xferaddr": "127.0.0.1:2"}}
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps({"beans": [{"LiveNodes": json.dumps(nodes)}]}).encode())
+            else:
+                self.send_response(307)
+                port = self.server.server_address[1]
+                self.send_header("Location", f"http://localhost:{port}/webhdfs/v1/x?op=OPEN&delegation=SECRET")
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+
+
+def test_a_redirect_to_a_stranger_is_neither_followed_nor_logged(
+    there: InHdfs, impostor: tuple[str, list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    where, asked = impostor
+    store = there.open()
+    store._client.cluster = Cluster((address(where),), "/x", "")
+    store._client._active = address(where)
+    with pytest.raises(Unavailable, match="not among the DataNodes it lists") as caught:
+        store._client.fetch("/x", "GETFILECHECKSUM")
+    assert "SECRET" not in str(caught.value) + caplog.text
+    assert not [path for path in asked if "SECRET" in path]
