@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import hdfs, hdfs_ha, heritrix, luigid, packages, pins, process, sshd
+from servers import hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, sshd
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
@@ -26,6 +26,7 @@ SERVERS = {
     heritrix.NAME: Server(heritrix.up, heritrix.down, pins.HERITRIX),
     hdfs.NAME: Server(hdfs.up, hdfs.down, pins.HDFS),
     hdfs_ha.NAME: Server(hdfs_ha.up, hdfs_ha.down, pins.HDFS_HA),
+    hdfs_kerberos.NAME: Server(hdfs_kerberos.up, hdfs_kerberos.down, pins.HDFS_KERBEROS),
     sshd.NAME: Server(sshd.up, sshd.down, pins.SSHD),
     luigid.NAME: Server(luigid.up, luigid.down, pins.LUIGID),
 }

@@ -83,9 +83,9 @@ def start_datanode(folder: Path, number: int, ports: Mapping[str, int], *, host:
     arguments = (
         f"-Ddfs.datanode.hostname={host}",
         f"-Ddfs.datanode.data.dir=file://{folder / f'data{number}'}",
-        f"-Ddfs.datanode.address={HOST}:{ports[name]}",
-        f"-Ddfs.datanode.ipc.address={HOST}:{ports[f'{name}_ipc']}",
-        f"-Ddfs.datanode.http.address={HOST}:{ports[f'{name}_http']}",
+        f"-Ddfs.datanode.address={host}:{ports[name]}",
+        f"-Ddfs.datanode.ipc.address={host}:{ports[f'{name}_ipc']}",
+        f"-Ddfs.datanode.http.address={host}:{ports[f'{name}_http']}",
     )
     process.start(folder, name, java(folder, DATANODE, *arguments, options=options), environment())
 

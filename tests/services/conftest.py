@@ -15,18 +15,20 @@ import pytest
 
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
+from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
 from servers import packages, pins, ports
 from servers import sshd as sshd_server
 from servers.hdfs import Hdfs
 from servers.hdfs_ha import HdfsHa
+from servers.hdfs_kerberos import HdfsKerberos
 from servers.heritrix import Heritrix
 from servers.luigid import Luigid
 from servers.sshd import Sshd
 
 SESSIONS = packages.default_work() / "tests"
-SERVERS = (heritrix_server, hdfs_server, hdfs_ha_server, sshd_server, luigid_server)
+SERVERS = (heritrix_server, hdfs_server, hdfs_ha_server, hdfs_kerberos_server, sshd_server, luigid_server)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +58,11 @@ def hdfs(work: Path) -> Hdfs:
 @pytest.fixture(scope="session")
 def hdfs_ha(work: Path) -> HdfsHa:
     return hdfs_ha_server.up(work, ports.free(pins.HDFS_HA))
+
+
+@pytest.fixture(scope="session")
+def hdfs_kerberos(work: Path) -> HdfsKerberos:
+    return hdfs_kerberos_server.up(work, ports.free(pins.HDFS_KERBEROS))
 
 
 @pytest.fixture(scope="session")

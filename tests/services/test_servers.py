@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import http.client
 import json
 import shutil
 import socket
@@ -16,11 +17,13 @@ import pytest
 from servers import __main__ as command
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
+from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import luigid as luigid_server
 from servers import packages, pins, ports, process
 from servers import sshd as sshd_server
 from servers.hdfs import Hdfs
 from servers.hdfs_ha import HdfsHa
+from servers.hdfs_kerberos import HdfsKerberos
 from servers.luigid import Luigid
 from servers.sshd import Sshd
 from warcmill.errors import Mismatch, Unavailable
@@ -212,6 +215,17 @@ def test_hdfs_and_its_faults(work: Path, hdfs: Hdfs) -> None:
     assert hdfs_server.up(work, hdfs.ports) == hdfs, "up again mends what is missing"
     assert hdfs.webhdfs("GET", "/servers/a", "op=GETFILESTATUS")
     hdfs.webhdfs("DELETE", "/servers", "op=DELETE&recursive=true")
+
+
+def test_hdfs_with_kerberos_lets_in_nobody_without_a_ticket(work: Path, hdfs_kerberos: HdfsKerberos) -> None:
+    host, port = hdfs_kerberos.namenode_http.split(":")
+    with closing(http.client.HTTPConnection(host, int(port), timeout=30)) as connection:
+        connection.request("GET", "/webhdfs/v1/?op=LISTSTATUS&user.name=hdfs")
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("WWW-Authenticate")) == (401, "Negotiate")
+    hdfs_kerberos.kdc.take_ticket()
+    assert "Live datanodes (1)" in hdfs_kerberos.admin("-report")
+    assert hdfs_kerberos_server.up(work, hdfs_kerberos.ports) == hdfs_kerberos
 
 
 def test_the_pair_fails_over(work: Path, hdfs_ha: HdfsHa) -> None:

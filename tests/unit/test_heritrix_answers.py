@@ -40,6 +40,11 @@ def test_the_state(name: str, state: State) -> None:
     assert job(name).state is state
 
 
+def test_a_launch_that_begins_is_nascent_for_a_moment() -> None:
+    body = recorded("job-running.xml").replace(b"Active: RUNNING", b"Active: NASCENT")
+    assert parse_job(body.replace(b"State>RUNNING<", b"State>NASCENT<"), "job").state is State.PREPARING
+
+
 def test_a_running_job() -> None:
     running = job("running")
     assert (running.name, running.launches, running.alerts) == ("recorded", 1, 0)

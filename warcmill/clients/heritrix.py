@@ -45,7 +45,8 @@ class Heritrix(Watch):
 
     def create(self, name: str) -> bool:
         """A job folder with the engine's default profile. False: there is such a job; nothing was changed."""
-        self._wire.post("", {"action": "rescan"})  # finds a folder that the engine has not noticed yet
+        if self.job(name) is None:
+            self._post("", action="rescan")  # finds a folder that the engine has not noticed yet
         if self.job(name) is not None:
             return False
         lost = self._post("", action="create", createpath=parse_job(name))

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import HTTPDigestAuth
+from urllib3.util import Retry
 
 from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
 
@@ -125,7 +126,8 @@ class _Pinned(HTTPAdapter):
 
     def __init__(self, pin: str) -> None:
         self._pin = pin
-        super().__init__(max_retries=0)
+        # A kept connection may be closed by the engine just as it is used: what only looks is asked again, once.
+        super().__init__(max_retries=Retry(total=1, connect=0, allowed_methods=("GET", "HEAD")))
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **more: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, assert_fingerprint=self._pin, **more)

@@ -111,11 +111,16 @@ def parse_script(body: bytes, where: str) -> Script:
 
 
 def _state(description: str, controller: str | None, where: str) -> State:
-    """A job paused after its end says PAUSING for ever, but still `Finished: ...`: the description decides."""
+    """A job paused after its end says PAUSING for ever, but still `Finished: ...`: the description decides.
+
+    For a moment a launch that begins is `Active: NASCENT`.
+    """
     if description.startswith("Finished"):
         return State.FINISHED
     if description in ("Unbuilt", "Ready"):
         return State(description.upper())
+    if description.startswith("Active") and controller == "NASCENT":
+        return State.PREPARING
     if description.startswith("Active") and controller in ACTIVE:
         return State(controller)
     raise BadInput(where, f"a job in a state unknown here: {description!r}, controller {controller!r}")
