@@ -41,6 +41,7 @@ VERBS: dict[str, dict[str, str]] = {
         "verify": "read archived files again and compare them with their markers",
         "restore": "bring closed launches' markers back from the store",
         "check": "check WARC files for wholeness, anywhere, without a line",
+        "feed": "check a crawl feed for faults, and count its targets",
     },
 }
 

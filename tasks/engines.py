@@ -58,10 +58,15 @@ def has_engine(job: str) -> bool:
 
 def jobs_of(section: str) -> tuple[str, ...]:
     """The jobs of an engine's section, or BadConfig."""
+    return names(_needed(section, "jobs"), f"[{section}] jobs")
+
+
+def names(text: str, key: str) -> tuple[str, ...]:
+    """The jobs that a key lists, or BadConfig."""
     try:
-        return tuple(parse_job(name) for name in re.split(r"[,\s]+", _needed(section, "jobs")) if name)
+        return tuple(parse_job(name) for name in re.split(r"[,\s]+", text) if name)
     except BadInput as error:
-        raise BadConfig(f"[{section}] jobs", str(error)) from error
+        raise BadConfig(key, str(error)) from error
 
 
 def scheduled() -> tuple[str, ...]:

@@ -7,15 +7,16 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, time
-from functools import cached_property
+from functools import cached_property, partial
 
 import luigi
 
-from tasks import engines
+from tasks import engines, feeds
 from tasks.params import CheckpointParameter, DueParameter, NumberParameter
 from tasks.step import JobStep, Line, Listed, Scan, Step, open_line, span
 from tasks.summary import Ending
 from warcmill import clock, layout
+from warcmill.clients.engine import Engine
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Json, Key, stamp_time
 from warcmill.notice import Trouble
@@ -31,7 +32,7 @@ MOST_NAMED = 10
 class StartJob(JobStep):
     """Launch a crawl that is due, once, and wait until it crawls.
 
-    Requires: StopJob of the job's launch that still runs for an earlier due time.
+    Requires: CrawlFeed, of a job that a feed feeds; StopJob of the job's launch that still runs for an earlier due time.
     Output:   00.due.{job}.{due}
     Changes:  the engine, once; 01.jobs.{job}.{launch_id}.started of the launch.
     Re-run:   safe; a start that died half-way is found and finished, not repeated.
@@ -49,7 +50,8 @@ class StartJob(JobStep):
         return layout.due_key(self.job, self.due)
 
     def requires(self) -> list[luigi.Task]:
-        return self._before
+        fed = [feeds.CrawlFeed(job=self.job, due=self.due)] if feeds.is_fed(self.job) else []
+        return [*fed, *self._before]
 
     @cached_property
     def _before(self) -> list[luigi.Task]:
@@ -68,7 +70,8 @@ class StartJob(JobStep):
     def work(self, line: Line) -> None:
         resume = continued.of_checkpoint(line.engines, self.job, self.checkpoint) if self.checkpoint else None
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
-            claim = steps.start(line.state, engine, self.job, self.due, _as_it_lies, resume)
+            prepare = partial(_prepared, line.state, engine, self.job, self.due)
+            claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)
         line.state.publish(self.key, claim)
 
 
@@ -161,9 +164,9 @@ def _stamp(moment: datetime) -> str:
     return f"{moment:%Y%m%d%H%M%S}"
 
 
-def _as_it_lies() -> dict[str, Json]:
-    """The job is launched with the configuration that lies in its folder."""
-    return {}
+def _prepared(state: State, engine: Engine, job: str, due: str) -> dict[str, Json]:
+    """A job that no feed feeds is launched with the configuration that lies in its folder."""
+    return feeds.configure(state, engine, job, due) if feeds.is_fed(job) else {}
 
 
 @contextmanager

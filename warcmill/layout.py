@@ -35,6 +35,7 @@ _FIELDS = {
     "number": r"[0-9]{5}",
 }
 _MARKERS = {
+    "pulse.CrawlFeed": "00.feed.{job}.{due}",
     "pulse.StartJob": "00.due.{job}.{due}",
     "pulse.Started": "01.jobs.{job}.{launch_id}.started",
     "pulse.CheckpointJob": "01.jobs.{job}.{launch_id}.checkpointed.{number}",
@@ -78,6 +79,16 @@ def launch_of(key: Key) -> Launch:
 def due_key(job: str, due: str) -> Key:
     """The key of a due crawl: it is asked for before there is a launch, so its marker lies in the job's folder."""
     return Key("pulse.StartJob", (("due", due), ("job", job)))
+
+
+def feed_key(job: str, due: str) -> Key:
+    """The key of the feed by which a due crawl is crawled."""
+    return Key("pulse.CrawlFeed", (("due", due), ("job", job)))
+
+
+def feed_path(sha512: str) -> str:
+    """Where a feed is kept in the state root, by the digest of its bytes."""
+    return f"feeds/{sha512}.feed"
 
 
 def folder_of(key: Key) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class Engine(Protocol):
 
     def look(self, job: str) -> Seen:
         """The job as it is now."""
+        ...
+
+    def configure(self, job: str, files: Mapping[str, bytes]) -> None:
+        """Write the files of a job that does not run, making it if the engine has no such job. Safe to repeat."""
         ...
 
     def start(self, job: str, checkpoint: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from warcmill.clients.engine import Seen
@@ -34,6 +35,12 @@ class HeritrixEngine:
         running = found.state in ACTIVE
         continues = found.resumed_from or "" if running else ""
         return Seen(running, self._client.launch_id(job) or "", words, continues)
+
+    def configure(self, job: str, files: Mapping[str, bytes]) -> None:
+        """Write the files of a job, making it if need be. `start` builds the job anew from them."""
+        self._client.create(job)
+        for name, data in files.items():
+            self._client.put(job, name, data)
 
     def start(self, job: str, checkpoint: str = "") -> str:
         """Launch the job, fresh or from a checkpoint, and wait until it crawls; the launch id.

@@ -96,7 +96,7 @@ def _pages(targets: list[Target], sites: Mapping[str, Way]) -> dict[str, Page]:
             if target.scope is Scope.PLUS1 or (target.scope is Scope.RESOURCE and not _within(seed, sites)):
                 known = found.get(seed)
                 scope = Scope.PLUS1 if known and known.scope is Scope.PLUS1 else target.scope
-                found[seed] = Page(scope, _wider(known and known.way, target))
+                found[seed] = Page(scope, _wider(known.way if known else None, target))
     return found
 
 

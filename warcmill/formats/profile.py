@@ -75,7 +75,7 @@ def _logging(beans: Beans) -> Iterator[str]:
         yield "seeds.sourceTagSeeds must be true: else the crawl log does not say from which seed a URL came"
     fetched = _after(beans.chain("fetchProcessors"), "fetchHttp")
     if not any('"ip:"' in beans.text(one) or one in beans.of_class("IpAnnotator") for one in fetched):
-        yield "fetchProcessors must have, after fetchHttp, one that annotates each URL with its address, as ip:127.0.0.1"
+        yield "fetchProcessors must have, after fetchHttp, one that annotates each URL with its ip: address"
 
 
 def _checkpoints(beans: Beans) -> Iterator[str]:
@@ -89,11 +89,11 @@ def _checkpoints(beans: Beans) -> Iterator[str]:
 def _deduplication(beans: Beans) -> Iterator[str]:
     fetch, write = beans.chain("fetchProcessors"), beans.chain("dispositionProcessors")
     if "persistLoad" not in _before(fetch, "fetchHttp") or _after(fetch, "fetchHttp")[:1] != ["fetchHistory"]:
-        yield "fetchProcessors must have persistLoad before fetchHttp and fetchHistory right after it: else no URL history"
-    if not beans.of_class("BdbContentDigestHistory") or "contentDigestHistoryLoader" not in _before(
-        write, "warcWriter"
-    ):
-        yield "dispositionProcessors must have contentDigestHistoryLoader before warcWriter, and a BdbContentDigestHistory"
+        yield "fetchProcessors must have persistLoad before fetchHttp, fetchHistory right after: the history of URLs"
+    if "contentDigestHistoryLoader" not in _before(write, "warcWriter"):
+        yield "dispositionProcessors must have contentDigestHistoryLoader before warcWriter: else no history of digests"
+    if not beans.of_class("BdbContentDigestHistory"):
+        yield "there must be a BdbContentDigestHistory: the history of digests"
     if not {"contentDigestHistoryStorer", "persistStore"} <= set(_after(write, "warcWriter")):
         yield "dispositionProcessors must have contentDigestHistoryStorer and persistStore after warcWriter"
     if LAUNCH in beans.value("bdb", "dir"):
@@ -107,7 +107,7 @@ def _viral(beans: Beans) -> Iterator[str]:
         yield "warcWriterViral.enabled must be false: a sheet switches it on"
     sheets = [sheet for sheet in beans.of_class("Sheet") if _switches(beans.by_id[sheet])]
     if beans.laid().isdisjoint(sheets):
-        yield "there must be a sheet of warcWriter.enabled=false and warcWriterViral.enabled=true, and a rule that lays it"
+        yield "there must be a sheet that switches warcWriter off and warcWriterViral on, and a rule that lays it"
     for writer in ("warcWriter", "warcWriterViral"):
         if _property(beans.by_id.get(writer), "shouldProcessRule") is not None:
             yield f"{writer}.shouldProcessRule must not be: with a URL history it fails for every duplicate"

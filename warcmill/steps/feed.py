@@ -168,7 +168,7 @@ def _read(state: State, kept: FileRef) -> bytes:
 def _values(job: str, recipe: Recipe) -> dict[str, str]:
     """What is filled into the profile. The engine itself replaces `${launchId}`."""
     launch = Launch(job, "${launchId}")
-    folders = {kind: f"{recipe.output}/{recipe.output_layout.folder(kind, launch)}" for kind in KINDS}
+    folders: dict[str, str] = {kind: f"{recipe.output}/{recipe.output_layout.folder(kind, launch)}" for kind in KINDS}
     return {"job": job, "contact": recipe.contact, **folders}
 
 

@@ -1,0 +1,129 @@
+"""Crawls by a feed: [feed] of luigi.cfg, the task that fetches it, and what is written for the engine."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import luigi
+
+from tasks import engines
+from tasks.params import DueParameter
+from tasks.settings import Settings, settings
+from tasks.step import JobStep, Line
+from warcmill.clients import feed_source
+from warcmill.clients.engine import Engine
+from warcmill.clients.heritrix_sheets import Caps
+from warcmill.errors import BadConfig
+from warcmill.model import Json, Key
+from warcmill.state import State
+from warcmill.steps import feed as steps
+from warcmill.steps.feed import Due, Recipe, Source
+
+SHIPPED = Path(__file__).parent.parent / "config" / "heritrix" / "profile.cxml"
+MIB = 1 << 20
+
+
+class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[feed]: jobs that are crawled by a feed of targets; by default none."""
+
+    source = luigi.Parameter(default="", description="absolute path, http or https URL, or command: and a command")
+    jobs = luigi.Parameter(default="", description="the jobs that are crawled by it, with commas between them")
+    contact = luigi.Parameter(default="", description="URL that tells webmasters who crawls; engines demand it")
+    profile = luigi.Parameter(default="", description="file that jobs are made of; by default the shipped one")
+    exclude = luigi.Parameter(default="", description="file of URLs and SURT prefixes that are never crawled")
+    capped = luigi.IntParameter(default=512 * MIB, description="bytes of one host at which a CAPPED target ends")
+    capped_large = luigi.IntParameter(default=2048 * MIB, description="bytes, of a CAPPED_LARGE one")
+    engine_output = luigi.Parameter(default="", description="the output root as engines see it, if by another path")
+    fallback = luigi.BoolParameter(
+        default=False,
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
+        description="crawl by the last good feed when there is no good new one",
+    )
+    accept = luigi.Parameter(default="", description="SHA-512, or how it begins, of a feed that may be far smaller")
+
+
+class CrawlFeed(JobStep):
+    """Fetch the feed for a crawl that is due, refuse one that cannot be right, and keep it.
+
+    Requires: nothing.
+    Output:   00.feed.{job}.{due}
+    Changes:  feeds/ in the state root, where feeds are kept by their digest.
+    Re-run:   safe; until it has succeeded the source is asked again each time.
+    """
+
+    task_namespace = "pulse"
+
+    due = DueParameter(description="when the crawl is due: 14 digits, such as 20161019230000")
+
+    @property
+    def key(self) -> Key:
+        return _due(self.job, self.due).key
+
+    def work(self, line: Line) -> None:
+        line.state.publish(self.key, steps.crawl(line.state, _due(self.job, self.due), source()))
+
+
+def is_fed(job: str) -> bool:
+    """Whether a job is crawled by the feed, or BadConfig."""
+    return job in engines.names(configured().jobs, "[feed] jobs")
+
+
+def configure(state: State, engine: Engine, job: str, due: str) -> dict[str, Json]:
+    """Write the files of a due crawl by the feed into the engine's job; facts of them for the claim."""
+    files, facts = steps.prepare(state, _due(job, due), recipe(settings()))
+    engine.configure(job, files)
+    return facts
+
+
+def configured() -> feed:
+    """[feed], or BadConfig."""
+    try:
+        return feed()
+    except ValueError as error:
+        raise BadConfig("[feed]", str(error.__cause__ or error)) from error
+
+
+def source() -> Source:
+    """Where the feed comes from, or BadConfig."""
+    found = configured()
+    if not found.source:
+        raise BadConfig("[feed] source", "is not set; a path, a URL, or command: and a command")
+    read = partial(feed_source.read, found.source)
+    return Source(read, feed_source.shown(found.source), found.fallback, found.accept)
+
+
+def recipe(line: Settings) -> Recipe:
+    """What jobs are made of, or BadConfig."""
+    found = configured()
+    if not found.contact.startswith(("http://", "https://")):
+        raise BadConfig("[feed] contact", "is not set; a URL that tells webmasters who crawls and how to ask")
+    if not 0 < found.capped <= found.capped_large:
+        raise BadConfig("[feed] capped", f"is {found.capped}; bytes, and no more than capped_large")
+    output = found.engine_output or line.output
+    if not output.startswith("/"):
+        raise BadConfig("[feed] engine_output", f"is not set, and [warcmill] output is no path on the engine: {output}")
+    return Recipe(
+        profile(),
+        found.contact,
+        output.rstrip("/"),
+        line.output_layout,
+        tuple(_text("exclude", Path(found.exclude)).splitlines()) if found.exclude else (),
+        Caps(found.capped, found.capped_large),
+    )
+
+
+def profile() -> str:
+    """The profile that jobs are made of, or BadConfig."""
+    return _text("profile", Path(configured().profile or SHIPPED))
+
+
+def _text(key: str, path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfig(f"[feed] {key}", f"{path}: {error}") from error
+
+
+def _due(job: str, due: str) -> Due:
+    return Due(job, due, engines.schedule_of(job).frequency)

@@ -1,0 +1,162 @@
+"""Where a feed is fetched from: a file, an http or https URL, or a command. Bounded in time and size."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.formats.feed import LARGEST
+
+SECONDS: Final = 300
+CONNECT_SECONDS: Final = 10
+MOST_REDIRECTS: Final = 5
+COMMAND: Final = "command:"
+_CHUNK: Final = 64 * 1024
+_LAST_WORDS: Final = 500
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+def shown(source: str) -> str:
+    """A source without what may be a secret in it: no query, no user, no arguments of a command."""
+    if source.startswith(COMMAND):
+        return COMMAND + _words(source)[0]
+    parts = urlsplit(source)
+    if parts.scheme in ("http", "https"):
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return source
+
+
+def read(source: str, seconds: float = SECONDS, most: int = LARGEST) -> bytes:
+    """All of a feed. Unavailable: its source did not give it; BadInput: it is larger than `most` bytes."""
+    if source.startswith(COMMAND):
+        return _of_command(source, seconds, most)
+    if urlsplit(source).scheme in ("http", "https"):
+        return _of_url(source, seconds, most)
+    if not Path(source).is_absolute():
+        raise BadConfig("[feed] source", f"{source!r} is no absolute path, no http or https URL, and no {COMMAND}...")
+    return read_file(source, most)
+
+
+def read_file(path: str, most: int = LARGEST) -> bytes:
+    """All of a feed in a file. Raises as `read` does."""
+    try:
+        if not Path(path).is_file():
+            raise Unavailable(path, "there is no such file")
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise Unavailable(path, error.strerror or str(error)) from error
+    _refuse_large(data, path, most)
+    return data
+
+
+def _of_url(source: str, seconds: float, most: int) -> bytes:
+    """Redirects are followed on the same scheme, host and port alone: what the query may hold goes nowhere else."""
+    deadline, url = time.monotonic() + seconds, source
+    with requests.Session() as session:
+        session.trust_env = False
+        for _ in range(MOST_REDIRECTS + 1):
+            try:
+                with session.get(url, timeout=(CONNECT_SECONDS, seconds), stream=True, allow_redirects=False) as answer:
+                    if answer.status_code in _REDIRECTS:
+                        url = _same_place(source, urljoin(url, answer.headers.get("Location", "")))
+                        continue
+                    if answer.status_code != requests.codes.ok:
+                        raise Unavailable(shown(source), f"it was answered {answer.status_code}")
+                    return _body(answer, shown(source), deadline, most)
+            except requests.RequestException as error:
+                # Its text may hold the whole URL.
+                raise Unavailable(shown(source), type(error).__name__) from None
+    raise Unavailable(shown(source), f"it redirects more than {MOST_REDIRECTS} times")
+
+
+def _same_place(source: str, target: str) -> str:
+    old, new = urlsplit(source), urlsplit(target)
+    if (old.scheme, old.netloc) != (new.scheme, new.netloc):
+        why = f"it redirects to {shown(target)}, another place; if that is right, name it in [feed] source"
+        raise Unavailable(shown(source), why)
+    return target
+
+
+def _body(answer: requests.Response, name: str, deadline: float, most: int) -> bytes:
+    body = bytearray()
+    for chunk in answer.iter_content(_CHUNK):
+        body += chunk
+        if time.monotonic() > deadline:
+            raise Unavailable(name, "it goes on and on; it was left")
+        _refuse_large(body, name, most)
+    return bytes(body)
+
+
+def _of_command(source: str, seconds: float, most: int) -> bytes:
+    """What the command prints. It runs without a shell, and is killed with all it started when time is over."""
+    name, overdue = shown(source), threading.Event()
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(  # noqa: S603  # the operator's own, as written in luigi.cfg
+                _words(source), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, start_new_session=True
+            )
+        except OSError as error:
+            raise Unavailable(name, error.strerror or str(error)) from error
+        timer = threading.Timer(seconds, _end, (process, overdue))
+        timer.start()
+        data, code = _printed(process, most)
+        timer.cancel()
+        _refuse_large(data, name, most)
+        if overdue.is_set() or code:
+            how = f"it took more than {seconds:g} seconds" if overdue.is_set() else f"it ended with {code}"
+            raise Unavailable(name, f"{how}: {_last_words(said)}")
+    return data
+
+
+def _printed(process: subprocess.Popen[bytes], most: int) -> tuple[bytes, int]:
+    """What a process prints, up to a byte more than `most`, and its exit code."""
+    with process:
+        assert process.stdout is not None
+        data = process.stdout.read(most + 1)
+        if len(data) > most:
+            _kill(process)
+        process.stdout.close()
+        return data, process.wait()
+
+
+def _last_words(said: IO[bytes]) -> str:
+    said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
+    return said.read(_LAST_WORDS).decode("utf-8", "replace").strip() or "it said nothing"
+
+
+def _end(process: subprocess.Popen[bytes], overdue: threading.Event) -> None:
+    overdue.set()
+    _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _words(source: str) -> list[str]:
+    try:
+        words = shlex.split(source.removeprefix(COMMAND))
+    except ValueError as error:
+        raise BadConfig("[feed] source", f"the command's quotes are wrong: {error}") from error
+    if not words:
+        raise BadConfig("[feed] source", f"{COMMAND} and no command")
+    return words
+
+
+def _refuse_large(data: bytes | bytearray, name: str, most: int) -> None:
+    if len(data) > most:
+        raise BadInput(name, f"the feed has more than {most:,} bytes")
