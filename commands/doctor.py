@@ -16,9 +16,10 @@ from rich.text import Text
 
 from commands.arguments import add_json
 from commands.show import as_json, console, lines, printable
+from tasks import engines, feeds
 from tasks.settings import Settings, check_hardened, settings
-from warcmill.errors import BadConfig
-from warcmill.health import Check, Level, check_clock, check_remote, check_roots
+from warcmill.errors import BadConfig, WarcmillError
+from warcmill.health import Check, Level, check_clock, check_jobs, check_profile, check_remote, check_roots
 from warcmill.layout import SENTINEL
 from warcmill.model import Json, Root
 from warcmill.stores.places import is_remote
@@ -31,7 +32,8 @@ examples:
 
 Looks at the configuration, the versions, the four roots (there, readable; state and
 store also writable, with hard links, room and no litter), the clock, the layout of
-the output root, and luigid where one is configured. The roots of the engines are
+the output root, luigid where one is configured, and what the jobs are crawled by that
+an engine of luigi.cfg crawls. The roots of the engines are
 never written to. In state and store a small file is made and removed again.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER shows how it should be"))
         code = 3
     else:
-        checks += [*configured(found), *fitness(found), scheduler()]
+        checks += [*configured(found), *fitness(found), *profiles(found), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:
@@ -106,6 +108,27 @@ def fitness(found: Settings) -> Iterator[Check]:
     sentinel = Path(found.state) / SENTINEL
     if sentinel.exists():
         yield check_clock(sentinel)
+
+
+def profiles(found: Settings) -> Iterator[Check]:
+    """What the jobs that this line starts are crawled by."""
+    try:
+        jobs = engines.crawled()
+        if feeds.configured().jobs:
+            yield check_profile(
+                "profile", feeds.profile().encode(), feeds.configured().profile or "the shipped profile"
+            )
+            feeds.source()
+            feeds.recipe(found)
+    except BadConfig as error:
+        yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
+        return
+    if jobs:
+        try:
+            root = found.engines().jobs
+        except WarcmillError:
+            return  # told as the root's
+        yield from check_jobs(root, jobs)
 
 
 def scheduler() -> Check:

@@ -56,6 +56,11 @@ def has_engine(job: str) -> bool:
     return any(job in jobs_of(section) for section in _sections(_ENGINE))
 
 
+def crawled() -> tuple[str, ...]:
+    """The jobs that the engines of the configuration crawl, or BadConfig."""
+    return tuple(job for section in _sections(_ENGINE) for job in jobs_of(section))
+
+
 def jobs_of(section: str) -> tuple[str, ...]:
     """The jobs of an engine's section, or BadConfig."""
     return names(_needed(section, "jobs"), f"[{section}] jobs")

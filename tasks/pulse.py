@@ -32,7 +32,7 @@ MOST_NAMED = 10
 class StartJob(JobStep):
     """Launch a crawl that is due, once, and wait until it crawls.
 
-    Requires: CrawlFeed, of a job that a feed feeds; StopJob of the job's launch that still runs for an earlier due time.
+    Requires: CrawlFeed, where a feed feeds the job; StopJob of its launch that still runs for an earlier due time.
     Output:   00.due.{job}.{due}
     Changes:  the engine, once; 01.jobs.{job}.{launch_id}.started of the launch.
     Re-run:   safe; a start that died half-way is found and finished, not repeated.

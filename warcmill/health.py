@@ -7,19 +7,21 @@ import io
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from warcmill.errors import BadConfig, Mismatch, Unavailable
+from warcmill.clients.heritrix_job import CONFIGURATION
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill.formats import profile
 from warcmill.layout import KINDS, OutputLayout
 from warcmill.model import Root
 from warcmill.roots import OWN
 from warcmill.state import SCRATCH
-from warcmill.stores import Stat, temporary
+from warcmill.stores import Stat, Store, temporary
 from warcmill.stores.file import FileStore
 from warcmill.stores.places import Access, open_store
 
@@ -182,3 +184,30 @@ def check_clock(known: Path) -> Check:
     if behind > SKEW:
         return Check("clock", Level.FAIL, f"it is {behind} seconds behind the time of {known}", "set the clock (NTP)")
     return Check("clock", Level.OK, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def check_jobs(jobs: Store, names: Iterable[str]) -> Iterator[Check]:
+    """The configuration of each job that an engine of this line crawls: the engine's own profile leaves much off."""
+    for job in names:
+        path = f"{job}/{CONFIGURATION}"
+        try:
+            with jobs.open(path) as file:
+                data = file.read(profile.LARGEST + 1)
+        except NotReady:
+            yield Check(f"job {job}", Level.WARN, f"jobs:{path} is not there", "make the job, or feed it")
+        except Unavailable as error:
+            yield Check(f"job {job}", Level.FAIL, str(error), "see the jobs root")
+        else:
+            yield check_profile(f"job {job}", data, f"jobs:{path}")
+
+
+def check_profile(name: str, data: bytes, path: str) -> Check:
+    """Whether a crawler-beans.cxml leaves behind what the line and an archive need."""
+    todo = f"correct {path}; config/heritrix/profile.cxml shows how"
+    try:
+        faults = list(profile.faults(data, path))
+    except BadInput as error:
+        return Check(name, Level.FAIL, str(error), todo)
+    if faults:
+        return Check(name, Level.FAIL, f"{path}: {'; '.join(faults)}", todo)
+    return Check(name, Level.OK, f"{path} has all that the line needs")

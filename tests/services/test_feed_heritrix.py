@@ -1,4 +1,4 @@
-"""What a feed's targets say is what a real engine then crawls: every scope, depth and policy, read from its crawl log."""
+"""What a feed says is what a real engine then crawls: every scope, depth and policy, read from its crawl log."""
 
 from __future__ import annotations
 
