@@ -24,8 +24,10 @@ from loopback_site import site
 from servers.heritrix import Heritrix as Server
 from warcmill import layout
 from warcmill.clients.heritrix import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix_engine import HeritrixEngine
 from warcmill.clients.heritrix_http import Wire
 from warcmill.clients.heritrix_xml import ACTIVE, Job, State
+from warcmill.errors import Conflict, NotReady
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
 
@@ -323,3 +325,38 @@ def test_a_wrong_password_is_configuration(crawl: Crawl, tmp_path: Path) -> None
     done = crawl.line.warcmill("pulse", "stop", crawl.job)
     assert done.returncode == 3, done.stderr
     assert "user, password" in done.stderr
+
+
+# The engine as the chain asks it.
+
+
+def test_a_job_that_the_engine_does_not_know_has_never_run(crawl: Crawl) -> None:
+    engine = HeritrixEngine(crawl.client)
+    seen = engine.look("nobody")
+    assert (seen.running, seen.launch_id, seen.words) == (False, "", "the engine has no such job")
+    engine.stop("nobody")
+    engine.proceed("nobody")
+    for act in (engine.start, engine.checkpoint):
+        with pytest.raises(NotReady):
+            act("nobody")
+
+
+def test_a_launch_is_found_behind_many_complaints_and_a_finished_one_is_never_paused(crawl: Crawl) -> None:
+    engine = HeritrixEngine(crawl.client)
+    launch = engine.start(crawl.job)
+    with pytest.raises(Conflict, match=f"launch {launch}; to launch it must be"):
+        engine.start(crawl.job)
+    with (crawl.server.jobs / crawl.job / "job.log").open("a") as log:
+        log.write("java.lang.IllegalStateException: at org.example.Crawl\n" * 4000)
+    seen = engine.look(crawl.job)
+    assert (seen.running, seen.launch_id, seen.continues) == (True, launch, "")
+    crawl.client.terminate(crawl.job)
+    engine.proceed(crawl.job)
+    assert crawl.seen().description == "Finished: ABORTED"
+    with pytest.raises(NotReady, match="does not run"):
+        engine.checkpoint(crawl.job)
+    crawl.until(lambda: f"{datetime.now(UTC):%Y%m%d%H%M%S}" > launch)
+    assert engine.start(crawl.job) > launch, "what has ended is torn down, and launched anew"
+    engine.stop(crawl.job)
+    engine.stop(crawl.job)
+    assert crawl.seen().state is State.UNBUILT

@@ -94,7 +94,7 @@ class Heritrix(Watch):
         if checkpoint is not None and checkpoint not in offered:
             raise NotReady(f"checkpoint {checkpoint}", f"{self._what(name)} offers {', '.join(offered) or 'none'}")
         before = self._log(name)
-        old = heritrix_log.launch_id(before)
+        old = self.launch_id(name)
         lost = self._post(job_path(name), action="launch", **({"checkpoint": checkpoint} if checkpoint else {}))
 
         def launched(job: Job) -> str | None:

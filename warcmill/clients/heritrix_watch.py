@@ -16,6 +16,7 @@ from warcmill.model import parse_job
 
 POLL_SECONDS: Final = 0.2
 LOG_TAIL: Final = 64 * 1024
+LONG_TAIL: Final = 8 * 1024 * 1024
 XML_LIMIT: Final = 4 * 1024 * 1024
 
 T = TypeVar("T")
@@ -50,7 +51,8 @@ class Watch:
 
     def launch_id(self, name: str) -> str | None:
         """The id of the job's newest launch, running or not; None: it was never launched."""
-        return heritrix_log.launch_id(self._log(name))
+        # Rarely far back: a launch of weeks may have had many stack traces since its last change of state.
+        return heritrix_log.launch_id(self._log(name)) or heritrix_log.launch_id(self._log(name, LONG_TAIL))
 
     def wait(self, name: str, states: frozenset[State], seconds: float | None = None) -> Job:
         """Until the job is in one of `states`; `Conflict` if it ended otherwise, `NotReady` when time is over."""
@@ -77,14 +79,14 @@ class Watch:
             raise NotReady(self._what(name), "the engine has no such job; create it first")
         return job
 
-    def _log(self, name: str) -> tuple[Event, ...]:
+    def _log(self, name: str, last: int = LOG_TAIL) -> tuple[Event, ...]:
         """The end of the job's job.log; empty if it has none yet."""
-        return heritrix_log.parse(self._tail(f"{job_path(name)}/jobdir/job.log"))
+        return heritrix_log.parse(self._tail(f"{job_path(name)}/jobdir/job.log", last))
 
-    def _tail(self, path: str) -> bytes:
-        answer = self._wire.read(path, last=LOG_TAIL)
+    def _tail(self, path: str, last: int = LOG_TAIL) -> bytes:
+        answer = self._wire.read(path, last=last)
         if answer.status in (200, 206):
-            return answer.body[-LOG_TAIL:]
+            return answer.body[-last:]
         if answer.status == 404:
             return b""
         raise self._odd(f"GET {path} was answered {answer.status}")
