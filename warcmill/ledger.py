@@ -15,9 +15,12 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
 
 from warcmill import clock, layout
 from warcmill.errors import BadInput, Unsettled, WarcmillError
@@ -28,6 +31,7 @@ from warcmill.stores import temporary
 
 log = logging.getLogger(__name__)
 _LONGEST_LINE = 16 << 20
+Settled = TypeVar("Settled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,33 +106,57 @@ def settle(
     files: Iterable[FileRef],
     version: Callable[[FileRef], str],
     work: Callable[[FileRef], tuple[Item, ...]],
+    at_once: int = 1,
 ) -> tuple[Item, ...]:
     """Do the work on each file that no attempt has settled; all items, or Unsettled when some failed.
 
     A file whose `version` has changed since is done again. BadInput refuses the file for
     good; any other error fails it for now. One file's failure does not hold up the next.
+    With `at_once` above 1 that many files are worked on at a time, in threads; the items keep
+    the order of the files, and only this thread writes the attempt's lines.
     """
     before = ledger.settled()
-    items: list[Item] = []
-    failures: list[str] = []
-    for file in files:
+    settled: dict[int, tuple[Item, ...]] = {}
+    failures: dict[int, str] = {}
+
+    def settle_one(file: FileRef) -> tuple[str, tuple[Item, ...], bool]:
+        now = version(file)
+        known = before.get((file.root, file.path))
+        return (now, known[1], False) if known and known[0] == now else (now, _do(work, file), True)
+
+    for number, file, result in _each(settle_one, files, at_once):
         try:
-            now = version(file)
-            known = before.get((file.root, file.path))
-            if known and known[0] == now:
-                items += known[1]
-                continue
-            done = _do(work, file)
+            now, items, is_new = result()
         except (WarcmillError, OSError) as error:
-            failures.append(str(error))
+            failures[number] = str(error)
             log.error("%s: failed: %s", file.path, error)
             ledger.append({"failed": file.path, "why": str(error)})
             continue
-        ledger.append({"file": file_to_json(file), "version": now, "items": [item_to_json(item) for item in done]})
-        items += done
+        if is_new:
+            ledger.append({"file": file_to_json(file), "version": now, "items": [item_to_json(one) for one in items]})
+        settled[number] = items
     if failures:
-        raise Unsettled(str(ledger.key), failures)
-    return tuple(items)
+        raise Unsettled(str(ledger.key), [failures[number] for number in sorted(failures)])
+    return tuple(item for number in sorted(settled) for item in settled[number])
+
+
+def _each(
+    ask: Callable[[FileRef], Settled], files: Iterable[FileRef], at_once: int
+) -> Iterator[tuple[int, FileRef, Callable[[], Settled]]]:
+    """Each file with its number, as soon as its result can be had: in order when one is asked for at a time."""
+    if at_once == 1:
+        for number, file in enumerate(files):
+            yield number, file, partial(ask, file)
+        return
+    with ThreadPoolExecutor(at_once) as threads:
+        left, waiting = enumerate(files), dict[Future[Settled], tuple[int, FileRef]]()
+        while True:
+            for number, file in islice(left, 2 * at_once - len(waiting)):
+                waiting[threads.submit(ask, file)] = number, file
+            if not waiting:
+                return
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                yield *waiting.pop(future), future.result
 
 
 def _do(work: Callable[[FileRef], tuple[Item, ...]], file: FileRef) -> tuple[Item, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,3 +99,39 @@ def test_the_attempts_of_one_step_are_not_another_s(state: State) -> None:
     attempt(state, Work())
     other = layout.key("files.Checksum", Launch("daily", "20161019234428"), stage="cp00001-20161020000000")
     assert Ledger(state, other).settled() == {}
+
+
+class Crowd(Work):
+    """Work that takes a while, and that counts how many are at it at once."""
+
+    def __init__(self, **faults: Exception) -> None:
+        super().__init__(**faults)
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, file: FileRef) -> tuple[Item, ...]:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01 + 0.02 * (file.name < "f05"))  # the first take longest
+        try:
+            return super().__call__(file)
+        finally:
+            with self.lock:
+                self.now -= 1
+
+
+def test_several_at_once_settle_as_one_after_the_other_would(state: State) -> None:
+    files = [FileRef("output", f"warcs/f{number:02}.warc.gz", 1) for number in range(30)]
+    crowd = Crowd(f07=OSError(errno.EIO, "Input/output error"), f03=BadInput("f03", "cut", 5))
+    with pytest.raises(Unsettled, match="1 item"):
+        settle(Ledger(state, KEY), files, version, crowd, at_once=4)
+    assert 2 <= crowd.most <= 4
+    assert sorted(crowd.asked) == [f"f{number:02}" for number in range(30)]
+    again = Crowd()
+    items = settle(Ledger(state, KEY), files, version, again, at_once=4)
+    assert again.asked == ["f07"]
+    assert [item.file for item in items] == files
+    assert [item.file.name for item in items if item.outcome is Outcome.REFUSED] == ["f03.warc.gz"]
+    (attempt,) = Ledger(state, KEY).attempts()
+    assert len(attempt.lines) == 31

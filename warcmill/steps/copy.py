@@ -34,7 +34,7 @@ def copy(state: State, engines: Engines, store: Store, launch: Launch, stage: St
     ledger = Ledger(state, key)
     sources = Sources(state, engines)
     copying = _Copying(sources, store, items, targets, Salvage(state, store, launch), progress(ledger, files))
-    copied = settle(ledger, files, sources.version, copying.items)
+    copied = settle(ledger, files, sources.version, copying.items, store.at_once)
     return Claim(key, rests_on(checked), items=copied, counts=counts(copied))
 
 

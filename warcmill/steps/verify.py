@@ -27,7 +27,7 @@ def verify(state: State, store: Store, launch: Launch, stage: Stage) -> Claim:
         algorithm = compare(store, made, str(items[made].facts.get("hdfs", "")))
         return (replace(items[made], facts={**items[made].facts, "by": algorithm}),)
 
-    verified = settle(Ledger(state, key), items, version, work)
+    verified = settle(Ledger(state, key), items, version, work, store.at_once)
     return Claim(key, rests_on(copied), items=verified, counts=counts(verified))
 
 

@@ -33,6 +33,8 @@ class Store(Protocol):
     """What every store can do. Paths are relative to the root, with '/'; all methods may raise Unavailable."""
 
     root: Root
+    at_once: int
+    """How many files are best sent at a time: a server far away lets one wait long."""
 
     def stat(self, path: str) -> Stat | None:
         """What is at this path; None when the store says that nothing is."""

@@ -32,6 +32,8 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 class FileStore:
     """The folder `base`, one of Warcmill's four roots."""
 
+    at_once = 1
+
     def __init__(self, root: Root, base: Path) -> None:
         self.root: Root = root
         self.base = base

@@ -35,6 +35,8 @@ class SftpStore:
     `new`: the folder is to become a root; nothing is asked of its sentinel.
     """
 
+    at_once = 4
+
     def __init__(self, root: Root, pool: Pool, base: str, *, new: bool = False) -> None:
         self.root: Root = root
         self._pool, self._base, self._new = pool, base, new

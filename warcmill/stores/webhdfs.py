@@ -35,6 +35,8 @@ class WebHdfsStore:
     `new`: the folder is to become a root; nothing is asked of its sentinel.
     """
 
+    at_once = 8
+
     def __init__(self, root: Root, client: Client, base: str, block_size: int, *, new: bool = False) -> None:
         self.root: Root = root
         self._client, self._base, self._block_size, self._new = client, base, block_size, new

@@ -1,0 +1,74 @@
+"""A stage of files that files.Checksum has read, for the benchmarks of stores: the steps themselves are measured."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from warcmill import layout, roots
+from warcmill.evidence import Claim
+from warcmill.formats.hdfs_checksum import Hasher
+from warcmill.launches import Engines
+from warcmill.layout import OutputLayout
+from warcmill.model import FINAL, FileRef, Item, Launch, Outcome
+from warcmill.state import State
+from warcmill.steps import copy, verify
+from warcmill.stores import Store
+from warcmill.stores.file import FileStore
+
+MB = 10**6
+BLOCK_SIZE = 128 << 20
+LAUNCH = Launch("daily", "20161019234428")
+FOLDER = OutputLayout.KIND_FIRST.folder("warcs", LAUNCH)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The folder of the files, and what the steps need."""
+
+    folder: Path
+    state: State
+    engines: Engines
+
+    def copy(self, store: Store) -> None:
+        """files.Copy, published."""
+        claim = copy.copy(self.state, self.engines, store, LAUNCH, FINAL)
+        self.state.publish(claim.key, claim)
+
+    def verify(self, store: Store) -> None:
+        """files.Verify."""
+        verify.verify(self.state, store, LAUNCH, FINAL)
+
+
+def stage(base: Path, count: int, size: int) -> Stage:
+    """`count` files of `size` bytes that nothing compresses, as the engine left them and files.Checksum found them."""
+    for root in ("output", "jobs", "state"):
+        roots.adopt({root: base / root})  # type: ignore[dict-item]
+    folder = base / "output" / FOLDER
+    folder.mkdir(parents=True)
+    items = tuple(_file(folder, number, size) for number in range(count))
+    state = State(FileStore("state", base / "state"))
+    key = layout.key("files.Checksum", LAUNCH, stage=FINAL)
+    state.publish(key, Claim(key, items=items))
+    engines = Engines(FileStore("output", base / "output"), FileStore("jobs", base / "jobs"), OutputLayout.KIND_FIRST)
+    return Stage(folder, state, engines)
+
+
+def _file(folder: Path, number: int, size: int) -> Item:
+    data, hasher = random.Random(number).randbytes(size), Hasher(BLOCK_SIZE)
+    hasher.update(data)
+    name = f"{number:04}.warc.gz"
+    (folder / name).write_bytes(data)
+    file = FileRef("output", f"{FOLDER}/{name}", size, hashlib.sha512(data).hexdigest())
+    return Item(file, Outcome.OK, facts={"hdfs": hasher.result()})
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long something takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
