@@ -75,4 +75,5 @@ def _lines(targets: list[Target], faults: list[BadInput]) -> Iterator[str]:
             yield f"{name:<14}" + ", ".join(f"{number} {word}" for word, number in value.items())
         else:
             yield f"{name:<14}{value}"
-    yield f"{len(faults)} faults" if faults else "sound" if targets else "no target"
+    many = "fault" if len(faults) == 1 else "faults"
+    yield f"{len(faults)} {many}" if faults else "sound" if targets else "no target"
