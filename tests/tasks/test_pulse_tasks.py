@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from luigi.task_register import Register
 from tasks import engines, step
 from tasks.params import CheckpointParameter, DueParameter, NumberParameter
 from tasks.pulse import CheckpointJob, ScanForLaunches, StartJob
+from tasks.summary import Ending
 from warcmill import clock, layout
 from warcmill.errors import BadConfig, BadInput, Unsettled
 from warcmill.evidence import Claim
@@ -264,3 +265,19 @@ def test_a_schedule_that_is_none_is_refused(
 def test_a_start_without_an_offset_is_utc(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch, line, job("Daily", "2026-01-01T06:00:00.5"))
     assert engines.schedule_of("daily").start == datetime(2026, 1, 1, 6, tzinfo=UTC)
+
+
+def test_a_start_that_did_not_come_about_is_told_in_the_scan_s_notice(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch, line, job("daily", "2026-01-01T06:00:00Z"))
+    at(monkeypatch, "20261121060000")
+    endings: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", endings.append)
+    luigi.build([scan("2026-11-20", "2026-11-23")], local_scheduler=True, no_lock=True)
+    (ending,) = (tell.__self__ for tell in endings if isinstance(getattr(tell, "__self__", None), Ending))
+    (trouble,) = ending._troubles(line.state)
+    assert (trouble.launch, trouble.kind, trouble.name) == ("daily", "failed", "00.due.daily.20261121060000")
+    assert "Connection refused" in trouble.why
+    launched(line, "20261121060000")
+    assert list(ending._troubles(line.state)) == []
