@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.clients.heritrix_job import TARGETS_HERE, filled, files, selected
+from warcmill.clients.heritrix_job import TARGETS_HERE, files, filled, selected
 from warcmill.clients.heritrix_sheets import Caps
 from warcmill.errors import BadConfig
 from warcmill.formats import surt

@@ -64,8 +64,7 @@ def test_the_shipped_profile_lacks_nothing() -> None:
         ('value="@contact@"', 'value=""', "metadata.operatorContactUrl"),
         (
             '<property name="storePaths"><list><value>@warcs@',
-            '<property name="shouldProcessRule"><ref bean="viral"/></property>'
-            '<property name="storePaths"><list><value>@warcs@',
+            '<property name="shouldProcessRule" ref="viral"/><property name="storePaths"><list><value>@warcs@',
             "warcWriter.shouldProcessRule",
         ),
     ],
