@@ -34,6 +34,8 @@ class Checksum(StageStep):
         claim = checksum.checksum(line.state, line.engines, self.launch, self.part, size)
         stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
         line.state.publish(self.key, claim)
+        # Again: a worker at another stage may have read the markers before ours was there, and written after us.
+        stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
 
 
 class Copy(StageStep):
