@@ -23,6 +23,7 @@ from warcmill.stores.sftp_pool import Pool
 from warcmill.stores.webhdfs import WebHdfsStore
 from warcmill.stores.webhdfs_client import Client, Cluster, UserName
 from warcmill.stores.webhdfs_http import Connections
+from warcmill.stores.webhdfs_kerberos import Kerberos
 
 if TYPE_CHECKING:
     from warcmill.stores import sftp_ssh
@@ -94,7 +95,8 @@ def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:
 def _client(_process: int, url: str) -> Client:
     """One a process: its connections and its budget are shared by all steps, and not with a process forked off."""
     cluster = Cluster.parse(url)
-    return Client(cluster, Budget(), Connections(), UserName(cluster.user))
+    who = Kerberos() if cluster.kerberos else UserName(cluster.user)
+    return Client(cluster, Budget(), Connections(), who)
 
 
 def _open_sftp(root: Root, url: str, access: Access, new: bool) -> Store:

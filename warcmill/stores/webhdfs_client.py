@@ -29,17 +29,18 @@ _PASSING = frozenset({*_STATES, "EOFException", "SocketException", "ConnectExcep
 _NO_DATANODE = ("Failed to find datanode", "nodes contain this block")
 _AVOIDED = 600.0  # seconds; by then the NameNode itself has found a DataNode dead
 _DONE = (200, 201)
-_QUERY = re.compile(r"(user=(?P<user>[A-Za-z_][A-Za-z0-9._-]*))?")
-_REDIRECT = 307
+_QUERY = re.compile(r"(user=(?P<user>[A-Za-z_][A-Za-z0-9._-]*)|(?P<kerberos>auth=kerberos))?")
+_REDIRECT, _WHO_ARE_YOU = 307, 401
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """`webhdfs://nn1:9870,nn2:9870/path/of/root?user=NAME`, taken apart."""
+    """`webhdfs://nn1:9870,nn2:9870/path/of/root?user=NAME`, or `?auth=kerberos`, taken apart."""
 
     namenodes: tuple[Address, ...]
     path: str
     user: str
+    kerberos: bool = False
 
     @classmethod
     def parse(cls, url: str) -> Cluster:
@@ -47,11 +48,13 @@ class Cluster:
         key, parts = "webhdfs URL", urlsplit(url)
         user = _QUERY.fullmatch(parts.query)
         if "@" in parts.netloc or parts.fragment or not user:
-            raise BadConfig(key, "it reads webhdfs://HOST:PORT[,HOST:PORT]/PATH[?user=NAME] and nothing more")
+            raise BadConfig(key, "it reads webhdfs://HOST:PORT[,...]/PATH, then ?user=NAME or ?auth=kerberos")
         path = parts.path.rstrip("/")
         if not path or "//" in path or not path.isascii():
             raise BadConfig(key, f"{path or '/'!r}: the root is a folder below '/', its name in ASCII")
-        return cls(tuple(_address(one) for one in parts.netloc.split(",")), path, user["user"] or "")
+        return cls(
+            tuple(_address(one) for one in parts.netloc.split(",")), path, user["user"] or "", bool(user["kerberos"])
+        )
 
     def __str__(self) -> str:
         return f"HDFS at {','.join(map(str, self.namenodes))}"
@@ -79,6 +82,10 @@ class Authentication(Protocol):
 
     def headers(self, at: Address) -> dict[str, str]: ...
 
+    def learn(self, at: Address, cookie: str) -> None: ...
+
+    def forget(self, at: Address) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class UserName:
@@ -91,6 +98,12 @@ class UserName:
 
     def headers(self, _at: Address) -> dict[str, str]:
         return {}
+
+    def learn(self, _at: Address, _cookie: str) -> None:
+        """A name is all there is."""
+
+    def forget(self, _at: Address) -> bool:
+        return False
 
 
 class Client:
@@ -170,7 +183,7 @@ class Client:
         failures: list[Broken | Refused] = []
         for at in self._in_turn():
             try:
-                answer = self._connections.ask(at, method, target, self._who.headers(at))
+                answer = self._ask_as_us(at, method, target)
             except Broken as error:
                 failures.append(error)
                 if error.sent and method != "GET":
@@ -185,6 +198,14 @@ class Client:
                 raise refusal
             failures.append(refusal)
         raise _worst(failures)
+
+    def _ask_as_us(self, at: Address, method: str, target: str) -> Answer:
+        """Ask a NameNode, which is told who asks; once more when what we had from it to say so is worn out."""
+        answer = self._connections.ask(at, method, target, self._who.headers(at))
+        if answer.status == _WHO_ARE_YOU and self._who.forget(at):
+            answer = self._connections.ask(at, method, target, self._who.headers(at))
+        self._who.learn(at, answer.cookie)
+        return answer
 
     def _in_turn(self) -> Iterator[Address]:
         active = self._active
@@ -201,7 +222,7 @@ class Client:
 
     def _listed(self, namenode: Address) -> dict[Address, DataNode]:
         """The living DataNodes by where they listen for HTTP, as NameNodeInfo tells: by name and by IP address."""
-        answer = self._connections.ask(namenode, "GET", JMX, self._who.headers(namenode))
+        answer = self._ask_as_us(namenode, "GET", JMX)
         try:
             nodes = json.loads(answer.json(str(namenode))["beans"][0]["LiveNodes"])
             return {at: node for name, value in nodes.items() for at, node in _by_both_names(name, value)}

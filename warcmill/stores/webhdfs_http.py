@@ -54,6 +54,7 @@ class Answer:
     status: int
     location: str
     data: bytes
+    cookie: str = ""
 
     def json(self, what: str) -> dict[str, Any]:
         """The object that the body is; an empty one for an empty body."""
@@ -69,7 +70,8 @@ class Answer:
             found = json.loads(self.data)["RemoteException"]
             return Refused(what, str(found["exception"]), str(found["message"]).partition("\n")[0])
         except (ValueError, KeyError, TypeError):
-            return Refused(what, "", f"answered with status {self.status}")
+            hint = "; it does not let us in (?auth=kerberos, kinit)" if self.status == http.client.UNAUTHORIZED else ""
+            return Refused(what, "", f"answered with status {self.status}{hint}")
 
 
 class Stream:
@@ -114,7 +116,7 @@ class Connections:
             raise Broken(str(at), why(error)) from error
         location = response.headers.get("Location", "")
         self._keep(at, connection, response)
-        return Answer(response.status, location, data)
+        return Answer(response.status, location, data, response.headers.get("Set-Cookie", ""))
 
     def stream(self, at: Address, target: str, headers: dict[str, str]) -> Stream:
         """GET, for a body of any length; Refused when the server says no."""

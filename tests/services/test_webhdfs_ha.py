@@ -1,0 +1,84 @@
+"""An HDFS pair: whichever NameNode is active is found, and none being active is an outage."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from pathlib import Path
+
+import pytest
+from remote_places import BLOCK
+from sources import Interrupted
+from store_conformance import PATH, commit, read
+
+from servers.hdfs_ha import HdfsHa
+from warcmill.errors import Unavailable
+from warcmill.stores.budget import Budget
+from warcmill.stores.places import Access, adopt
+from warcmill.stores.webhdfs import WebHdfsStore
+from warcmill.stores.webhdfs_client import Client, Cluster, UserName
+from warcmill.stores.webhdfs_http import Connections
+
+DATA = random.Random(4).randbytes(4 * BLOCK + 77)
+SHA512 = hashlib.sha512(DATA).hexdigest()
+
+
+def url(pair: HdfsHa, *names: str, folder: str) -> str:
+    return f"webhdfs://{','.join(map(pair.namenode_http, names))}/{folder}?user={pair.user}"
+
+
+def store(where: str, patience: float = 5) -> WebHdfsStore:
+    cluster = Cluster.parse(where)
+    client = Client(cluster, Budget(patience), Connections(30), UserName(cluster.user))
+    return WebHdfsStore("store", client, cluster.path, BLOCK)
+
+
+def other(pair: HdfsHa, active: str) -> str:
+    assert pair.state(active) == "active"
+    return "nn2" if active == "nn1" else "nn1"
+
+
+def active(pair: HdfsHa) -> str:
+    (found,) = (name for name in ("nn1", "nn2") if pair.state(name) == "active")
+    return found
+
+
+def test_the_active_one_is_found_in_any_order_and_after_a_failover(hdfs_ha: HdfsHa, tmp_path: Path) -> None:
+    now = active(hdfs_ha)
+    standby = other(hdfs_ha, now)
+    where = url(hdfs_ha, standby, now, folder=tmp_path.name)
+    adopt(where, ["store"], Access(BLOCK))
+    one = store(where)
+    assert commit(one, DATA)
+    assert one.stat("none") is None
+    hdfs_ha.fail_over(now, standby)
+    assert read(one) == DATA
+    assert not commit(one, b"another")
+    assert commit(one, b"another", "another")
+
+
+def test_a_standby_alone_is_an_outage_and_no_absence(hdfs_ha: HdfsHa, tmp_path: Path) -> None:
+    now = active(hdfs_ha)
+    both = url(hdfs_ha, now, other(hdfs_ha, now), folder=tmp_path.name)
+    adopt(both, ["store"], Access(BLOCK))
+    with pytest.raises(Unavailable, match="StandbyException"):
+        store(url(hdfs_ha, other(hdfs_ha, now), folder=tmp_path.name), 0.3)
+
+
+def test_a_file_on_its_way_outlives_the_active_one(hdfs_ha: HdfsHa, tmp_path: Path) -> None:
+    now = active(hdfs_ha)
+    standby = other(hdfs_ha, now)
+    where = url(hdfs_ha, now, standby, folder=tmp_path.name)
+    adopt(where, ["store"], Access(BLOCK))
+
+    def change_over() -> None:
+        hdfs_ha.kill_namenode(now)
+        hdfs_ha.activate(standby)
+
+    try:
+        one = store(where, 60)
+        assert one.commit_new(PATH, Interrupted(DATA, change_over), len(DATA), SHA512)
+        assert read(one) == DATA
+        assert [entry.name for entry in one.list(PATH.rpartition("/")[0])] == ["a.warc.gz"]
+    finally:
+        hdfs_ha.start_namenode(now)
