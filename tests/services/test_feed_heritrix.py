@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import sample
-from several_hosts import Page, page, serve
+from several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import Heritrix as Server
 from warcmill.clients.heritrix import CONFIGURATION, Heritrix
@@ -27,8 +26,6 @@ from warcmill.state import State
 from warcmill.steps.feed import Due, Recipe, Source, crawl, prepare
 from warcmill.stores.file import FileStore
 
-ROOT = Path(__file__).parent.parent.parent
-PROFILE = (ROOT / "config" / "heritrix" / "profile.cxml").read_text("utf-8")
 JOB, DUE = "fed", "20260301060000"
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
 FILLER, BIG_PAGES = 20_000, 20
@@ -190,25 +187,6 @@ class Crawled:
     def until_more(self, documents: int) -> None:
         done = self.engine.job(JOB).downloaded + documents  # type: ignore[union-attr]
         self.engine._until(JOB, "crawl", lambda seen: seen if seen.downloaded >= done else None)
-
-
-def swift_profile() -> str:
-    """The shipped profile without its politeness, which is for the world, and with a rule for the viral sheet."""
-    swift = {
-        "disposition.delayFactor=5.0": "disposition.delayFactor=0",
-        "disposition.minDelayMs=3000": "disposition.minDelayMs=40",
-        "disposition.maxDelayMs=30000": "disposition.maxDelayMs=40\nfetchDns.disableJavaDnsResolves=true",
-        "frontier.retryDelaySeconds=900": "frontier.retryDelaySeconds=1",
-        "frontier.maxRetries=30": "frontier.maxRetries=10",
-        "fetchHttp.timeoutSeconds=1200": "fetchHttp.timeoutSeconds=20",
-        "crawlController.maxToeThreads=50": "crawlController.maxToeThreads=8",
-    }
-    text = PROFILE
-    for usual, quick in swift.items():
-        assert text.count(usual) == 1
-        text = text.replace(usual, quick)
-    viral = re.compile(r'(<bean id="viralUrls".*?)<list/>', re.DOTALL)
-    return viral.sub(r"\1<list><value>.*eicar.*</value></list>", text)
 
 
 def fed(base: Path, port: int) -> dict[str, bytes]:
