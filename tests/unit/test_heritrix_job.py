@@ -18,7 +18,7 @@ from warcmill.formats import surt
 from warcmill.formats.feed import Depth, Scope, Target, parse
 from warcmill.schedule import Frequency, Schedule
 
-DATA = Path(__file__).parent.parent / "data" / "heritrix" / "job"
+DATA = Path(__file__).parent.parent / "data" / "feed"
 PROFILE = (DATA / "profile.cxml").read_text("utf-8")
 VALUES = {"job": 'daily & "more"', "contact": "http://archive.example/?a&b"}
 EXCLUDED = ("# never", "", "http://Never.example/A/", "http://(example,banned,")
