@@ -69,6 +69,11 @@ def is_fed(job: str) -> bool:
     return job in engines.names(configured().jobs, "[feed] jobs")
 
 
+def needed(job: str, due: str) -> list[luigi.Task]:
+    """The feed of a due crawl, of a job that is crawled by one."""
+    return [CrawlFeed(job=job, due=due)] if is_fed(job) else []
+
+
 def configure(state: State, engine: Engine, job: str, due: str) -> dict[str, Json]:
     """Write the files of a due crawl by the feed into the engine's job; facts of them for the claim."""
     files, facts = steps.prepare(state, _due(job, due), recipe(settings()))

@@ -50,8 +50,7 @@ class StartJob(JobStep):
         return layout.due_key(self.job, self.due)
 
     def requires(self) -> list[luigi.Task]:
-        fed = [feeds.CrawlFeed(job=self.job, due=self.due)] if feeds.is_fed(self.job) else []
-        return [*fed, *self._before]
+        return [*feeds.needed(self.job, self.due), *self._before]
 
     @cached_property
     def _before(self) -> list[luigi.Task]:
@@ -64,7 +63,7 @@ class StartJob(JobStep):
             return []
         if begun is None or begun.due >= self.due:
             return []
-        stop = StopJob(job=self.job, launch_id=begun.launch.id)
+        stop = StopJob(job=self.job, launch_id=begun.launch.id, successor=self.due)
         return [stop] if begun.is_told else [stop, StartJob(job=self.job, due=begun.due)]
 
     def work(self, line: Line) -> None:
@@ -78,13 +77,20 @@ class StartJob(JobStep):
 class StopJob(Step):
     """End a launch, and see that the engine has ended it.
 
-    Requires: nothing.
+    Requires: CrawlFeed of the crawl that is to follow: without its feed the running one had better go on.
     Output:   01.jobs.{job}.{launch_id}.confirmed
     Changes:  the engine: the launch is terminated in order, its reports written, its files closed.
     Re-run:   safe; a launch that has ended is only confirmed.
     """
 
     task_namespace = "pulse"
+
+    successor = DueParameter(
+        default="", significant=False, description="due time of the crawl that waits for this: 14 digits; or nothing"
+    )
+
+    def requires(self) -> list[luigi.Task]:
+        return feeds.needed(self.job, self.successor) if self.successor else []
 
     def work(self, line: Line) -> None:
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:

@@ -144,11 +144,12 @@ def test_each_due_crawl_is_crawled_by_the_feed_of_its_day(fed: Fed) -> None:
     fed.stop()
 
 
-def test_no_crawl_starts_by_a_feed_that_cannot_be_right_and_it_does_when_mended(fed: Fed) -> None:
+def test_by_a_feed_that_cannot_be_right_nothing_starts_and_nothing_is_stopped(fed: Fed, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.cxml"
+    profile.write_text(profile.read_text().replace("DelayMs=40", "DelayMs=3000"))
     fed.feeds("one.example", "two.example", "three.example")
     code, first, said = fed.starts(3)
     assert code == 0, said
-    fed.stop()
     launches = fed.client.job(fed.job)
     assert launches
     for wrong in ("", "<html>", json.dumps(fed.target("one.example"))):
@@ -161,7 +162,7 @@ def test_no_crawl_starts_by_a_feed_that_cannot_be_right_and_it_does_when_mended(
     assert "no such file" in fed.starts(1)[2]
     seen = fed.client.job(fed.job)
     assert seen
-    assert seen.launches == launches.launches
+    assert (seen.launches, seen.state) == (launches.launches, State.RUNNING)
     assert fed.client.launch_id(fed.job) == fed.facts(first)[0].id, "nothing was launched"
 
     config = fed.line.config.read_text()
