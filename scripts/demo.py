@@ -22,32 +22,36 @@ DAY = "2026-11-21"
 
 def main(words: list[str]) -> int:
     """Make the folder, unless it is there, and bring it up to date; 0 when the archive reconciles."""
+    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    if words[:2] == ["--engine", "heritrix"] and len(words) <= 3:
+        import demo_heritrix  # noqa: PLC0415 - the servers' code is of use to this one alone
+
+        return demo_heritrix.main(Path(words[2]).resolve() if words[2:] else demo_heritrix.DEFAULT)
     if len(words) > 1 or any(word.startswith("-") for word in words):
-        print("usage: scripts/demo [FOLDER]      (default: demo, in this folder)", file=sys.stderr)
+        print("usage: scripts/demo [--engine heritrix] [FOLDER]", file=sys.stderr)
         return 2
     folder = Path(words[0]).resolve() if words else HERE / "demo"
     began = time.monotonic()
     os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
-    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     if not (folder / "luigi.cfg").exists():
         print(f"A crawl of {sample.JOB}, launch {sample.LAUNCH_ID}, as Heritrix left it, goes to {folder}/output")
         if not (folder / "output").exists():
             shutil.rmtree(folder / "output.part", ignore_errors=True)
             sample.lay_out(folder / "output.part").rename(folder / "output")
-        _run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
+        run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
     _line()
-    _run("warcmill", "status", DAY)
-    code = _run("warcmill", "reconcile", DAY, may_be=(0, 1))
+    run("warcmill", "status", DAY)
+    code = run("warcmill", "reconcile", DAY, may_be=(0, 1))
     _where_to_look(folder, time.monotonic() - began)
     return code
 
 
 def _line() -> None:
-    _run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
-    _run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
+    run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
+    run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
 
 
-def _run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
+def run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
     print(f"\n$ {' '.join(command)}", flush=True)
     code = subprocess.run(command, check=False).returncode
     if code not in may_be:

@@ -35,4 +35,4 @@ def test_the_demo_reconciles_and_a_second_run_does_nothing(tmp_path: Path) -> No
 def test_the_demo_takes_one_folder(tmp_path: Path) -> None:
     wrong = subprocess.run([sys.executable, DEMO, tmp_path, "more"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
-    assert "usage: scripts/demo [FOLDER]" in wrong.stderr
+    assert "usage: scripts/demo [--engine heritrix] [FOLDER]" in wrong.stderr

@@ -1,0 +1,120 @@
+"""The line from end to end with a real engine and a real archive: Heritrix crawls a site, HDFS keeps it.
+
+Run by `scripts/demo --engine heritrix`. Both servers and the site are on
+loopback; the servers stay up, `scripts/services down` ends them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from loopback_site import site
+
+from demo import HERE, run
+from servers import hdfs, heritrix, packages
+
+JOB, HOST = "demo", "127.0.0.1"  # a number needs no name server
+PAGES_BEFORE_CHECKPOINT, PAGES = 5, 10
+PATIENCE = 180  # seconds for the crawl to fetch that many: its manners are those of the shipped profile
+CONFIGURATION = """
+[engine.demo]
+kind=heritrix
+url={url}
+user={user}
+password_file={password}
+certificate={certificate}
+jobs={job}
+
+[job.{job}]
+frequency=daily
+start=2026-01-01T00:00:00Z
+
+[feed]
+jobs={job}
+source={feed}
+contact=http://{host}/
+"""
+
+
+def main(folder: Path) -> int:
+    """Servers, line, crawl with a checkpoint in its middle, archive; 0 when it reconciles."""
+    began = time.monotonic()
+    sys.stdout.write("Heritrix and HDFS are brought up; the first time they are fetched\n")
+    sys.stdout.flush()
+    work = packages.default_work()
+    engine, archive = heritrix.up(work), hdfs.up(work)
+    os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+    with site() as port:
+        if not (folder / "luigi.cfg").exists():
+            _make_line(folder, engine, f"webhdfs://{archive.namenode_http}/{folder.name}?user={archive.user}", port)
+        _crawl(engine.jobs)
+    code = _archive()
+    print(f"""
+Done in {time.monotonic() - began:.0f} s. Where to look:
+  {folder / "state"}       the markers, one a step
+  {engine.jobs / JOB}      the job as Heritrix left it
+  hdfs://{archive.namenode_http}/{folder.name}    the archive
+  export LUIGI_CONFIG_PATH={folder / "luigi.cfg"}
+  warcmill files --help      warcmill verify --help      scripts/services down""")
+    return code
+
+
+def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int) -> None:
+    run("warcmill", "init", str(folder), "--output", str(engine.jobs), "--layout", "job-first", "--store", store)
+    feed = folder / "feed.jsonl"
+    schedule = {"startDate": "2026-01-01", "frequency": "DAILY"}
+    target = {"id": 1, "title": "A site", "seeds": [f"http://{HOST}:{port}/"], "schedules": [schedule]}
+    feed.write_text(json.dumps(target) + "\n")
+    keys = {"url": engine.url, "user": engine.user, "certificate": engine.certificate}
+    text = CONFIGURATION.format(**keys, password=engine.folder / "password", job=JOB, host=HOST, feed=feed)
+    config = folder / "luigi.cfg"
+    config.write_text(config.read_text() + text)
+
+
+def _crawl(jobs: Path) -> None:
+    """One crawl a day: a second run on the same day finds it done."""
+    run("warcmill", "feed", "check", str(Path(os.environ["LUIGI_CONFIG_PATH"]).parent / "feed.jsonl"))
+    before = _launches(jobs)
+    run("warcmill", "pulse", "start", JOB)
+    begun = sorted(_launches(jobs) - before)
+    if begun:
+        log = jobs / JOB / begun[0] / "logs" / "crawl.log"
+        _until(lambda: _lines(log) >= PAGES_BEFORE_CHECKPOINT)
+        run("warcmill", "pulse", "checkpoint", JOB)
+        _until(lambda: _lines(log) >= PAGES - PAGES_BEFORE_CHECKPOINT)
+        run("warcmill", "pulse", "stop", JOB)
+
+
+def _launches(jobs: Path) -> set[str]:
+    job = jobs / JOB
+    return {path.name for path in job.iterdir() if path.name.isdigit()} if job.exists() else set()
+
+
+def _lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            sys.exit(f"demo: the crawl did not come that far in {PATIENCE} s; look at 'scripts/services logs heritrix'")
+        time.sleep(0.5)
+
+
+def _archive() -> int:
+    today = datetime.now(UTC).date()
+    days = f"{today - timedelta(days=1)}-{today + timedelta(days=1)}"
+    run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", days)
+    run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", days)
+    run("warcmill", "status", days)
+    return run("warcmill", "reconcile", days, may_be=(0, 1))
+
+
+DEFAULT = HERE / "demo-heritrix"
