@@ -32,9 +32,9 @@ examples:
 
 Looks at the configuration, the versions, the four roots (there, readable; state and
 store also writable, with hard links, room and no litter), the clock, the layout of
-the output root, luigid where one is configured, and what the jobs are crawled by that
-an engine of luigi.cfg crawls. The roots of the engines are
-never written to. In state and store a small file is made and removed again.
+the output root, luigid where one is configured, and the configuration of every job
+that an engine of luigi.cfg crawls. The roots of the engines are never written to. In
+state and store a small file is made and removed again.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 
