@@ -14,9 +14,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from demo import HERE, run
 from loopback_site import site
 
-from demo import HERE, run
 from servers import hdfs, heritrix, packages
 
 JOB, HOST = "demo", "127.0.0.1"  # a number needs no name server
