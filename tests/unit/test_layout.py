@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from urllib.parse import unquote_to_bytes
 
@@ -23,30 +24,22 @@ stages = st.one_of(st.just(FINAL), st.builds(Stage, st.integers(0, 99999), stamp
 names = st.binary(min_size=1, max_size=80).filter(lambda raw: b"/" not in raw and b"\0" not in raw)
 
 
+FIELDS = {
+    "job": jobs,
+    "launch_id": stamps,
+    "stage": stages.map(str),
+    "due": stamps,
+    "number": st.integers(0, 99999).map("{:05d}".format),
+    "finding": st.text().map(layout.finding_id),
+}
+
+
 @st.composite
 def keys(draw: st.DrawFn) -> Key:
+    """A key of any task, by the fields of its marker's name."""
     task = draw(st.sampled_from(layout.TASKS))
-    fields = set(dict(next(filter(None, [layout.parse_marker_name(_example(task))])).params))
-    more = {"stage": draw(stages)} if "stage" in fields else {}
-    if "finding" in fields:
-        more["finding"] = layout.finding_id(draw(st.text()))  # type: ignore[assignment]
-    if task == "pulse.StartJob":
-        return layout.due_key(draw(jobs), draw(stamps))
-    if "number" in fields:
-        more["number"] = f"{draw(st.integers(0, 99999)):05d}"  # type: ignore[assignment]
-    return layout.key(task, draw(launches), **more)
-
-
-def _example(task: str) -> str:
-    launch = Launch("daily", "20161019234428")
-    if task == "pulse.StartJob":
-        return layout.marker_name(layout.due_key("daily", "20161019234428"))
-    for more in ({}, {"stage": FINAL}, {"finding": "0" * 16}, {"number": "00001"}):
-        try:
-            return layout.marker_name(layout.key(task, launch, **more))
-        except KeyError:
-            continue
-    raise AssertionError(task)
+    fields = sorted(set(re.findall(r"{(\w+)}", layout._MARKERS[task])))
+    return Key(task, tuple((field, draw(FIELDS[field])) for field in fields))
 
 
 @given(keys())
