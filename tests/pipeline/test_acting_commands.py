@@ -399,6 +399,15 @@ def test_the_crontabs_launches_run_under_crons_environment(line: Line, tmp_path:
     assert f"pulse.ScanForLaunches: first day {days[0]}, last day {days[1]}" in log.read_text()
 
 
+def test_the_crontabs_backup_runs_under_crons_environment(line: Line, tmp_path: Path) -> None:
+    log = tmp_path / "backup.log"
+    more = {"BIN": str(Path(sys.executable).parent), "LOG": str(log)}
+    command = crontab_command("BackupState")
+    subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=True)
+    assert log.read_text().count("Execution Summary") == 28  # two lines of it for each of the fourteen days
+    assert "days ago failed" not in log.read_text()
+
+
 @pytest.mark.parametrize("action", ["start", "checkpoint", "stop"])
 def test_the_crontabs_lines_for_one_job_name_its_engine_s_section_where_there_is_none(
     line: Line, tmp_path: Path, action: str

@@ -58,7 +58,12 @@ def newest(store: Store, launch: Launch) -> tuple[Backup | None, list[BadInput]]
             damaged.append(BadInput(entry.path, error.why, error.offset))
         else:
             sound.append(Backup(launch, entry.path, kept))
-    return max(sound, key=lambda one: (one.kept.run.finished, one.path), default=None), damaged
+    return max(sound, key=_age, default=None), damaged
+
+
+def _age(backup: Backup) -> tuple[str, int, str]:
+    """Of two backups of one second, the one that holds more came later."""
+    return backup.kept.run.finished, len(backup.kept.claim.items), backup.path
 
 
 def restore(state: State, store: Store, backup: Backup) -> Restored:
