@@ -16,6 +16,7 @@ from commands.show import heading
 from tasks.settings import check_hardened
 from tasks.step import open_line
 from warcmill import launches
+from warcmill.errors import Busy
 
 SUMMARY = "run the line over a long interval, day by day"
 EPILOG = """\
@@ -95,7 +96,7 @@ def _walk(scanner: Scanner, launches_of: Counter[date]) -> int:
             return _stopped(scanner.signal, day)
         if ALREADY_RUNNING in codes.values():
             print(f"{day}: another scan is running; start again when it has ended", file=sys.stderr)
-            return 5
+            return Busy.exit_code
         bad = [f"{task} ended with {code}" for task, code in codes.items() if code]
         failed += [day] if bad else []
         what = ", ".join(bad) or "ok"

@@ -136,6 +136,7 @@ class State:
         self.store.sweep(folder)
         for entry in self.store.list(SCRATCH):
             if temporary.is_dead(entry.name):
+                # Two may sweep at once; what stays holds nothing of worth, and the next step sweeps again.
                 shutil.rmtree(self.store.real(entry.path), ignore_errors=True)
 
     def _find(self, path: str, key: Key) -> _Found | None:

@@ -45,12 +45,6 @@ class Broken(Unavailable):
         super().__init__(what, why)
 
 
-class Rewindable(Readable, Protocol):
-    """A source that can be read again from its beginning, when a transfer broke."""
-
-    def seek(self, offset: int, /) -> object: ...
-
-
 def rewound(source: Readable) -> bool:
     """Whether `source` stands at its beginning again; False when it is one that can be read only once."""
     seek = getattr(source, "seek", None)
