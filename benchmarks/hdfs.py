@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.stores import BLOCK_SIZE, MB, Stage, seconds, stage
-from servers import hdfs, packages, pins, ports
+from benchmarks.stores import BLOCK_SIZE, MB, Stage, fresh, seconds, stage
+from servers import hdfs, pins, ports
 from servers.hdfs import Hdfs
 from warcmill.stores import Store
 from warcmill.stores.places import Access, adopt, open_store
@@ -22,7 +22,7 @@ LARGE, SMALL = (20, 50 * MB), (1_000, MB // 10)
 
 def rows() -> Iterator[Row]:
     """Rates of both on one server, brought up for this alone."""
-    work = packages.default_work() / "benchmark"
+    work = fresh(hdfs)
     server = hdfs.up(work, ports.free(pins.HDFS))
     try:
         with tempfile.TemporaryDirectory() as folder:

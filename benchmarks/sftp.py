@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.stores import MB, seconds, stage
+from benchmarks.stores import MB, fresh, seconds, stage
 from servers import packages, pins, ports, sshd
 from servers.sshd import Sshd
 from warcmill.stores import Store
@@ -20,7 +20,7 @@ LARGE, SMALL = (20, 50 * MB), (1_000, MB // 10)
 
 def rows() -> Iterator[Row]:
     """Up and down, large and small, on one server brought up for this alone."""
-    work = packages.default_work() / "benchmark"
+    work = fresh(sshd)
     server = sshd.up(work, ports.free(pins.SSHD))
     try:
         with tempfile.TemporaryDirectory() as folder:

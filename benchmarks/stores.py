@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
+from servers import packages
 from warcmill import layout, roots
 from warcmill.evidence import Claim
 from warcmill.formats.hdfs_checksum import Hasher
@@ -65,6 +68,14 @@ def _file(folder: Path, number: int, size: int) -> Item:
     (folder / name).write_bytes(data)
     file = FileRef("output", f"{FOLDER}/{name}", size, hashlib.sha512(data).hexdigest())
     return Item(file, Outcome.OK, facts={"hdfs": hasher.result()})
+
+
+def fresh(server: ModuleType) -> Path:
+    """The work folder of benchmarks, without what an earlier run of this server left there."""
+    work = packages.default_work() / "benchmark"
+    server.down(work)
+    shutil.rmtree(work / server.NAME, ignore_errors=True)
+    return work
 
 
 def seconds(work: Callable[[], object]) -> float:
