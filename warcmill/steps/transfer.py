@@ -73,7 +73,11 @@ def place(file: FileRef) -> str:
 
 def present(store: Store, file: FileRef) -> Stat:
     """What is at the path of `file`; Mismatch unless it is a file of that length."""
-    found = store.stat(file.path)
+    return as_announced(file, store.stat(file.path))
+
+
+def as_announced(file: FileRef, found: Stat | None) -> Stat:
+    """What was found at the path of `file`; Mismatch unless it is a file of that length."""
     if found is None or found.kind != "file":
         raise Mismatch(place(file), f"a file of {file.size} bytes", "nothing" if found is None else "no plain file")
     if found.size != file.size:

@@ -10,7 +10,7 @@ from warcmill.evidence import Claim
 from warcmill.ledger import Ledger, settle
 from warcmill.model import FileRef, Item, Launch, Stage
 from warcmill.state import State
-from warcmill.steps.transfer import counts, place, present, rests_on, stored
+from warcmill.steps.transfer import as_announced, counts, place, rests_on, stored
 from warcmill.stores import Store
 
 
@@ -19,9 +19,11 @@ def verify(state: State, store: Store, launch: Launch, stage: Stage) -> Claim:
     key = layout.key("files.Verify", launch, stage=stage)
     copied = state.need(layout.key("files.Copy", launch, stage=stage))
     items = {stored(item): item for item in copied.claim.items}
+    folders = {made.path.rpartition("/")[0] for made in items}
+    there = {entry.path: entry for folder in folders for entry in store.list(folder)}
 
     def version(made: FileRef) -> str:
-        return present(store, made).version
+        return as_announced(made, there.get(made.path)).version
 
     def work(made: FileRef) -> tuple[Item, ...]:
         algorithm = compare(store, made, str(items[made].facts.get("hdfs", "")))
