@@ -331,3 +331,8 @@ def test_the_pictures_are_small() -> None:
     pictures = list((ROOT / "docs" / "pictures").iterdir())
     assert {path.name for path in pictures} >= {"demo.svg", "visualiser.png"}
     assert all(path.stat().st_size < 200_000 for path in pictures)
+
+
+def test_the_readme_names_the_system_packages_that_the_servers_need() -> None:
+    listed = (ROOT / "servers" / "debian-packages.txt").read_text("utf-8").splitlines()[1:]
+    assert f"\napt-get install {' '.join(listed)}\n" in PAGES["README.md"]
