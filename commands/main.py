@@ -39,7 +39,7 @@ VERBS: dict[str, dict[str, str]] = {
         "close": "say that a launch has ended, when its engine cannot",
         "accept": "take note of a refused file, so that it no longer counts as a gap",
         "verify": "read archived files again and compare them with their markers",
-        "restore": "bring closed launches' markers back from the store",
+        "restore": "bring the markers of closed launches and of due crawls back from the store",
         "check": "check WARC files for wholeness, anywhere, without a line",
         "feed": "check a crawl feed for faults, and count its targets",
     },

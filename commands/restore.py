@@ -1,4 +1,4 @@
-"""warcmill restore: bring back the markers of closed launches, when the state folder is lost."""
+"""warcmill restore: bring back the markers of closed launches and due crawls, when the state folder is lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from warcmill.errors import BadInput
 from warcmill.model import Launch
 from warcmill.state import State
 from warcmill.steps import restore
+from warcmill.steps.backup import DueCrawl
 from warcmill.stores import Store
 
-SUMMARY = "bring closed launches' markers back from the store"
+SUMMARY = "bring the markers of closed launches and of due crawls back from the store"
 EPILOG = """\
 examples:
   warcmill restore
@@ -21,6 +22,7 @@ When the state folder is lost: make a new one ('warcmill init' with the same
 folders writes its .warcmill.json), run this, then the scans. Launches that
 state.BackupState has kept are known again, and nothing of them is redone; what
 was not closed at the last backup is done again, and finds its files stored.
+Due crawls are known again too, with their feeds: none is launched twice.
 
 Nothing that is there is changed: a file in the state that differs from the
 backup's is named, and left.
@@ -38,21 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(_args: argparse.Namespace) -> int:
     """Restore launch by launch; one that is damaged does not hold up the others."""
     line = open_line()
-    codes = [_launch(line.state, line.store, launch) for launch in restore.launches(line.store)]
-    print(f"{len(codes)} launches have backups")
+    kept = list(restore.kept(line.store))
+    codes = [_one(line.state, line.store, of) for of in kept]
+    launches = sum(isinstance(of, Launch) for of in kept)
+    print(f"{launches} launches and {len(kept) - launches} due crawls have backups")
     return max(codes, default=0)
 
 
-def _launch(state: State, store: Store, launch: Launch) -> int:
-    found, wrong = restore.newest(store, launch)
+def _one(state: State, store: Store, of: Launch | DueCrawl) -> int:
+    found, wrong = restore.newest(store, of)
     try:
         done = restore.restore(state, store, found) if found else restore.Restored((), ())
     except BadInput as error:
         done = restore.Restored((), ())
         wrong.append(error)
     for path in done.different:
-        print(f"{launch}: state:{printable(path)} is there and differs from the backup; left as it is")
+        print(f"{of}: state:{printable(path)} is there and differs from the backup; left as it is")
     for fault in wrong:
-        print(f"{launch}: {printable(str(fault))}")
-    print(f"{launch}: {len(done.made)} files restored")
+        print(f"{of}: {printable(str(fault))}")
+    print(f"{of}: {len(done.made)} files restored")
     return 1 if wrong or done.different else 0

@@ -1,4 +1,4 @@
-"""The state kept safe: the markers of closed launches, in the store."""
+"""The state kept safe: the markers of closed launches and of due crawls, in the store."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from warcmill import launches
 from warcmill.errors import Unsettled, WarcmillError
 from warcmill.model import Launch
 from warcmill.steps import backup
+from warcmill.steps.backup import DueCrawl
 
 log = logging.getLogger(__name__)
 
 
 class BackupState(luigi.Task):
-    """Put the markers of a day's closed launches into the store.
+    """Put the markers of a day's closed launches, and of the crawls that were due on it, into the store.
 
     Requires: nothing; a launch that is not closed yet is left for a later run.
-    Output:   none in the state; state/{job}/{launch_id}/{digest}.zip in the store.
+    Output:   none in the state; in the store state/{job}/{launch_id}/{digest}.zip, state/{job}/due.{due}/{digest}.zip.
     Changes:  nothing else.
     Re-run:   safe; markers that are kept as they are cost reading them, changed ones get a zip more.
     """
 
     task_namespace = "state"
-    date = luigi.DateParameter(description="the UTC day of the launches' ids, such as 2016-10-19")
+    date = luigi.DateParameter(description="the UTC day of the launches' ids and of the due times, such as 2016-10-19")
     done = False
 
     def __init__(self, *args: object, **kwargs: object) -> None:
@@ -41,20 +42,26 @@ class BackupState(luigi.Task):
 
     def run(self) -> None:
         line, troubles = open_line(), []
-        for launch in launches.find(line.engines, self.date, self.date + timedelta(days=1)).launches:
+        found = launches.find(line.engines, self.date, self.date + timedelta(days=1)).launches
+        kept: list[Launch | DueCrawl] = [*found, *backup.due_crawls(line.state, self.date)]
+        for one in kept:
             try:
-                _back_up(line, launch)
+                _back_up(line, one)
             except WarcmillError as error:
-                log.error("%s: %s", launch, error)
-                troubles.append(f"{launch}: {error}")
+                log.error("%s: %s", one, error)
+                troubles.append(f"{one}: {error}")
         if troubles:
             raise Unsettled(f"{self.task_family} {self.date}", troubles)
         self.done = True
 
 
-def _back_up(line: Line, launch: Launch) -> None:
-    if not backup.is_closed(line.state, launch):
-        log.info("%s is not closed yet: not backed up", launch)
-        return
+def _back_up(line: Line, one: Launch | DueCrawl) -> None:
     with line.state.scratch() as folder:
-        log.info("%s: store:%s", launch, backup.back_up(line.state, line.store, launch, folder))
+        if isinstance(one, DueCrawl):
+            path = backup.back_up_due(line.state, line.store, one, folder)
+        elif backup.is_closed(line.state, one):
+            path = backup.back_up(line.state, line.store, one, folder)
+        else:
+            log.info("%s is not closed yet: not backed up", one)
+            return
+    log.info("%s: store:%s", one, path)

@@ -52,6 +52,7 @@ _MARKERS = {
     "files.Retire": "files.retired.{job}.{launch_id}.{stage}",
     "operator.Accept": "accepted.{job}.{launch_id}.{finding}",
     "state.Backup": "state.backup.{job}.{launch_id}",
+    "state.BackupDue": "state.backup.due.{job}.{due}",
 }
 TASKS = tuple(_MARKERS)
 

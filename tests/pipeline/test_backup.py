@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import socket
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,10 @@ import sample
 from line import DAY, Line, new_line
 
 from warcmill import layout, roots
+from warcmill.evidence import Claim
 from warcmill.model import FINAL, Launch
+from warcmill.state import input_of
+from warcmill.steps import backup
 
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
 
@@ -18,6 +25,46 @@ LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
 @pytest.fixture
 def line(tmp_path: Path) -> Line:
     return new_line(tmp_path)
+
+
+DUE = "20261121060000"
+RUNNING = Launch("daily", "20261121060003")
+
+
+@pytest.fixture
+def fed(line: Line) -> Iterator[Line]:
+    """A line with a job that is crawled daily by a feed, in an engine that is not there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        base = line.config.parent
+        (base / "password").write_text("secret\n")
+        line.config.write_text(
+            f"{line.config.read_text()}\n[engine.first]\nkind=heritrix\nurl=https://127.0.0.1:{taken.getsockname()[1]}/engine\n"
+            f"user=admin\npassword_file={base}/password\ncertificate={'00' * 32}\njobs=daily\n"
+            f"[job.daily]\nfrequency=daily\nstart=2026-11-01T06:00:00Z\n"
+            f"[feed]\njobs=daily\nsource={base}/feed.jsonl\ncontact=http://archive.example/\n"
+        )
+        yield line
+
+
+def feeds(line: Line, targets: int) -> None:
+    schedules = [{"startDate": "2026-01-01", "frequency": "DAILY"}]
+    lines = (
+        json.dumps({"id": one, "seeds": [f"http://{one}.example/"], "schedules": schedules}) for one in range(targets)
+    )
+    (line.config.parent / "feed.jsonl").write_text("\n".join(lines))
+
+
+def fetch(line: Line, due: str) -> tuple[int, str]:
+    done = line.luigi("--module", "tasks.pulse", "pulse.CrawlFeed", "--job", "daily", "--due", due)
+    return done.returncode, done.stderr
+
+
+def launched(line: Line) -> None:
+    """What StartJob leaves once the engine has launched; the launch still runs."""
+    started, due = layout.key("pulse.Started", RUNNING), layout.due_key(RUNNING.job, DUE)
+    line.state.publish(started, Claim(started, facts={"due": DUE}))
+    line.state.publish(due, Claim(due, (input_of(line.state, started),), facts={"launch_id": RUNNING.id}))
 
 
 def back_up(line: Line) -> int:
@@ -94,3 +141,64 @@ def test_a_damaged_backup_is_named_and_restores_nothing(line: Line) -> None:
     told = line.warcmill("restore")
     assert told.returncode == 1
     assert f"{LAUNCH}: 0 files restored" in told.stdout
+
+
+def test_a_due_crawl_is_known_again_with_its_feed_and_not_started_twice(fed: Line) -> None:
+    feeds(fed, 5)
+    assert fetch(fed, DUE)[0] == 0
+    launched(fed)
+    assert back_up(fed) == 0
+    before = files(fed.folders["state"])
+    assert len(before) == 4, "00.feed, 00.due, 01.started and the feed itself"
+    lose_the_state(fed)
+    told = fed.warcmill("restore")
+    assert told.returncode == 0, told.stdout
+    assert told.stdout == f"daily/due.{DUE}: 4 files restored\n0 launches and 1 due crawls have backups\n"
+    assert files(fed.folders["state"]) == before
+    again = fed.warcmill("pulse", "start", "daily", "--due", DUE)
+    assert (again.returncode, again.stderr) == (0, ""), "the engine, which is not there, is not asked"
+    assert f"launch {RUNNING.id} was started" in again.stdout
+    feeds(fed, 2)
+    code, said = fetch(fed, "20261122060000")
+    assert code == 30
+    assert "the feed has 2 targets, less than half of the 5 it had" in said
+
+
+def test_a_feed_that_no_launch_has_yet_is_kept_and_the_same_once(fed: Line) -> None:
+    feeds(fed, 1)
+    assert fetch(fed, DUE)[0] == 0
+    folder = fed.folders["store"] / "state" / "daily" / f"due.{DUE}"
+    for number in (1, 1):
+        assert back_up(fed) == 0
+        assert len(list(folder.iterdir())) == number
+    launched(fed)
+    assert back_up(fed) == 0
+    assert len(list(folder.iterdir())) == 2
+    lose_the_state(fed)
+    assert "4 files restored" in fed.warcmill("restore").stdout
+
+
+def test_a_backup_restores_nothing_of_another_job(fed: Line) -> None:
+    feeds(fed, 1)
+    assert fetch(fed, DUE)[0] == 0
+    launched(fed)
+    assert back_up(fed) == 0
+    store = fed.folders["store"] / "state"
+    (store / "daily").rename(store / "weekly")
+    lose_the_state(fed)
+    told = fed.warcmill("restore")
+    assert told.returncode == 1
+    assert "this backup was tampered with" in told.stdout
+    assert files(fed.folders["state"]) == {}
+
+
+def test_the_due_crawls_of_a_day_are_those_of_its_folder(fed: Line) -> None:
+    feeds(fed, 1)
+    for due in (DUE, "20261120235959", "20261122000000"):
+        assert fetch(fed, due)[0] == 0
+    days = {
+        day.isoformat(): list(backup.due_crawls(fed.state, day))
+        for day in (date(2026, 11, number) for number in (20, 21, 22, 23))
+    }
+    assert [len(one) for one in days.values()] == [1, 1, 1, 0]
+    assert days[DAY] == [backup.DueCrawl("daily", DUE)]

@@ -1,8 +1,7 @@
-"""Bring the markers of closed launches back from the store, where the state has lost them."""
+"""Bring the markers of closed launches and of due crawls back from the store, where the state has lost them."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -14,7 +13,7 @@ from warcmill.formats import logzip
 from warcmill.formats.logzip import Packed
 from warcmill.model import FileRef, Launch
 from warcmill.state import State
-from warcmill.steps.backup import FOLDER
+from warcmill.steps.backup import FOLDER, DueCrawl
 from warcmill.stores import Store
 
 
@@ -22,7 +21,7 @@ from warcmill.stores import Store
 class Backup:
     """A backup in the store: whose it is, where it lies, and the evidence in it."""
 
-    launch: Launch
+    of: Launch | DueCrawl
     path: str
     kept: Evidence
 
@@ -39,25 +38,26 @@ class Restored:
     different: tuple[str, ...]
 
 
-def launches(store: Store) -> Iterator[Launch]:
-    """The launches that the store has backups of."""
+def kept(store: Store) -> Iterator[Launch | DueCrawl]:
+    """The launches and the due crawls that the store has backups of."""
     for job in store.list(FOLDER):
-        for launch in store.list(job.path):
-            yield Launch.parse(job.name, launch.name)
+        for one in store.list(job.path):
+            due = one.name.removeprefix("due.")
+            yield Launch.parse(job.name, due) if due == one.name else DueCrawl(job.name, due)
 
 
-def newest(store: Store, launch: Launch) -> tuple[Backup | None, list[BadInput]]:
-    """The newest sound backup of a launch, and what is wrong with the others."""
+def newest(store: Store, of: Launch | DueCrawl) -> tuple[Backup | None, list[BadInput]]:
+    """The newest sound backup of a launch or a due crawl, and what is wrong with the others."""
     sound: list[Backup] = []
     damaged: list[BadInput] = []
-    for entry in store.list(f"{FOLDER}/{launch.job}/{launch.id}"):
+    for entry in store.list(f"{FOLDER}/{of}"):
         try:
             with store.open(entry.path) as file:
-                kept = evidence.decode(logzip.evidence(file), entry.path)
+                found = evidence.decode(logzip.evidence(file), entry.path)
         except BadInput as error:
             damaged.append(BadInput(entry.path, error.why, error.offset))
         else:
-            sound.append(Backup(launch, entry.path, kept))
+            sound.append(Backup(of, entry.path, found))
     return max(sound, key=_age, default=None), damaged
 
 
@@ -84,16 +84,21 @@ def restore(state: State, store: Store, backup: Backup) -> Restored:
 def _put(state: State, stream: BinaryIO, name: str, file: FileRef) -> bool:
     assert file.sha512 is not None, f"{file.path}: a backup knows the digest of every file"
     with logzip.open_member(stream, name) as member:
-        return state.store.commit_new(file.path, io.BytesIO(member.read()), file.size, file.sha512)
+        return state.store.commit_new(file.path, member, file.size, file.sha512)
 
 
 def _refuse_strange(backup: Backup, files: dict[str, FileRef]) -> None:
-    """Only into the launch's own folder, or as its 00.due into the job's, whatever the zip says."""
+    """Only where such files lie, of the backup's own launch or job, whatever the zip says."""
     for name, file in files.items():
-        if name != f"job/{file.name}":
-            sound = name == f"launch/{file.name}" and file.path == f"{layout.state_folder(backup.launch)}/{file.name}"
-        else:
-            due = layout.parse_marker_path(file.path)
-            sound = due is not None and due.task == "pulse.StartJob" and due["job"] == backup.launch.job
-        if not sound:
-            raise BadInput(backup.path, f"{file.path} is no file of {backup.launch}: this backup was tampered with")
+        if not _is_sound(backup.of, name.removesuffix(file.name), file):
+            raise BadInput(backup.path, f"{file.path} is no file of {backup.of}: this backup was tampered with")
+
+
+def _is_sound(of: Launch | DueCrawl, folder: str, file: FileRef) -> bool:
+    key = layout.parse_marker_path(file.path)
+    if folder == "feeds/":
+        return file.sha512 is not None and file.path == layout.feed_path(file.sha512)
+    if folder == "launch/" and isinstance(of, Launch):
+        return file.path == f"{layout.state_folder(of)}/{file.name}"
+    tasks = {"launch/": ("pulse.Started",), "job/": ("pulse.StartJob", "pulse.CrawlFeed")}.get(folder, ())
+    return key is not None and key.task in tasks and key["job"] == of.job
