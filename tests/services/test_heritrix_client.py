@@ -154,10 +154,27 @@ def test_a_job_that_finishes_between_look_and_action_is_not_paused(engine: Herit
     running(engine, job)
     engine.terminate(job)
     with pytest.raises(Conflict, match="it is FINISHED by now, no longer RUNNING"):
-        engine._guarded(job, "job.crawlController.requestCrawlPause()", "RUNNING")
+        engine._ask_to_pause(job)
     found = engine.job(job)
     assert found is not None
     assert found.description == "Finished: ABORTED"
+
+
+def test_a_crawl_that_is_paused_as_soon_as_it_goes_on_is_paused(engine: Heritrix, job: str) -> None:
+    running(engine, job)
+    for _ in range(20):
+        assert engine.pause(job).state is State.PAUSED
+        assert engine.unpause(job).state is State.RUNNING
+    assert engine.pause(job).state is State.PAUSED
+
+
+def test_a_crawl_that_was_paused_too_soon_by_hand_is_paused_after_all(engine: Heritrix, job: str) -> None:
+    engine.launch(job)
+    engine.wait(job, PAUSED)
+    both = "job.crawlController.requestCrawlResume(); job.crawlController.requestCrawlPause()"
+    for _ in range(5):
+        engine.script(job, both)
+        assert engine.pause(job).state is State.PAUSED
 
 
 def test_a_job_that_was_paused_by_hand_after_its_end_still_counts_as_finished(engine: Heritrix, job: str) -> None:

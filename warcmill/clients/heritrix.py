@@ -29,6 +29,14 @@ SEEN_SECONDS: Final = 5
 # finished job that is paused says PAUSING for ever.
 _GUARDED: Final = """def now = job.crawlController?.state?.name() ?: 'UNBUILT'
 if (now in [{states}]) {{ {call}; rawOut.print('asked') }} else {{ rawOut.print(now) }}"""
+# The engine says RUNNING as soon as it is told to go on; its frontier comes to it later. Paused before that, the
+# frontier never notices that it ran, so never says that it has paused, and the job says PAUSING for ever: such a one
+# is let go on, to be asked again.
+_PAUSE: Final = """def now = job.crawlController?.state?.name() ?: 'UNBUILT'
+def frontier = job.crawlController?.frontier?.lastReachedState?.name()
+if (now == 'RUNNING' && frontier == 'RUN') { job.crawlController.requestCrawlPause(); now = 'PAUSING' }
+else if (now == 'PAUSING' && frontier == 'PAUSE') { job.crawlController.requestCrawlResume(); now = 'RUNNING' }
+rawOut.print(now)"""
 
 
 class Heritrix(Watch):
@@ -106,13 +114,16 @@ class Heritrix(Watch):
 
     def pause(self, name: str) -> Job:
         """RUNNING -> PAUSED, once busy threads are done; PAUSED already is success. Never asked of an ended job."""
-        job = self._in_state(name, "pause", State.RUNNING, State.PAUSING, State.PAUSED)
-        lost = (
-            self._guarded(name, "job.crawlController.requestCrawlPause()", "RUNNING")
-            if job.state is State.RUNNING
-            else None
-        )
-        return self._reach(name, "pause", frozenset({State.PAUSED}), lost=lost)
+        self._in_state(name, "pause", State.RUNNING, State.PAUSING, State.PAUSED)
+        said = State.RUNNING.value
+
+        def paused(job: Job) -> Job | None:
+            nonlocal said
+            if said == State.RUNNING and job.state is not State.PAUSED:
+                said = self._ask_to_pause(name)
+            return job if job.state is State.PAUSED else None
+
+        return self._until(name, "pause", paused)
 
     def unpause(self, name: str) -> Job:
         """PAUSED -> RUNNING, and on: a small crawl may have ended when this returns."""
@@ -172,6 +183,16 @@ class Heritrix(Watch):
         if answer.status >= 400:
             raise self._odd(f"{fields.get('action', 'script')} was answered {answer.status}")
         return None
+
+    def _ask_to_pause(self, name: str) -> str:
+        """What the engine says it is once it was asked; RUNNING while it is too soon, or the answer was lost."""
+        try:
+            said = self._script(name, _PAUSE)
+        except Unavailable:
+            return State.RUNNING  # asking again does no harm; an engine that is gone is told by the next look
+        if said not in (State.RUNNING, State.PAUSING, State.PAUSED):
+            raise Conflict(self._what(name), f"it is {said} by now, no longer RUNNING. Nothing was changed")
+        return said
 
     def _guarded(self, name: str, call: str, *states: str) -> Unavailable | None:
         """Run `call` in the engine if the crawl is in one of `states` at that very moment; else `Conflict`."""
