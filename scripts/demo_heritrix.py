@@ -1,7 +1,7 @@
 """The line from end to end with a real engine and a real archive: Heritrix crawls a site, HDFS keeps it.
 
-Run by `scripts/demo --engine heritrix`. Both servers and the site are on
-loopback; the servers stay up, `scripts/services down` ends them.
+Run by `scripts/demo --engine heritrix`. The servers, luigid among them, and
+the site are on loopback; the servers stay up, `scripts/services down` ends them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from demo import HERE, run
 from loopback_site import site
 
-from servers import hdfs, heritrix, packages
+from servers import hdfs, heritrix, luigid, packages
 
 JOB, HOST = "demo", "127.0.0.1"  # a number needs no name server
 PAGES_BEFORE_CHECKPOINT, PAGES = 5, 10
@@ -45,14 +45,15 @@ contact=http://{host}/
 def main(folder: Path) -> int:
     """Servers, line, crawl with a checkpoint in its middle, archive; 0 when it reconciles."""
     began = time.monotonic()
-    sys.stdout.write("Heritrix and HDFS are brought up; the first time they are fetched\n")
+    sys.stdout.write("Heritrix, HDFS and luigid are brought up; the first time they are fetched\n")
     sys.stdout.flush()
     work = packages.default_work()
-    engine, archive = heritrix.up(work), hdfs.up(work)
+    engine, archive, scheduler = heritrix.up(work), hdfs.up(work), luigid.up(work)
     os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
     with site() as port:
         if not (folder / "luigi.cfg").exists():
-            _make_line(folder, engine, f"webhdfs://{archive.namenode_http}/{folder.name}?user={archive.user}", port)
+            store = f"webhdfs://{archive.namenode_http}/{folder.name}?user={archive.user}"
+            _make_line(folder, engine, store, port, f"scheduler_host={HOST}\nscheduler_port={scheduler.port}")
         _crawl(engine.jobs)
     code = _archive()
     print(f"""
@@ -60,12 +61,13 @@ Done in {time.monotonic() - began:.0f} s. Where to look:
   {folder / "state"}       the markers, one a step
   {engine.jobs / JOB}      the job as Heritrix left it
   hdfs://{archive.namenode_http}/{folder.name}    the archive
+  {scheduler.visualiser}    every task, for ten minutes
   export LUIGI_CONFIG_PATH={folder / "luigi.cfg"}
   warcmill files --help      warcmill verify --help      scripts/services down""")
     return code
 
 
-def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int) -> None:
+def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int, scheduler: str) -> None:
     run("warcmill", "init", str(folder), "--output", str(engine.jobs), "--layout", "job-first", "--store", store)
     feed = folder / "feed.jsonl"
     schedule = {"startDate": "2026-01-01", "frequency": "DAILY"}
@@ -74,7 +76,7 @@ def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int) -
     keys = {"url": engine.url, "user": engine.user, "certificate": engine.certificate}
     text = CONFIGURATION.format(**keys, password=engine.folder / "password", job=JOB, host=HOST, feed=feed)
     config = folder / "luigi.cfg"
-    config.write_text(config.read_text() + text)
+    config.write_text(config.read_text().replace("local_scheduler=true", scheduler) + text)
 
 
 def _crawl(jobs: Path) -> None:

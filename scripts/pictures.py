@@ -2,11 +2,13 @@
 
 demo.svg        what `warcmill status` and `warcmill reconcile` print of the demo
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
+engine.png      the same page after `scripts/demo --engine heritrix`, as a graph; needs the servers' packages too
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -15,12 +17,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import sample
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
+
+from servers import luigid, packages
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
@@ -33,16 +38,17 @@ BROWSER = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main() -> int:
-    """Both pictures, or the one that can be had."""
+    """All pictures, or the one that can be had without a browser."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         draw_demo(base / "demo")
         browser = next(filter(None, map(shutil.which, BROWSER)), None)
         if browser is None:
-            print(f"pictures: found none of {', '.join(BROWSER)}; visualiser.png stays as it is", file=sys.stderr)
+            print(f"pictures: found none of {', '.join(BROWSER)}; the others stay as they are", file=sys.stderr)
             return 1
         draw_visualiser(base / "luigid", browser)
+        draw_engine(base / "archive", browser)
     return 0
 
 
@@ -81,11 +87,21 @@ def draw_visualiser(base: Path, browser: str) -> None:
         server.wait()
 
 
-def photograph(browser: str, profile: Path, url: str) -> None:
+def draw_engine(base: Path, browser: str) -> None:
+    """A crawl by a real engine into a real HDFS, as luigid tells it: what each task of the transfer rests on."""
+    subprocess.run([HERE / "scripts" / "demo", "--engine", "heritrix", base], check=True)
+    scheduler = luigid.at(packages.default_work())
+    with urlopen(f"http://127.0.0.1:{scheduler.port}/api/task_list?data=%7B%22status%22:%22DONE%22%7D") as answer:
+        tasks = json.load(answer)["response"]
+    (scan,) = [name for name in tasks if name.startswith("files.ScanForOutputFiles")]
+    photograph(browser, base / "browser", f"{scheduler.visualiser}#tab=graph&visType=svg&taskId={scan}", "engine.png")
+
+
+def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png") -> None:
     """What the browser shows of a page once it has settled."""
     quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic")
     new = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}")
-    look = ("--window-size=1300,860", "--virtual-time-budget=8000", f"--screenshot={PICTURES / 'visualiser.png'}")
+    look = ("--window-size=1300,860", "--virtual-time-budget=8000", f"--screenshot={PICTURES / name}")
     subprocess.run([browser, *new, *quiet, *look, url], check=True, stderr=subprocess.DEVNULL)
 
 
