@@ -345,8 +345,8 @@ def test_a_signal_reaches_the_scan_and_ends_the_backfill(line: Line, number: sig
         told = signal_at_checksum(process, number)
         assert process.wait(60) == code, told
     assert "start again" in told.lower()
-    assert bool(line.state.read(files("Checksum"))) is (number == signal.SIGUSR1), "drained: the step is finished"
-    assert line.state.read(files("Copy")) is None
+    assert steps_left_undone(told) == (0 if number == signal.SIGUSR1 else 1), "drained: the step is finished"
+    assert line.state.read(files("Verify")) is None
     assert line.scan() == [0, 0]
 
 
@@ -360,13 +360,20 @@ def enlarge(line: Line) -> None:
 
 
 def signal_at_checksum(process: subprocess.Popen[str], number: signal.Signals) -> str:
-    """Send a signal while files.Checksum reads; what is said after that."""
+    """Send a signal when files.Checksum has begun; all that is said. Copy and Verify have much to read after it."""
     assert process.stderr
+    told = ""
     for text in process.stderr:
+        told += text
         if "files.Checksum" in text and "begins" in text:
             process.send_signal(number)
             break
-    return process.stderr.read()
+    return told + process.stderr.read()
+
+
+def steps_left_undone(told: str) -> int:
+    """How many steps have begun and are not done, by the log."""
+    return len(re.findall(r": begins$", told, re.MULTILINE)) - len(re.findall(r": done: ", told))
 
 
 # what cron and systemd run
@@ -393,10 +400,17 @@ def test_the_crontabs_launches_run_under_crons_environment(line: Line, tmp_path:
     log = tmp_path / "pulse.log"
     more = {"BIN": str(Path(sys.executable).parent), "LOG": str(log)}
     command = crontab_command("ScanForLaunches")
+    before = time.time()
     done = subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=False)
     assert done.returncode == 0, log.read_text()
-    days = [time.strftime("%Y-%m-%d", time.gmtime(time.time() - back * 86_400)) for back in (1, 0)]
-    assert f"pulse.ScanForLaunches: first day {days[0]}, last day {days[1]}" in log.read_text()
+    told = log.read_text()
+    days = (before, time.time())  # midnight may come at any point between them
+    assert any(f"pulse.ScanForLaunches: first day {day(now, 1)}, last day " in told for now in days)
+    assert any(f", last day {day(now)} (" in told for now in days)
+
+
+def day(now: float, back: int = 0) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(now - back * 86_400))
 
 
 def test_the_crontabs_backup_runs_under_crons_environment(line: Line, tmp_path: Path) -> None:
@@ -437,14 +451,12 @@ def environment(line: Line, **more: str) -> dict[str, str]:
 def test_the_crontabs_command_runs_under_crons_environment(line: Line, tmp_path: Path) -> None:
     log = tmp_path / "scan.log"
     more = {"SCAN": str(script(tmp_path / "a project")), "LOG": str(log)}
-    done = subprocess.run(
-        ["/bin/sh", "-c", crontab_command("$SCAN")], env=environment(line, **more), cwd="/", check=False
-    )
+    command, before = crontab_command("$SCAN"), time.time()
+    done = subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=False)
     told = log.read_text()
     assert done.returncode == 0, told
-    first = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 60 * 86_400))
     for what in ("output.ScanForOutputs", "files.ScanForOutputFiles"):
-        assert f"{what}: first day {first}, last day " in told
+        assert any(f"{what}: first day {day(now, 60)}, last day " in told for now in (before, time.time()))
     assert "no gap" in told
 
 
@@ -490,8 +502,9 @@ def test_the_script_drains(line: Line, tmp_path: Path) -> None:
     with subprocess.Popen(command, env=environment(line), stderr=subprocess.PIPE, text=True) as process:
         told = signal_at_checksum(process, signal.SIGUSR1)
         assert process.wait(60) == 25, told
+    assert steps_left_undone(told) == 0
     assert line.state.read(files("Checksum"))
-    assert line.state.read(files("Copy")) is None
+    assert line.state.read(files("Verify")) is None
 
 
 def test_the_script_hands_a_held_lock_on(done: Line, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 import sample
 from line import DAY, SCANS, Line, new_line
 
+from servers import ports
 from warcmill import layout
 from warcmill.model import FINAL, Launch
 
@@ -28,7 +28,7 @@ MARKERS = {
     *(layout.marker_name(layout.key(task, LAUNCH)) for task in ("output.CheckJobStopped", "output.ProcessOutputs")),
     *(layout.marker_name(layout.key(task, LAUNCH, stage=FINAL)) for task in STAGE_TASKS),
 }
-PATIENCE = 30  # seconds for luigid to answer; it takes two
+PATIENCE = 120  # seconds for luigid to answer; it takes two, where nothing else runs
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     (base / "log").mkdir(parents=True)  # luigid does not make it
     config = base / "luigi.cfg"
     config.write_text("[scheduler]\nstable_done_cooldown_secs=0\n")  # else a scan run again within 10 s ends with 25
-    port = free_port()
+    port = ports.free({"luigid": 8082})["luigid"]
     places = ["--logdir", str(base / "log"), "--state-path", str(base / "state.pickle")]
     command = [str(LUIGID), "--address", "127.0.0.1", "--port", str(port), *places]
     with (base / "out").open("wb") as out:
@@ -65,12 +65,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
     finally:
         process.terminate()
         process.wait(timeout=PATIENCE)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(server: Server) -> Server:
@@ -137,6 +131,6 @@ def test_two_scans_at_once_share_the_work_and_leave_the_same_markers(line: Line)
 
 def graph(server: Server) -> str:
     """All tasks that luigid knows, as it tells them to the visualiser."""
-    query = "%7B%22status%22%3A%22DONE%22%2C%22upstream_status%22%3A%22%22%7D"
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/task_list?data={query}", timeout=5) as answer:
+    query = "data=%7B%22status%22%3A%22DONE%22%2C%22upstream_status%22%3A%22%22%7D"
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/task_list?{query}", timeout=PATIENCE) as answer:
         return str(answer.read().decode())

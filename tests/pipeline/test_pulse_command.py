@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +13,6 @@ from warcmill.ledger import Ledger
 from warcmill.model import Launch, stamp_time
 
 DUE = "20161019230000"
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port at which nobody answers."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,14 +33,6 @@ certificate={pin}
 jobs=daily, monthly
 """
 PIN = "00" * 32
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port at which nobody answers."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -84,11 +84,9 @@ def test_any_other_answer_is_an_outage(status: int) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_nobody_there_is_an_outage_and_the_secret_is_not_told() -> None:
-    with serving(plain(b"")) as url:
-        pass
+def test_nobody_there_is_an_outage_and_the_secret_is_not_told(closed_port: int) -> None:
     with pytest.raises(Unavailable, match="ConnectionError") as refused:
-        read(f"{url}/feed?token=secret")
+        read(f"http://127.0.0.1:{closed_port}/feed?token=secret")
     assert "secret" not in str(refused.value)
     assert refused.value.__cause__ is None
 
@@ -123,14 +121,13 @@ def test_redirects_come_to_an_end() -> None:
 def test_an_answer_that_never_ends_is_left() -> None:
     def trickle(handler: BaseHTTPRequestHandler) -> None:
         plain(b"")(handler)
-        for _ in range(100):
-            handler.wfile.write(b"x" * 70_000)
-            time.sleep(0.1)
+        with suppress(ConnectionError):
+            while True:
+                handler.wfile.write(b"x" * 70_000)
+                time.sleep(0.1)
 
-    started = time.monotonic()
     with serving(trickle) as url, pytest.raises(Unavailable, match="on and on"):
         read(f"{url}/feed", seconds=0.5)
-    assert time.monotonic() - started < 5
 
 
 def test_a_body_that_breaks_off_is_an_outage() -> None:
@@ -161,18 +158,20 @@ def test_a_command_that_is_none_is_a_fault_of_the_configuration(source: str) -> 
         read(source)
 
 
-def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
-    program = tmp_path / "slow"
-    program.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child; wait\n")
+def test_a_command_that_takes_too_long_is_killed() -> None:
+    """Were it not, this would wait for a day."""
+    with pytest.raises(Unavailable, match=r"more than 0\.5 seconds"):
+        read("command:sleep 86400", seconds=0.5)
+
+
+def test_a_command_is_killed_with_its_children(tmp_path: Path) -> None:
+    program = tmp_path / "endless"
+    program.write_text(f"#!/bin/sh\nsleep 86400 & echo $! > {tmp_path}/child; yes\n")
     program.chmod(0o755)
-    started = time.monotonic()
-    with pytest.raises(Unavailable, match="more than 1 seconds"):
-        read(f"command:{program}", seconds=1)
-    assert time.monotonic() - started < 10
+    with pytest.raises(BadInput, match="more than 9 bytes"):
+        read(f"command:{program}", most=9)
     child = (tmp_path / "child").read_text().strip()
-    deadline = time.monotonic() + 10  # a kill is sent, not waited for
-    while is_alive(child):
-        assert time.monotonic() < deadline
+    while is_alive(child):  # a kill is sent, not waited for
         time.sleep(0.01)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from email import message_from_bytes, policy
 from pathlib import Path
@@ -23,12 +22,6 @@ NOTICE = Notice("files.ScanForOutputFiles", "2016-10", "host1", (REFUSED, FAILED
 
 def mail(port: int) -> Channels:
     return Channels("a@lib.example, b@lib.example", "warcmill@lib.example", "127.0.0.1", port)
-
-
-def closed_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def test_a_mail_reaches_everybody_with_all_that_is_to_be_looked_at() -> None:
@@ -64,12 +57,11 @@ def test_a_redirect_is_not_followed_and_the_url_is_not_told() -> None:
     assert [path for path, _, _ in received.posts] == ["/away", "/elsewhere?token=s3cret"]
 
 
-def test_a_server_that_is_not_there_or_refuses_is_unavailable() -> None:
-    port = closed_port()
-    with pytest.raises(Unavailable, match=f"mail server 127.0.0.1:{port}"):
-        send_mail(mail(port), NOTICE)
+def test_a_server_that_is_not_there_or_refuses_is_unavailable(closed_port: int) -> None:
+    with pytest.raises(Unavailable, match=f"mail server 127.0.0.1:{closed_port}"):
+        send_mail(mail(closed_port), NOTICE)
     with pytest.raises(Unavailable, match=r"webhook on 127\.0\.0\.1"):
-        send_webhook(Channels(webhook=f"http://127.0.0.1:{port}/hook"), NOTICE)
+        send_webhook(Channels(webhook=f"http://127.0.0.1:{closed_port}/hook"), NOTICE)
     with mail_server(b"550 no such user") as received, pytest.raises(Unavailable, match="no such user"):
         send_mail(mail(received.port), NOTICE)
     assert received.mails == []

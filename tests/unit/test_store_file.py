@@ -122,7 +122,7 @@ def test_of_many_racers_one_wins_and_its_bytes_stay_whole(store: FileStore) -> N
         racers = [context.Process(target=race, args=(store.base, byte, trial, won)) for byte in range(1, 5)]
         for racer in racers:
             racer.start()
-        answers = [won.get(timeout=30) for _ in racers]
+        answers = [won.get(timeout=120) for _ in racers]
         for racer in racers:
             racer.join()
         (winner,) = (byte for byte, made in answers if made)
