@@ -15,6 +15,7 @@ from warcmill.clients.heritrix import CONFIGURATION, Heritrix
 from warcmill.clients.heritrix_http import Wire, fingerprint
 from warcmill.clients.heritrix_xml import State
 from warcmill.errors import BadConfig, BadInput, Conflict, Mismatch, NotReady, Unavailable
+from warcmill.formats.profile import faults
 
 PROFILE = (Path(__file__).parent.parent / "data" / "heritrix" / "profile.cxml").read_text("utf-8")
 NUMBERS = count(1)
@@ -129,6 +130,26 @@ def test_a_launch_resumes_from_a_checkpoint(engine: Heritrix, job: str) -> None:
     assert resumed.resumed_from == taken
     assert done is not None
     assert resumed.downloaded >= done.downloaded >= 20
+
+
+def test_a_rule_by_seeds_inside_the_scope_is_empty_once_resumed_as_doctor_says(
+    heritrix: Server, engine: Heritrix, job: str
+) -> None:
+    profile = (heritrix.jobs / job / CONFIGURATION).read_text("utf-8")
+    inside = '<bean id="inside" class="org.archive.modules.deciderules.surt.SurtPrefixedDecideRule"/>'
+    profile = profile.replace('<ref bean="acceptSurts"/>', f'<ref bean="acceptSurts"/>{inside}')
+    assert any("inside bean scope must be" in fault for fault in faults(profile.encode(), job))
+    engine.put(job, CONFIGURATION, profile.encode())
+    running(engine, job)
+    crawled(engine, job, 5)
+    sizes = "rawOut.print([1, 2].collect { appCtx.getBean('scope').rules[it].surtPrefixes.size() })"
+    assert engine.script(job, sizes) == "[1, 1]"
+    taken = engine.checkpoint(job)
+    engine.terminate(job)
+    engine.teardown(job)
+    engine.launch(job, taken)
+    engine.wait(job, PAUSED)
+    assert engine.script(job, sizes) == "[1, 0]"
 
 
 def test_a_crawl_that_ends_by_itself(engine: Heritrix, job: str, port: int) -> None:

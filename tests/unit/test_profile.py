@@ -112,3 +112,32 @@ def test_what_is_no_configuration_is_refused_by_name(data: bytes, why: str) -> N
     check = check_profile("job daily", data, "jobs:daily/crawler-beans.cxml")
     assert check.level is Level.FAIL
     assert why in check.text
+
+
+RULE = """<bean {id} class="org.archive.modules.deciderules.surt.{kind}">{properties}</bean>"""
+NO_SEEDS = '<property name="seedsAsSurtPrefixes" value="false"/>'
+
+
+def inside(kind: str = "SurtPrefixedDecideRule", name: str = "", properties: str = "") -> list[str]:
+    """What is found when such a rule lies inside the scope."""
+    rule = RULE.format(id=name, kind=kind, properties=properties)
+    return found(SHIPPED.replace('<ref bean="sites"/>', rule))
+
+
+@pytest.mark.parametrize("name", ["", 'id="sites2"', 'name="sites2"'])
+@pytest.mark.parametrize("kind", ["SurtPrefixedDecideRule", "OnDomainsDecideRule", "OnHostsDecideRule"])
+def test_a_rule_by_seeds_that_no_checkpoint_would_hold_is_named(kind: str, name: str) -> None:
+    (fault,) = inside(kind, name)
+    assert fault.startswith(f"{kind} inside bean scope must be a bean of the top level")
+
+
+def test_a_rule_that_reads_its_prefixes_anew_may_lie_anywhere() -> None:
+    assert inside(properties=NO_SEEDS) == []
+
+
+def test_a_rule_by_seeds_inside_a_bean_without_a_name_is_named() -> None:
+    rules = (
+        f'<bean class="a.B"><property name="rules">{RULE.format(id="", kind="SurtPrefixedDecideRule", properties="")}'
+    )
+    (fault,) = found(SHIPPED.replace("<!--@targets@-->", f"{rules}</property></bean>"))
+    assert "inside a bean without an id" in fault

@@ -17,6 +17,7 @@ from warcmill.errors import BadInput
 LARGEST = 256 << 20  # bytes; a job of a hundred thousand targets is a tenth of it
 LAUNCH = "${launchId}"
 SIX_HOURS = 360  # minutes
+_BY_PREFIX = ("SurtPrefixedDecideRule", "NotSurtPrefixedDecideRule", "OnDomainsDecideRule", "OnHostsDecideRule")
 _SPACE = "{http://www.springframework.org/schema/beans}"
 
 
@@ -24,7 +25,7 @@ class Beans:
     """The beans of a configuration and their settings, as the engine would see them once it is built."""
 
     def __init__(self, data: bytes, path: str) -> None:
-        root = _parsed(data, path)
+        self._root = root = _parsed(data, path)
         self._all = list(root.iter(f"{_SPACE}bean"))
         self.by_id = {bean.get("id", ""): bean for bean in self._all}
         self._overrides = dict(_overrides(root))
@@ -50,6 +51,14 @@ class Beans:
         """The ids of the beans whose class has this simple name."""
         return [key for key, bean in self.by_id.items() if bean.get("class", "").rpartition(".")[2] == name]
 
+    def inside(self, *classes: str) -> Iterator[tuple[Element, str]]:
+        """The beans of these classes that lie inside another bean, and the outermost one's id, if it has one."""
+        for outer in self._root.findall(f"{_SPACE}bean"):
+            found = (one for one in outer.iter(f"{_SPACE}bean") if one is not outer)
+            yield from (
+                (one, outer.get("id", "")) for one in found if one.get("class", "").rpartition(".")[2] in classes
+            )
+
     def text(self, bean: str) -> str:
         """All text in a bean."""
         found = self.by_id.get(bean)
@@ -61,6 +70,7 @@ def faults(data: bytes, path: str) -> Iterator[str]:
     beans = Beans(data, path)
     yield from _logging(beans)
     yield from _checkpoints(beans)
+    yield from _resuming(beans)
     yield from _deduplication(beans)
     yield from _viral(beans)
     yield from _folders(beans)
@@ -84,6 +94,18 @@ def _checkpoints(beans: Beans) -> Iterator[str]:
     minutes = beans.value("checkpointService", "checkpointIntervalMinutes")
     if not (minutes.isascii() and minutes.isdigit() and 0 < int(minutes[:9]) <= SIX_HOURS):
         yield f"checkpointService.checkpointIntervalMinutes must be {SIX_HOURS} or less: so much is lost with an engine"
+
+
+def _resuming(beans: Beans) -> Iterator[str]:
+    """A checkpoint holds beans of the top level alone, and a launch that resumes from it reads no seeds again."""
+    for rule, outer in beans.inside(*_BY_PREFIX):
+        if _own_value(rule, "seedsAsSurtPrefixes") != "false":
+            name = rule.get("class", "").rpartition(".")[2]
+            where = f"bean {outer}" if outer else "a bean without an id"
+            yield (
+                f"{name} inside {where} must be a bean of the top level, with an id and a <ref> to it (or have"
+                " seedsAsSurtPrefixes false): else a resumed launch knows no prefix of the seeds, and takes no links"
+            )
 
 
 def _deduplication(beans: Beans) -> Iterator[str]:
