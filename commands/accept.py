@@ -91,10 +91,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _findings(line: Line, only: Launch | None) -> Iterator[Finding]:
-    launches = [only] if only else survey.find(line.state, line.engines, date.min, date.max).launches
+    launches = [only] if only else _all(line)
     for launch in launches:
-        seen = survey.glance(line.state, line.engines, launch)
+        seen = survey.glance(line.state, line.engines(launch.job), launch)
         yield from (Finding(seen, name) for name in sorted({gap.name for gap in operator.findings(seen)}))
+
+
+def _all(line: Line) -> tuple[Launch, ...]:
+    """Every launch; Unavailable when a root does not answer: a name might be found there once more."""
+    found = survey.find(line.state, line.sites, date.min, date.max)
+    for error in found.away:
+        raise error
+    return found.launches
 
 
 def _called(name: str, everything: list[Finding]) -> list[Finding]:

@@ -12,11 +12,11 @@ from datetime import date
 from types import FrameType
 
 from commands.arguments import Interval, add_interval
-from commands.show import heading
+from commands.show import heading, tell_away
 from tasks.settings import check_hardened
 from tasks.step import open_line
-from warcmill import launches
-from warcmill.errors import Busy
+from warcmill import sites
+from warcmill.errors import Busy, Unavailable
 
 SUMMARY = "run the line over a long interval, day by day"
 EPILOG = """\
@@ -74,12 +74,13 @@ def run(args: argparse.Namespace) -> int:
     """Walk the days; the worst decides."""
     check_hardened()
     days: Interval = args.interval
-    found = launches.find(open_line().engines, days.first, days.end).launches
-    print(heading(days, len(found)), flush=True)
+    found = sites.find(open_line().sites, days.first, days.end)
+    print(heading(days, len(found.launches)), flush=True)
     scanner = Scanner()
     before = {number: signal.signal(number, scanner.hand_down) for number in SIGNALS}
     try:
-        return _walk(scanner, Counter(launch.day for launch in found))
+        code = _walk(scanner, Counter(launch.day for launch in found.launches))
+        return (Unavailable.exit_code if tell_away(found) else 0) or code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

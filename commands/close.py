@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Leave the 01.closed marker, unless the engine's own logs say the end already."""
     found, launch = settings(), Launch(args.job, args.launch_id)
-    engines, state = found.engines(), found.open_state()
+    engines, state = found.sites().of(launch.job), found.open_state()
     claim = operator.close(engines, launch, args.reason)
     how = launches.how_ended(engines, launch)
     if how:

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from commands.arguments import add_json
 from commands.show import as_json, console, lines, printable
-from tasks import engines, feeds
+from tasks import engines, feeds, places
 from tasks.settings import Settings, check_hardened, settings
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.health import Check, Level, check_clock, check_jobs, check_profile, check_remote, check_roots
@@ -30,8 +31,8 @@ examples:
   warcmill doctor
   warcmill doctor --json | jq -r '.checks[] | select(.level != "ok") | .todo'
 
-Looks at the configuration, the versions, the four roots (there, readable; state and
-store also writable, with hard links, room and no litter), the clock, the layout of
+Looks at the configuration, the versions, the roots (there, readable; state and store
+also writable, with hard links, room and no litter), the clock, the layout of
 the output root, luigid where one is configured, and the configuration of every job
 that an engine of luigi.cfg crawls. The roots of the engines are never written to. In
 state and store a small file is made and removed again.
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     checks, code = list(versions()), 0
     try:
         found = settings()
+        found.sites()
         check_hardened()
     except BadConfig as error:
         checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER shows how it should be"))
@@ -105,9 +107,23 @@ def fitness(found: Settings) -> Iterator[Check]:
     folders = {root: Path(place) for root, place in where.items() if not is_remote(place)}
     yield from check_roots(folders, found.output_layout, found.retire)
     yield from (check_remote(root, url, found.access) for root, url in where.items() if is_remote(url))
+    for section in places.named():
+        yield from _of_section(found, section)
     sentinel = Path(found.state) / SENTINEL
     if sentinel.exists():
         yield check_clock(sentinel)
+
+
+def _of_section(found: Settings, section: str) -> Iterator[Check]:
+    """The roots that an engine or another writer has of its own."""
+    roots = {root: place for place, some in places.roots_of(section).items() for root in some}
+    layout = places.site_of(section, found.site).layout
+    folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
+    remote = (check_remote(root, place, found.access) for root, place in roots.items() if is_remote(place))
+    for check in (*check_roots(folders, layout, found.retire), *remote):
+        todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
+        lost = check.level is Level.FAIL and check.name.startswith("root ")
+        yield replace(check, name=f"{check.name} [{section}]", todo=todo if lost else check.todo)
 
 
 def profiles(found: Settings) -> Iterator[Check]:
@@ -123,12 +139,12 @@ def profiles(found: Settings) -> Iterator[Check]:
     except BadConfig as error:
         yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
         return
-    if jobs:
+    for job in jobs:
         try:
-            root = found.engines().jobs
+            root = found.sites().of(job).jobs
         except WarcmillError:
-            return  # told as the root's
-        yield from check_jobs(root, jobs)
+            continue  # told as the root's
+        yield from check_jobs(root, [job])
 
 
 def scheduler() -> Check:

@@ -10,12 +10,13 @@ from itertools import groupby
 from rich.text import Text
 
 from commands.arguments import Interval, add_json, add_scope
-from commands.show import as_json, console, lines, printable, styled
+from commands.show import as_json, console, lines, printable, styled, tell_away
 from tasks.step import Line, open_line
 from warcmill import survey
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.inventory import STEPS, FileState, inventory
 from warcmill.model import Json, Launch
+from warcmill.sites import Found
 
 SUMMARY = "list every WARC with its state in each step"
 EPILOG = """\
@@ -65,27 +66,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the files of each launch; print."""
     line = open_line()
-    found = [listed(line, launch, args.lacking) for launch in launches_of(line, args.scope)]
+    asked = launches_of(line, args.scope)
+    found = [listed(line, launch, args.lacking) for launch in asked.launches]
     if args.json:
         print(as_json(_json(found)))
     else:
         lines(console(), *_texts(found))
-    if any(one.unavailable for one in found):
+    if tell_away(asked) or any(one.unavailable for one in found):
         return 4
     return 1 if args.lacking and any(one.files for one in found) else 0
 
 
-def launches_of(line: Line, scope: Interval | Launch) -> tuple[Launch, ...]:
+def launches_of(line: Line, scope: Interval | Launch) -> Found:
     """The launches that an interval, or a launch, names; BadInput when there is no such launch."""
     if isinstance(scope, Launch):
-        return (survey.need(line.state, line.engines, scope).launch,)
-    return survey.find(line.state, line.engines, scope.first, scope.end).launches
+        return Found((survey.need(line.state, line.engines(scope.job), scope).launch,), ())
+    return survey.find(line.state, line.sites, scope.first, scope.end)
 
 
 def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
     """The files of a launch, or those that lack a step."""
     try:
-        files = inventory(survey.survey(line.state, line.engines, launch))
+        files = inventory(survey.survey(line.state, line.engines(launch.job), launch))
         return Listed(launch, tuple(one for one in files if lacking is None or one.lacks(lacking)))
     except WarcmillError as error:
         return Listed(launch, (), str(error), isinstance(error, Unavailable))

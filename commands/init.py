@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from tasks import places as configured
+from tasks.settings import Settings, settings
 from warcmill import roots
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import OutputLayout
@@ -20,12 +22,14 @@ examples:
   warcmill init /srv/archive --output /data/heritrix/output --jobs /data/heritrix/jobs
   warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first
   warcmill init /srv/line --store 'webhdfs://nn1:9870,nn2:9870/archive?user=archivist'
+  warcmill init --adopt engine.second --adopt writer.render
   warcmill init /srv/line --output sftp://crawl@engine1/data/output --jobs sftp://crawl@engine1/data/jobs \\
       --known-hosts /etc/warcmill/known_hosts --key-file /etc/warcmill/key
 
 The output and jobs folders may be there already: only a small .warcmill.json is
 written into them, by which the line knows that a disk is mounted. Running init
-again changes nothing.
+again changes nothing. --adopt does that for the roots that a section of luigi.cfg
+names, and writes nothing else.
 
 exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already, 4 a disk or server gave an error
 """
@@ -38,8 +42,14 @@ TEMPLATE = Path(__file__).resolve().parent.parent / "luigi.cfg"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FOLDER, the roots that lie elsewhere, how to reach them, --layout."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where luigi.cfg, the markers and the archive go")
+    """FOLDER or --adopt, the roots that lie elsewhere, how to reach them, --layout."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "folder", nargs="?", type=Path, metavar="FOLDER", help="where luigi.cfg, the markers and the archive go"
+    )
+    what.add_argument(
+        "--adopt", action="append", metavar="SECTION", help="the roots of engine.NAME or writer.NAME in luigi.cfg"
+    )
     parser.add_argument("--output", metavar="DIR|URL", help="where engines write (default: FOLDER/output)")
     parser.add_argument(
         "--jobs", metavar="DIR|URL", help="engines' job folders (default: FOLDER/jobs; job-first: the output)"
@@ -58,12 +68,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the roots, then luigi.cfg. Safe to repeat, also after a kill."""
     try:
-        config = _make(args)
+        if args.adopt:
+            _adopt(settings(), args.adopt)
+        else:
+            config = _make(args)
+            print(f"{config} is written. Next:\n\n  export LUIGI_CONFIG_PATH={config}\n  warcmill doctor\n")
     except OSError as error:
         why = f"{error.strerror or error}. When that is mended run 'warcmill init' again: it goes on where it stopped"
         raise Unavailable(str(error.filename or args.folder), why) from error
-    print(f"{config} is written. Next:\n\n  export LUIGI_CONFIG_PATH={config}\n  warcmill doctor\n")
     return 0
+
+
+def _adopt(found: Settings, sections: list[str]) -> None:
+    """Write the sentinels of the roots that these sections name; each must be there."""
+    for section in sections:
+        for place, names in configured.roots_of(section).items():
+            if places.is_remote(place):
+                places.adopt(place, names, found.access)
+            elif Path(place).is_dir():
+                roots.adopt({root: Path(place) for root in names})
+            else:
+                raise Unavailable(place, f"there is no such folder; mount its disk, or correct [{section}]")
+            print(f"[{section}] {place} is adopted as {' and '.join(names)}")
 
 
 def _make(args: argparse.Namespace) -> Path:

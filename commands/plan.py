@@ -12,11 +12,11 @@ from luigi.task import flatten
 from rich.text import Text
 
 from commands.arguments import Interval, add_interval, add_json
-from commands.show import as_json, console, days_json, heading, lines, styled
+from commands.show import as_json, console, days_json, heading, lines, styled, tell_away
 from tasks.files import ScanForOutputFiles
 from tasks.output import ScanForOutputs
 from tasks.step import MOST_TASKS, Line, Scan, open_line
-from warcmill import launches
+from warcmill import sites
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Json, Launch
 
@@ -61,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
     days: Interval = args.interval
     dates = DateIntervalParameter().parse(days.text)
     scans = [scan(date_interval=dates) for scan in SCANS]
-    found = launches.find(line.engines, days.first, days.end)
+    found = sites.find(line.sites, days.first, days.end)
     planned = [plan(line, scans, launch) for launch in found.launches]
     if args.json:
         print(as_json(_json(days, planned)))
     else:
         lines(console(), *_texts(days, planned))
-    return 4 if any(one.unavailable for one in planned) else 0
+    return 4 if tell_away(found) or any(one.unavailable for one in planned) else 0
 
 
 def plan(line: Line, scans: list[Scan], launch: Launch) -> Planned:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commands.arguments import Interval, add_interval, add_json
-from commands.show import as_json, console, days_json, heading, lines, printable, styled
+from commands.show import as_json, console, days_json, heading, lines, printable, styled, tell_away
 from tasks.step import open_line
 from warcmill import survey
 from warcmill.gaps import Gap
@@ -71,13 +71,13 @@ def run(args: argparse.Namespace) -> int:
     """Look at every launch of the interval; print; the worst decides."""
     line = open_line()
     days: Interval = args.interval
-    found = survey.find(line.state, line.engines, days.first, days.end)
-    reports = [report(line.state, line.engines, line.store, launch) for launch in found.launches]
+    found = survey.find(line.state, line.sites, days.first, days.end)
+    reports = [report(line.state, line.sites, line.store, launch) for launch in found.launches]
     if args.json:
         print(as_json(document(days, reports, found.odd)))
     else:
         show(console(), days, reports, found.odd)
-    return exit_code(reports)
+    return 4 if tell_away(found) else exit_code(reports)
 
 
 def exit_code(reports: list[LaunchReport]) -> int:

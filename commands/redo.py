@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if key not in found and not below:
         print(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way", file=sys.stderr)
         return 1
-    roots = redo.Roots(line.state, line.engines, line.store)
+    roots = redo.Roots(line.state, line.engines(launch.job), line.store)
     if refusals := list(_refusals(roots, found, key, below, args)):
         print("warcmill redo: refused, nothing was moved", *refusals, sep="\n  ", file=sys.stderr)
         return 1

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from commands.arguments import Interval
 from warcmill.model import Json
+from warcmill.sites import Found
 
 WIDTH = 100  # columns, where there is no terminal to ask
 NARROWEST = 80  # rich would cut numbers to fit less; a terminal only breaks the lines
@@ -41,6 +42,13 @@ def lines(target: Console, *texts: Text | str) -> None:
     """Print lines that are never broken, so that a name or a command can be copied."""
     for text in texts:
         target.print(text, soft_wrap=True)
+
+
+def tell_away(found: Found) -> bool:
+    """Name the roots that did not answer, on stderr; whether there was one: what was listed is then not all."""
+    for error in found.away:
+        print(f"{error}; launches that lie there alone are not listed", file=sys.stderr)
+    return bool(found.away)
 
 
 def heading(days: Interval, launches: int) -> str:

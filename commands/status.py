@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commands.arguments import Interval, add_interval, add_json, last_days
-from commands.show import as_json, console, days_json, heading, lines, styled
+from commands.show import as_json, console, days_json, heading, lines, styled, tell_away
 from tasks.step import open_line
 from warcmill import survey
 from warcmill.grid import STEPS, Cell, Cells, LaunchGrid, Mark, grid
@@ -69,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
     """Glance at every launch of the interval; print."""
     line = open_line()
     days: Interval = args.interval or last_days(DAYS, datetime.now(UTC).date())
-    found = survey.find(line.state, line.engines, days.first, days.end)
-    grids = [grid(line.state, line.engines, launch) for launch in found.launches]
+    found = survey.find(line.state, line.sites, days.first, days.end)
+    grids = [grid(line.state, line.sites, launch) for launch in found.launches]
     if args.json:
         print(as_json({**days_json(days), "launches": [_json(one) for one in grids]}))
     else:
         show(console(), days, grids)
-    return 4 if any(one.unavailable for one in grids) else 0
+    return 4 if tell_away(found) or any(one.unavailable for one in grids) else 0
 
 
 def show(target: Console, days: Interval, grids: list[LaunchGrid]) -> None:

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
     """All that can be told of a launch, or of one of its stages; BadInput when there is no such thing."""
-    seen = need(line.state, line.engines, launch)
+    seen = need(line.state, line.engines(launch.job), launch)
     if stage and stage not in seen.stages:
         raise BadInput(f"{launch} {stage}", f"no such stage; there are: {', '.join(map(str, seen.stages))}")
 
@@ -97,7 +97,7 @@ def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
             yield str(stage), "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
     if not seen.ended:
         try:
-            stopped(line.state, line.engines, seen.launch)
+            stopped(line.state, line.engines(seen.launch.job), seen.launch)
         except NotReady as error:
             yield "", error.why + _engine_says(seen.launch)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import luigi
 
-from tasks import engines
+from tasks import engines, sections
 from tasks.params import DueParameter
 from tasks.settings import Settings, settings
 from tasks.step import JobStep, Line
@@ -66,7 +66,7 @@ class CrawlFeed(JobStep):
 
 def is_fed(job: str) -> bool:
     """Whether a job is crawled by the feed, or BadConfig."""
-    return job in engines.names(configured().jobs, "[feed] jobs")
+    return job in sections.names(configured().jobs, "[feed] jobs")
 
 
 def needed(job: str, due: str) -> list[luigi.Task]:

@@ -31,11 +31,11 @@ class Checksum(StageStep):
 
     def work(self, line: Line) -> None:
         size = line.settings.hdfs_block_size
-        claim = checksum.checksum(line.state, line.engines, self.launch, self.part, size)
-        stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
+        claim = checksum.checksum(line.state, line.engines(self.job), self.launch, self.part, size)
+        stage_report.rewrite(line.state, line.engines(self.job), self.launch, claim)
         line.state.publish(self.key, claim)
         # Again: a worker at another stage may have read the markers before ours was there, and written after us.
-        stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
+        stage_report.rewrite(line.state, line.engines(self.job), self.launch, claim)
 
 
 class Copy(StageStep):
@@ -53,7 +53,7 @@ class Copy(StageStep):
         return Checksum(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
     def work(self, line: Line) -> None:
-        line.state.publish(self.key, copy.copy(line.state, line.engines, line.store, self.launch, self.part))
+        line.state.publish(self.key, copy.copy(line.state, line.engines(self.job), line.store, self.launch, self.part))
 
 
 class Verify(StageStep):
@@ -110,7 +110,9 @@ class Retire(StageStep):
         return ReadBack(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
     def work(self, line: Line) -> None:
-        line.state.publish(self.key, retire.retire(line.state, line.engines, line.store, self.launch, self.part))
+        line.state.publish(
+            self.key, retire.retire(line.state, line.engines(self.job), line.store, self.launch, self.part)
+        )
 
 
 class CalculateLocalChecksum(Scan):

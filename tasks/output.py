@@ -26,7 +26,7 @@ class CheckJobStopped(Step):
     task_namespace = "output"
 
     def work(self, line: Line) -> None:
-        line.state.publish(self.key, stopped.stopped(line.state, line.engines, self.launch))
+        line.state.publish(self.key, stopped.stopped(line.state, line.engines(self.job), self.launch))
 
 
 class PackageLogs(StageStep):
@@ -45,7 +45,7 @@ class PackageLogs(StageStep):
 
     def work(self, line: Line) -> None:
         with line.state.scratch() as folder:
-            claim, path = pack_logs.pack(line.state, line.engines, self.launch, self.part, folder)
+            claim, path = pack_logs.pack(line.state, line.engines(self.job), self.launch, self.part, folder)
             line.state.publish(self.key, claim, path)
 
 
@@ -63,16 +63,16 @@ class AssembleOutput(StageStep):
 
     def requires(self) -> list[luigi.Task]:
         line = open_line()
-        before = assemble.stage_before(line.state, line.engines, self.launch, self.part)
+        before = assemble.stage_before(line.state, line.engines(self.job), self.launch, self.part)
         packed = PackageLogs(job=self.job, launch_id=self.launch_id, stage=self.stage)
         if before:
             return [packed, self.clone(stage=str(before))]
-        resumed = continued.to_assemble(line.state, line.engines, self.launch)
+        resumed = continued.to_assemble(line.state, line.engines(self.job), self.launch)
         return [packed, *([self.clone(launch_id=resumed.launch.id, stage=str(resumed.checkpoint))] if resumed else [])]
 
     def work(self, line: Line) -> None:
-        claim = assemble.assemble(line.state, line.engines, self.launch, self.part)
-        stage_report.rewrite(line.state, line.engines.layout, self.launch, claim)
+        claim = assemble.assemble(line.state, line.engines(self.job), self.launch, self.part)
+        stage_report.rewrite(line.state, line.engines(self.job), self.launch, claim)
         line.state.publish(self.key, claim)
 
 
@@ -91,7 +91,7 @@ class ProcessOutputs(Step):
         return AssembleOutput(job=self.job, launch_id=self.launch_id, stage=str(FINAL))
 
     def work(self, line: Line) -> None:
-        line.state.publish(self.key, process.process(line.state, line.engines, self.launch))
+        line.state.publish(self.key, process.process(line.state, line.engines(self.job), self.launch))
 
 
 class ScanForOutputs(Scan):
@@ -111,8 +111,8 @@ class ScanForOutputs(Scan):
 
 
 def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
-    listing = launches.read(line.engines, launch)  # one that cannot be read fails here, alone
-    if ended(line.state, line.engines, launch):
+    listing = launches.read(line.engines(launch.job), launch)  # one that cannot be read fails here, alone
+    if ended(line.state, line.engines(launch.job), launch):
         yield ProcessOutputs(job=launch.job, launch_id=launch.id)
         return
     newest = _newest_closed(line, launch, listing)
@@ -124,5 +124,5 @@ def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
 
 def _newest_closed(line: Line, launch: Launch, listing: Listing) -> Stage | None:
     checkpoints = [stage for stage in sorted(listing.logs) if not stage.is_final]
-    closed = [one for one in checkpoints if is_closed(line.state, line.engines, launch, one, listing)]
+    closed = [one for one in checkpoints if is_closed(line.state, line.engines(launch.job), launch, one, listing)]
     return closed[-1] if closed else None

@@ -8,11 +8,11 @@ from pathlib import Path
 import luigi
 from luigi.configuration import get_config
 
+from tasks import places
 from warcmill.errors import BadConfig
-from warcmill.launches import Engines
 from warcmill.layout import OutputLayout
-from warcmill.model import Root
 from warcmill.notice import Channels
+from warcmill.sites import Site, Sites
 from warcmill.state import State
 from warcmill.stores import Store
 from warcmill.stores.places import Access, open_folder, open_store
@@ -86,10 +86,14 @@ class Settings:
     retire: bool
     access: Access
 
-    def engines(self) -> Engines:
-        """The engines' two roots, or Unavailable."""
-        output, jobs = (open_store(root, url, self.access) for root, url in self._engine_roots())
-        return Engines(output, jobs, self.output_layout)
+    def sites(self) -> Sites:
+        """Which folders serve which job, or BadConfig. None is opened before it is needed."""
+        return places.sites(self.site, lambda root, url: open_store(root, url, self.access))
+
+    @property
+    def site(self) -> Site:
+        """[warcmill]'s own roots, which serve every job that no engine lists."""
+        return Site("[warcmill]", self.output, self.jobs, self.output_layout)
 
     def open_state(self) -> State:
         """The markers, or Unavailable."""
@@ -98,9 +102,6 @@ class Settings:
     def open_store(self) -> Store:
         """The archive, or Unavailable."""
         return open_store("store", self.store, self.access)
-
-    def _engine_roots(self) -> tuple[tuple[Root, str], ...]:
-        return ("output", self.output), ("jobs", self.jobs)
 
 
 def settings() -> Settings:

@@ -10,7 +10,7 @@ import luigi
 from tasks import logs
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
-from warcmill import launches
+from warcmill import sites
 from warcmill.errors import Unsettled, WarcmillError
 from warcmill.model import Launch
 from warcmill.steps import backup
@@ -41,9 +41,10 @@ class BackupState(luigi.Task):
         return self.done
 
     def run(self) -> None:
-        line, troubles = open_line(), []
-        found = launches.find(line.engines, self.date, self.date + timedelta(days=1)).launches
-        kept: list[Launch | DueCrawl] = [*found, *backup.due_crawls(line.state, self.date)]
+        line = open_line()
+        found = sites.find(line.sites, self.date, self.date + timedelta(days=1))
+        troubles = [str(error) for error in found.away]
+        kept: list[Launch | DueCrawl] = [*found.launches, *backup.due_crawls(line.state, self.date)]
         for one in kept:
             try:
                 _back_up(line, one)

@@ -19,12 +19,13 @@ from tasks import logs
 from tasks.params import JobParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from tasks.summary import Ending, told_at_the_end
-from warcmill import launches, layout
+from warcmill import layout, sites
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
 from warcmill.model import Key, Launch, Stage
 from warcmill.notice import Trouble
+from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.stores import Store
 
@@ -41,8 +42,12 @@ class Line:
     state: State
 
     @cached_property
-    def engines(self) -> Engines:
-        return self.settings.engines()
+    def sites(self) -> Sites:
+        return self.settings.sites()
+
+    def engines(self, job: str) -> Engines:
+        """The roots of a job, or Unavailable."""
+        return self.sites.of(job)
 
     @cached_property
     def store(self) -> Store:
@@ -172,11 +177,15 @@ class Scan(luigi.Task):
     def find(self, line: Line, ending: Ending) -> Listed:
         """What the launches of these days lack."""
         dates = self.date_interval
-        found = launches.find(line.engines, dates.date_a, dates.date_b)
+        found = sites.find(line.sites, dates.date_a, dates.date_b)
         listed = Listed(found.launches, [], [])
         ending.launches = found.launches
         for odd in found.odd:
             log.warning("%s; not taken for a launch", odd)
+        for error in found.away:
+            log.error("%s; what lies there alone is left for another run", error)
+            listed.troubles.append(str(error))
+            ending.unreadable.append(Trouble("", "unreadable", error.what, str(error)))
         for launch in found.launches:
             self._list_one(line, launch, listed, ending)
         log.info("%s: %s, %d launches", self.task_family, span(dates), len(found.launches))

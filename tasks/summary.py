@@ -51,7 +51,7 @@ class Ending:
         state: State | None = None
         try:
             state = settings().open_state()
-            summary.rewrite(state, settings().engines(), self._scanned())
+            summary.rewrite(state, settings().sites(), self._scanned())
         except (WarcmillError, OSError) as error:
             log.error("%s: the summaries of its days are not all written: %s", self.scan, error)
         if self.channels.mail_to or self.channels.webhook:

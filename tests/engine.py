@@ -10,6 +10,7 @@ from warcmill import roots
 from warcmill.launches import Engines
 from warcmill.layout import ENGINE_LOGS, Kind, OutputLayout
 from warcmill.model import Launch, Root
+from warcmill.sites import Site, Sites
 from warcmill.state import State
 from warcmill.stores.file import FileStore
 
@@ -48,6 +49,11 @@ class Engine:
         return Engines(
             FileStore("output", self.folders["output"]), FileStore("jobs", self.folders["jobs"]), self.layout
         )
+
+    @property
+    def sites(self) -> Sites:
+        site = Site("[warcmill]", str(self.folders["output"]), str(self.folders["jobs"]), self.layout)
+        return Sites(site, {}, (), lambda root, place: FileStore(root, Path(place)))
 
     @property
     def state(self) -> State:

@@ -15,6 +15,7 @@ from warcmill import roots
 from warcmill.launches import Engines
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
+from warcmill.sites import Site, Sites
 from warcmill.state import State
 from warcmill.stores.file import FileStore
 
@@ -46,6 +47,11 @@ class Line:
     def engines(self) -> Engines:
         output = FileStore("output", self.folders["output"])
         return Engines(output, FileStore("jobs", self.folders["jobs"]), self.layout)
+
+    @property
+    def sites(self) -> Sites:
+        site = Site("[warcmill]", str(self.folders["output"]), str(self.folders["jobs"]), self.layout)
+        return Sites(site, {}, (), lambda root, place: FileStore(root, Path(place)))
 
     @property
     def state(self) -> State:

@@ -12,7 +12,9 @@ from warcmill.model import Item, Key, Launch, Outcome, Stage
 from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
-ACCEPTABLE = ("refused", "absent", "unnamed", "named again", "serial hole", "checkpoint hole")
+ACCEPTABLE = (
+    "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -152,6 +154,8 @@ def _named(seen: Survey, stage: Stage) -> Iterator[Gap]:
         "absent": "the crawl log names it, and it is not on disk",
         "unnamed": "it is on disk, and no crawl log of the launch names it",
         "named_again": "the crawl log names it, and an earlier stage has it already",
+        "absent_prefix": "the crawl log names it as a warcPrefix, and no WARC of the launch has it",
+        "refused_prefix": "the crawl log names it as a warcPrefix, and it cannot be one",
     }
     for fact, why in words.items():
         for name in texts(found, fact):

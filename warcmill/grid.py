@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from warcmill import gaps, layout, survey
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.launches import Engines
+from warcmill.evidence import file_from_json
 from warcmill.ledger import Attempt
 from warcmill.model import Key, Launch, Outcome, Stage
+from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, Survey
 
@@ -57,10 +58,10 @@ class LaunchGrid:
     unavailable: bool = False
 
 
-def grid(state: State, engines: Engines, launch: Launch) -> LaunchGrid:
+def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
     """The grid of one launch; its error, if any, is in it and hides no other launch."""
     try:
-        return of_survey(survey.glance(state, engines, launch))
+        return of_survey(survey.glance(state, sites.of(launch.job), launch))
     except WarcmillError as error:
         return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
 
@@ -105,7 +106,7 @@ def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt
     if not attempts or _was_early(attempts[-1]):
         return Cell(Mark.WAITING, 0, 1)
     mark = Mark.FAILED if attempts[-1].error else Mark.PARTIAL
-    settled = {line["file"]["path"] for one in attempts for line in one.lines if "items" in line}
+    settled = {file_from_json(line["file"]).label for one in attempts for line in one.lines if "items" in line}
     return Cell(mark, len(settled), _files(seen, step, stage) if stage else 1)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from warcmill import gaps
+from warcmill.evidence import file_from_json
 from warcmill.model import FileRef, Item, Outcome, Stage
 from warcmill.survey import Survey
 
@@ -47,7 +48,7 @@ def _of_stage(seen: Survey, stage: Stage) -> Iterator[FileState]:
     for name, item in sorted(latest.items()):
         steps = {step: _step(seen, step, stage, item, found[step].get(name)) for step in STEPS}
         whys = (items[name].why for items in found.values() if name in items and items[name].why)
-        here = item.file.root == "state" or (item.file.path in on_disk and not item.facts.get("salvaged"))
+        here = item.file.root == "state" or (item.file.label in on_disk and not item.facts.get("salvaged"))
         stored = item.made.path if item.made else ""
         shown = item.made if item.made and item.facts.get("salvaged") else item.file
         yield FileState(shown, str(stage), here, stored, steps, next(whys, ""))
@@ -81,7 +82,7 @@ def _never(item: Item) -> tuple[str, ...]:
 def _tried(seen: Survey, step: str, stage: Stage, item: Item) -> str:
     """What attempts at a step whose marker is not there have come to for a file."""
     attempts = seen.attempts.get(seen.key(step, stage), ())
-    names = {item.file.path, *([item.made.path] if item.made else [])}
-    if any(line["file"]["path"] in names for one in attempts for line in one.lines if "items" in line):
+    names = {item.file.label, *([item.made.path] if item.made else [])}
+    if any(file_from_json(line["file"]).label in names for one in attempts for line in one.lines if "items" in line):
         return SETTLED
     return FAILED if attempts and names & set(attempts[-1].failures) else LACKING

@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from datetime import date
 
 from warcmill import layout
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import BadConfig, BadInput, NotReady
 from warcmill.formats import joblog
 from warcmill.layout import KINDS, Kind, OutputLayout
-from warcmill.model import FINAL, FileRef, Launch, Stage
+from warcmill.model import FINAL, FileRef, Launch, Root, Stage
+from warcmill.rendered import Rendered
 from warcmill.stores import Stat, Store
 
 JOB_FILES = ("crawler-beans.cxml", "job.log", "seeds.txt", "surts.dump")
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
-    """The two roots that engines write, and how they lay out their output."""
+class Worker:
+    """Another engine at work on the same launches: its root, and how the launches lie in it."""
 
-    output: Store
-    jobs: Store
+    store: Store
     layout: OutputLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One listing of the launches in a span of days. `odd` names folders that are no launch, with why."""
+class Engines:
+    """The roots that the engine of a job writes, and other writers of the same launches; how output is laid out."""
 
-    launches: tuple[Launch, ...]
-    odd: tuple[str, ...]
+    output: Store
+    jobs: Store
+    layout: OutputLayout
+    workers: tuple[Worker, ...] = ()
+    rendered: tuple[Rendered, ...] = ()
+
+    def sources(self) -> Iterator[tuple[Store, OutputLayout]]:
+        """The roots that have folders for each launch, with their layouts: the engine's output first."""
+        yield self.output, self.layout
+        yield from ((worker.store, worker.layout) for worker in self.workers)
+
+    def root(self, root: Root) -> Store:
+        """The root of that name, or BadConfig when none of this job is called so."""
+        writers = (one.store for some in (self.workers, self.rendered) for one in some)
+        for store in (self.output, self.jobs, *writers):
+            if store.root == root:
+                return store
+        raise BadConfig(
+            f"[{root}]", "files of a launch lie there, as its markers say; luigi.cfg has no such root of its job"
+        )
+
+    def kind_of(self, file: FileRef) -> Kind:
+        """The kind of a file that an engine or another writer wrote, from its path."""
+        for store, known in self.sources():
+            if store.root == file.root:
+                return known.kind_of(file.path)
+        return "warcs"
 
 
 @dataclass(slots=True)
@@ -44,47 +68,13 @@ class Listing:
     odd: list[str] = field(default_factory=list)
 
 
-def find(engines: Engines, first: date, end: date) -> Found:
-    """All launches whose id falls on a day from `first` up to, not including, `end`."""
-    names: dict[tuple[str, str], str] = {}
-    for store, folder in _job_parents(engines):
-        for job in store.list(folder):
-            if job.kind == "folder" and not job.name.startswith("."):
-                names.update(_dated_folders(store, job, f"{first:%Y%m%d}", f"{end:%Y%m%d}"))
-    launches: list[Launch] = []
-    odd: list[str] = []
-    for (launch_id, job_name), path in sorted(names.items()):
-        try:
-            launches.append(Launch.parse(job_name, launch_id))
-        except BadInput as error:
-            odd.append(f"{path}: {error.path} is {error.why}")
-    return Found(tuple(launches), tuple(odd))
-
-
-def _job_parents(engines: Engines) -> Iterator[tuple[Store, str]]:
-    yield engines.jobs, ""
-    if engines.layout is OutputLayout.KIND_FIRST:
-        yield from ((engines.output, kind) for kind in KINDS)
-    else:
-        yield engines.output, ""
-
-
-def _dated_folders(store: Store, job: Stat, first: str, end: str) -> Iterator[tuple[tuple[str, str], str]]:
-    """The folders of a job that may be launches of these days: (launch id, job), and the path."""
-    for entry in store.list(job.path):
-        name = entry.name
-        if entry.kind != "folder" or (name[:8].isdigit() and not first <= name[:8] < end):
-            continue
-        if not layout.NEVER_A_LAUNCH.fullmatch(name):
-            yield (name, job.name), entry.path
-
-
 def read(engines: Engines, launch: Launch) -> Listing:
-    """List all files of a launch, once."""
+    """List all files that lie in folders of a launch, once. WARCs that are told by their prefix alone: `rendered`."""
     listing = Listing()
-    for kind in KINDS:
-        for entry in engines.output.list(engines.layout.folder(kind, launch)):
-            _sort_in(listing, kind, entry)
+    for store, known in engines.sources():
+        for kind in KINDS:
+            for entry in store.list(known.folder(kind, launch)):
+                _sort_in(listing, kind, entry, FileRef(store.root, entry.path, entry.size))
     job_folder = f"{launch.job}/{launch.id}"
     for name in JOB_FILES:
         paper = engines.jobs.stat(f"{job_folder}/{name}")
@@ -93,12 +83,25 @@ def read(engines: Engines, launch: Launch) -> Listing:
     return listing
 
 
-def _sort_in(listing: Listing, kind: Kind, entry: Stat) -> None:
-    file = FileRef("output", entry.path, entry.size)
+def rendered(engines: Engines, launch: Launch, prefixes: Collection[str]) -> list[FileRef]:
+    """The WARCs with one of these prefixes that were begun during a launch: not before it, nor after the job's next.
+
+    One whose name tells no time is of every launch that names its prefix.
+    """
+    if not engines.rendered or not prefixes:
+        return []
+    ids = [entry.name for entry in engines.jobs.list(launch.job) if _is_later(entry.name, launch)]
+    end = min(ids, default="~")
+    found = ((file, prefix) for one in engines.rendered for prefix in prefixes for file in one.of(prefix))
+    begun = {file: layout.name_time(file.name.removeprefix(prefix)) for file, prefix in found}
+    return sorted(file for file, time in begun.items() if not time or launch.id <= time < end)
+
+
+def _sort_in(listing: Listing, kind: Kind, entry: Stat, file: FileRef) -> None:
     if entry.kind == "other":
-        listing.odd.append(f"{entry.path}: a link or a special file; not followed")
+        listing.odd.append(f"{file.label}: a link or a special file; not followed")
     elif entry.kind == "folder":
-        listing.odd.append(f"{entry.path}: a folder where {kind} are expected")
+        listing.odd.append(f"{file.label}: a folder where {kind} are expected")
     elif kind == "logs":
         _sort_log(listing, file)
     elif kind == "reports":
@@ -106,7 +109,7 @@ def _sort_in(listing: Listing, kind: Kind, entry: Stat) -> None:
     elif layout.is_warc_name(entry.name):
         listing.warcs.append(file)
     elif not entry.name.endswith(".lck"):
-        listing.odd.append(f"{entry.path}: not named as a WARC")
+        listing.odd.append(f"{file.label}: not named as a WARC")
 
 
 def _sort_log(listing: Listing, file: FileRef) -> None:
@@ -115,7 +118,7 @@ def _sort_log(listing: Listing, file: FileRef) -> None:
     try:
         stage = Stage.parse(layout.split_log_name(file.name)[1])
     except BadInput as error:
-        listing.odd.append(f"{file.path}: {error.why}")
+        listing.odd.append(f"{file.label}: {error.why}")
         return
     listing.logs.setdefault(stage, []).append(file)
 

@@ -207,6 +207,8 @@ _WARC = re.compile(r".+\.w?arc(\.gz)?(\.open)?", re.DOTALL)
 _SERIAL = re.compile(
     r"(?P<prefix>.+)-(?P<time>[0-9]{14}|[0-9]{17})-(?P<serial>[0-9]{5,})-(?P<writer>[^-].*)\.w?arc(\.gz)?(\.open)?"
 )
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~=+@-]{3,199}")
+_TIME = re.compile(r"(?<![0-9])([0-9]{14})(?:[0-9]{3})?(?![0-9])")
 ENGINE_LOGS = (
     "alerts.log",
     "crawl.log",
@@ -232,6 +234,22 @@ def is_log_name(name: str) -> bool:
 def is_warc_name(name: str) -> bool:
     """`*.warc` or `*.arc`, also `.gz`, also still `.open`."""
     return _WARC.fullmatch(name) is not None
+
+
+def is_prefix(text: str) -> bool:
+    """Whether a crawl log's `warcPrefix` can be one: 4 to 200 letters, digits and . _ ~ = + @ -."""
+    return _PREFIX.fullmatch(text) is not None
+
+
+def has_prefix(name: str, prefix: str) -> bool:
+    """Whether a name begins with a prefix that ends there: before a dash, an underscore or a dot."""
+    return name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("-", "_", ".")
+
+
+def name_time(name: str) -> str:
+    """The first time in a name, 14 digits or 17, as 14; '' when there is none."""
+    found = _TIME.search(name)
+    return found[1] if found else ""
 
 
 def closed_name(name: str) -> str:

@@ -48,7 +48,7 @@ class Attempt:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why each failed file failed, by path."""
+        """Why each failed file failed, by label."""
         return {line["failed"]: line["why"] for line in self.lines if "failed" in line}
 
 
@@ -128,9 +128,9 @@ def settle(
         try:
             now, items, is_new = result()
         except (WarcmillError, OSError) as error:
-            failures[number] = str(error)
-            log.error("%s: failed: %s", file.path, error)
-            ledger.append({"failed": file.path, "why": str(error)})
+            failures[number] = str(error) if file.name in str(error) else f"{file.label}: {error}"
+            log.error("%s: failed: %s", file.label, error)
+            ledger.append({"failed": file.label, "why": str(error)})
             continue
         if is_new:
             ledger.append({"file": file_to_json(file), "version": now, "items": [item_to_json(one) for one in items]})

@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import total_ordering
-from typing import Literal
+from typing import Literal, NewType
 
 from warcmill.errors import BadInput
 
-Root = Literal["output", "jobs", "state", "store"]
+WriterRoot = NewType("WriterRoot", str)  # "writer.NAME": where another program writes WARCs of the same launches
+Root = Literal["output", "jobs", "state", "store"] | WriterRoot
 Scalar = str | int | bool | None
 Json = Scalar | list["Json"] | dict[str, "Json"]
 
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _LAUNCH_ID = re.compile(r"[0-9]{14}")
 _CHECKPOINT = re.compile(r"cp([0-9]{5})-([0-9]{14})")
+_WRITER = "writer."
 
 
 class Outcome(StrEnum):
@@ -38,6 +40,16 @@ def parse_job(text: str) -> str:
     if not _JOB.fullmatch(text):
         raise BadInput(text, "not a job name: a letter or digit, then at most 62 letters, digits, '_' or '-'")
     return text
+
+
+def writer_root(name: str) -> WriterRoot:
+    """The root of a writer, by a name that is formed as a job's is, or BadInput."""
+    return WriterRoot(_WRITER + parse_job(name))
+
+
+def is_writer(root: Root) -> bool:
+    """Whether a root is a writer's."""
+    return root.startswith(_WRITER)
 
 
 def parse_stamp(text: str) -> str:
@@ -140,6 +152,16 @@ class FileRef:
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
+
+    @property
+    def label(self) -> str:
+        """The path; of a writer's file with its root before it, since two roots may have files of one path."""
+        return f"{self.root}:{self.path}" if is_writer(self.root) else self.path
+
+    @property
+    def is_engines(self) -> bool:
+        """Whether an engine, or another writer of its launches, wrote the file."""
+        return self.root == "output" or is_writer(self.root)
 
 
 @dataclass(frozen=True, order=True, slots=True)

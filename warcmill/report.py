@@ -9,8 +9,8 @@ from dataclasses import astuple, dataclass, fields
 from warcmill import gaps, lost, survey
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.gaps import Gap
-from warcmill.launches import Engines
 from warcmill.model import FINAL, Launch, Stage
+from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.stores import Store
 from warcmill.survey import Survey, texts
@@ -56,10 +56,10 @@ class LaunchReport:
     unavailable: bool = False
 
 
-def report(state: State, engines: Engines, store: Store, launch: Launch) -> LaunchReport:
+def report(state: State, sites: Sites, store: Store, launch: Launch) -> LaunchReport:
     """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch."""
     try:
-        seen = survey.survey(state, engines, launch)
+        seen = survey.survey(state, sites.of(launch.job), launch)
         missing = lost.find(seen, lost.listed(store, launch))
     except WarcmillError as error:
         return unreadable(launch, error)

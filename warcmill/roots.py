@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warcmill.errors import BadConfig
 from warcmill.layout import SENTINEL
-from warcmill.model import Root
+from warcmill.model import Root, is_writer
 
 OWN: tuple[Root, ...] = ("state", "store")
 
@@ -31,7 +31,12 @@ def adopt(folders: dict[Root, Path]) -> None:
 
 def sentinel(names: list[Root]) -> bytes:
     """The content of the file that marks a folder as these roots."""
-    return (json.dumps({"roots": sorted(names), "schema": 1}) + "\n").encode()
+    return (json.dumps({"roots": sorted(map(_word, names)), "schema": 1}) + "\n").encode()
+
+
+def _word(root: Root) -> str:
+    """What a sentinel calls a root: all writers' are alike, so that one may be given another name."""
+    return "writer" if is_writer(root) else root
 
 
 def check_sentinel(root: Root, data: bytes, where: str) -> None:
@@ -40,7 +45,7 @@ def check_sentinel(root: Root, data: bytes, where: str) -> None:
         named = json.loads(data)["roots"]
     except (ValueError, KeyError, TypeError) as error:
         raise BadConfig(root, f"{where} is not the file that 'warcmill init' writes: {error!r}") from error
-    if root not in named:
+    if _word(root) not in named:
         raise BadConfig(root, f"{where} says that this folder is {named}, not '{root}'")
 
 
@@ -70,7 +75,7 @@ def _check(folder: Path, names: list[Root]) -> None:
     sentinel = folder / SENTINEL
     if sentinel.exists():
         written = json.loads(sentinel.read_text())["roots"]
-        if written != names:
+        if written != sorted(map(_word, names)):
             raise BadConfig(", ".join(names), f"{sentinel} says this folder is {', '.join(written)}; choose another")
     elif len(names) > 1 and set(names) & set(OWN):
         raise BadConfig(", ".join(names), f"{folder} cannot be all of these: state and store need folders of their own")

@@ -30,8 +30,8 @@ from warcmill import gaps, grid, layout, survey
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.grid import LaunchGrid, Mark
-from warcmill.launches import Engines
 from warcmill.model import Json, Launch, Stage
+from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.survey import LAUNCH_STEPS, Survey
 
@@ -54,14 +54,14 @@ def path(day: date) -> str:
     return f"{day:%Y-%m}/status.{day}.json"
 
 
-def rewrite(state: State, engines: Engines, scanned: Scanned) -> None:
+def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
     """Rewrite the summary of every day that was worked on, or on which a marker has come or gone since."""
     on_disk = _by_day(scanned.launches)
     bases = {day: basis(state, launches) for day, launches in on_disk.items()}
     todo = [day for day in on_disk if day in scanned.busy or not _is_current(read(state, day), bases[day])]
-    known = _by_day(survey.find(state, engines, scanned.first, scanned.end).launches) if todo else {}
+    known = _by_day(survey.find(state, sites, scanned.first, scanned.end).launches) if todo else {}
     for day in todo:
-        launches: list[Json] = [of_launch(state, engines, launch) for launch in known[day]]
+        launches: list[Json] = [of_launch(state, sites, launch) for launch in known[day]]
         document: Document = {"day": str(day), "basis": bases[day], "launches": launches}
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
@@ -104,11 +104,11 @@ def read(state: State, day: date) -> Document:
     return document if isinstance(document, dict) else {}
 
 
-def of_launch(state: State, engines: Engines, launch: Launch) -> Document:
+def of_launch(state: State, sites: Sites, launch: Launch) -> Document:
     """One launch; an error that hinders the look stands in its place."""
     head: Document = {"job": launch.job, "launch_id": launch.id}
     try:
-        return head | of_survey(survey.glance(state, engines, launch))
+        return head | of_survey(survey.glance(state, sites.of(launch.job), launch))
     except WarcmillError as error:
         return head | {"error": str(error)}
 

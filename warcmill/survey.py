@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from warcmill import evidence, launches, layout
+from warcmill import evidence, launches, layout, sites
 from warcmill.ending import ended, is_closed
 from warcmill.errors import BadInput, Foreign
 from warcmill.evidence import Evidence
 from warcmill.formats import logzip
-from warcmill.launches import Engines, Found, Listing
+from warcmill.launches import Engines, Listing
 from warcmill.ledger import Attempt, Ledger
 from warcmill.model import FileRef, Item, Json, Key, Launch, Stage
+from warcmill.sites import Found, Sites
 from warcmill.state import State
 
 STAGE_STEPS: Mapping[str, str] = {
@@ -68,10 +69,10 @@ class Survey:
         return self.markers.get(self.key(step, stage))
 
     def items(self, step: str, stage: Stage) -> dict[str, Item]:
-        """The WARCs that a step of a stage speaks of, by path in the output root."""
+        """The WARCs that a step of a stage speaks of, by label."""
         found = self.marker(step, stage)
-        items = [item for item in found.claim.items if item.file.root == "output"] if found else []
-        return {item.file.path: item for item in items if not item.facts.get("salvaged")}
+        items = [item for item in found.claim.items if item.file.is_engines] if found else []
+        return {item.file.label: item for item in items if not item.facts.get("salvaged")}
 
     def due(self, step: str, stage: Stage | None = None) -> bool:
         """Whether a step should have left its marker by now."""
@@ -91,14 +92,14 @@ class Survey:
         yield from ((step, stage) for stage in self.stages for step in late)
 
     def warcs(self) -> dict[str, FileRef]:
-        """The WARCs on disk, by path as markers write it."""
-        return {layout.shown(file.path): file for file in self.listing.warcs}
+        """The WARCs on disk, by label as markers write it."""
+        return {layout.shown(file.label): file for file in self.listing.warcs}
 
 
-def find(state: State, engines: Engines, first: date, end: date) -> Found:
+def find(state: State, known: Sites, first: date, end: date) -> Found:
     """All launches of the days from `first` up to, not including, `end`: those on disk and those with markers."""
-    found = launches.find(engines, first, end)
-    return Found(in_order({*found.launches, *with_markers(state, first, end)}), found.odd)
+    found = sites.find(known, first, end)
+    return replace(found, launches=in_order({*found.launches, *with_markers(state, first, end)}))
 
 
 def in_order(some: Iterable[Launch]) -> tuple[Launch, ...]:
@@ -126,14 +127,23 @@ def _in_months(state: State, first: date, end: date) -> Iterator[Launch]:
 
 def survey(state: State, engines: Engines, launch: Launch) -> Survey:
     """Look at everything of a launch."""
-    return _survey(state, engines, launch, *read_markers(state, launch), launches.read(engines, launch))
+    markers, unsound = read_markers(state, launch)
+    return _survey(state, engines, launch, markers, unsound, _listing(engines, launch, markers))
 
 
 def glance(state: State, engines: Engines, launch: Launch) -> Survey:
     """Look at the markers alone; at the disk only while stages may still come."""
     markers, unsound = read_markers(state, launch)
     over = layout.key(LAUNCH_STEPS["process"], launch) in markers
-    return _survey(state, engines, launch, markers, unsound, Listing() if over else launches.read(engines, launch))
+    return _survey(state, engines, launch, markers, unsound, Listing() if over else _listing(engines, launch, markers))
+
+
+def _listing(engines: Engines, launch: Launch, markers: Mapping[Key, Evidence]) -> Listing:
+    """What lies on disk, with the rendered WARCs whose prefixes the assembled stages name."""
+    listing = launches.read(engines, launch)
+    assembled = (found for key, found in markers.items() if key.task == STAGE_STEPS["assemble"])
+    listing.warcs += launches.rendered(engines, launch, {name for one in assembled for name in texts(one, "prefixes")})
+    return listing
 
 
 def _survey(

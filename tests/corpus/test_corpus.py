@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from warcmill import launches, layout
-from warcmill.launches import Engines
+from warcmill import layout, sites
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch, Outcome, Stage
+from warcmill.sites import Site, Sites
 from warcmill.state import State
 from warcmill.stores.file import FileStore
 
@@ -38,9 +38,9 @@ class Corpus:
     layout: OutputLayout
 
     @property
-    def engines(self) -> Engines:
-        output = FileStore("output", self.base / "engine")
-        return Engines(output, FileStore("jobs", self._jobs), self.layout)
+    def sites(self) -> Sites:
+        site = Site("[warcmill]", str(self.base / "engine"), str(self._jobs), self.layout)
+        return Sites(site, {}, (), lambda root, place: FileStore(root, Path(place)))
 
     @property
     def state(self) -> State:
@@ -51,7 +51,7 @@ class Corpus:
         return self.base / "engine" / "jobs" if self.layout is OutputLayout.KIND_FIRST else self.base / "engine"
 
     def launches(self) -> tuple[Launch, ...]:
-        return launches.find(self.engines, date(1996, 1, 1), date(9999, 1, 1)).launches
+        return sites.find(self.sites, date(1996, 1, 1), date(9999, 1, 1)).launches
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "LUIGI_CONFIG_PATH": str(self.base / "line" / "luigi.cfg")}

@@ -19,7 +19,7 @@ from luigi.date_interval import Custom
 from commands.main import main
 from tasks import files, output
 from tasks.settings import settings
-from warcmill import clock, launches
+from warcmill import clock, launches, sites
 from warcmill.layout import SENTINEL
 from warcmill.state import State
 from warcmill.stores.file import FileStore
@@ -133,9 +133,9 @@ def line_of(source: Path, layout: str, folder: Path) -> None:
     assert verb("init", str(folder), "--layout", layout)
     allow_retire(folder)
     add_config_path(str(folder / "luigi.cfg"))
-    engines = settings().engines()
-    for launch in launches.find(engines, ALL_DAYS.date_a, ALL_DAYS.date_b).launches:
-        if not launches.how_ended(engines, launch):
+    known = settings().sites()
+    for launch in sites.find(known, ALL_DAYS.date_a, ALL_DAYS.date_b).launches:
+        if not launches.how_ended(known.of(launch.job), launch):
             assert verb("close", launch.job, launch.id, "--reason", "nothing says that it goes on")
 
 

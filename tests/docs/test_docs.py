@@ -21,7 +21,7 @@ from luigi.configuration import LuigiConfigParser
 
 import tasks
 from commands import main as command
-from tasks import engines, settings
+from tasks import engines, places, settings
 from tasks.step import JobStep, Scan
 from warcmill import errors, gaps, layout
 from warcmill.errors import WarcmillError
@@ -154,7 +154,10 @@ def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config])
     assert {name for name, _ in config.get_params()} <= told
 
 
-@pytest.mark.parametrize(("name", "keys"), [("engine", engines.ENGINE_KEYS), ("job", engines.JOB_KEYS)])
+NAMED_KEYS = [("engine", engines.ENGINE_KEYS), ("job", engines.JOB_KEYS), ("writer", places.WRITER_KEYS)]
+
+
+@pytest.mark.parametrize(("name", "keys"), NAMED_KEYS)
 def test_every_key_of_the_sections_that_have_names_is_documented(name: str, keys: tuple[str, ...]) -> None:
     assert set(keys) <= first_cells(section("configuration.md", f"## [{name}.NAME]"))
 

@@ -44,7 +44,7 @@ def resume(engine: Engine) -> Engine:
 
 def assemble(engine: Engine, stage: Stage) -> Claim:
     claim = chain.assembled(engine, stage)
-    stage_report.rewrite(engine.state, engine.layout, engine.launch, claim)
+    stage_report.rewrite(engine.state, engine.engines, engine.launch, claim)
     return claim
 
 

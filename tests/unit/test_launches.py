@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from engine import LAUNCH, Engine
 
-from warcmill import launches
+from warcmill import launches, sites
 from warcmill.errors import Unavailable
-from warcmill.launches import Found
 from warcmill.layout import OutputLayout
 from warcmill.model import FINAL, Launch, Stage
+from warcmill.sites import Found
 
 CP1, CP3 = Stage.parse("cp00001-20161020000000"), Stage.parse("cp00003-20161020010000")
 LATER = Launch("daily", "20161020234428")
@@ -24,7 +24,7 @@ def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Engine:
 
 
 def find(engine: Engine, first: str = "2016-10-01", end: str = "2016-11-01") -> Found:
-    return launches.find(engine.engines, date.fromisoformat(first), date.fromisoformat(end))
+    return sites.find(engine.sites, date.fromisoformat(first), date.fromisoformat(end))
 
 
 def test_a_launch_is_found_by_any_folder_it_has(engine: Engine) -> None:

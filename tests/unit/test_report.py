@@ -52,7 +52,7 @@ def crawl(engine: Engine, named: list[str], on_disk: list[str], data: bytes = WH
 
 
 def reconciled(engine: Engine, launch: Launch = LAUNCH) -> LaunchReport:
-    return report(engine.state, engine.engines, engine.store, launch)
+    return report(engine.state, engine.sites, engine.store, launch)
 
 
 def kinds(engine: Engine) -> dict[str, str]:
@@ -257,16 +257,16 @@ def test_a_launch_that_cannot_be_read_is_a_gap_of_its_own_and_hides_no_other(ass
     found = reconciled(assembled, bad)
     assert (found.unavailable, [gap.kind for gap in found.gaps]) == (True, ["unavailable"])
     assert reconciled(assembled).gaps == ()
-    assert grid.grid(assembled.state, assembled.engines, bad).unavailable
+    assert grid.grid(assembled.state, assembled.sites, bad).unavailable
 
 
 def test_a_launch_of_which_only_markers_are_left_is_found(assembled: Engine) -> None:
-    state, engines = assembled.state, assembled.engines
+    state = assembled.state
     gone = Launch("weekly", "20161019000000")
     (assembled.folders["state"] / layout.state_folder(gone)).mkdir(parents=True)
     days = date(2016, 10, 19), date(2016, 10, 20)
-    assert survey.find(state, engines, *days).launches == (gone, LAUNCH)
-    assert survey.find(state, engines, days[1], date(2016, 11, 1)).launches == ()
+    assert survey.find(state, assembled.sites, *days).launches == (gone, LAUNCH)
+    assert survey.find(state, assembled.sites, days[1], date(2016, 11, 1)).launches == ()
 
 
 def test_totals_are_sums_by_column() -> None:
@@ -276,7 +276,7 @@ def test_totals_are_sums_by_column() -> None:
 
 
 def seen_grid(engine: Engine) -> grid.LaunchGrid:
-    return grid.grid(engine.state, engine.engines, LAUNCH)
+    return grid.grid(engine.state, engine.sites, LAUNCH)
 
 
 def test_the_grid_tells_done_waiting_partial_failed_and_not_due(assembled: Engine) -> None:

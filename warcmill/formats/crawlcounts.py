@@ -46,7 +46,8 @@ class CrawlCounts:
     none. MIME types stand as they were sent, `-` for none, so that they compare with the engine's own mimetype-report.
     `by_host_top` begins with the greatest; equal ones go by name; a URI without a host counts under ''. Tops of two
     logs cannot be merged: count the logs together. `warcs` has the greatest warcFileOffset of each WARC named, None
-    if only unread lines name it. `first` and `last` are the earliest and the latest time logged, None if no line is.
+    if only unread lines name it. `prefixes` are all that lines name as `warcPrefix`, whatever they are.
+    `first` and `last` are the earliest and the latest time logged, None if no line is.
     """
 
     lines: int
@@ -58,6 +59,7 @@ class CrawlCounts:
     first: str | None
     last: str | None
     unread: int
+    prefixes: frozenset[str] = frozenset()
 
     @property
     def uris(self) -> int:
@@ -74,6 +76,7 @@ class Tally:
         self._mimes: dict[bytes, int] = {}
         self._hosts: dict[bytes, int] = {}
         self._warcs: dict[bytes, int] = {}
+        self._prefixes: set[str] = set()
         self._first, self._last = b"~", b""
 
     def add(self, stream: BinaryIO) -> None:
@@ -101,6 +104,7 @@ class Tally:
             first=_time(self._first) if self._last else None,
             last=_time(self._last) if self._last else None,
             unread=self._unread,
+            prefixes=frozenset(self._prefixes),
         )
 
     def _rows(self, rows: list[tuple[bytes, ...]]) -> bool:
@@ -130,6 +134,8 @@ class Tally:
         self._unread += 1
         for name in line.warc_filenames:
             self._warc(_key(name), -1)
+        for prefix in line.warc_prefixes:
+            self._prefix(prefix)
 
     def _line(self, line: Line) -> None:
         self._lines += 1
@@ -139,15 +145,27 @@ class Tally:
         _count(self._hosts, _key(host(line.uri)), HOSTS)
         if line.warc_filename:
             self._warc(_key(line.warc_filename), -1 if line.warc_offset is None else line.warc_offset)
+        if line.warc_prefix is not None:
+            self._prefix(line.warc_prefix)
         second = line.second.encode()[:-1]
         self._first, self._last = min(self._first, second), max(self._last, second)
 
     def _warc(self, name: bytes, offset: int) -> None:
         if name not in self._warcs:
-            self._names_bytes += len(name)
-            if self._names_bytes > NAMES_BYTES:
-                raise BadInput("crawl.log", f"names {len(self._warcs):,} WARCs, more than a crawl can have written")
+            self._another(len(name))
         self._warcs[name] = max(self._warcs.get(name, -1), offset)
+
+    def _prefix(self, prefix: str) -> None:
+        if prefix not in self._prefixes:
+            self._another(len(prefix))
+            self._prefixes.add(prefix)
+
+    def _another(self, size: int) -> None:
+        """Count the bytes of one more name that is kept."""
+        self._names_bytes += size
+        if self._names_bytes > NAMES_BYTES:
+            count = len(self._warcs) + len(self._prefixes)
+            raise BadInput("crawl.log", f"names {count:,} WARCs, more than a crawl can have written")
 
 
 def _greatest(warcs: Iterable[bytes | None], offsets: Iterable[bytes | None]) -> dict[bytes, int]:

@@ -6,12 +6,12 @@ Columns, parted by runs of spaces (the second and third are padded):
      2 status             6 via                 10 digest
      3 size of the body   7 MIME type           11 source (the seed)
      4 URI                8 #thread             12 annotations, by commas
-    13 JSON: contentSize, warcFilename, warcFileOffset, or {}
+    13 JSON: contentSize, warcFilename, warcFileOffset, warcPrefix (of a page that a renderer fetched), or {}
 
 Older engines write less: no JSON (12), no source (11), no annotations (10),
 and the time as 17 digits. `-` is nothing; the status may be blank. What is no
 such line (a stack trace, a cut line, two lines run into one) is `Unread`; the
-WARCs it names are known all the same, for a file that no one asks for again is lost.
+WARCs and prefixes it names are known all the same, for a file that no one asks for again is lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LINE = re.compile(
     rb"([^\n]*)"
 )
 _THREAD = re.compile(rb" #\d")
-_WARC_NAME = re.compile(rb'"warcFilename"\s*+:\s*+("(?:[^"\\{\x00-\x1f]|\\.)++")')
+_WARC_NAME = re.compile(rb'"(warcFilename|warcPrefix)"\s*+:\s*+("(?:[^"\\{\x00-\x1f]|\\.)++")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class Line:
     content_size: int | None = None
     warc_filename: str | None = None
     warc_offset: int | None = None
+    warc_prefix: str | None = None
 
     @property
     def second(self) -> str:
@@ -75,6 +76,7 @@ class Unread:
 
     raw: bytes
     warc_filenames: tuple[str, ...]
+    warc_prefixes: tuple[str, ...] = ()
 
 
 def lines(stream: BinaryIO) -> Iterator[Line | Unread]:
@@ -122,6 +124,7 @@ def _line(logged: bytes, columns: list[bytes | None], front: list[bytes], tail: 
         logged.decode(), None if status is None else int(status), None if size is None else int(size),
         uri or "-", hops, via, mime, thread or "", fetched, digest, source, annotations,
         _number(tail.get("contentSize")), _name(tail.get("warcFilename")), _number(tail.get("warcFileOffset")),
+        _prefix(tail.get("warcPrefix")),
     )  # fmt: skip
 
 
@@ -144,6 +147,11 @@ def _name(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _prefix(value: object) -> str | None:
+    """An empty one, or what is no text, is not passed over: somebody meant files by it."""
+    return None if value is None else str(value)
+
+
 def _tail(text: bytes) -> dict[str, object] | None:
     """The JSON object at a line's end; None if it is not a whole one."""
     try:
@@ -154,8 +162,9 @@ def _tail(text: bytes) -> dict[str, object] | None:
 
 
 def _unread(raw: bytes) -> Unread:
-    names = (_quoted(found[1]) for found in _WARC_NAME.finditer(raw))
-    return Unread(raw, tuple(dict.fromkeys(names)))
+    found = [(found[1], _quoted(found[2])) for found in _WARC_NAME.finditer(raw)]
+    files, prefixes = ([name for key, name in found if key == word] for word in (b"warcFilename", b"warcPrefix"))
+    return Unread(raw, tuple(dict.fromkeys(files)), tuple(dict.fromkeys(prefixes)))
 
 
 def _quoted(text: bytes) -> str:

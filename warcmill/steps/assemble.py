@@ -2,12 +2,14 @@
 
 Everything after this step works on that list. A WARC that the log names and
 that is still `.open` is carried to the next stage; `final` takes it as it is,
-and sweeps up every WARC of the launch that no log names.
+and sweeps up every WARC of the launch that no log names. Rendered WARCs, which
+lie in no folder of the launch, are told by the prefixes that the logs name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 
 from warcmill import launches, layout
 from warcmill.clock import stamp_text
@@ -19,7 +21,8 @@ from warcmill.launches import Engines, Listing
 from warcmill.layout import Kind
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.state import State, input_of
-from warcmill.steps import continued
+from warcmill.steps import continued, rendered
+from warcmill.steps.rendered import Prefixes
 
 WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
 Offsets = dict[str, int | None]
@@ -50,14 +53,18 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
     earlier = _earlier(state, launch, stage)
     counts = _count(state, state.need(logs_key))
     listing = launches.read(engines, launch)
-    taken = {item.file.path for one in earlier for item in one.claim.items}
+    taken = {item.file for one in earlier for item in one.claim.items}
     names = counts.warcs | _carried(earlier)
-    picked = _pick(engines, launch, listing, names, taken, stage)
+    picked = _pick(engines, launch, listing, names, {file.label for file in taken}, stage)
+    prefixes = Prefixes.of(counts, earlier)
+    web = rendered.pick(engines, launch, prefixes, taken, stage)
+    rendered.refuse_alike(engines, launch, {*listing.warcs, *web, *taken})
     inputs = [input_of(state, logs_key), *continued.said_by(state, launch)]
     if before:
         inputs.append(input_of(state, layout.key("output.AssembleOutput", launch, stage=before)))
     resumed = continued.of(state, engines, launch)
-    items = tuple(_item(file, offset) for file, offset in picked.found + [(file, None) for file in picked.unnamed])
+    rest = [(file, None) for file in (*picked.unnamed, *web)]
+    items = tuple(_item(file, offset) for file, offset in [*picked.found, *rest])
     return Claim(
         key=layout.key("output.AssembleOutput", launch, stage=stage),
         inputs=tuple(inputs),
@@ -65,6 +72,7 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
         items=items,
         counts=_counts(counts, items),
         facts=_facts(picked, listing, stage)
+        | rendered.facts(prefixes, {*taken, *web}, stage)
         | _dates(state, launch, stage, before, counts)
         | (resumed.facts() if resumed else {}),
     )
@@ -86,7 +94,7 @@ def _count(state: State, logs: Evidence) -> CrawlCounts:
     """Count the crawl log in the 02 zip; nothing is counted when the launch left none."""
     tally = Tally()
     for item in logs.claim.items:
-        if layout.split_log_name(item.file.name)[0] == "crawl.log" and item.file.root == "output":
+        if layout.split_log_name(item.file.name)[0] == "crawl.log" and item.file.is_engines:
             with state.store.open(layout.marker_path(logs.claim.key)) as file:
                 tally.add(logzip.open_member(file, str(item.facts["member"])))
     return tally.counts()
@@ -95,7 +103,7 @@ def _count(state: State, logs: Evidence) -> CrawlCounts:
 def _pick(engines: Engines, launch: Launch, listing: Listing, names: Offsets, taken: set[str], stage: Stage) -> Picked:
     picked = Picked()
     on_disk = {file.name: file for file in listing.warcs}
-    taken_names = {layout.closed_name(path.rpartition("/")[2]) for path in taken}
+    taken_names = {layout.closed_name(label.rpartition("/")[2]) for label in taken}
     for name, offset in sorted(names.items()):
         file = on_disk.get(name) or on_disk.get(f"{name}.open") or _look_again(engines, launch, name)
         if name in taken_names:
@@ -107,8 +115,8 @@ def _pick(engines: Engines, launch: Launch, listing: Listing, names: Offsets, ta
         else:
             picked.found.append((file, offset))
     if stage.is_final:
-        claimed = taken | {file.path for file, _ in picked.found}
-        picked.unnamed = [file for file in listing.warcs if file.path not in claimed]
+        claimed = taken | {file.label for file, _ in picked.found}
+        picked.unnamed = [file for file in listing.warcs if file.label not in claimed]
     return picked
 
 
@@ -116,11 +124,10 @@ def _look_again(engines: Engines, launch: Launch, name: str) -> FileRef | None:
     """A file renamed while its folder is read may be missed by the listing; ask for it by name before it is absent."""
     if "/" in name or "\0" in name or not layout.is_warc_name(name):
         return None
-    for kind in WARC_KINDS:
-        for candidate in (name, f"{name}.open"):
-            entry = engines.output.stat(f"{engines.layout.folder(kind, launch)}/{candidate}")
-            if entry and entry.kind == "file":
-                return FileRef("output", entry.path, entry.size)
+    for (store, known), kind, candidate in product(engines.sources(), WARC_KINDS, (name, f"{name}.open")):
+        entry = store.stat(f"{known.folder(kind, launch)}/{candidate}")
+        if entry and entry.kind == "file":
+            return FileRef(store.root, entry.path, entry.size)
     return None
 
 
@@ -128,7 +135,7 @@ def _item(file: FileRef, offset: int | None) -> Item:
     facts: dict[str, Json] = {} if offset is None else {"offset": offset}
     why = layout.why_unpublishable(file.name)
     if why:
-        shown = FileRef("output", layout.shown(file.path), file.size)
+        shown = FileRef(file.root, layout.shown(file.path), file.size)
         return Item(shown, Outcome.REFUSED, why=why, facts=facts)
     return Item(file, Outcome.OK, facts=facts)
 
@@ -152,7 +159,7 @@ def _facts(picked: Picked, listing: Listing, stage: Stage) -> dict[str, Json]:
         "absent": [layout.shown(name) for name in picked.absent],
         "carried": {layout.shown(name): offset for name, offset in picked.carried.items()},
         "named_again": [layout.shown(name) for name in picked.named_again],
-        "unnamed": [layout.shown(file.path) for file in picked.unnamed],
+        "unnamed": [layout.shown(file.label) for file in picked.unnamed],
         "odd": [layout.shown(text) for text in sorted(listing.odd)] if stage.is_final else [],
     }
 

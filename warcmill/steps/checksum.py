@@ -50,8 +50,8 @@ def _zip(state: State, packed: Key) -> FileRef:
 
 
 def named_offsets(claim: Claim) -> dict[str, int]:
-    """The greatest offset that the crawl log names in each WARC, by path: a shorter file has lost something."""
-    found = {item.file.path: item.facts.get("offset") for item in claim.items}
+    """The greatest offset that the crawl log names in each WARC, by label: a shorter file has lost something."""
+    found = {item.file.label: item.facts.get("offset") for item in claim.items}
     return {path: offset for path, offset in found.items() if isinstance(offset, int)}
 
 
@@ -78,7 +78,7 @@ class _Reading:
             fixity.drain(tee)
             verdict = None
         else:
-            verdict = gate.examine(tee, file.name, self.offsets.get(file.path))
+            verdict = gate.examine(tee, file.name, self.offsets.get(file.label))
         known = replace(file, sha512=sha512.hexdigest())
         facts: dict[str, Json] = {"hdfs": hdfs.result()}
         return _judged(known, verdict, facts) if verdict else Item(known, Outcome.OK, facts=facts)

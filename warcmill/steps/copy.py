@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from warcmill import layout
 from warcmill.evidence import Claim
 from warcmill.launches import Engines
-from warcmill.layout import OutputLayout
 from warcmill.ledger import Ledger, settle
 from warcmill.model import FileRef, Item, Json, Launch, Root, Stage
 from warcmill.progress import Progress
@@ -29,7 +28,7 @@ def copy(state: State, engines: Engines, store: Store, launch: Launch, stage: St
     checked = state.need(layout.key("files.Checksum", launch, stage=stage))
     items = {(item.file.root, item.file.path): item for item in checked.claim.items}
     files = [item.file for item in items.values()]
-    targets = {(file.root, file.path): _target(engines.layout, launch, file) for file in files}
+    targets = {(file.root, file.path): _target(engines, launch, file) for file in files}
     _sweep(store, targets)
     ledger = Ledger(state, key)
     sources = Sources(state, engines)
@@ -38,8 +37,8 @@ def copy(state: State, engines: Engines, store: Store, launch: Launch, stage: St
     return Claim(key, rests_on(checked), items=copied, counts=counts(copied))
 
 
-def _target(output_layout: OutputLayout, launch: Launch, file: FileRef) -> FileRef:
-    kind = "logs" if file.root == "state" else output_layout.kind_of(file.path)
+def _target(engines: Engines, launch: Launch, file: FileRef) -> FileRef:
+    kind = "logs" if file.root == "state" else engines.kind_of(file)
     return FileRef("store", layout.stored_path(kind, launch, file.name), file.size, file.sha512)
 
 

@@ -18,7 +18,7 @@ from warcmill.survey import Survey
 
 def is_known(engines: Engines, launch: Launch) -> bool:
     """Whether the engines have a folder of this launch, of any kind."""
-    folders = [(engines.output, engines.layout.folder(kind, launch)) for kind in layout.KINDS]
+    folders = [(store, known.folder(kind, launch)) for store, known in engines.sources() for kind in layout.KINDS]
     folders.append((engines.jobs, f"{launch.job}/{launch.id}"))
     return any(entry is not None and entry.kind == "folder" for store, path in folders for entry in [store.stat(path)])
 

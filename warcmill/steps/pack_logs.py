@@ -13,7 +13,7 @@ from warcmill.evidence import Claim, Input
 from warcmill.formats import logzip
 from warcmill.formats.logzip import Member, Packed
 from warcmill.launches import Engines, Listing
-from warcmill.model import FileRef, Item, Launch, Outcome, Stage
+from warcmill.model import FileRef, Item, Launch, Outcome, Stage, is_writer
 from warcmill.state import State, input_of
 
 ZIP = "logs.zip"
@@ -56,7 +56,12 @@ def _members(listing: Listing, stage: Stage) -> list[tuple[str, FileRef]]:
     if stage.is_final:
         files += [("jobs", file) for file in listing.job_files]
         files += [("reports", file) for file in listing.reports]
-    return sorted((f"{folder}/{layout.stored_name(file.name)}", file) for folder, file in files)
+    return sorted((f"{folder}/{_whose(file)}{layout.stored_name(file.name)}", file) for folder, file in files)
+
+
+def _whose(file: FileRef) -> str:
+    """The folder in the zip for files of another writer: they have the names that the engine's have."""
+    return f"{file.root}/" if is_writer(file.root) else ""
 
 
 def absent(listing: Listing, stage: Stage) -> Iterable[str]:
@@ -70,8 +75,7 @@ def absent(listing: Listing, stage: Stage) -> Iterable[str]:
 
 
 def _member(engines: Engines, name: str, file: FileRef) -> Member:
-    store = engines.output if file.root == "output" else engines.jobs
-    return Member(name, file.size, partial(store.open, file.path))
+    return Member(name, file.size, partial(engines.root(file.root).open, file.path))
 
 
 def _item(file: FileRef, packed: Packed) -> Item:

@@ -63,7 +63,7 @@ class _Reading:
         if item.file.root == "state":
             fixity.drain(tee)
             return Outcome.OK
-        named = None if is_salvaged(item) else self.offsets.get(item.file.path)
+        named = None if is_salvaged(item) else self.offsets.get(item.file.label)
         verdict = gate.examine(tee, stored(item).name, named)
         return Outcome.OK if verdict.ok else Outcome.REFUSED
 

@@ -42,8 +42,8 @@ class Roots:
 
     def holds(self, file: FileRef) -> bool:
         """Whether a file is there, whatever it holds. A name that is not UTF-8 stands percent-encoded in a marker."""
-        stores: dict[Root, Store] = {"output": self.engines.output, "jobs": self.engines.jobs, "store": self.store}
-        root = stores.get(file.root, self.state.store)
+        own: dict[Root, Store] = {"store": self.store, "state": self.state.store}
+        root = own.get(file.root) or self.engines.root(file.root)
         return any(root.stat(path) for path in (file.path, os.fsdecode(unquote_to_bytes(file.path))))
 
 

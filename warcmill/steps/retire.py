@@ -1,4 +1,4 @@
-"""Remove from the output root the WARCs that were read back from the store.
+"""Remove from the roots of engines and writers the WARCs that were read back from the store.
 
 The only step that removes anything an engine wrote. It removes a file when all
 of this holds: it was never refused; files.ReadBack has read its copy; the copy
@@ -29,10 +29,10 @@ def retire(state: State, engines: Engines, store: Store, launch: Launch, stage: 
     """
     key = layout.key("files.Retire", launch, stage=stage)
     proven = state.need(layout.key("files.ReadBack", launch, stage=stage))
-    warcs = [item for item in proven.claim.items if item.file.root == "output" and not is_salvaged(item)]
+    warcs = [item for item in proven.claim.items if item.file.is_engines and not is_salvaged(item)]
     safe = {item.file: stored(item) for item in warcs if item.outcome is Outcome.OK}
     ledger = Ledger(state, key)
-    removing = _Removing(ledger, engines.output, store, safe, intended(ledger))
+    removing = _Removing(ledger, engines, store, safe, intended(ledger))
     removed = settle(ledger, safe, _digest, removing.item)
     kept = tuple(Item(one.file, one.outcome, stored(one), one.why, one.offset) for one in warcs if one.file not in safe)
     items = (*removed, *kept)
@@ -40,7 +40,7 @@ def retire(state: State, engines: Engines, store: Store, launch: Launch, stage: 
 
 
 def intended(ledger: Ledger) -> frozenset[str]:
-    """Paths of the files that some attempt was about to remove."""
+    """Labels of the files that some attempt was about to remove."""
     return frozenset(line[INTENT] for attempt in ledger.attempts() for line in attempt.lines if INTENT in line)
 
 
@@ -52,7 +52,7 @@ def _digest(file: FileRef) -> str:
 @dataclass(frozen=True)
 class _Removing:
     ledger: Ledger
-    output: Store
+    engines: Engines
     store: Store
     copies: dict[FileRef, FileRef]
     intended: frozenset[str]
@@ -61,16 +61,17 @@ class _Removing:
         """Remove one file. One that is gone, and that an attempt of ours was about to remove, is done."""
         made = self.copies[file]
         present(self.store, made)
-        if file.path not in self.intended or self.output.stat(file.path) is not None:
-            proven = self._read_again(file)
-            self.ledger.append({INTENT: file.path})
-            self.output.remove(file.path, proven)
+        root = self.engines.root(file.root)
+        if file.label not in self.intended or root.stat(file.path) is not None:
+            proven = self._read_again(root, file)
+            self.ledger.append({INTENT: file.label})
+            root.remove(file.path, proven)
         return (Item(file, Outcome.OK, made),)
 
-    def _read_again(self, file: FileRef) -> Stat:
+    def _read_again(self, root: Store, file: FileRef) -> Stat:
         """The file as it is while its bytes are still the ones that were stored, else Mismatch."""
-        before = present(self.output, file)
-        with self.output.open(file.path) as stream:
+        before = present(root, file)
+        with root.open(file.path) as stream:
             found = fixity.sha512(stream)
         proven = file.size, file.sha512
         if found != proven:

@@ -35,7 +35,7 @@ class Salvage:
         whole = _whole(checked)
         if not whole:
             return (), "no record in it is whole"
-        if closed in self._listed:
+        if layout.closed_name(file.name) in self._listed:
             return (), "the launch has a file of its closed name"
         salvaged = self._store_prefix(made, whole)
         why = f"salvaged: the first {whole} of {file.size} bytes of {file.name}, whole records all"
@@ -43,11 +43,11 @@ class Salvage:
 
     @cached_property
     def _listed(self) -> frozenset[str]:
-        """The paths of all files that the launch's 03 markers list: by `final`, all that there are."""
+        """The names of all files that the launch's 03 markers list: by `final`, all that there are."""
         stages = self._state.stages(self._launch)
         keys = [layout.key("output.AssembleOutput", self._launch, stage=stage) for stage in stages]
         claims = [found.claim for key in keys if (found := self._state.read(key))]
-        return frozenset(item.file.path for claim in claims for item in claim.items)
+        return frozenset(item.file.name for claim in claims for item in claim.items)
 
     def _store_prefix(self, made: FileRef, size: int) -> FileRef:
         """Store the first bytes of a stored file beside it, read from there: the engine's file may still change."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from warcmill import layout
 from warcmill.evidence import Claim
 from warcmill.formats.crawlcounts import TOP_HOSTS
-from warcmill.layout import OutputLayout
+from warcmill.launches import Engines
 from warcmill.model import FINAL, FileRef, Item, Launch, Outcome, Stage
 from warcmill.state import State
 from warcmill.steps import continued
@@ -27,13 +27,13 @@ _NUMBERS = ("lines", "uris", "bytes", "unread")
 _TABLES = ("by_status", "by_mime", "by_host_top")
 
 
-def rewrite(state: State, output_layout: OutputLayout, launch: Launch, claim: Claim) -> None:
+def rewrite(state: State, engines: Engines, launch: Launch, claim: Claim) -> None:
     """Write the reports of a claim's stage, and the packages of the stages after it that are assembled.
 
     `claim` is about to be published, as 03 or as files.checksums; all others are read.
     """
     stage = Stage.parse(claim.key["stage"])
-    reports = _reports(state, output_layout, launch, FINAL, claim)
+    reports = _reports(state, engines, launch, FINAL, claim)
     for place, report in enumerate(reports, 1):
         one = Stage.parse(report["stage"])
         if report["launch_id"] == launch.id and one == stage:
@@ -42,9 +42,7 @@ def rewrite(state: State, output_layout: OutputLayout, launch: Launch, claim: Cl
             _write(state, launch, one, "package", merge(reports[:place]))
 
 
-def _reports(
-    state: State, output_layout: OutputLayout, launch: Launch, last: Stage, fresh: Claim | None = None
-) -> list[Report]:
+def _reports(state: State, engines: Engines, launch: Launch, last: Stage, fresh: Claim | None = None) -> list[Report]:
     """The assembled stages of a launch up to `last`; before them those of the launch that it was resumed from."""
     known = {*state.stages(launch), *([Stage.parse(fresh.key["stage"])] if fresh else [])}
     reports: list[Report] = []
@@ -52,10 +50,10 @@ def _reports(
         assembled = _claim(state, launch, one, "output.AssembleOutput", fresh)
         if assembled:
             checksums = _claim(state, launch, one, "files.Checksum", fresh)
-            reports.append(info(state, output_layout, launch, one, assembled, checksums))
+            reports.append(info(state, engines, launch, one, assembled, checksums))
     told = next((found for report in reports if (found := continued.in_facts(launch, report))), None)
     if told and told.launch < launch:
-        return _reports(state, output_layout, told.launch, told.checkpoint) + reports
+        return _reports(state, engines, told.launch, told.checkpoint) + reports
     return reports
 
 
@@ -68,7 +66,7 @@ def _claim(state: State, launch: Launch, stage: Stage, task: str, fresh: Claim |
 
 
 def info(
-    state: State, output_layout: OutputLayout, launch: Launch, stage: Stage, assembled: Claim, checksums: Claim | None
+    state: State, engines: Engines, launch: Launch, stage: Stage, assembled: Claim, checksums: Claim | None
 ) -> Report:
     """The report of one stage."""
     packed = layout.key("output.PackageLogs", launch, stage=stage)
@@ -82,14 +80,14 @@ def info(
         "stage": str(stage),
         "start_date": assembled.facts["start_date"],
         "end_date": assembled.facts["end_date"],
-        "warcs": _paths(item.file for item in warcs if output_layout.kind_of(item.file.path) == "warcs"),
-        "viral": _paths(item.file for item in warcs if output_layout.kind_of(item.file.path) == "viral"),
+        "warcs": _paths(item.file for item in warcs if engines.kind_of(item.file) == "warcs"),
+        "viral": _paths(item.file for item in warcs if engines.kind_of(item.file) == "viral"),
         "logs": _paths(item.file for item in logs),
         "zips": _paths(zips),
         "refused": sorted({*_refused(assembled.items), *_refused(checksums.items if checksums else ())}),
         "absent": assembled.facts["absent"],
         "unnamed": assembled.facts["unnamed"],
-        "hashes": {file.path: f"sha512:{file.sha512}" for file in (*zips, *(item.file for item in logs), *read)},
+        "hashes": {file.label: f"sha512:{file.sha512}" for file in (*zips, *(item.file for item in logs), *read)},
         "counts": {name: assembled.counts[name] for name in (*_NUMBERS, *_TABLES)},
         **_continues(assembled.facts),
     }
@@ -124,11 +122,11 @@ def _add(counts: list[Report]) -> Report:
 
 
 def _paths(files: Iterable[FileRef]) -> list[Report]:
-    return [{"path": file.path, "size": file.size} for file in sorted(files)]
+    return [{"path": file.label, "size": file.size} for file in sorted(files)]
 
 
 def _refused(items: tuple[Item, ...]) -> list[str]:
-    return [item.file.path for item in items if item.outcome is Outcome.REFUSED]
+    return [item.file.label for item in items if item.outcome is Outcome.REFUSED]
 
 
 def _write(state: State, launch: Launch, stage: Stage, kind: Literal["info", "package"], report: Report) -> None:

@@ -18,14 +18,14 @@ from warcmill.stores import Stat, Store
 
 
 class Sources:
-    """The roots that files are transferred from: WARCs lie in the output root, the zip of logs in the state."""
+    """The roots that files are transferred from: those of engines and writers, and for the zip of logs the state."""
 
     def __init__(self, state: State, engines: Engines) -> None:
-        self._state, self._output = state.store, engines.output
+        self._state, self._engines = state.store, engines
 
     def root(self, file: FileRef) -> Store:
         """The root a file lies in."""
-        return self._state if file.root == "state" else self._output
+        return self._state if file.root == "state" else self._engines.root(file.root)
 
     def stat(self, file: FileRef) -> Stat:
         """The file as it is now; Mismatch unless it is there, as long as 03 says."""

@@ -1,0 +1,53 @@
+"""Sections of luigi.cfg that have a name in their own, such as [engine.first]: read by key, refused when unknown."""
+
+from __future__ import annotations
+
+import re
+from configparser import InterpolationError
+
+from luigi.configuration import get_config
+
+from warcmill.errors import BadConfig, BadInput
+from warcmill.model import parse_job
+
+
+def named(prefix: str) -> list[str]:
+    """The sections whose names begin so."""
+    return [section for section in get_config().sections() if section.startswith(prefix)]
+
+
+def refuse_unknown(section: str, keys: tuple[str, ...]) -> None:
+    """A key that is misspelt must not pass for one that is not set."""
+    defaults = get_config().defaults()
+    unknown = sorted(set(get_config().options(section)) - set(keys) - set(defaults))
+    if unknown:
+        raise BadConfig(f"[{section}] {unknown[0]}", f"there is no such key; there are {', '.join(keys)}")
+
+
+def needed(section: str, key: str) -> str:
+    """What a key says, or BadConfig when it is not set."""
+    found = value(section, key)
+    if not found:
+        raise BadConfig(f"[{section}] {key}", "is not set")
+    return found
+
+
+def value(section: str, key: str) -> str:
+    """What a key says; '' when it is not set."""
+    try:
+        return str(get_config().get(section, key, "")).strip()
+    except InterpolationError as error:
+        raise BadConfig(f"[{section}] {key}", str(error)) from error
+
+
+def jobs_of(section: str) -> tuple[str, ...]:
+    """The jobs that a section lists, or BadConfig."""
+    return names(needed(section, "jobs"), f"[{section}] jobs")
+
+
+def names(text: str, key: str) -> tuple[str, ...]:
+    """The jobs that a key lists, or BadConfig."""
+    try:
+        return tuple(parse_job(name) for name in re.split(r"[,\s]+", text) if name)
+    except BadInput as error:
+        raise BadConfig(key, str(error)) from error

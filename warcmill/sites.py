@@ -1,0 +1,195 @@
+"""Which folders serve which job, and which launches lie in them. A root is opened once, when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from warcmill import layout
+from warcmill.errors import BadInput, Unavailable
+from warcmill.launches import Engines, Worker
+from warcmill.layout import KINDS, OutputLayout
+from warcmill.model import Launch, Root, WriterRoot
+from warcmill.rendered import Rendered
+from warcmill.stores import Stat, Store
+
+Open = Callable[[Root, str], Store]
+Folders = dict[tuple[str, str], Root]  # by place and path in it
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the files of some jobs lie: absolute paths or URLs, and the section of luigi.cfg that says so."""
+
+    section: str
+    output: str
+    jobs: str
+    layout: OutputLayout
+
+    def folders(self) -> Folders:
+        """The folders that hold a folder for each job."""
+        return {(self.jobs, ""): "jobs", **{(self.output, folder): "output" for folder in _folders(self.layout)}}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSite:
+    """Where another program writes WARCs of the launches of some jobs. `layout` None: told by their prefix alone."""
+
+    root: WriterRoot
+    place: str
+    jobs: tuple[str, ...]
+    layout: OutputLayout | None
+
+    def folders(self) -> Folders:
+        """The folders that hold a folder for each job."""
+        return {(self.place, folder): self.root for folder in _folders(self.layout)} if self.layout else {}
+
+
+def _folders(known: OutputLayout) -> tuple[str, ...]:
+    return KINDS if known is OutputLayout.KIND_FIRST else ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One listing of the launches in a span of days.
+
+    `odd` names folders that are no launch of ours, with why. `away`: roots that did not answer; launches whose
+    folders lie there alone are not listed.
+    """
+
+    launches: tuple[Launch, ...]
+    odd: tuple[str, ...]
+    away: tuple[Unavailable, ...] = ()
+
+
+class Sites:
+    """The sites of a line: one for each job that an engine lists, `default` for every other."""
+
+    def __init__(
+        self,
+        default: Site,
+        by_job: Mapping[str, Site],
+        writers: tuple[WriterSite, ...],
+        open_root: Open,
+    ) -> None:
+        self.default, self.writers = default, writers
+        self._by_job, self._open_root = by_job, open_root
+        self._opened: dict[tuple[Root, str], Store | Unavailable] = {}
+        self._engines: dict[str, Engines] = {}
+        self._rendered: dict[WriterRoot, Rendered] = {}
+
+    def site(self, job: str) -> Site:
+        """The site of a job, of which nothing need be there."""
+        return self._by_job.get(job, self.default)
+
+    def all(self) -> tuple[Site, ...]:
+        """Every site, once."""
+        return tuple(dict.fromkeys((self.default, *self._by_job.values())))
+
+    def folders(self, job: str) -> Folders:
+        """The folders that hold folders of a job."""
+        found = self.site(job).folders()
+        for one in self.writers:
+            found |= one.folders() if job in one.jobs else {}
+        return found
+
+    def all_folders(self) -> Folders:
+        """The folders that hold folders of any job, each once."""
+        found: Folders = {}
+        for site in self.all():
+            found |= site.folders()
+        for writer in self.writers:
+            found |= writer.folders()
+        return found
+
+    def of(self, job: str) -> Engines:
+        """The roots of a job, or Unavailable."""
+        if job not in self._engines:
+            site, writers = self.site(job), [one for one in self.writers if job in one.jobs]
+            workers = tuple(Worker(self.open(one.root, one.place), one.layout) for one in writers if one.layout)
+            rendered = tuple(self._prefixed(one) for one in writers if one.layout is None)
+            output, jobs = self.open("output", site.output), self.open("jobs", site.jobs)
+            self._engines[job] = Engines(output, jobs, site.layout, workers, rendered)
+        return self._engines[job]
+
+    def open(self, root: Root, place: str) -> Store:
+        """A root, or Unavailable: one that did not answer is not asked again here."""
+        if (root, place) not in self._opened:
+            try:
+                self._opened[root, place] = self._open_root(root, place)
+            except Unavailable as error:
+                self._opened[root, place] = error
+        found = self._opened[root, place]
+        if isinstance(found, Unavailable):
+            raise Unavailable(found.what, found.why)
+        return found
+
+    def _prefixed(self, one: WriterSite) -> Rendered:
+        """One for all jobs: what it has listed is not listed again."""
+        if one.root not in self._rendered:
+            self._rendered[one.root] = Rendered(self.open(one.root, one.place))
+        return self._rendered[one.root]
+
+
+def find(sites: Sites, first: date, end: date) -> Found:
+    """All launches whose id falls on a day from `first` up to, not including, `end`.
+
+    Each folder is listed once, whichever engines share it. Unavailable when no site can be listed whole.
+    """
+    looking = _Looking(sites, f"{first:%Y%m%d}", f"{end:%Y%m%d}")
+    folders = sites.all_folders()
+    for (place, folder), root in folders.items():
+        looking.into(root, place, folder)
+    if all({site.output, site.jobs} & set(looking.away) for site in sites.all()):
+        raise next(iter(looking.away.values()))
+    return looking.found()
+
+
+class _Looking:
+    """A walk over the folders of all sites, for launches of some days."""
+
+    def __init__(self, sites: Sites, first: str, end: str) -> None:
+        self._sites, self._first, self._end = sites, first, end
+        self._names: dict[tuple[str, str], str] = {}
+        self._odd: list[str] = []
+        self.away: dict[str, Unavailable] = {}
+
+    def into(self, root: Root, place: str, folder: str) -> None:
+        """Look into one folder of jobs; a root that does not answer is noted."""
+        if place in self.away:
+            return
+        try:
+            store = self._sites.open(root, place)
+            for job in store.list(folder):
+                if job.kind == "folder" and not job.name.startswith("."):
+                    self._job(store, place, folder, job)
+        except Unavailable as error:
+            self.away[place] = error
+
+    def _job(self, store: Store, place: str, folder: str, job: Stat) -> None:
+        found = dict(self._dated_folders(store, job))
+        if (place, folder) in self._sites.folders(job.name):
+            self._names.update(found)
+        elif number := sum(name.isdigit() for name, _ in found):
+            why = f"{number} launches of a job that lies elsewhere, as {self._sites.site(job.name).section} says"
+            self._odd.append(f"{place}/{job.path}: {why}; nothing here is read")
+
+    def _dated_folders(self, store: Store, job: Stat) -> Iterator[tuple[tuple[str, str], str]]:
+        """The folders of a job that may be launches of these days: (launch id, job), and the path."""
+        for entry in store.list(job.path):
+            name = entry.name
+            if entry.kind != "folder" or (name[:8].isdigit() and not self._first <= name[:8] < self._end):
+                continue
+            if not layout.NEVER_A_LAUNCH.fullmatch(name):
+                yield (name, job.name), entry.path
+
+    def found(self) -> Found:
+        """What was seen."""
+        launches: list[Launch] = []
+        for (launch_id, job), path in sorted(self._names.items()):
+            try:
+                launches.append(Launch.parse(job, launch_id))
+            except BadInput as error:
+                self._odd.append(f"{path}: {error.path} is {error.why}")
+        return Found(tuple(launches), tuple(self._odd), tuple(self.away.values()))

@@ -1,0 +1,74 @@
+"""Which web-rendered WARCs are a stage's: those with a prefix that the launch's crawl logs name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from warcmill import launches, layout
+from warcmill.errors import Conflict
+from warcmill.evidence import Evidence
+from warcmill.formats.crawlcounts import CrawlCounts
+from warcmill.launches import Engines
+from warcmill.model import FileRef, Json, Launch, Stage
+
+LONGEST = 100  # characters shown of a prefix that cannot be one
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """The prefixes that a stage's crawl log names: sound ones, refused ones; and those of the stages before it."""
+
+    named: frozenset[str]
+    refused: frozenset[str]
+    before: frozenset[str]
+
+    @classmethod
+    def of(cls, counts: CrawlCounts, earlier: Iterable[Evidence]) -> Prefixes:
+        told = (one.claim.facts.get("prefixes") for one in earlier)
+        before = {str(prefix) for names in told if isinstance(names, list) for prefix in names}
+        named = frozenset(filter(layout.is_prefix, counts.prefixes))
+        return cls(named, counts.prefixes - named, frozenset(before))
+
+    @property
+    def all(self) -> frozenset[str]:
+        """The sound ones of the launch so far."""
+        return self.named | self.before
+
+
+def pick(
+    engines: Engines, launch: Launch, prefixes: Prefixes, taken: Collection[FileRef], stage: Stage
+) -> list[FileRef]:
+    """The rendered WARCs that no stage before has. A checkpoint's were begun before it, and are closed."""
+    labels = {file.label for file in taken}
+    found = (file for file in launches.rendered(engines, launch, prefixes.all) if file.label not in labels)
+    return [file for file in found if stage.is_final or _is_whole(file, prefixes, stage)]
+
+
+def _is_whole(file: FileRef, prefixes: Prefixes, stage: Stage) -> bool:
+    if layout.closed_name(file.name) != file.name:
+        return False
+    times = (layout.name_time(file.name.removeprefix(one)) for one in prefixes.all if layout.has_prefix(file.name, one))
+    return all(time <= stage.stamp for time in times)
+
+
+def refuse_alike(engines: Engines, launch: Launch, files: Iterable[FileRef]) -> None:
+    """Conflict when two files of a launch would have one name in the store: told before either is copied."""
+    stored: dict[str, FileRef] = {}
+    for file in sorted(files):
+        path = layout.stored_path(engines.kind_of(file), launch, file.name)
+        other = stored.setdefault(path, file)
+        if other.label != file.label:
+            why = f"{other.label} and {file.label} would both have this name; rename one of them on disk"
+            raise Conflict(f"store:{path}", f"{why}. Nothing of the stage was copied")
+
+
+def facts(prefixes: Prefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
+    """What a claim says of prefixes; nothing where none is named. `final` tells those that no WARC has."""
+    lacking = {one for one in prefixes.all if not any(layout.has_prefix(file.name, one) for file in claimed)}
+    told = {
+        "prefixes": sorted(prefixes.named),
+        "refused_prefix": sorted({ascii(one[:LONGEST]) for one in prefixes.refused}),
+        "absent_prefix": sorted(lacking) if stage.is_final else [],
+    }
+    return {name: list(values) for name, values in told.items() if values}
