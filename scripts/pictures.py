@@ -94,14 +94,15 @@ def draw_engine(base: Path, browser: str) -> None:
     with urlopen(f"http://127.0.0.1:{scheduler.port}/api/task_list?data=%7B%22status%22:%22DONE%22%7D") as answer:
         tasks = json.load(answer)["response"]
     (scan,) = [name for name in tasks if name.startswith("files.ScanForOutputFiles")]
-    photograph(browser, base / "browser", f"{scheduler.visualiser}#tab=graph&visType=svg&taskId={scan}", "engine.png")
+    page = f"{scheduler.visualiser}#tab=graph&visType=svg&taskId={scan}"
+    photograph(browser, base / "browser", page, "engine.png", height=920)
 
 
-def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png") -> None:
+def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png", height: int = 860) -> None:
     """What the browser shows of a page once it has settled."""
     quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic")
     new = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}")
-    look = ("--window-size=1300,860", "--virtual-time-budget=8000", f"--screenshot={PICTURES / name}")
+    look = (f"--window-size=1300,{height}", "--virtual-time-budget=8000", f"--screenshot={PICTURES / name}")
     subprocess.run([browser, *new, *quiet, *look, url], check=True, stderr=subprocess.DEVNULL)
 
 
