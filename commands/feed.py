@@ -25,8 +25,11 @@ Reads JSON Lines, or one JSON list, a target each, and names every target that i
 wrong, by its line or its place in the list. Then counts the sound ones, and their
 schedules, by depth, scope and frequency. Needs no line and no configuration.
 
+A target that needs a login (loginPageUrl, secretId) is crawled as anybody sees it:
+crawls do not log in. Such targets are named too, and are no fault.
+
 --json: {"targets", "seeds", "depths", "scopes", "frequencies", "ignore_robots",
-"faults": [{"where", "why"}]}
+"without_login": [id], "faults": [{"where", "why"}]}
 
 exit codes: 0 sound, 1 there are faults, or no target, 2 usage, 4 it could not be read
 """
@@ -60,6 +63,7 @@ def counted(targets: list[Target]) -> dict[str, Json]:
         "scopes": _tally(Scope, [target.scope for target in targets]),
         "frequencies": _tally(Frequency, frequencies),
         "ignore_robots": sum(target.ignore_robots for target in targets),
+        "without_login": [target.id for target in targets if target.needs_login],
     }
 
 
@@ -73,6 +77,8 @@ def _lines(targets: list[Target], faults: list[BadInput]) -> Iterator[str]:
     for name, value in counted(targets).items():
         if isinstance(value, dict):
             yield f"{name:<14}" + ", ".join(f"{number} {word}" for word, number in value.items())
+        elif isinstance(value, list):
+            yield f"{name:<14}{len(value)}" + (f": {', '.join(map(str, value))}" if value else "")
         else:
             yield f"{name:<14}{value}"
     many = "fault" if len(faults) == 1 else "faults"

@@ -114,3 +114,36 @@ def test_random_bytes_are_no_feed(data: bytes) -> None:
 )
 def test_an_empty_or_sharply_shrunken_feed_is_refused(new: int, old: int, refused: bool) -> None:
     assert bool(why_shrunken(new, old)) is refused
+
+
+@pytest.mark.parametrize(
+    ("logout", "seed", "is_sound"),
+    [
+        ("http://a.example/", "http://a.example/news/", False),
+        ("https://www.a.example/News", "http://a.example/news/", False),
+        ("http://a.example/news/", "http://a.example/news", True),
+        ("http://a.example/?out", "http://a.example/", True),
+        ("http://a.example:81/", "http://a.example/", True),
+    ],
+)
+def test_a_logout_that_would_exclude_the_target_itself_is_refused(logout: str, seed: str, is_sound: bool) -> None:
+    target = lines({"id": 1, "seeds": [seed], "logoutUrl": logout})
+    if is_sound:
+        assert parse(target, "feed")
+        return
+    with pytest.raises(BadInput, match=f"feed, line 1: logoutUrl: .* so does the seed {seed}"):
+        parse(target, "feed")
+
+
+@pytest.mark.parametrize(
+    ("fields", "needs"),
+    [
+        ({}, False),
+        ({"loginPageUrl": "http://a.example/in"}, True),
+        ({"secretId": "7"}, True),
+        ({"secretId": ""}, False),
+    ],
+)
+def test_what_needs_a_login(fields: dict[str, str], needs: bool) -> None:
+    (target,) = parse(lines({"id": 1, "seeds": ["http://a.example/"], **fields}), "feed")
+    assert target.needs_login is needs

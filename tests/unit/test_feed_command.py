@@ -16,6 +16,7 @@ SOUND = [
         "id": 2,
         "seeds": ["http://c.example/"],
         "ignoreRobotsTxt": True,
+        "loginPageUrl": "http://c.example/in",
         "schedules": [{"startDate": "2026-01-01", "frequency": word} for word in ("DAILY", "DAILY", "ANNUAL")],
     },
 ]
@@ -41,9 +42,10 @@ def test_a_sound_feed_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "scopes": {"resource": 0, "plus1": 1, "root": 1, "subdomains": 0},
         "frequencies": {"DAILY": 1, "WEEKLY": 0, "MONTHLY": 0, "QUARTERLY": 0, "SIXMONTHLY": 0, "ANNUAL": 1},
         "ignore_robots": 1,
+        "without_login": ["2"],
         "faults": [],
     }
-    assert checked(capsys, written(tmp_path / "list", json.dumps(SOUND)))[1].endswith("\nsound\n")
+    assert checked(capsys, written(tmp_path / "list", json.dumps(SOUND)))[1].endswith("\nwithout_login 1: 2\nsound\n")
 
 
 def test_every_fault_is_named_by_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

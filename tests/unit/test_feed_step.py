@@ -13,6 +13,7 @@ import pytest
 from warcmill.clients.heritrix_sheets import Caps
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.evidence import claim_digest
+from warcmill.formats.feed import parse
 from warcmill.layout import OutputLayout
 from warcmill.roots import adopt
 from warcmill.schedule import Frequency
@@ -210,3 +211,27 @@ def test_a_kept_feed_that_was_changed_is_not_crawled_by(state: State) -> None:
 def test_without_a_feed_there_is_nothing_to_prepare(state: State) -> None:
     with pytest.raises(NotReady, match=r"pulse\.CrawlFeed"):
         prepare(state, due(FIRST), RECIPE)
+
+
+def test_a_target_that_needs_a_login_is_told_in_the_log_and_in_the_facts(
+    state: State, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = {**target(99, "DAILY"), "secretId": "s"}
+    took(state, FIRST, feed_of(2) + b"\n" + json.dumps(secret).encode())
+    caplog.clear()
+    _, facts = prepare(state, due(FIRST), RECIPE)
+    assert facts["without_login"] == ["99"]
+    assert "1 targets need a login" in caplog.text
+    assert caplog.text.rstrip().endswith(": 99")
+
+
+def test_what_says_nothing_of_the_crawl_is_kept_for_later(state: State) -> None:
+    later = {"watched": True, "documentUrlScheme": "http://0.example/docs/", "notKnownYet": [1]}
+    took(state, FIRST, json.dumps({**target(0, "DAILY"), **later}).encode())
+    prepare(state, due(FIRST), RECIPE)
+    (path,) = (one.path for one in state.need(due(FIRST).key).claim.outputs)
+    with state.store.open(path) as file:
+        data = file.read()
+    assert json.loads(data).items() >= later.items()
+    (found,) = parse(data, path)
+    assert (found.watched, found.document_url_scheme) == (True, "http://0.example/docs/")

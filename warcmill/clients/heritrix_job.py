@@ -50,7 +50,7 @@ def files(
     """All files of the job, by name. `values` fill the profile's `@name@`; `excluded` are URLs or SURT prefixes."""
     chosen = list(targets)
     sites = _sites(chosen)
-    prefixes = {*_excluded(excluded), *_logouts(chosen)}
+    prefixes = {*_excluded(excluded)}.union(*(target.log_out() for target in chosen))
     beans = heritrix_sheets.beans(sites, _pages(chosen, sites), caps)
     values = {**values, "capped_kb": str(caps.capped // 1024)}
     return {
@@ -110,11 +110,6 @@ def _wider(known: Way | None, target: Target) -> Way:
     if known is None:
         return new
     return Way(max(known.depth, new.depth, key=list(Depth).index), known.ignore_robots or new.ignore_robots)
-
-
-def _logouts(targets: list[Target]) -> Iterator[str]:
-    """A crawl that is logged in must not log itself out."""
-    return (surt.surt(surt.canonical(target.logout_url)) for target in targets if target.logout_url)
 
 
 def _excluded(lines: Iterable[str]) -> Iterator[str]:

@@ -49,7 +49,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target of the feed."""
+    """One target of the feed. `watched` and `document_url_scheme` say nothing of its crawl: they are kept for later."""
 
     id: str
     title: str
@@ -63,6 +63,16 @@ class Target:
     login_page_url: str | None = None
     logout_url: str | None = None
     secret_id: str | None = None
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether it is to be crawled as one who is logged in."""
+        return bool(self.login_page_url or self.secret_id)
+
+    def log_out(self) -> set[str]:
+        """The SURT prefixes that a crawl of it must keep away from, so as not to log itself out."""
+        url = self.logout_url
+        return {surt.surt(one) for one in surt.with_and_without_www(surt.canonical(url))} if url else set()
 
 
 def parse(data: bytes, path: str) -> list[Target]:
@@ -128,7 +138,7 @@ def _target(raw: dict[str, Any], where: str) -> Target:
     seeds = tuple(read.url(seed, "seeds") for seed in read.list("seeds"))
     if not seeds:
         raise BadInput(where, "seeds: a target needs at least one")
-    return Target(
+    target = Target(
         id=read.id(),
         title=read.text("title") or "",
         seeds=seeds,
@@ -142,6 +152,10 @@ def _target(raw: dict[str, Any], where: str) -> Target:
         logout_url=read.optional_url("logoutUrl"),
         secret_id=read.text("secretId"),
     )
+    for seed in seeds:
+        if surt.surt(surt.canonical(seed)).startswith(tuple(target.log_out())):
+            raise BadInput(where, f"logoutUrl: nothing that begins with it is crawled, and so does the seed {seed}")
+    return target
 
 
 def _schedule(raw: Any, where: str) -> Schedule:

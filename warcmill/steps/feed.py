@@ -25,6 +25,7 @@ from warcmill.state import State
 
 log = logging.getLogger(__name__)
 LEAST_DIGITS = 16
+MOST_NAMED = 10
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
@@ -108,10 +109,24 @@ def prepare(state: State, due: Due, recipe: Recipe) -> tuple[dict[str, bytes], d
     """
     kept = state.need(due.key).claim.outputs[0]
     targets = due.select(feed.parse(_read(state, kept), kept.path))
+    without = sorted(target.id for target in targets if target.needs_login)
+    if without:
+        _tell_logins(due, without)
     files = heritrix_job.files(targets, recipe.profile, _values(due.job, recipe), recipe.excluded, recipe.caps)
     _refuse_faults(files[heritrix_job.CONFIGURATION], due.job)
     digests: dict[str, Json] = {name: hashlib.sha512(data).hexdigest() for name, data in files.items()}
-    return files, {"feed": kept.sha512, "targets": len(targets), "files": digests}
+    logins: dict[str, Json] = {"without_login": list(without)} if without else {}
+    return files, {"feed": kept.sha512, "targets": len(targets), "files": digests, **logins}
+
+
+def _tell_logins(due: Due, without: list[str]) -> None:
+    named = ", ".join(without[:MOST_NAMED]) + (", ..." if len(without) > MOST_NAMED else "")
+    log.warning(
+        "%s: %d targets need a login, which crawls do not do: they are crawled as anybody sees them: %s",
+        due.job,
+        len(without),
+        named,
+    )
 
 
 def _judged(data: bytes, due: Due, source: Source, last: Evidence | None) -> dict[str, Json]:
