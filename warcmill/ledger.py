@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -143,7 +144,10 @@ def settle(
 def _each(
     ask: Callable[[FileRef], Settled], files: Iterable[FileRef], at_once: int
 ) -> Iterator[tuple[int, FileRef, Callable[[], Settled]]]:
-    """Each file with its number, as soon as its result can be had: in order when one is asked for at a time."""
+    """Each file with its number, as soon as its result can be had: in order when one is asked for at a time.
+
+    Threads get this one's context: what they log is of this step.
+    """
     if at_once == 1:
         for number, file in enumerate(files):
             yield number, file, partial(ask, file)
@@ -152,7 +156,7 @@ def _each(
         left, waiting = enumerate(files), dict[Future[Settled], tuple[int, FileRef]]()
         while True:
             for number, file in islice(left, 2 * at_once - len(waiting)):
-                waiting[threads.submit(ask, file)] = number, file
+                waiting[threads.submit(copy_context().run, ask, file)] = number, file
             if not waiting:
                 return
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks import logs
 from warcmill import layout, roots
 from warcmill.errors import BadInput, Unsettled
 from warcmill.ledger import Ledger, settle
@@ -48,6 +50,25 @@ class Work:
 
 def attempt(state: State, work: Work, version: Callable[[FileRef], str] = version) -> tuple[Item, ...]:
     return settle(Ledger(state, KEY), FILES, version, work)
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_what_is_logged_in_threads_is_told_of_the_step(
+    state: State, at_once: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+
+    def work(file: FileRef) -> tuple[Item, ...]:
+        logging.getLogger("warcmill").warning("%s is slow", file.name)
+        return (Item(file, Outcome.OK),)
+
+    logs.configure()
+    with logs.of_step(KEY):
+        settle(Ledger(state, KEY), FILES, version, work, at_once)
+    told = sorted(line.partition(" WARNING ")[2] for line in capsys.readouterr().err.splitlines())
+    assert told == [f"files.Checksum daily 20161019234428 final: {file.name} is slow" for file in FILES]
 
 
 def test_a_failure_does_not_hold_up_the_others_and_alone_is_tried_again(state: State) -> None:
