@@ -8,11 +8,11 @@ from itertools import chain
 from pathlib import Path
 
 from commands.arguments import add_launch, reason
-from tasks.settings import Settings, settings
+from tasks.settings import settings
 from warcmill import launches, layout
 from warcmill.errors import Unavailable
-from warcmill.launches import Engines
 from warcmill.model import Launch
+from warcmill.sites import Sites
 from warcmill.steps import operator
 from warcmill.stores.places import is_remote
 
@@ -49,18 +49,18 @@ def run(args: argparse.Namespace) -> int:
     if how:
         print(f"{launch} has ended by its engine's own logs ({how}); there is nothing to close, nothing was written")
         return 0
-    last = last_written(found, engines, launch)
+    last = last_written(found.sites(), launch)
     state.publish(claim.key, claim)
     print(f"{launch} is closed: {args.reason}\n  {last}")
     print(f"Next:\n  luigi --module tasks.output output.ScanForOutputs --date-interval {launch.day}")
     return 0
 
 
-def last_written(found: Settings, engines: Engines, launch: Launch) -> str:
+def last_written(sites: Sites, launch: Launch) -> str:
     """Which of a launch's files was last written to, and when, for the operator to judge."""
-    listing = launches.read(engines, launch)
+    listing = launches.read(sites.of(launch.job), launch)
     logs = chain.from_iterable(listing.logs.values())
-    roots = {root: Path(url) for root, url in (("output", found.output), ("jobs", found.jobs)) if not is_remote(url)}
+    roots = {root: Path(place) for root, place in sites.places(launch.job).items() if not is_remote(place)}
     try:
         times = [
             ((roots[file.root] / file.path).stat().st_mtime, f"{file.root}:{file.path}")

@@ -135,7 +135,8 @@ def profiles(found: Settings) -> Iterator[Check]:
                 "profile", feeds.profile().encode(), feeds.configured().profile or "the shipped profile"
             )
             feeds.source()
-            feeds.recipe(found)
+            for job in feeds.jobs():
+                feeds.recipe(found, job)
     except BadConfig as error:
         yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
         return

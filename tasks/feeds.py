@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import luigi
 
@@ -66,7 +67,12 @@ class CrawlFeed(JobStep):
 
 def is_fed(job: str) -> bool:
     """Whether a job is crawled by the feed, or BadConfig."""
-    return job in sections.names(configured().jobs, "[feed] jobs")
+    return job in jobs()
+
+
+def jobs() -> tuple[str, ...]:
+    """The jobs that are crawled by the feed, or BadConfig."""
+    return sections.names(configured().jobs, "[feed] jobs")
 
 
 def needed(job: str, due: str) -> list[luigi.Task]:
@@ -76,7 +82,7 @@ def needed(job: str, due: str) -> list[luigi.Task]:
 
 def configure(state: State, engine: Engine, job: str, due: str) -> dict[str, Json]:
     """Write the files of a due crawl by the feed into the engine's job; facts of them for the claim."""
-    files, facts = steps.prepare(state, _due(job, due), recipe(settings()))
+    files, facts = steps.prepare(state, _due(job, due), recipe(settings(), job))
     engine.configure(job, files)
     return facts
 
@@ -98,24 +104,32 @@ def source() -> Source:
     return Source(read, feed_source.shown(found.source), found.fallback, found.accept)
 
 
-def recipe(line: Settings) -> Recipe:
-    """What jobs are made of, or BadConfig."""
+def recipe(line: Settings, job: str) -> Recipe:
+    """What a job is made of, or BadConfig."""
     found = configured()
     if not found.contact.startswith(("http://", "https://")):
         raise BadConfig("[feed] contact", "is not set; a URL that tells webmasters who crawls and how to ask")
     if not 0 < found.capped <= found.capped_large:
         raise BadConfig("[feed] capped", f"is {found.capped}; bytes, and no more than capped_large")
-    output = found.engine_output or line.output
-    if not output.startswith("/"):
-        raise BadConfig("[feed] engine_output", f"is not set, and [warcmill] output is no path on the engine: {output}")
     return Recipe(
         profile(),
         found.contact,
-        output.rstrip("/"),
-        line.output_layout,
+        _output_at_engine(line, job),
+        line.sites().site(job).layout,
         tuple(_text("exclude", Path(found.exclude)).splitlines()) if found.exclude else (),
         Caps(found.capped, found.capped_large),
     )
+
+
+def _output_at_engine(line: Settings, job: str) -> str:
+    """The output root as the job's engine has it: unless the configuration says so, the path that we have of it."""
+    section, output = engines.section_of(job), line.sites().site(job).output
+    given = sections.value(section, "engine_output") if section else ""
+    if not given and output == line.site.output:
+        given = configured().engine_output
+    if given and not given.startswith("/"):
+        raise BadConfig(f"[{section}] engine_output", f"{given} is not an absolute path")
+    return (given or urlsplit(output).path).rstrip("/")
 
 
 def profile() -> str:

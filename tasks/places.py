@@ -85,4 +85,4 @@ def _place(section: str, key: str) -> str:
     found = sections.value(section, key)
     if found and not found.startswith(("/", "sftp://")):
         raise BadConfig(f"[{section}] {key}", f"'{found}' is neither an absolute path nor sftp://...")
-    return found
+    return found.rstrip("/")

@@ -93,7 +93,7 @@ class Settings:
     @property
     def site(self) -> Site:
         """[warcmill]'s own roots, which serve every job that no engine lists."""
-        return Site("[warcmill]", self.output, self.jobs, self.output_layout)
+        return Site("[warcmill]", self.output.rstrip("/"), self.jobs.rstrip("/"), self.output_layout)
 
     def open_state(self) -> State:
         """The markers, or Unavailable."""

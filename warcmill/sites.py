@@ -103,6 +103,15 @@ class Sites:
             found |= writer.folders()
         return found
 
+    def places(self, job: str) -> dict[Root, str]:
+        """Where the roots of a job lie."""
+        site = self.site(job)
+        return {
+            "output": site.output,
+            "jobs": site.jobs,
+            **{one.root: one.place for one in self.writers if job in one.jobs},
+        }
+
     def of(self, job: str) -> Engines:
         """The roots of a job, or Unavailable."""
         if job not in self._engines:
