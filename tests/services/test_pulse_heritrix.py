@@ -205,6 +205,15 @@ def test_a_start_that_is_killed_is_found_and_finished(crawl: Crawl, moment: str)
     assert crawl.seen().state is State.RUNNING
 
 
+def test_a_launch_by_hand_after_a_start_that_failed_counts_as_that_due_crawl_s(crawl: Crawl) -> None:
+    due = crawl.due()
+    start_killed(crawl, due, "before the engine heard of it")
+    by_hand = crawl.client.launch(crawl.job)
+    crawl.pulse("start", crawl.job)
+    assert (crawl.started(due), crawl.launches()) == (by_hand, [by_hand])
+    crawl.crawled(1)  # it was waiting, as a launch by hand does
+
+
 # Launches by the calendar.
 
 

@@ -192,6 +192,42 @@ def test_a_running_launch_that_nobody_of_us_began_is_not_ours(line: Engine) -> N
     assert pulse.running(line.state, engine, LAUNCH.job) is None
 
 
+def intend(line: Engine, due: str, after: str = "") -> None:
+    """What a start leaves that died before the engine heard of it."""
+    key = layout.due_key(LAUNCH.job, due)
+    pulse.Ledger(line.state, key).append({"launching": due, "after": after, "prepared": {"targets": 3}})
+
+
+def test_a_launch_by_hand_after_a_start_that_failed_is_that_due_crawl_s(line: Engine) -> None:
+    engine = FakeEngine(newest=LAUNCH.id, running=True)
+    intend(line, DUE)
+    assert pulse.running(line.state, engine, LAUNCH.job) == pulse.Begun(LAUNCH, DUE, is_told=False)
+    assert start(line, engine) == LAUNCH.id
+    assert engine.acts == []
+
+
+def test_but_not_once_a_later_due_crawl_was_launched(line: Engine) -> None:
+    engine = FakeEngine()
+    intend(line, DUE)
+    assert start(line, engine, NEXT_DUE) == LAUNCH.id
+    engine.newest = LATER  # by hand
+    assert pulse.running(line.state, engine, LAUNCH.job) is None
+    with pytest.raises(Conflict, match=f"its start for {DUE} failed once, and the crawl due {NEXT_DUE} was launched"):
+        start(line, engine)
+    assert engine.acts == ["start"]
+
+
+def test_an_older_due_crawl_that_is_started_late_has_its_own_launch(line: Engine) -> None:
+    engine = FakeEngine()
+    start(line, engine, NEXT_DUE)
+    engine.running = False
+    engine.die_after = "start"
+    with pytest.raises(Unavailable):
+        start(line, engine)
+    assert start(line, engine) == LATER
+    assert engine.acts == ["start", "start"]
+
+
 def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(line: Engine) -> None:
     line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000")
     resume = continued.of_checkpoint(line.engines, LAUNCH.job, "cp00001-20161020000000")

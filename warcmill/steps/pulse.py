@@ -54,6 +54,8 @@ def _launched(ledger: Ledger, engine: Engine, due: str, prepare: Prepare, resume
     seen = engine.look(job)
     intended = _line(ledger, "launching")
     if intended is not None and seen.launch_id > str(intended["after"]):
+        if later := _overtaken(ledger.state, job, due, str(intended["after"])):
+            raise Conflict(job, f"its start for {due} failed once, and the crawl due {later} was launched since")
         engine.proceed(job)
         return seen.launch_id
     if seen.running:
@@ -80,10 +82,21 @@ def _intended(state: State, launch: Launch) -> str:
     """The newest due crawl of which a start was begun, and not finished, when the job's newest launch was older."""
     found = ""
     for due in _tried(state, launch):
-        line = _line(Ledger(state, layout.due_key(launch.job, due)), "launching")
-        if line is not None and str(line["after"]) < launch.id and not state.holds(layout.due_key(launch.job, due)):
+        key = layout.due_key(launch.job, due)
+        line = _line(Ledger(state, key), "launching")
+        after = str(line["after"]) if line else launch.id
+        if after < launch.id and not state.holds(key) and not _overtaken(state, launch.job, due, after):
             found = max(found, due)
     return found
+
+
+def _overtaken(state: State, job: str, due: str, after: str) -> str:
+    """A later due crawl that was launched since the launch `after`: the newest launch is not this due crawl's, then."""
+    months = (entry.name for entry in state.store.list("") if entry.name >= f"{due[:4]}-{due[4:6]}")
+    keys = (layout.parse_marker_name(name) for month in months for name in state.store.names(f"{month}/{job}"))
+    later = {key["due"] for key in keys if key and key.task == "pulse.StartJob" and key["due"] > due}
+    found = ((one, state.read(layout.due_key(job, one))) for one in sorted(later))
+    return next((one for one, told in found if told and str(told.claim.facts["launch_id"]) > after), "")
 
 
 def _tried(state: State, launch: Launch) -> set[str]:
