@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 
@@ -16,9 +18,10 @@ from warcmill.stores.remote import Broken
 from warcmill.stores.sftp_packets import Attributes, Payload, Type
 from warcmill.stores.sftp_session import PIECE, UNDER_WAY, Download, Session, Status, Upload
 from warcmill.stores.webhdfs_client import Cluster
-from warcmill.stores.webhdfs_http import Address
+from warcmill.stores.webhdfs_http import Address, Answer, Connections
 
 OK, FAILURE = 0, 4
+ANSWER = b'HTTP/1.1 404 Not Found\r\nDate: today\r\nContent-Length: 23\r\n\r\n{"RemoteException": {}}'
 
 
 @pytest.mark.parametrize(
@@ -192,3 +195,28 @@ def test_a_packet_of_any_other_size_is_not_waited_for() -> None:
     session = Session("peer", Peer(lambda *_: [struct.pack(">IB", 1 << 31, Type.STATUS)]))
     with pytest.raises(Broken, match="bytes"):
         session.remove(b"/x")
+
+
+def answered(data: bytes) -> Answer:
+    """What is made of an answer, after which the server hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with server.accept()[0] as client:
+                client.recv(1 << 16)
+                client.sendall(data)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return Connections(10).ask(Address(*server.getsockname()), "GET", "/x", {})
+
+
+@pytest.mark.parametrize("kept", range(len(ANSWER)))
+def test_an_answer_that_is_cut_anywhere_is_none(kept: int) -> None:
+    """http.client itself takes a head without its end for a whole one: 404, and no word of what is not there."""
+    with pytest.raises(Broken):
+        answered(ANSWER[:kept])
+
+
+def test_an_answer_that_is_whole_is_one() -> None:
+    found = answered(ANSWER)
+    assert (found.status, found.data) == (404, b'{"RemoteException": {}}')

@@ -164,6 +164,8 @@ def _open(
     try:
         transport.auth_publickey(server.user, key)
     except paramiko.AuthenticationException as error:
+        if not transport.is_active():  # paramiko calls a connection that ended meanwhile by the same name
+            raise Broken(str(server), f"the connection ended before {server.user} was let in") from error
         why = f"the host does not let in {server.user} with the key {key.fingerprint}: {error}"
         raise Unavailable(str(server), why) from error
     transport.set_keepalive(KEEPALIVE_SECONDS)

@@ -7,7 +7,9 @@ A redirect may carry a delegation token, so no message of this module holds a UR
 from __future__ import annotations
 
 import http.client
+import io
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterable
@@ -72,6 +74,30 @@ class Answer:
         except (ValueError, KeyError, TypeError):
             hint = "; it does not let us in (?auth=kerberos, kinit)" if self.status == http.client.UNAUTHORIZED else ""
             return Refused(what, "", f"answered with status {self.status}{hint}")
+
+
+class _Lines(io.BufferedReader):
+    """http.client takes a head that was cut for a whole one, without the fields that are missing."""
+
+    _begun = False
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """The next line, whole; none at all when there was none before either: the server had hung up."""
+        line = super().readline(size)
+        if line[-1:] != b"\n" and (line or self._begun):
+            raise http.client.IncompleteRead(line)
+        self._begun = True
+        return line
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp = _Lines(self.fp.detach())
+
+
+class _Connection(http.client.HTTPConnection):
+    response_class = _Response
 
 
 class Stream:
@@ -178,7 +204,7 @@ class Connections:
             raise
 
     def _connect(self, at: Address) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(at.host, at.port, timeout=CONNECT_SECONDS)
+        connection = _Connection(at.host, at.port, timeout=CONNECT_SECONDS)
         try:
             connection.connect()
         except OSError as error:
