@@ -34,6 +34,7 @@ SCHEMES: dict[Root, tuple[str, ...]] = {
     "jobs": ("sftp",),
     "state": (),
 }
+_WRITERS = ("sftp",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ def open_store(root: Root, url: str, access: Access, *, new: bool = False) -> St
     """The store at an absolute path or URL. BadConfig for one that this root cannot be; Unavailable when it is not
     there. `new`: it is to become a root, and has no sentinel yet."""
     scheme = url.partition("://")[0] if is_remote(url) else ""
-    if scheme and scheme not in SCHEMES[root]:
-        known = " or ".join(("an absolute path", *(f"{one}://..." for one in SCHEMES[root])))
+    schemes = SCHEMES.get(root, _WRITERS)
+    if scheme and scheme not in schemes:
+        known = " or ".join(("an absolute path", *(f"{one}://..." for one in schemes)))
         raise BadConfig(f"[warcmill] {root}", f"{scheme}:// is not a place for it: {known}")
     if scheme == "webhdfs":
         return _open_webhdfs(root, url, access, new)
