@@ -6,17 +6,23 @@ import argparse
 import signal
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from types import FrameType
 
+from luigi.parameter import DateIntervalParameter
+from luigi.task_register import Register
+
 from commands.arguments import Interval, add_interval
+from commands.plan import SCANS, plan
 from commands.show import heading, tell_away
 from tasks.settings import check_hardened
-from tasks.step import open_line
+from tasks.step import MOST_TASKS, LaunchScan, open_line
 from warcmill import sites
 from warcmill.errors import Busy, Unavailable
+from warcmill.model import Launch
 
 SUMMARY = "run the line over a long interval, day by day"
 EPILOG = """\
@@ -26,9 +32,10 @@ examples:
 
 For each day that has launches, oldest first: output.ScanForOutputs, then
 files.ScanForOutputFiles, each in a luigi of its own with the same configuration. A
-day that fails does not hold up the next. A line a day on stdout; what the scans log
-goes to stderr. What is done already is not done again, so a backfill that was
-stopped is started again with the same words.
+day with more steps to run than a scan takes is scanned several times, for some of
+its launches each. A day that fails does not hold up the next. A line a day on
+stdout; what the scans log goes to stderr. What is done already is not done again,
+so a backfill that was stopped is started again with the same words.
 
 SIGUSR1: the running step is finished, then it stops. SIGINT and SIGTERM stop the
 running step; that loses nothing but its time.
@@ -37,7 +44,6 @@ exit codes: 0 every day is done, 1 a day failed, or SIGUSR1 came, 2 usage,
 3 configuration, 4 a root is unavailable, 5 another scan is running (nothing more was
 begun), 130 or 143 after SIGINT or SIGTERM
 """
-SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 ALREADY_RUNNING = 10  # [retcode] already_running, which `check_hardened` holds to this
 
@@ -49,9 +55,11 @@ class Scanner:
     child: subprocess.Popen[bytes] | None = None
     signal: int = 0
 
-    def run(self, module: str, task: str, day: date) -> int:
-        """The exit code of one scan of one day."""
-        words = ["-m", "luigi", "--module", module, task, "--date-interval", str(day)]
+    def run(self, scan: LaunchScan, only: list[Launch]) -> int:
+        """The exit code of one scan: of all launches of its day, or of some."""
+        words = ["-m", "luigi", "--module", type(scan).__module__, scan.task_family]
+        words += ["--date-interval", str(scan.date_interval)]
+        words += ["--only", ",".join(map(str, only))] if only else []
         # In a group of its own, so that a terminal's Ctrl-C reaches it once: through us.
         self.child = subprocess.Popen([sys.executable, *words], process_group=0)  # noqa: S603 - our own words
         if self.signal:
@@ -74,37 +82,65 @@ def run(args: argparse.Namespace) -> int:
     """Walk the days; the worst decides."""
     check_hardened()
     days: Interval = args.interval
+    launches_of: defaultdict[date, list[Launch]] = defaultdict(list)
     found = sites.find(open_line().sites, days.first, days.end)
     print(heading(days, len(found.launches)), flush=True)
+    for launch in found.launches:
+        launches_of[launch.day].append(launch)
     scanner = Scanner()
     before = {number: signal.signal(number, scanner.hand_down) for number in SIGNALS}
     try:
-        code = _walk(scanner, Counter(launch.day for launch in found.launches))
+        code = _walk(scanner, launches_of)
         return (Unavailable.exit_code if tell_away(found) else 0) or code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _walk(scanner: Scanner, launches_of: Counter[date]) -> int:
+def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
     failed = []
-    for place, day in enumerate(sorted(launches_of)):
-        codes = {}
-        for module, task in SCANS:
-            if not scanner.signal:
-                codes[task] = scanner.run(module, task, day)
+    for place, (day, launches) in enumerate(sorted(launches_of.items())):
+        codes = _scan(scanner, day, launches)
         if scanner.signal:
             return _stopped(scanner.signal, day)
-        if ALREADY_RUNNING in codes.values():
-            print(f"{day}: another scan is running; start again when it has ended", file=sys.stderr)
-            return Busy.exit_code
         bad = [f"{task} ended with {code}" for task, code in codes.items() if code]
         failed += [day] if bad else []
         what = ", ".join(bad) or "ok"
-        print(f"{day}: {what} ({launches_of[day]} launches; day {place + 1} of {len(launches_of)})", flush=True)
+        print(f"{day}: {what} ({len(launches)} launches; day {place + 1} of {len(launches_of)})", flush=True)
     for day in failed:
         print(f"failed: {day}; 'warcmill reconcile {day}' tells what is missing", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _scan(scanner: Scanner, day: date, launches: list[Launch]) -> dict[str, int]:
+    """The worst exit code of each scan of a day. Busy: another process scans."""
+    codes: dict[str, int] = {}
+    for kind in SCANS:
+        scan = kind(date_interval=DateIntervalParameter().parse(str(day)))
+        for only in _portions(scan, launches):
+            code = 0 if scanner.signal else scanner.run(scan, only)
+            if code == ALREADY_RUNNING:
+                raise Busy(f"{day}: {scan.task_family}")
+            codes[scan.task_family] = max(code, codes.get(scan.task_family, 0))
+    return codes
+
+
+def _portions(scan: LaunchScan, launches: list[Launch]) -> Iterator[list[Launch]]:
+    """The launches that lack something, as many at a time as one scan takes; an empty list: all of them at once."""
+    line = open_line()
+    found = [(one.launch, len(one.tasks) or bool(one.error)) for one in (plan(line, [scan], one) for one in launches)]
+    Register.clear_instance_cache()  # Luigi keeps every task that was ever made
+    if sum(steps for _, steps in found) <= MOST_TASKS:
+        yield []
+        return
+    portion, room = list[Launch](), MOST_TASKS
+    for launch, steps in found:
+        if steps > room and portion:
+            yield portion
+            portion, room = [], MOST_TASKS
+        portion += [launch] if steps else []
+        room -= steps
+    yield portion
 
 
 def _stopped(number: int, day: date) -> int:

@@ -15,13 +15,13 @@ from commands.arguments import Interval, add_interval, add_json
 from commands.show import as_json, console, days_json, heading, lines, styled, tell_away
 from tasks.files import ScanForOutputFiles
 from tasks.output import ScanForOutputs
-from tasks.step import MOST_TASKS, Line, Scan, open_line
+from tasks.step import MOST_TASKS, LaunchScan, Line, open_line
 from warcmill import sites
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Json, Launch
 
 SUMMARY = "show what a run would do, and do nothing"
-SCANS: tuple[type[Scan], ...] = (ScanForOutputs, ScanForOutputFiles)
+SCANS: tuple[type[LaunchScan], ...] = (ScanForOutputs, ScanForOutputFiles)
 EPILOG = """\
 examples:
   warcmill plan 2016-10
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     return 4 if tell_away(found) or any(one.unavailable for one in planned) else 0
 
 
-def plan(line: Line, scans: list[Scan], launch: Launch) -> Planned:
+def plan(line: Line, scans: list[LaunchScan], launch: Launch) -> Planned:
     """The steps that scans would run for one launch, each after those it requires."""
     try:
         roots = [task for scan in scans for task in scan.missing(line, launch)]

@@ -8,7 +8,7 @@ import luigi
 
 from tasks.output import AssembleOutput
 from tasks.settings import settings
-from tasks.step import Line, Scan, StageStep
+from tasks.step import LaunchScan, Line, StageStep
 from warcmill.errors import BadConfig
 from warcmill.model import Launch
 from warcmill.steps import checksum, copy, read_back, retire, stage_report, verify
@@ -115,7 +115,16 @@ class Retire(StageStep):
         )
 
 
-class CalculateLocalChecksum(Scan):
+class StageScan(LaunchScan):
+    """A scan of the stages of some days that have their 03 marker; a sub-class says how far it brings them."""
+
+    upto: type[StageStep]
+
+    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
+        return _lacking(line, launch, self.upto)
+
+
+class CalculateLocalChecksum(StageScan):
     """Checksum every assembled stage of some days.
 
     Requires: Checksum of each stage that has its 03 marker.
@@ -125,12 +134,10 @@ class CalculateLocalChecksum(Scan):
     """
 
     task_namespace = "files"
-
-    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        return _lacking(line, launch, Checksum)
+    upto = Checksum
 
 
-class CopyToHDFS(Scan):
+class CopyToHDFS(StageScan):
     """Copy every assembled stage of some days into the store, whatever kind of store it is.
 
     Requires: Copy of each stage that has its 03 marker.
@@ -140,12 +147,10 @@ class CopyToHDFS(Scan):
     """
 
     task_namespace = "files"
-
-    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        return _lacking(line, launch, Copy)
+    upto = Copy
 
 
-class VerifyOnHDFS(Scan):
+class VerifyOnHDFS(StageScan):
     """Verify every assembled stage of some days in the store.
 
     Requires: Verify of each stage that has its 03 marker.
@@ -155,12 +160,10 @@ class VerifyOnHDFS(Scan):
     """
 
     task_namespace = "files"
-
-    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        return _lacking(line, launch, Verify)
+    upto = Verify
 
 
-class ScanForOutputFiles(Scan):
+class ScanForOutputFiles(LaunchScan):
     """Bring every assembled stage of some days all the way into the store.
 
     Requires: Verify of each stage that has its 03 marker; Retire instead, where `[files] retire=true`.

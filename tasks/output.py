@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import luigi
 
-from tasks.step import Line, Scan, StageStep, Step, open_line
+from tasks.step import LaunchScan, Line, StageStep, Step, open_line
 from warcmill import launches, layout
 from warcmill.ending import ended, is_closed
 from warcmill.launches import Listing
@@ -94,7 +94,7 @@ class ProcessOutputs(Step):
         line.state.publish(self.key, process.process(line.state, line.engines(self.job), self.launch))
 
 
-class ScanForOutputs(Scan):
+class ScanForOutputs(LaunchScan):
     """Bring every launch of some days up to date: the ended ones whole, the running ones to their newest checkpoint.
 
     Requires: ProcessOutputs of ended launches, AssembleOutput of the newest checkpoint of running ones.

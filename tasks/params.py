@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import luigi
 
-from warcmill.model import Stage, parse_checkpoint, parse_job, parse_number, parse_stamp
+from warcmill.errors import BadInput
+from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_number, parse_stamp
 
 
 class JobParameter(luigi.Parameter):
@@ -19,6 +20,13 @@ class LaunchParameter(luigi.Parameter):
 
     def parse(self, text: str) -> str:
         return parse_stamp(text)
+
+
+class LaunchesParameter(luigi.Parameter):
+    """Launches as JOB/LAUNCH, with commas between them; nothing: all."""
+
+    def parse(self, text: str) -> str:
+        return ",".join(str(_launch(one)) for one in text.split(",")) if text else ""
 
 
 class StageParameter(luigi.Parameter):
@@ -47,3 +55,10 @@ class CheckpointParameter(luigi.Parameter):
 
     def parse(self, text: str) -> str:
         return parse_checkpoint(text) if text else ""
+
+
+def _launch(text: str) -> Launch:
+    job, slash, launch_id = text.partition("/")
+    if not slash:
+        raise BadInput(text, "not a launch: a job and a launch id with a slash between them, daily/20161019234428")
+    return Launch.parse(job, launch_id)

@@ -16,7 +16,7 @@ from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 f
 
 from targets.marker import MarkerTarget
 from tasks import logs
-from tasks.params import JobParameter, LaunchParameter, StageParameter
+from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from tasks.summary import Ending, told_at_the_end
 from warcmill import layout, sites
@@ -131,10 +131,9 @@ class Listed:
 
 
 class Scan(luigi.Task):
-    """Find the launches of some days and ask for the steps they still lack. Leaves nothing itself.
+    """Find what some days still lack, and ask for the steps. Leaves nothing itself.
 
-    It lists once a process. A launch that cannot be read fails the scan at its
-    end, when the others are done.
+    It lists once a process. What cannot be read fails the scan at its end, when the others are done.
     """
 
     date_interval = luigi.DateIntervalParameter(
@@ -146,10 +145,6 @@ class Scan(luigi.Task):
         check_hardened()
         logs.configure()
         super().__init__(*args, **kwargs)
-
-    def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
-        """The tasks that this launch lacks."""
-        raise NotImplementedError(f"{self.task_family} scans for nothing")
 
     def requires(self) -> list[luigi.Task]:
         return self.listed.tasks
@@ -171,14 +166,29 @@ class Scan(luigi.Task):
         line = open_line()
         _lock(line.state.store.base, self.task_family)
         listed = self.find(line, ending)
-        _refuse_too_many(str(self.date_interval), listed.tasks)
+        if len(listed.launches) != 1:  # one launch cannot be asked for in parts
+            _refuse_too_many(str(self.date_interval), listed.tasks)
         return listed
 
     def find(self, line: Line, ending: Ending) -> Listed:
-        """What the launches of these days lack."""
+        """What these days lack."""
+        raise NotImplementedError(f"{self.task_family} scans for nothing")
+
+
+class LaunchScan(Scan):
+    """A scan of the launches of some days; a sub-class says what one of them lacks."""
+
+    only = LaunchesParameter(default="", description="of these days' launches only some: JOB/LAUNCH,JOB/LAUNCH")
+
+    def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
+        """The tasks that this launch lacks."""
+        raise NotImplementedError(f"{self.task_family} scans for nothing")
+
+    def find(self, line: Line, ending: Ending) -> Listed:
         dates = self.date_interval
         found = sites.find(line.sites, dates.date_a, dates.date_b)
-        listed = Listed(found.launches, [], [])
+        asked = tuple(one for one in found.launches if not self.only or str(one) in self.only.split(","))
+        listed = Listed(asked, [], [])
         ending.launches = found.launches
         for odd in found.odd:
             log.warning("%s; not taken for a launch", odd)
@@ -186,9 +196,9 @@ class Scan(luigi.Task):
             log.error("%s; what lies there alone is left for another run", error)
             listed.troubles.append(str(error))
             ending.unreadable.append(Trouble("", "unreadable", error.what, str(error)))
-        for launch in found.launches:
+        for launch in asked:
             self._list_one(line, launch, listed, ending)
-        log.info("%s: %s, %d launches", self.task_family, span(dates), len(found.launches))
+        log.info("%s: %s, %d launches", self.task_family, span(dates), len(asked))
         return listed
 
     def _list_one(self, line: Line, launch: Launch, listed: Listed, ending: Ending) -> None:

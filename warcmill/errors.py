@@ -100,10 +100,10 @@ class Foreign(WarcmillError):
 
 
 class Busy(WarcmillError):
-    """Another process holds `what`."""
+    """Another process does `what`."""
 
     exit_code = 5
 
-    def __init__(self, what: str, pid: int) -> None:
-        self.what, self.pid = what, pid
-        super().__init__(f"{what} is in the hands of process {pid}; wait for it to end")
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what} is being done by another process; start again when it has ended")

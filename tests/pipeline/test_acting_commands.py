@@ -327,7 +327,7 @@ def test_a_backfill_beside_another_scan_is_5(line: Line) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         done = line.warcmill("backfill", DAY)
     assert done.returncode == 5
-    assert "another scan is running" in done.stderr
+    assert f"{DAY}: output.ScanForOutputs is being done by another process" in done.stderr
 
 
 def test_a_backfill_without_a_hardened_configuration_is_3(line: Line) -> None:

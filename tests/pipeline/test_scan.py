@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,3 +38,32 @@ def test_a_scan_prints_its_days_and_says_which_is_not_in_it(tmp_path: Path) -> N
     assert scan.returncode == 0
     assert "first day 2016-10-01, last day 2016-10-30 (2016-10-31 is not in it), 2 launches" in scan.stderr
     assert len(list((tmp_path / "state").glob("2016-10/daily/*/04.*"))) == 2
+
+
+def test_a_scan_can_be_asked_for_some_launches_only(tmp_path: Path) -> None:
+    line = line_at(tmp_path)
+    ended_launches(line, 4)
+    only = ("--only", "daily/20161001000100,daily/20161001000300")
+    scan = line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10-01", *only)
+    assert scan.returncode == 0
+    assert "2 launches" in scan.stderr
+    done = [path.parent.name for path in (tmp_path / "state").glob("2016-10/daily/*/04.*")]
+    assert sorted(done) == ["20161001000100", "20161001000300"]
+
+
+def test_a_day_that_holds_too_much_is_backfilled_by_some_of_its_launches_at_a_time(tmp_path: Path) -> None:
+    line = line_at(tmp_path)
+    ended_launches(line, 7)
+    (line.folders["jobs"] / "daily" / "20161001000300" / "job.log").unlink()
+    program = (  # as if a scan took no more than ten steps: two launches of four
+        "import sys; from commands import backfill, main; backfill.MOST_TASKS = 10;"
+        "sys.exit(main.main(['backfill', '2016-10-01']))"
+    )
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2016-10-01: ok (7 launches; day 1 of 1)" in done.stdout
+    scans = re.findall(r"(\w+): first day 2016-10-01, last day 2016-10-01, (\d) launches", done.stderr)
+    assert scans == [("ScanForOutputs", "2")] * 3 + [("ScanForOutputFiles", number) for number in "33"]
+    ended = [path.parent.name for path in (tmp_path / "state").glob("2016-10/daily/*/files.verified.*")]
+    assert len(ended) == 6, "all but the one that runs"

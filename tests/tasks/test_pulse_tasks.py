@@ -15,7 +15,7 @@ from luigi.date_interval import Custom
 from luigi.task_register import Register
 
 from tasks import engines, step
-from tasks.params import CheckpointParameter, DueParameter, NumberParameter
+from tasks.params import CheckpointParameter, DueParameter, LaunchesParameter, NumberParameter
 from tasks.pulse import CheckpointJob, ScanForLaunches, StartJob
 from tasks.summary import Ending
 from warcmill import clock, layout
@@ -171,7 +171,10 @@ def test_parameters_are_the_models() -> None:
             NumberParameter().parse(text)
     with pytest.raises(BadInput):
         DueParameter().parse("20261121")
-    assert CheckpointParameter().parse("") == ""
+    for text in ("daily", "daily/20161019234428,", "../20161019234428", "daily/20161019234428/", "daily/2016"):
+        with pytest.raises(BadInput):
+            LaunchesParameter().parse(text)
+    assert CheckpointParameter().parse("") == LaunchesParameter().parse("") == ""
     for text in ("final", "cp1", "../cp00001-20161020204551"):
         with pytest.raises(BadInput):
             CheckpointParameter().parse(text)

@@ -43,7 +43,7 @@ def test_the_verbs_answer_is_the_exit_code(verb: ModuleType, code: int) -> None:
         (Mismatch("length", 3, 4), 1),
         (BadConfig("[warcmill] state", "is missing"), 3),
         (Unavailable("root 'store'", "not mounted"), 4),
-        (Busy("the scan", 4711), 5),
+        (Busy("the scan"), 5),
     ],
 )
 def test_an_error_of_ours_is_one_line_and_its_code(
