@@ -38,7 +38,7 @@ SCHEDULER = """\
 local_scheduler=true
 
 """
-TEMPLATE = Path(__file__).resolve().parent.parent / "luigi.cfg"
+TEMPLATE = Path(__file__).with_name("luigi.cfg")  # a link to the one at the top, so that a wheel holds it too
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

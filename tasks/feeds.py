@@ -21,7 +21,7 @@ from warcmill.state import State
 from warcmill.steps import feed as steps
 from warcmill.steps.feed import Due, Recipe, Source
 
-SHIPPED = Path(__file__).parent.parent / "config" / "heritrix" / "profile.cxml"
+SHIPPED = Path(__file__).with_name("profile.cxml")  # a link into config/heritrix, so that a wheel holds it too
 MIB = 1 << 20
 
 

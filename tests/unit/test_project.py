@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -80,3 +82,33 @@ def test_a_python3_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "asked: -m venv --clear .venv" in done.stderr
     assert not (tmp_path / "a project" / ".venv" / "stamp").exists(), "a set-up that failed must begin again"
+
+
+def test_a_wheel_holds_all_that_the_line_needs(tmp_path: Path) -> None:
+    """Installed without the clone beside it, in an environment of its own that has only our dependencies besides."""
+    project, made = tmp_path / "project", tmp_path / "venv"
+    shutil.copytree(ROOT, project, symlinks=True, ignore=shutil.ignore_patterns(".*", "tests", "demo*", "*.egg-info"))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    run(*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", tmp_path, project)
+    run(sys.executable, "-m", "venv", "--without-pip", made)
+    (wheel,) = tmp_path.glob("*.whl")
+    run(*pip, "--python", made / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
+    (packages,) = made.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    shutil.rmtree(project)
+    line = {"LUIGI_CONFIG_PATH": str(tmp_path / "line" / "luigi.cfg")}
+    run(made / "bin" / "warcmill", "init", tmp_path / "line", cwd=tmp_path)
+    assert "[retcode]" in (tmp_path / "line" / "luigi.cfg").read_text()
+    run(made / "bin" / "warcmill", "doctor", cwd=tmp_path, env=line)
+    scan = ["-m", "luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10-19"]
+    run(made / "bin" / "python", *scan, cwd=tmp_path, env=line)
+    shipped = run(made / "bin" / "python", "-c", "from tasks import feeds; print(feeds.SHIPPED)", cwd=tmp_path).strip()
+    assert Path(shipped).is_relative_to(made)
+    assert Path(shipped).read_bytes() == (ROOT / "config" / "heritrix" / "profile.cxml").read_bytes()
+
+
+def run(*command: str | Path, **more: Any) -> str:
+    """What a command says; it must end with 0."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
