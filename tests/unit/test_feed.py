@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -96,6 +97,32 @@ def test_a_wrong_field_is_named_with_its_line(field: str, value: Any) -> None:
     with pytest.raises(BadInput, match=r"feed, line 2") as caught:
         parse(lines(good, {**TARGET, field: value}), "feed")
     assert field in str(caught.value) or "startDate" in str(caught.value) or "frequency" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://a.example/my page", "without blanks"),
+        ("http://[2001:db8::1]/", "'2001:db8::1' is no host name, and no IPv4 address"),
+        ("http://a.example:99999/", "Port out of range"),
+        ("http://a..example/", "is no host name"),
+        ("http://a.example/" + "\u00e9" * 400, "of at most 2083 characters"),
+    ],
+)
+def test_a_wrong_url_is_told_with_the_reason(url: str, why: str) -> None:
+    with pytest.raises(BadInput, match=f"line 1: seeds: .*{re.escape(why)}"):
+        parse(lines({**TARGET, "seeds": [url]}), "feed")
+
+
+def test_a_password_in_a_url_is_not_shown() -> None:
+    with pytest.raises(BadInput, match="line 1: seeds: a URL with credentials") as caught:
+        parse(lines({**TARGET, "seeds": ["http://user:secret@a.example/"]}), "feed")
+    assert "secret" not in str(caught.value)
+
+
+def test_blanks_around_a_url_go() -> None:
+    (target,) = parse(lines({**TARGET, "seeds": [" http://a.example:8080/100%25/\u00e9 \n"]}), "feed")
+    assert target.seeds == ("http://a.example:8080/100%25/\u00e9",)
 
 
 def test_the_same_id_twice_names_both_lines() -> None:

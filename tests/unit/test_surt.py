@@ -31,6 +31,7 @@ http://example.org/a\\b/c                 http://example.org/a/b/c              
 http://example.org/..                     http://example.org/                       http://(org,example,)/                        http://(org,example,)/
 http://example.org/\u00c4%C3%84/          http://example.org/%C3%84%C3%84/          http://(org,example,)/%c3%84%c3%84/           http://(org,example,)/%c3%84%c3%84/
 http://example.org/a#b/c                  http://example.org/a                      http://(org,example,)/                        http://(org,example,)/a
+http://example.org/?a[]=^|1               http://example.org/?a[]=^|1               http://(org,example,)/                        http://(org,example,)/?a[]=^|1
 http://example.org/?q                     http://example.org/?q                     http://(org,example,)/                        http://(org,example,)/?q
 """  # noqa: E501
 
@@ -41,6 +42,10 @@ def test_it_is_spelled_as_the_engine_does(line: str) -> None:
     assert surt.canonical(url) == canonical
     assert surt.folder_prefix(canonical) == folder
     assert surt.surt(canonical) == whole
+
+
+def test_braces_are_escaped_although_the_engine_leaves_them_in_queries() -> None:
+    assert surt.canonical("http://example.org/?a=${launchId}") == "http://example.org/?a=$%7BlaunchId%7D"
 
 
 def test_a_slash_in_a_query_is_no_folder() -> None:
@@ -103,5 +108,5 @@ def test_a_canonical_url_is_stable_and_needs_no_escaping(tail: str) -> None:
     assert surt.canonical(found) == found
     assert found.isascii()
     assert found.isprintable()
-    assert not set(found) & set(' "#<>{}\\^`')
+    assert not set(found) & set(' "#<>{}\\`')
     assert surt.surt(found).startswith(surt.folder_prefix(found))

@@ -208,14 +208,17 @@ class _Fields:
         return str(value)
 
     def url(self, value: Any, name: str) -> str:
-        """An absolute http or https URL without blanks, credentials or control characters."""
-        sound = isinstance(value, str) and len(value) <= LONGEST_URL and _is_url(value)
-        if not sound or _UNSAFE.search(value):
-            raise self._bad(
-                name, value, f"an http or https URL of at most {LONGEST_URL} characters, without credentials"
-            )
-        assert isinstance(value, str)
-        return value
+        """An absolute http or https URL without blanks, credentials or control characters; blanks around it go."""
+        url = value.strip() if isinstance(value, str) else ""
+        if not url or _UNSAFE.search(url):
+            raise self._bad(name, value, "an http or https URL without blanks")
+        try:
+            longest = max(len(url), len(surt.canonical(url)))
+        except ValueError as error:
+            raise BadInput(self.where, f"{name}: {error}"[:300]) from error
+        if longest > LONGEST_URL:
+            raise self._bad(name, value, f"of at most {LONGEST_URL} characters")
+        return url
 
     def optional_url(self, name: str) -> str | None:
         value = self._raw.get(name)
@@ -237,13 +240,6 @@ class _Fields:
 
     def _bad(self, name: str, value: Any, wanted: str) -> BadInput:
         return BadInput(self.where, f"{name}: {str(value)[:80]!r} is not {wanted}")
-
-
-def _is_url(text: str) -> bool:
-    try:
-        return len(surt.canonical(text)) <= LONGEST_URL
-    except ValueError:
-        return False
 
 
 def _moment(value: Any) -> datetime | None:

@@ -21,6 +21,7 @@ _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.AS
 _SHARED = re.compile(r"(ac|co|com|edu|gob|gouv|gov|govt|go|ltd|mil|ne|net|nhs|or|org|plc|police|sch)\.[a-z]{2}")
 # What RFC 3986 lets stand in a path or a query, and '|'; a '%' is taken to be an escape already.
 _AS_IT_IS = "!$%&'()*+,-./:;=?@_|~"
+_IN_QUERIES = f"{_AS_IT_IS}[]^"  # the engine leaves {} too, but those mean something to its configuration
 
 
 def canonical(url: str) -> str:
@@ -31,11 +32,13 @@ def canonical(url: str) -> str:
     is no http or https URL, or has credentials, or a host that the engine would not take.
     """
     parts = urlsplit(url.strip())
-    if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None:
-        raise ValueError(f"{url!r} is no http or https URL without credentials")
+    if parts.username is not None:
+        raise ValueError("a URL with credentials in it, which are not shown here")
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError(f"{url[:80]!r} is no http or https URL")
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
     path = _without_dots(quote(parts.path.replace("\\", "/") or "/", safe=_AS_IT_IS))
-    query = f"?{quote(parts.query, safe=_AS_IT_IS)}" if parts.query else ""
+    query = f"?{quote(parts.query, safe=_IN_QUERIES)}" if parts.query else ""
     return f"{parts.scheme}://{_host(parts.hostname)}{port}{path}{query}"
 
 
