@@ -18,11 +18,6 @@ from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 from warcmill.schedule import Frequency, Schedule
 
-ENGINE_KEYS = (
-    *("kind", "url", "user", "password", "password_file", "certificate", "jobs"),
-    *places.ROOT_KEYS,
-    "engine_output",
-)
 JOB_KEYS = ("frequency", "start")
 _ENGINE, _JOB = places.ENGINE, "job."
 _VARIABLE = re.compile(r"\$\{[^}]+\}")
@@ -104,7 +99,7 @@ def _moment(section: str, text: str) -> datetime:
 
 
 def _open(section: str) -> Engine:
-    sections.refuse_unknown(section, ENGINE_KEYS)
+    sections.refuse_unknown(section, places.ENGINE_KEYS)
     if not value(section, "url"):
         why = "is not set: what this engine crawls is only processed here. To start, checkpoint and stop it, set its"
         raise BadConfig(f"[{section}] url", f"{why} kind, url, user, password and certificate")

@@ -10,7 +10,10 @@ from warcmill.sites import Open, Site, Sites, WriterSite
 
 ENGINE, WRITER = "engine.", "writer."
 WRITER_KEYS = ("root", "jobs", "layout")
-ROOT_KEYS = ("output", "job_files", "output_layout")
+ENGINE_KEYS = (
+    *("kind", "url", "user", "password", "password_file", "certificate", "jobs"),
+    *("output", "job_files", "output_layout", "engine_output"),
+)
 _PREFIX = "prefix"
 
 
@@ -30,6 +33,7 @@ def sites(default: Site, open_root: Open) -> Sites:
 
 def site_of(section: str, default: Site) -> Site:
     """The roots of an engine: those that its section names, and for the others the default's."""
+    sections.refuse_unknown(section, ENGINE_KEYS)
     layout = _layout(section, "output_layout", str(default.layout), [*OutputLayout])
     return Site(
         f"[{section}]",

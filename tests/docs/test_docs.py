@@ -154,7 +154,7 @@ def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config])
     assert {name for name, _ in config.get_params()} <= told
 
 
-NAMED_KEYS = [("engine", engines.ENGINE_KEYS), ("job", engines.JOB_KEYS), ("writer", places.WRITER_KEYS)]
+NAMED_KEYS = [("engine", places.ENGINE_KEYS), ("job", engines.JOB_KEYS), ("writer", places.WRITER_KEYS)]
 
 
 @pytest.mark.parametrize(("name", "keys"), NAMED_KEYS)
