@@ -326,6 +326,21 @@ def test_a_configuration_that_cannot_be_built_is_quoted(crawl: Crawl) -> None:
     assert crawl.launches() == []
 
 
+def test_a_job_that_its_engine_does_not_know_is_named_and_starts_once_it_is_there(crawl: Crawl, port: int) -> None:
+    crawl.job = f"{crawl.job}-new"
+    config = crawl.line.config
+    config.write_text(config.read_text().replace("\njobs=pulse", f"\njobs={crawl.job}, pulse"))
+    due = crawl.due()
+    done = crawl.line.warcmill("pulse", "start", crawl.job)
+    assert done.returncode == 30, done.stderr
+    assert f"job {crawl.job} at {crawl.server.url} is not ready: the engine has no such job; create it" in done.stderr
+    assert crawl.client.create(crawl.job)
+    crawl.configure(port)
+    crawl.pulse("start", crawl.job)
+    assert crawl.started(due) == crawl.newest().id
+    crawl.pulse("stop", crawl.job)
+
+
 def test_a_wrong_password_is_configuration(crawl: Crawl, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("guess")
