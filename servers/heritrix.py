@@ -6,7 +6,8 @@ import http.client
 import secrets
 import socket
 import ssl
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from servers import packages, pins, process
@@ -26,6 +27,7 @@ class Heritrix:
     folder: Path
     ports: Ports
     user: str = "admin"
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -49,7 +51,7 @@ class Heritrix:
 
     def start(self) -> None:
         """Start it and wait until it answers: 1 to 4 s on an idle machine."""
-        process.start(self.folder, NAME, self._command())
+        process.start(self.folder, NAME, self._command(), self.environment)
         process.wait_ready(self.folder, NAME, self._answers, READY_SECONDS)
 
     def kill(self) -> None:
@@ -107,9 +109,9 @@ def at(work: Path, ports: Ports = pins.HERITRIX) -> Heritrix:
     return Heritrix(work / NAME, ports)
 
 
-def up(work: Path, ports: Ports = pins.HERITRIX) -> Heritrix:
-    """Start it, unless it runs, and wait until it answers."""
-    server = at(work, ports)
+def up(work: Path, ports: Ports = pins.HERITRIX, environment: Mapping[str, str] | None = None) -> Heritrix:
+    """Start it, unless it runs, and wait until it answers. `environment` is added to ours, at each start."""
+    server = Heritrix(work / NAME, ports, environment=environment or {})
     if process.running(server.folder, NAME) is None:
         refuse_taken(NAME, ports)
         _prepare(server)

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import crontab
 import pytest
 from line import DAY, Line, new_line
 from receivers import mail_server, web_server
@@ -379,27 +380,16 @@ def steps_left_undone(told: str) -> int:
 # what cron and systemd run
 
 
-def crontab_commands() -> list[str]:
-    """The commands in config/crontab, as cron hands them to the shell: without the five fields, and \\% is %.
-
-    Those that stand there as an example, behind a #, too.
-    """
-    text = (ROOT / "config" / "crontab").read_text()
-    entries = re.findall(r"^(?:# )?((?:[*/0-9]+ ){5}.+)$", text, re.MULTILINE)
-    commands = [entry.split(maxsplit=5)[5] for entry in entries]
-    assert not any("%" in command.replace("\\%", "") for command in commands), "a bare % would end the command"
-    return [command.replace("\\%", "%") for command in commands]
-
-
-def crontab_command(word: str) -> str:
-    (command,) = (command for command in crontab_commands() if word in command)
+def crontab_command(name: str) -> str:
+    """The command of the one entry, or example, of config/crontab that runs this."""
+    (command,) = (entry.command for entry in crontab.entries() if entry.name == name)
     return command
 
 
 def test_the_crontabs_launches_run_under_crons_environment(line: Line, tmp_path: Path) -> None:
     log = tmp_path / "pulse.log"
     more = {"BIN": str(Path(sys.executable).parent), "LOG": str(log)}
-    command = crontab_command("ScanForLaunches")
+    command = crontab_command("pulse.ScanForLaunches")
     before = time.time()
     done = subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=False)
     assert done.returncode == 0, log.read_text()
@@ -416,7 +406,7 @@ def day(now: float, back: int = 0) -> str:
 def test_the_crontabs_backup_runs_under_crons_environment(line: Line, tmp_path: Path) -> None:
     log = tmp_path / "backup.log"
     more = {"BIN": str(Path(sys.executable).parent), "LOG": str(log)}
-    command = crontab_command("BackupState")
+    command = crontab_command("state.BackupState")
     subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=True)
     assert log.read_text().count("Execution Summary") == 28  # two lines of it for each of the fourteen days
     assert "days ago failed" not in log.read_text()
@@ -451,7 +441,7 @@ def environment(line: Line, **more: str) -> dict[str, str]:
 def test_the_crontabs_command_runs_under_crons_environment(line: Line, tmp_path: Path) -> None:
     log = tmp_path / "scan.log"
     more = {"SCAN": str(script(tmp_path / "a project")), "LOG": str(log)}
-    command, before = crontab_command("$SCAN"), time.time()
+    command, before = crontab_command("scan"), time.time()
     done = subprocess.run(["/bin/sh", "-c", command], env=environment(line, **more), cwd="/", check=False)
     told = log.read_text()
     assert done.returncode == 0, told

@@ -47,6 +47,7 @@ def work() -> Iterator[Path]:
 def end(folder: Path) -> None:
     for server in SERVERS:
         server.down(folder)
+    heritrix_server.down(folder / "week")  # the engine of test_week, which has a clock of its own
     shutil.rmtree(folder)
 
 

@@ -1,0 +1,221 @@
+"""A week of daily crawls that nobody attends to: the lines of config/crontab, a real engine, a real archive, bad days.
+
+One clock, which jumps from one minute of the crontab to the next, is shared by the engine and by all that cron
+runs; HDFS keeps the real time. The lines are run as they stand there, but for the paths at the top; those that are
+an example there are taken too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clock_of_week import SharedClock
+from remote_places import InHdfs
+from several_hosts import page, serve, swift_profile
+from week import BIN, DAYS, JOB, KILLED, MISSED, OUTAGE, QUARTER, Week
+
+from servers import heritrix as heritrix_server
+from servers import pins, ports
+from servers.hdfs import Hdfs
+from warcmill import layout
+from warcmill.clients.heritrix import Heritrix
+from warcmill.clients.heritrix_http import Wire
+from warcmill.model import Item, Launch
+from warcmill.state import State
+from warcmill.stores.file import FileStore
+
+HOST = "week.example"
+PAGES = 4_000  # more than a day of this week can fetch
+REASON = "the engine was killed; what was whole is kept"
+CONFIGURATION = """
+[engine.first]
+kind=heritrix
+url={engine.url}
+user={engine.user}
+password_file={engine.folder}/password
+certificate={engine.certificate}
+jobs=daily
+[job.daily]
+frequency=daily
+start={first}
+[feed]
+jobs=daily
+source={base}/feed.jsonl
+contact=http://archive.example/
+profile={base}/profile.cxml
+engine_output={engine.jobs}
+"""
+
+
+@pytest.fixture
+def week(work: Path, hdfs: Hdfs, tmp_path: Path) -> Iterator[Week]:
+    # A certificate is not valid before it is made: the week begins tomorrow.
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    clock = SharedClock(tmp_path, midnight)
+    engine = heritrix_server.up(work / "week", ports.free(pins.HERITRIX), clock.of_java)
+    engine.resolve(HOST)
+    client = Heritrix(Wire(engine.url, engine.user, engine.password, engine.certificate))
+    found = Week(tmp_path, midnight, clock, engine, client, hdfs)
+    pages = {
+        number: page([f"/{10 * number + digit}" for digit in range(1, 11)], filler=number) for number in range(PAGES)
+    }
+    with serve({(HOST, f"/{number or ''}"): one for number, one in pages.items()}) as port:
+        lay_out(found, port)
+        yield found
+    client.close()
+    heritrix_server.down(work / "week")
+
+
+def links(number: int) -> list[str]:
+    """Of a page: ten others, so that all are within a few links of the first."""
+    return [f"/{10 * number + digit}" for digit in range(1, 11)]
+
+
+def store_of(week: Week) -> str:
+    return f"week-{week.engine.ports['rest']}"
+
+
+def lay_out(week: Week, port: int) -> None:
+    """A line with a feed, by `warcmill init`."""
+    store = f"webhdfs://{week.hdfs.namenode_http}/{store_of(week)}?user={week.hdfs.user}"
+    where = ("--output", str(week.engine.jobs), "--layout", "job-first", "--store", store)
+    subprocess.run([str(BIN / "warcmill"), "init", str(week.base), *where], check=True)
+    config = week.base / "luigi.cfg"
+    first = week.due(0).isoformat()
+    config.write_text(config.read_text() + CONFIGURATION.format(engine=week.engine, base=week.base, first=first))
+    target = {
+        "id": 1,
+        "seeds": [f"http://{HOST}:{port}/"],
+        "schedules": [{"startDate": "2026-01-01", "frequency": "DAILY"}],
+    }
+    (week.base / "feed.jsonl").write_text(json.dumps(target))
+    (week.base / "profile.cxml").write_text(swift_profile().replace("DelayMs=40", "DelayMs=100"))
+
+
+def test_a_week_of_daily_crawls_runs_unattended(week: Week, capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.monotonic()
+    week.live()
+    crawls = [Crawl.of(week, day) for day in range(DAYS)]
+    said = asked_of_a_person(week, crawls[KILLED])
+    done = reconcile(week)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{table(week, crawls, said)}\nreconcile: {done.returncode}\n")
+        sys.stdout.write(f"{time.monotonic() - began:.0f} s\n")
+    assert done.returncode == 0, done.stdout
+    assert_launched_once(week, crawls)
+    assert_archived(week, crawls)
+    assert_codes(week)
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """What became of the crawl due on one day, by the markers, and by the engine's folder."""
+
+    due: str
+    launch: Launch
+    started: dict[str, Any]
+    ended: dict[str, Any]
+    checkpoints: int
+    verified: tuple[Item, ...]
+    warcs: dict[str, bytes]
+
+    @classmethod
+    def of(cls, week: Week, day: int) -> Crawl:
+        state = State(FileStore("state", week.base / "state"))
+        due = f"{week.due(day):%Y%m%d%H%M%S}"
+        launch = Launch(JOB, str(state.need(layout.due_key(JOB, due)).claim.facts["launch_id"]))
+
+        def facts(task: str) -> dict[str, Any]:
+            return dict(state.need(layout.key(task, launch)).claim.facts)
+
+        stages = facts("output.ProcessOutputs")["stages"]
+        verified = [state.need(layout.key("files.Verify", launch, stage=stage)).claim.items for stage in stages]
+        taken = list((week.base / "state" / layout.state_folder(launch)).glob("01.jobs.*.checkpointed.*"))
+        warcs = {path.name: path.read_bytes() for path in (week.engine.jobs / JOB / launch.id).rglob("*.warc.gz*")}
+        items = tuple(item for stage in verified for item in stage)
+        started, ended = facts("pulse.Started"), facts("output.CheckJobStopped")
+        return cls(due, launch, started, ended, len(taken), items, warcs)
+
+
+def reconcile(week: Week, *options: str) -> subprocess.CompletedProcess[str]:
+    return week.warcmill("reconcile", f"{week.midnight:%Y-%m-%d}-{week.at(DAYS + 1, 0, 0):%Y-%m-%d}", *options)
+
+
+def asked_of_a_person(week: Week, killed: Crawl) -> list[str]:
+    """What reconcile asks an operator to say, said: that the WARC which the kill has cut may stand, or nothing."""
+    document = json.loads(reconcile(week, "--json").stdout)
+    gaps = [(one["launch_id"], gap) for one in document["launches"] for gap in one["gaps"]]
+    for launch, gap in gaps:
+        assert (launch, gap["kind"], gap["name"][-5:]) == (killed.launch.id, "refused", ".open"), gap
+        words = [REASON if word == "TEXT" else word for word in shlex.split(gap["todo"])]
+        assert words[:2] == ["warcmill", "accept"]
+        done = week.warcmill(*words[1:])
+        assert done.returncode == 0, done.stderr
+    return [gap["todo"] for _, gap in gaps]
+
+
+def assert_launched_once(week: Week, crawls: list[Crawl]) -> None:
+    """Seven due crawls, seven launches in the engine's folder, each for one of them, each ended and confirmed."""
+    markers = (week.base / "state").glob(f"*/{JOB}/00.due.{JOB}.*")
+    assert sorted(marker.name.rpartition(".")[2] for marker in markers) == [crawl.due for crawl in crawls]
+    launches = sorted(path.name for path in (week.engine.jobs / JOB).iterdir() if path.name.isdigit())
+    assert [crawl.launch.id for crawl in crawls] == launches, "one too many, or too few"
+    for day, crawl in enumerate(crawls):
+        assert crawl.started["due"] == crawl.due
+        assert crawl.ended["how"] == "confirmed"
+        assert crawl.checkpoints == (1 if day == KILLED else 3)
+        begun = datetime.strptime(crawl.launch.id, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        begins = week.at(day, 7, 0) if day == MISSED else week.due(day)
+        assert begins <= begun < begins + QUARTER
+
+
+def assert_archived(week: Week, crawls: list[Crawl]) -> None:
+    """Every WARC of every launch is in HDFS, byte for byte, and a marker of its launch says that it was verified."""
+    archive = InHdfs(week.hdfs, store_of(week))
+    kept = {path: hashlib.sha512(data).hexdigest() for path, data in archive.files().items()}
+    for crawl in crawls:
+        assert crawl.warcs
+        assert set(crawl.warcs) <= {item.file.name for item in crawl.verified}
+        for name, data in crawl.warcs.items():
+            assert kept[f"warcs/{JOB}/{crawl.launch.id}/{name}"] == hashlib.sha512(data).hexdigest()
+        for item in crawl.verified:
+            assert item.made
+            assert kept[item.made.path] == item.made.sha512
+    backups = {path.split("/")[2] for path in kept if path.startswith("state/")}
+    assert {crawl.launch.id for crawl in crawls[:-1]} <= backups, "all that were closed on the last night"
+
+
+def assert_codes(week: Week) -> None:
+    """No line failed but for the faults: a dead engine, a crawl that is no more, an archive that does not answer."""
+    codes = week.codes()
+    assert codes["pulse start"] == {0: DAYS - 1}
+    assert codes["pulse checkpoint"] == {0: 3 * DAYS - 2, 4: 1, 1: 1}
+    assert codes["pulse stop"] == {0: DAYS}
+    assert set(codes["pulse.ScanForLaunches"]) == {0}
+    assert set(codes["state.BackupState"]) == {0}
+    assert "days ago failed" not in week.log()
+    failed = [one for one in week.ran if one.name == "scan" and one.code not in (0, 1)]
+    assert {one.code for one in failed} == {30}, failed
+    assert all(week.at(OUTAGE, 11, 30) < one.moment < week.at(OUTAGE, 16, 0) for one in failed), failed
+
+
+def table(week: Week, crawls: list[Crawl], said: list[str]) -> str:
+    """What the week has come to, for a person."""
+    rows = [f"{'due':16}{'launch':16}{'ended':12}{'checkpoints':>11}{'WARCs':>7}{'verified':>10}"]
+    for crawl in crawls:
+        numbers = f"{crawl.checkpoints:11}{len(crawl.warcs):7}{len(crawl.verified):10}"
+        rows.append(f"{crawl.due:16}{crawl.launch.id:16}{crawl.ended['how']:12}{numbers}")
+    rows += [f"{name}: exit {dict(sorted(codes.items()))}" for name, codes in week.codes().items()]
+    missed = f"cron down for an hour, {week.missed} lines not run"
+    return "\n".join([*rows, missed, *week.happened, *(f"a person was asked: {one}" for one in said)])
