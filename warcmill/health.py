@@ -18,7 +18,7 @@ from warcmill.clients.heritrix_job import CONFIGURATION
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats import profile
 from warcmill.layout import KINDS, OutputLayout
-from warcmill.model import Root
+from warcmill.model import Root, is_writer
 from warcmill.roots import OWN
 from warcmill.state import SCRATCH
 from warcmill.stores import Stat, Store, temporary
@@ -65,7 +65,9 @@ def check_roots(folders: Mapping[Root, Path], layout: OutputLayout, retire: bool
         if root in OWN:
             yield from _own(root, base)
         elif root == "output":
-            yield from _output(base, layout, retire)
+            yield from _output(base, layout)
+        if retire and (root == "output" or is_writer(root)) and not os.access(base, os.W_OK):
+            yield Check("retire", Level.FAIL, f"{base} cannot be written", "retire=false, or let this user write there")
 
 
 def check_remote(root: Root, url: str, access: Access) -> Check:
@@ -154,15 +156,13 @@ def _litter(root: Root, base: Path) -> Check:
     return Check(f"litter {root}", Level.OK, f"none{part}")
 
 
-def _output(base: Path, layout: OutputLayout, retire: bool) -> Iterator[Check]:
+def _output(base: Path, layout: OutputLayout) -> Iterator[Check]:
     other = _looks_like(base)
     if other and other is not layout:
         todo = f"if it is: output_layout={other} in [warcmill]"
         yield Check("layout", Level.WARN, f"output_layout is {layout}, {base} looks {other}", todo)
     else:
         yield Check("layout", Level.OK, f"{layout}, as {base} looks" if other else f"{layout}; no output yet")
-    if retire and not os.access(base, os.W_OK):
-        yield Check("retire", Level.FAIL, f"{base} cannot be written", "retire=false, or let this user write there")
 
 
 def _looks_like(output: Path) -> OutputLayout | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -33,6 +34,16 @@ class Engines:
     layout: OutputLayout
     workers: tuple[Worker, ...] = ()
     rendered: tuple[Rendered, ...] = ()
+    _ids: dict[str, list[str]] = field(default_factory=dict, compare=False, repr=False)
+
+    def end_of(self, launch: Launch) -> str:
+        """The id of the job's next launch; '~', which is after all, for its newest. The job is listed once."""
+        if launch.job not in self._ids:
+            folders = (entry.name for entry in self.jobs.list(launch.job) if entry.kind == "folder")
+            self._ids[launch.job] = [name for name in folders if len(name) == len(launch.id) and name.isdigit()]
+        ids = self._ids[launch.job]
+        later = bisect_right(ids, launch.id)
+        return ids[later] if later < len(ids) else "~"
 
     def sources(self) -> Iterator[tuple[Store, OutputLayout]]:
         """The roots that have folders for each launch, with their layouts: the engine's output first."""
@@ -90,11 +101,9 @@ def rendered(engines: Engines, launch: Launch, prefixes: Collection[str]) -> lis
     """
     if not engines.rendered or not prefixes:
         return []
-    ids = [entry.name for entry in engines.jobs.list(launch.job) if _is_later(entry.name, launch)]
-    end = min(ids, default="~")
     found = ((file, prefix) for one in engines.rendered for prefix in prefixes for file in one.of(prefix))
     begun = {file: layout.name_time(file.name.removeprefix(prefix)) for file, prefix in found}
-    return sorted(file for file, time in begun.items() if not time or launch.id <= time < end)
+    return sorted(file for file, time in begun.items() if not time or launch.id <= time < engines.end_of(launch))
 
 
 def _sort_in(listing: Listing, kind: Kind, entry: Stat, file: FileRef) -> None:

@@ -10,7 +10,7 @@ jobs      {job}/job.log, {job}/{launch}/...
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -241,9 +241,10 @@ def is_prefix(text: str) -> bool:
     return _PREFIX.fullmatch(text) is not None
 
 
-def has_prefix(name: str, prefix: str) -> bool:
-    """Whether a name begins with a prefix that ends there: before a dash, an underscore or a dot."""
-    return name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("-", "_", ".")
+def prefixes_of(name: str, known: Collection[str]) -> list[str]:
+    """Which of the known prefixes a name begins with. A prefix ends before a dash, an underscore or a dot."""
+    ends = (place for place, char in enumerate(name) if char in "-_.")
+    return [name[:end] for end in ends if name[:end] in known]
 
 
 def name_time(name: str) -> str:

@@ -29,7 +29,7 @@ class Rendered:
         """The WARCs whose names begin with a prefix, and with more after its end."""
         begin = bisect_left(self._files, prefix, key=lambda file: file.name)
         alike = takewhile(lambda file: file.name.startswith(prefix), islice(self._files, begin, None))
-        return (file for file in alike if layout.has_prefix(file.name, prefix))
+        return (file for file in alike if layout.prefixes_of(file.name, (prefix,)))
 
     @cached_property
     def _files(self) -> list[FileRef]:

@@ -181,7 +181,8 @@ class _Looking:
         if (place, folder) in self._sites.folders(job.name):
             self._names.update(found)
         elif number := sum(name.isdigit() for name, _ in found):
-            why = f"{number} launches of a job that lies elsewhere, as {self._sites.site(job.name).section} says"
+            section = self._sites.site(job.name).section
+            why = f"launches of these days: {number}, of a job that lies elsewhere, as {section} says"
             self._odd.append(f"{place}/{job.path}: {why}; nothing here is read")
 
     def _dated_folders(self, store: Store, job: Stat) -> Iterator[tuple[tuple[str, str], str]]:

@@ -15,7 +15,7 @@ from line import Line, line_at
 from luigi.configuration import LuigiConfigParser
 from warcs import http, record, warc_gz, warcinfo
 
-from tasks import engines, places
+from tasks import engines, feeds, places
 from tasks.settings import settings
 from warcmill import layout
 from warcmill.errors import BadConfig
@@ -138,7 +138,7 @@ def test_a_job_in_a_root_that_is_not_its_own_is_named_and_not_read(two: Two) -> 
     (stray / "b.warc.gz").write_bytes(WHOLE)
     done = two.line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", INTERVAL)
     assert done.returncode == 0, done.stderr
-    assert f"output/warcs/{BUILT.job}: 1 launches of a job that lies elsewhere, as [engine.second] says" in done.stderr
+    assert f"output/warcs/{BUILT.job}: launches of these days: 1, of a job that lies elsewhere" in done.stderr
     (odd,) = json.loads(two.line.warcmill("reconcile", INTERVAL, "--json").stdout)["odd"]
     assert "[engine.second]" in odd
     assert not list((two.base / "state").rglob("*20161021000000*"))
@@ -233,6 +233,30 @@ def test_what_a_section_leaves_out_is_warcmill_s(tmp_path: Path, monkeypatch: py
     assert sites.site("z") == sites.default
     assert sites.places("y")[places.writer_root("w")] == "/w"
     assert engines.crawled() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "seen"),
+    [
+        ("", "{output}"),
+        ("engine_output=/e/o", "/e/o"),
+        ("output=/far", "/far"),
+        ("output=sftp://crawl@far:22/data/output", "/data/output"),
+        ("output=sftp://crawl@far:22/data/output\nengine_output=/e/o", "/e/o"),
+    ],
+)
+def test_a_fed_job_writes_where_its_own_engine_has_the_output_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, seen: str
+) -> None:
+    line = line_at(tmp_path)
+    parsed(line, monkeypatch, f"[feed]\ncontact=http://archive.example/\n[engine.a]\njobs=x\n{more}")
+    assert feeds.recipe(settings(), "x").output == seen.format(output=line.folders["output"])
+
+
+def test_engine_output_of_the_feed_is_for_warcmill_s_own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines_of = "[engine.a]\njobs=x\n[engine.b]\njobs=y\noutput=/far"
+    parsed(line_at(tmp_path), monkeypatch, f"[feed]\ncontact=http://a.example/\nengine_output=/e/o\n{engines_of}")
+    assert [feeds.recipe(settings(), job).output for job in ("x", "y", "z")] == ["/e/o", "/far", "/e/o"]
 
 
 def parsed(line: Line, monkeypatch: pytest.MonkeyPatch, more: str) -> None:

@@ -75,12 +75,12 @@ def taken(claim: Claim) -> set[str]:
 
 @pytest.mark.parametrize("name", ["X-10.warc.gz", "X-10-20161019234500.warc.gz", "X-1", "XX-1-a.warc.gz", "X-1é.warc"])
 def test_a_prefix_ends_at_its_end(name: str) -> None:
-    assert not layout.has_prefix(name, "X-1")
+    assert layout.prefixes_of(name, {"X-1"}) == []
 
 
 @pytest.mark.parametrize("name", ["X-1-20161019234500.warc.gz", "X-1_a.warc", "X-1.warc.gz.open"])
 def test_a_dash_an_underscore_or_a_dot_ends_a_prefix(name: str) -> None:
-    assert layout.has_prefix(name, "X-1")
+    assert layout.prefixes_of(name, {"X-1", "X-10"}) == ["X-1"]
 
 
 @pytest.mark.parametrize(

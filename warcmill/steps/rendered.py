@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from warcmill import launches, layout
 from warcmill.errors import Conflict
@@ -12,10 +13,10 @@ from warcmill.formats.crawlcounts import CrawlCounts
 from warcmill.launches import Engines
 from warcmill.model import FileRef, Json, Launch, Stage
 
-LONGEST = 100  # characters shown of a prefix that cannot be one
+LONGEST, MOST = 100, 1_000  # characters shown of a prefix that cannot be one, and how many of such are
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prefixes:
     """The prefixes that a stage's crawl log names: sound ones, refused ones; and those of the stages before it."""
 
@@ -30,7 +31,7 @@ class Prefixes:
         named = frozenset(filter(layout.is_prefix, counts.prefixes))
         return cls(named, counts.prefixes - named, frozenset(before))
 
-    @property
+    @cached_property
     def all(self) -> frozenset[str]:
         """The sound ones of the launch so far."""
         return self.named | self.before
@@ -48,8 +49,8 @@ def pick(
 def _is_whole(file: FileRef, prefixes: Prefixes, stage: Stage) -> bool:
     if layout.closed_name(file.name) != file.name:
         return False
-    times = (layout.name_time(file.name.removeprefix(one)) for one in prefixes.all if layout.has_prefix(file.name, one))
-    return all(time <= stage.stamp for time in times)
+    named = layout.prefixes_of(file.name, prefixes.all)
+    return all(layout.name_time(file.name.removeprefix(one)) <= stage.stamp for one in named)
 
 
 def refuse_alike(engines: Engines, launch: Launch, files: Iterable[FileRef]) -> None:
@@ -65,10 +66,10 @@ def refuse_alike(engines: Engines, launch: Launch, files: Iterable[FileRef]) -> 
 
 def facts(prefixes: Prefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
     """What a claim says of prefixes; nothing where none is named. `final` tells those that no WARC has."""
-    lacking = {one for one in prefixes.all if not any(layout.has_prefix(file.name, one) for file in claimed)}
+    lacking = prefixes.all - {one for file in claimed for one in layout.prefixes_of(file.name, prefixes.all)}
     told = {
         "prefixes": sorted(prefixes.named),
-        "refused_prefix": sorted({ascii(one[:LONGEST]) for one in prefixes.refused}),
+        "refused_prefix": sorted({ascii(one[:LONGEST]) for one in prefixes.refused})[:MOST],
         "absent_prefix": sorted(lacking) if stage.is_final else [],
     }
     return {name: list(values) for name, values in told.items() if values}
