@@ -175,7 +175,7 @@ def test_a_job_that_finishes_between_look_and_action_is_not_paused(engine: Herit
     running(engine, job)
     engine.terminate(job)
     with pytest.raises(Conflict, match="it is FINISHED by now, no longer RUNNING"):
-        engine._ask_to_pause(job)
+        engine._asked_to_pause(job)
     found = engine.job(job)
     assert found is not None
     assert found.description == "Finished: ABORTED"

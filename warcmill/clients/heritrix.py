@@ -115,15 +115,8 @@ class Heritrix(Watch):
     def pause(self, name: str) -> Job:
         """RUNNING -> PAUSED, once busy threads are done; PAUSED already is success. Never asked of an ended job."""
         self._in_state(name, "pause", State.RUNNING, State.PAUSING, State.PAUSED)
-        said = State.RUNNING.value
-
-        def paused(job: Job) -> Job | None:
-            nonlocal said
-            if said == State.RUNNING and job.state is not State.PAUSED:
-                said = self._ask_to_pause(name)
-            return job if job.state is State.PAUSED else None
-
-        return self._until(name, "pause", paused)
+        self._until(name, "pause", lambda job: job.state is State.PAUSED or self._asked_to_pause(name) or None)
+        return self._reach(name, "pause", frozenset({State.PAUSED}))
 
     def unpause(self, name: str) -> Job:
         """PAUSED -> RUNNING, and on: a small crawl may have ended when this returns."""
@@ -184,15 +177,15 @@ class Heritrix(Watch):
             raise self._odd(f"{fields.get('action', 'script')} was answered {answer.status}")
         return None
 
-    def _ask_to_pause(self, name: str) -> str:
-        """What the engine says it is once it was asked; RUNNING while it is too soon, or the answer was lost."""
+    def _asked_to_pause(self, name: str) -> bool:
+        """Ask it to pause. False: it is too soon, or the answer was lost; asking again does no harm."""
         try:
             said = self._script(name, _PAUSE)
         except Unavailable:
-            return State.RUNNING  # asking again does no harm; an engine that is gone is told by the next look
+            return False  # an engine that is gone is told by the next look
         if said not in (State.RUNNING, State.PAUSING, State.PAUSED):
             raise Conflict(self._what(name), f"it is {said} by now, no longer RUNNING. Nothing was changed")
-        return said
+        return said != State.RUNNING
 
     def _guarded(self, name: str, call: str, *states: str) -> Unavailable | None:
         """Run `call` in the engine if the crawl is in one of `states` at that very moment; else `Conflict`."""
