@@ -567,11 +567,10 @@ def test_an_outage_is_told_too(line: Line) -> None:
         assert len(mails.mails) == 2
 
 
-def test_a_notice_that_cannot_be_sent_is_an_error_line_and_no_exit_code(line: Line) -> None:
+def test_a_notice_that_cannot_be_sent_is_an_error_line_and_no_exit_code(line: Line, closed_port: int) -> None:
     warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
     warc.write_bytes(warc.read_bytes()[:-1])
-    with mail_server() as mails:
-        configure(line, mails.port, "http://127.0.0.1:1/hook?token=s3cret")
+    configure(line, closed_port, f"http://127.0.0.1:{closed_port}/hook?token=s3cret")
     assert line.scan()[0] == 0
     done = line.luigi("--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
     assert done.returncode == 0

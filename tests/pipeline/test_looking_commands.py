@@ -294,13 +294,13 @@ def test_doctor_warns_of_the_other_layout_of_litter_and_of_nothing_else(line: Li
     assert "output_layout=kind-first" in warned["layout"]
 
 
-def test_doctor_fails_for_a_root_that_is_gone_and_for_a_luigid_that_does_not_answer(line: Line) -> None:
+def test_doctor_fails_for_a_root_that_is_gone_and_for_a_luigid_that_does_not_answer(
+    line: Line, closed_port: int
+) -> None:
     (line.folders["store"] / layout.SENTINEL).unlink()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     text = line.config.read_text()
-    line.config.write_text(text.replace("local_scheduler=true", f"scheduler_host=127.0.0.1\nscheduler_port={port}"))
+    nobody = f"scheduler_host=127.0.0.1\nscheduler_port={closed_port}"
+    line.config.write_text(text.replace("local_scheduler=true", nobody))
     code, document = answered(line, "doctor")
     assert code == 1
     assert {check["name"] for check in document["checks"] if check["level"] == "fail"} == {"root store", "scheduler"}
