@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import getpass
 import os
+import resource
 from dataclasses import dataclass
 from pathlib import Path
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports
 from servers.ports import answers, refuse_taken
+from warcmill.errors import Unavailable
 
 NAME = "sshd"
 READY_SECONDS = 20
@@ -27,6 +29,8 @@ Subsystem sftp internal-sftp
 LogLevel VERBOSE
 MaxStartups 100
 """
+# A write beyond RLIMIT_FSIZE then fails with EFBIG, and ends nobody (setrlimit(2)).
+_IGNORING_XFSZ = ("/bin/sh", "-c", 'trap "" XFSZ; exec "$@"', "sh")
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Sshd:
     def start(self) -> None:
         """Start it and wait until it listens."""
         program = packages.program("sshd", "openssh-server")
-        process.start(self.folder, NAME, [program, "-D", "-e", "-f", self.folder / "sshd_config"])
+        process.start(self.folder, NAME, [*_IGNORING_XFSZ, program, "-D", "-e", "-f", self.folder / "sshd_config"])
         process.wait_ready(self.folder, NAME, lambda: answers(self.port), READY_SECONDS)
 
     def cut(self) -> int:
@@ -84,6 +88,13 @@ class Sshd:
         """Kill and start again."""
         self.kill()
         self.start()
+
+    def limit_files(self, size: int = resource.RLIM_INFINITY) -> None:
+        """No session begun from now on writes a file beyond `size` bytes: it is refused, as on a full disk."""
+        listener = process.running(self.folder, NAME)
+        if listener is None:
+            raise Unavailable(NAME, "not running, so it cannot be limited")
+        resource.prlimit(listener.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def change_host_key(self) -> None:
         """Restart with another host key, as an impostor would: `known_hosts` still pins the old one."""

@@ -88,6 +88,18 @@ class InHdfs:
         return Client(cluster, Budget(5), Connections(30), UserName(cluster.user))
 
 
+class Rerouted(Connections):
+    """Connections that lead elsewhere than their addresses say, and that remember where they led last."""
+
+    def __init__(self, ways: dict[Address, Address], timeout: float = 30) -> None:
+        super().__init__(timeout)
+        self.ways, self.last = ways, Address("", 0)
+
+    def _connect(self, at: Address):  # type: ignore[no-untyped-def]
+        self.last = at
+        return super()._connect(self.ways.get(at, at))
+
+
 class OverSsh:
     """A root on an SSH host; an outage is an sshd that is gone. The host is this one, so its disk can be looked at."""
 

@@ -6,16 +6,6 @@ import io
 from collections.abc import Callable
 
 
-class Once:
-    """A source that cannot be read a second time."""
-
-    def __init__(self, data: bytes) -> None:
-        self._stream = io.BytesIO(data)
-
-    def read(self, size: int, /) -> bytes:
-        return self._stream.read(size)
-
-
 class Interrupted:
     """A source that, once, half-way, has something happen."""
 

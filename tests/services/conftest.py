@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults.tally import FaultLog, Tally
 
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
@@ -29,6 +30,34 @@ from servers.sshd import Sshd
 
 SESSIONS = packages.default_work() / "tests"
 SERVERS = (heritrix_server, hdfs_server, hdfs_ha_server, hdfs_kerberos_server, sshd_server, luigid_server)
+
+
+FAULTS = pytest.StashKey[Tally]()
+KINDS = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[FAULTS] = Tally()
+
+
+@pytest.fixture
+def fault_log(request: pytest.FixtureRequest) -> FaultLog:
+    return FaultLog(request.config.stash[FAULTS], request.node.stash.setdefault(KINDS, []))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    for kind in item.stash.get(KINDS, []) if report.when == "call" and report.failed else []:
+        item.config.stash[FAULTS].violate(kind, [f"{item.nodeid} failed"])
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    tally = config.stash[FAULTS]
+    if tally.total:
+        terminalreporter.section("faults injected into real servers")
+        terminalreporter.write_line("\n".join([*tally.table(), *tally.wrong[:40]]))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from faults.tally import FaultLog
 from loopback_site import site
 
 from servers.heritrix import Heritrix as Server
@@ -208,10 +209,11 @@ def test_a_job_that_was_paused_by_hand_after_its_end_still_counts_as_finished(en
     assert engine.teardown(job).state is State.UNBUILT
 
 
-def test_launching_twice_starts_one(engine: Heritrix, job: str) -> None:
+def test_launching_twice_starts_one(engine: Heritrix, job: str, fault_log: FaultLog) -> None:
     launch = engine.launch(job)
     with pytest.raises(Conflict, match=f"it is PAUSED .*launch {launch}; to launch it must be READY or UNBUILT"):
         engine.launch(job)
+    fault_log.injected("Heritrix, job running already")
     assert engine.launch_id(job) == launch
     found = engine.job(job)
     assert found is not None
@@ -255,7 +257,9 @@ def test_a_launch_that_the_engine_discards_is_refused_with_its_words(
     assert engine.launch_id(job) is None
 
 
-def test_a_checkpoint_that_is_not_offered_starts_nothing(heritrix: Server, engine: Heritrix, job: str) -> None:
+def test_a_checkpoint_that_is_not_offered_starts_nothing(
+    heritrix: Server, engine: Heritrix, job: str, fault_log: FaultLog
+) -> None:
     running(engine, job)
     crawled(engine, job, 5)
     taken = engine.checkpoint(job)
@@ -265,6 +269,7 @@ def test_a_checkpoint_that_is_not_offered_starts_nothing(heritrix: Server, engin
     launch = engine.launch_id(job)
     with pytest.raises(NotReady, match=f"checkpoint {taken} is not ready: .* offers none"):
         engine.launch(job, taken)
+    fault_log.injected("Heritrix, half-done checkpoint")
     assert engine.launch_id(job) == launch
 
 
@@ -316,16 +321,17 @@ def test_alerts_are_quoted(heritrix: Server, engine: Heritrix, job: str) -> None
     assert any("OutOfMemoryError" in line for line in engine.last_words(job))
 
 
-def test_a_wrong_password_changes_nothing(heritrix: Server, job: str) -> None:
+def test_a_wrong_password_changes_nothing(heritrix: Server, job: str, fault_log: FaultLog) -> None:
     stranger = Heritrix(Wire(heritrix.url, heritrix.user, "wrong", heritrix.certificate))
     for action in (stranger.launch, stranger.job, stranger.create):
         with pytest.raises(BadConfig, match="user, password"):
             action(job)
+        fault_log.injected("Heritrix, wrong password")
     stranger.close()
     assert not list((heritrix.jobs / job).glob("2*"))
 
 
-def test_the_very_certificate_is_demanded(heritrix: Server, engine: Heritrix) -> None:
+def test_the_very_certificate_is_demanded(heritrix: Server, engine: Heritrix, fault_log: FaultLog) -> None:
     pin = fingerprint(heritrix.certificate)
     by_fingerprint = Heritrix.at(
         heritrix.url.replace("127.0.0.1", "localhost"), heritrix.user, heritrix.password, pin.upper()
@@ -335,6 +341,7 @@ def test_the_very_certificate_is_demanded(heritrix: Server, engine: Heritrix) ->
     other = Heritrix.at(heritrix.url, heritrix.user, heritrix.password, "00" * 32)
     with pytest.raises(Mismatch, match=f"expected {'00' * 32}, found {pin}"):
         other.engine()
+    fault_log.injected("Heritrix, another certificate")
     other.close()
 
 
@@ -351,7 +358,7 @@ def test_no_other_address_than_https_is_taken(heritrix: Server) -> None:
 
 
 def test_an_action_whose_answer_came_too_late_is_done_all_the_same(
-    heritrix: Server, engine: Heritrix, job: str
+    heritrix: Server, engine: Heritrix, job: str, fault_log: FaultLog
 ) -> None:
     hasty = client(heritrix, answer_seconds=0.001)
     hasty.build(job)
@@ -365,6 +372,7 @@ def test_an_action_whose_answer_came_too_late_is_done_all_the_same(
     hasty.pause(job)
     assert hasty.terminate(job).exit_status == "ABORTED"
     hasty.teardown(job)
+    fault_log.injected("Heritrix, an action timed out, but done", 7)
     hasty.close()
     found = engine.job(job)
     assert found is not None
@@ -393,12 +401,13 @@ def finished(engine: Heritrix, job: str) -> None:
 
 @pytest.mark.parametrize("come_to", [unbuilt, ready, paused, running, finished])
 def test_an_engine_killed_is_unavailable_and_the_job_can_be_launched_anew(
-    heritrix: Server, engine: Heritrix, job: str, come_to: object
+    heritrix: Server, engine: Heritrix, job: str, come_to: object, fault_log: FaultLog
 ) -> None:
     assert callable(come_to)
     come_to(engine, job)
     before = engine.launch_id(job)
     heritrix.kill()
+    fault_log.injected("Heritrix, killed")
     try:
         actions = (engine.build, engine.launch, engine.pause, engine.checkpoint, engine.terminate, engine.teardown)
         for action in (*actions, engine.create, engine.job, engine.launch_id, engine.last_words):
@@ -413,7 +422,9 @@ def test_an_engine_killed_is_unavailable_and_the_job_can_be_launched_anew(
 
 
 @pytest.mark.parametrize("action", ["build", "launch", "unpause", "checkpoint", "pause", "terminate", "teardown"])
-def test_an_engine_killed_in_the_midst_of_an_action(heritrix: Server, engine: Heritrix, job: str, action: str) -> None:
+def test_an_engine_killed_in_the_midst_of_an_action(
+    heritrix: Server, engine: Heritrix, job: str, action: str, fault_log: FaultLog
+) -> None:
     if action not in ("build", "launch"):
         running(engine, job)
         crawled(engine, job, 5)
@@ -426,6 +437,7 @@ def test_an_engine_killed_in_the_midst_of_an_action(heritrix: Server, engine: He
     def send_and_kill(path: str, fields: dict[str, str], seconds: float = 60) -> object:
         answer = send(path, fields, seconds)
         heritrix.kill()
+        fault_log.injected("Heritrix, killed")
         return answer
 
     engine._wire.post = send_and_kill  # type: ignore[method-assign,assignment]
@@ -438,11 +450,14 @@ def test_an_engine_killed_in_the_midst_of_an_action(heritrix: Server, engine: He
     assert state(engine, job) is State.UNBUILT
 
 
-def test_a_changed_certificate_is_refused_before_anything_is_said(heritrix: Server, engine: Heritrix) -> None:
+def test_a_changed_certificate_is_refused_before_anything_is_said(
+    heritrix: Server, engine: Heritrix, fault_log: FaultLog
+) -> None:
     pin = fingerprint(heritrix.certificate)
     heritrix.change_certificate()
     with pytest.raises(Mismatch, match=f"if it was renewed, pin the new one.*expected {pin}, found"):
         engine.engine()
+    fault_log.injected("Heritrix, another certificate")
     renewed = client(heritrix)
     assert renewed.engine().version == "3.13.0"
     renewed.close()

@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from faults.tally import FaultLog
 from line import Line, line_at
 from loopback_site import site
 
@@ -193,9 +194,10 @@ def start_killed(crawl: Crawl, due: str, moment: str) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_start_that_is_killed_is_found_and_finished(crawl: Crawl, moment: str) -> None:
+def test_a_start_that_is_killed_is_found_and_finished(crawl: Crawl, moment: str, fault_log: FaultLog) -> None:
     due = crawl.due()
     start_killed(crawl, due, moment)
+    fault_log.injected("a start of a crawl killed")
     before = crawl.launches()
     assert crawl.line.state.read(layout.due_key(crawl.job, due)) is None
     crawl.pulse("start", crawl.job)
@@ -237,11 +239,12 @@ def test_what_is_due_is_launched_once_and_the_launch_before_it_is_stopped_first(
     assert len(crawl.launches()) == 2
 
 
-def test_a_dead_engine_fails_the_start_and_the_next_run_launches(crawl: Crawl) -> None:
+def test_a_dead_engine_fails_the_start_and_the_next_run_launches(crawl: Crawl, fault_log: FaultLog) -> None:
     due = crawl.due()
     crawl.pulse("start", crawl.job)
     first = crawl.newest()
     crawl.server.kill()
+    fault_log.injected("Heritrix, killed")
     try:
         stopped = crawl.line.warcmill("pulse", "stop", crawl.job)
         assert stopped.returncode == 4, stopped.stderr

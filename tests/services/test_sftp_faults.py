@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cutting_proxy import NEVER, proxy
+from faults.tally import FaultLog
 from remote_places import OverSsh, work_folder
 from sources import Interrupted
 from store_conformance import PATH, commit, read
@@ -38,23 +39,25 @@ def one_cut_after(count: int) -> Callable[[], int]:
     return lambda: left.pop() if left else NEVER
 
 
-def test_a_source_that_can_be_read_again_survives_a_cut(there: OverSsh) -> None:
+def test_a_source_that_can_be_read_again_survives_a_cut(there: OverSsh, fault_log: FaultLog) -> None:
     for point in (1, 3_000, 1 << 20, len(DATA)):
         with proxy("127.0.0.1", there.server.port, cut_after=one_cut_after(point)) as between:
             store = there.open(10, between.port)
             assert store.commit_new(PATH, io.BytesIO(DATA), len(DATA), SHA512)
             assert between.cuts == 1
+            fault_log.injected("SFTP, an upload cut")
         assert there.files() == {PATH: DATA}
         there.delete(PATH)
 
 
-def test_a_cut_download_goes_on_where_it_broke(there: OverSsh) -> None:
+def test_a_cut_download_goes_on_where_it_broke(there: OverSsh, fault_log: FaultLog) -> None:
     commit(there.open(), DATA)
     points = iter((1 << 20, 1 << 19, 10_000))
     cut_after = lambda: next(points, NEVER)  # noqa: E731
     with proxy("127.0.0.1", there.server.port, cut_after=cut_after, answers=True) as between:
         assert read(there.open(10, between.port)) == DATA
         assert between.cuts == 3
+    fault_log.injected("SFTP, a download cut", 3)
 
 
 def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: OverSsh) -> None:
@@ -68,15 +71,17 @@ def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: OverSsh)
     assert commit(there.open(), DATA)
 
 
-def test_sessions_killed_mid_upload_are_begun_again(there: OverSsh) -> None:
+def test_sessions_killed_mid_upload_are_begun_again(there: OverSsh, fault_log: FaultLog) -> None:
     source = Interrupted(DATA, there.server.cut)
     assert there.open(10).commit_new(PATH, source, len(DATA), SHA512)
+    fault_log.injected("SFTP, sessions of sshd killed")
     assert there.files() == {PATH: DATA}
 
 
-def test_an_sshd_restarted_mid_upload_is_waited_for(there: OverSsh) -> None:
+def test_an_sshd_restarted_mid_upload_is_waited_for(there: OverSsh, fault_log: FaultLog) -> None:
     source = Interrupted(DATA, there.server.restart)
     assert there.open(20).commit_new(PATH, source, len(DATA), SHA512)
+    fault_log.injected("SFTP, sshd killed and started again")
     assert there.files() == {PATH: DATA}
 
 
@@ -118,7 +123,9 @@ def test_a_host_whose_key_is_not_pinned_is_not_spoken_to(there: OverSsh, tmp_pat
             open_store("store", there.url, Access(known_hosts=known, key_file=there.credentials.key_file))
 
 
-def test_a_host_that_shows_another_key_is_a_stranger(there: OverSsh, tmp_path: Path, sshd: Sshd) -> None:
+def test_a_host_that_shows_another_key_is_a_stranger(
+    there: OverSsh, tmp_path: Path, sshd: Sshd, fault_log: FaultLog
+) -> None:
     commit(there.open(), DATA)
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -128,6 +135,7 @@ def test_a_host_that_shows_another_key_is_a_stranger(there: OverSsh, tmp_path: P
     try:
         with pytest.raises(Unavailable, match="which is not the one in known_hosts"):
             there.open(0.1)
+        fault_log.injected("SFTP, another host key")
     finally:
         for name in ("host_key", "host_key.pub"):
             shutil.copy(kept / name, sshd.folder)
@@ -144,13 +152,14 @@ def test_a_key_that_the_host_does_not_know_is_told(there: OverSsh, tmp_path: Pat
             there.ssh.session(Credentials(there.credentials.known_hosts, key))
 
 
-def test_a_connection_cut_while_we_are_let_in_is_no_refusal(there: OverSsh) -> None:
+def test_a_connection_cut_while_we_are_let_in_is_no_refusal(there: OverSsh, fault_log: FaultLog) -> None:
     """paramiko calls both an authentication that failed; only the first is worth another try."""
     cuts = 0
     for point in range(1_500, 2_500, 40):
         with proxy("127.0.0.1", there.server.port, cut_after=one_cut_after(point), answers=True) as between:
             assert there.open(5, between.port).stat("none") is None
             cuts += between.cuts
+    fault_log.injected("SFTP, a login cut", cuts)
     assert cuts > 10
 
 

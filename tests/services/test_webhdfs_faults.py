@@ -15,31 +15,19 @@ from pathlib import Path
 
 import pytest
 from cutting_proxy import NEVER, proxy
-from remote_places import BLOCK, InHdfs, work_folder
-from sources import Interrupted, Once
-from store_conformance import PATH, commit, of_a_dead_process, read
+from faults.tally import FaultLog
+from remote_places import BLOCK, InHdfs, Rerouted, work_folder
+from sources import Interrupted
+from store_conformance import PATH, commit, read
 
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.stores.webhdfs_client import Cluster
-from warcmill.stores.webhdfs_http import Address, Connections, Refused
+from warcmill.stores.webhdfs_http import Address, Refused
 
 DATA = random.Random(1).randbytes(5 * BLOCK + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
-CUTS = 24
-
-
-class Rerouted(Connections):
-    """Connections that lead elsewhere than their addresses say, and that remember where they led last."""
-
-    def __init__(self, ways: dict[Address, Address]) -> None:
-        super().__init__(30)
-        self.ways, self.last = ways, Address("", 0)
-
-    def _connect(self, at: Address):  # type: ignore[no-untyped-def]
-        self.last = at
-        return super()._connect(self.ways.get(at, at))
 
 
 @pytest.fixture
@@ -68,51 +56,24 @@ def one_cut_after(count: int) -> Callable[[], int]:
     return lambda: left.pop() if left else NEVER
 
 
-def whole_or_nothing(there: InHdfs) -> dict[str, bytes]:
-    found = there.files()
-    assert found.get(PATH, DATA) == DATA
-    return found
-
-
-@pytest.mark.parametrize("answers", [False, True], ids=["request cut", "answer cut"])
-def test_a_cut_upload_publishes_all_or_nothing(there: InHdfs, answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests cut anywhere from their head to their last byte, answers in their head: first with a source that cannot
-    be read again, which must fail or publish, then with one that can, which must publish."""
-    points = random.Random(2).sample(range(1, 200 if answers else len(DATA) + 900), CUTS)
-    for point in points:
-        stack, connections = proxied_datanodes(there, one_cut_after(point), answers=answers)
-        with stack:
-            store = there.open(connections=connections)
-            with of_a_dead_process(monkeypatch):
-                try:
-                    made = store.commit_new(PATH, Once(DATA), len(DATA), SHA512)
-                except Unavailable:
-                    made = False
-            assert made == (PATH in whole_or_nothing(there)), point
-            store.sweep(PATH.rpartition("/")[0])
-            if not made:
-                assert commit(store, DATA), point
-        there.delete(PATH)
-    store = there.open()
-    store.sweep(PATH.rpartition("/")[0])
-    assert there.files() == {}
-
-
-def test_a_source_that_can_be_read_again_survives_a_cut(there: InHdfs) -> None:
+def test_a_source_that_can_be_read_again_survives_a_cut(there: InHdfs, fault_log: FaultLog) -> None:
     for point in (1, 1_000, BLOCK, 3 * BLOCK, len(DATA) + 300):
         stack, connections = proxied_datanodes(there, one_cut_after(point))
         with stack:
             assert there.open(10, connections).commit_new(PATH, io.BytesIO(DATA), len(DATA), SHA512)
-        assert whole_or_nothing(there)[PATH] == DATA
+        fault_log.injected("HDFS, an upload cut")
+        assert there.files()[PATH] == DATA
         there.delete(PATH)
 
 
-def test_a_cut_download_goes_on_where_it_broke(there: InHdfs) -> None:
+def test_a_cut_download_goes_on_where_it_broke(there: InHdfs, fault_log: FaultLog) -> None:
     commit(there.open(), DATA)
     points = iter((1, 50, 1_000, BLOCK, 3 * BLOCK))
+    fault_log.injected("HDFS, a download cut", 5)
     stack, connections = proxied_datanodes(there, lambda: next(points, NEVER), answers=True)
     with stack:
         assert read(there.open(10, connections)) == DATA
+    assert next(points, None) is None
 
 
 def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: InHdfs) -> None:
@@ -127,7 +88,7 @@ def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: InHdfs) 
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["it happened", "it did not"])
-def test_a_rename_whose_answer_is_lost_is_looked_up(there: InHdfs, answered: bool) -> None:
+def test_a_rename_whose_answer_is_lost_is_looked_up(there: InHdfs, answered: bool, fault_log: FaultLog) -> None:
     """The proxy hangs up when it sees a RENAME: after it has passed it on, or before."""
     namenode = address(there.server.namenode_http)
     seen = []
@@ -142,6 +103,7 @@ def test_a_rename_whose_answer_is_lost_is_looked_up(there: InHdfs, answered: boo
         connections = Rerouted({namenode: Address("127.0.0.1", between.port)})
         assert there.open(10, connections).commit_new(PATH, io.BytesIO(DATA), len(DATA), SHA512)
     assert seen
+    fault_log.injected("HDFS, a rename or its answer lost")
     assert there.files() == {PATH: DATA}
 
 
@@ -158,10 +120,11 @@ def test_the_servers_checksum_is_the_one_that_is_made_locally(there: InHdfs) -> 
         assert ":".join(store.server_digest(f"{size}") or ()) == hasher.result()
 
 
-def test_safe_mode_refuses_writes_and_is_no_absence(there: InHdfs) -> None:
+def test_safe_mode_refuses_writes_and_is_no_absence(there: InHdfs, fault_log: FaultLog) -> None:
     store = there.open()
     commit(store, b"before", "before")
     there.server.safe_mode(True)
+    fault_log.injected("HDFS, safe mode")
     try:
         assert store.stat("before")
         assert store.stat(PATH) is None
@@ -174,15 +137,16 @@ def test_safe_mode_refuses_writes_and_is_no_absence(there: InHdfs) -> None:
     assert commit(store, DATA)
 
 
-def test_a_namenode_restarted_mid_copy_is_waited_for(there: InHdfs) -> None:
+def test_a_namenode_restarted_mid_copy_is_waited_for(there: InHdfs, fault_log: FaultLog) -> None:
     def bounce() -> None:
         there.server.kill_namenode()
         there.server.start_namenode()
+        fault_log.injected("HDFS, NameNode killed and started again")
 
     store = there.open(120)
     assert store.commit_new(PATH, Interrupted(DATA, bounce), len(DATA), SHA512)
     there.server.wait_ready()
-    assert whole_or_nothing(there)[PATH] == DATA
+    assert there.files()[PATH] == DATA
 
 
 def test_a_starting_namenode_is_waited_for_and_its_state_is_no_absence(there: InHdfs) -> None:
@@ -195,13 +159,14 @@ def test_a_starting_namenode_is_waited_for_and_its_state_is_no_absence(there: In
     there.server.wait_ready()
 
 
-def test_a_datanode_killed_mid_put_is_left_out_of_the_next_try(there: InHdfs) -> None:
+def test_a_datanode_killed_mid_put_is_left_out_of_the_next_try(there: InHdfs, fault_log: FaultLog) -> None:
     connections, killed = Rerouted({}), []
 
     def kill() -> None:
         number = next(one for one in (1, 2) if address(there.server.datanode_http(one)) == connections.last)
         killed.append(number)
         there.server.kill_datanode(number)
+        fault_log.injected("HDFS, DataNode killed")
 
     store = there.open(30, connections)
     try:
@@ -215,11 +180,12 @@ def test_a_datanode_killed_mid_put_is_left_out_of_the_next_try(there: InHdfs) ->
     assert there.files() == {PATH: DATA, "another": b"another"}
 
 
-def test_without_any_datanode_a_file_is_unavailable_and_not_absent(there: InHdfs) -> None:
+def test_without_any_datanode_a_file_is_unavailable_and_not_absent(there: InHdfs, fault_log: FaultLog) -> None:
     store = there.open()
     commit(store, DATA)
     for number in (1, 2):
         there.server.kill_datanode(number)
+        fault_log.injected("HDFS, DataNode killed")
     try:
         assert store.stat(PATH)
         with pytest.raises(Unavailable):
@@ -237,12 +203,13 @@ def test_without_any_datanode_a_file_is_unavailable_and_not_absent(there: InHdfs
 
 
 @pytest.mark.parametrize("kind", ["names", "space"])
-def test_a_full_quota_is_told_by_name_and_leaves_nothing(there: InHdfs, kind: str) -> None:
+def test_a_full_quota_is_told_by_name_and_leaves_nothing(there: InHdfs, kind: str, fault_log: FaultLog) -> None:
     store = there.open()
     there.server.set_quota(there.base, **{"names": 2} if kind == "names" else {"space": 4 * BLOCK})
     try:
         with pytest.raises(Refused, match=r"(NS|DS)QuotaExceededException"):
             commit(store, DATA)
+        fault_log.injected(f"HDFS, quota of {'names' if kind == 'names' else 'bytes'} hit")
         assert there.files() == {}
     finally:
         there.server.set_quota(there.base)

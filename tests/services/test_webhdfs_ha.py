@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from faults.tally import FaultLog
 from remote_places import BLOCK
 from sources import Interrupted
 from store_conformance import PATH, commit, read
@@ -43,7 +44,9 @@ def active(pair: HdfsHa) -> str:
     return found
 
 
-def test_the_active_one_is_found_in_any_order_and_after_a_failover(hdfs_ha: HdfsHa, tmp_path: Path) -> None:
+def test_the_active_one_is_found_in_any_order_and_after_a_failover(
+    hdfs_ha: HdfsHa, tmp_path: Path, fault_log: FaultLog
+) -> None:
     now = active(hdfs_ha)
     standby = other(hdfs_ha, now)
     where = url(hdfs_ha, standby, now, folder=tmp_path.name)
@@ -52,20 +55,22 @@ def test_the_active_one_is_found_in_any_order_and_after_a_failover(hdfs_ha: Hdfs
     assert commit(one, DATA)
     assert one.stat("none") is None
     hdfs_ha.fail_over(now, standby)
+    fault_log.injected("HDFS pair, failed over")
     assert read(one) == DATA
     assert not commit(one, b"another")
     assert commit(one, b"another", "another")
 
 
-def test_a_standby_alone_is_an_outage_and_no_absence(hdfs_ha: HdfsHa, tmp_path: Path) -> None:
+def test_a_standby_alone_is_an_outage_and_no_absence(hdfs_ha: HdfsHa, tmp_path: Path, fault_log: FaultLog) -> None:
     now = active(hdfs_ha)
     both = url(hdfs_ha, now, other(hdfs_ha, now), folder=tmp_path.name)
     adopt(both, ["store"], Access(BLOCK))
     with pytest.raises(Unavailable, match="StandbyException"):
         store(url(hdfs_ha, other(hdfs_ha, now), folder=tmp_path.name), 0.3)
+    fault_log.injected("HDFS pair, standby alone")
 
 
-def test_a_file_on_its_way_outlives_the_active_one(hdfs_ha: HdfsHa, tmp_path: Path) -> None:
+def test_a_file_on_its_way_outlives_the_active_one(hdfs_ha: HdfsHa, tmp_path: Path, fault_log: FaultLog) -> None:
     now = active(hdfs_ha)
     standby = other(hdfs_ha, now)
     where = url(hdfs_ha, now, standby, folder=tmp_path.name)
@@ -74,6 +79,7 @@ def test_a_file_on_its_way_outlives_the_active_one(hdfs_ha: HdfsHa, tmp_path: Pa
     def change_over() -> None:
         hdfs_ha.kill_namenode(now)
         hdfs_ha.activate(standby)
+        fault_log.injected("HDFS pair, the active NameNode killed")
 
     try:
         one = store(where, 60)
