@@ -174,7 +174,8 @@ class _Looking:
                 if job.kind == "folder" and not job.name.startswith("."):
                     self._job(store, place, folder, job)
         except Unavailable as error:
-            self.away[place] = error
+            named = place in error.what
+            self.away[place] = error if named else Unavailable(f"root '{root}' ({place})", f"{error.what}: {error.why}")
 
     def _job(self, store: Store, place: str, folder: str, job: Stat) -> None:
         found = dict(self._dated_folders(store, job))
