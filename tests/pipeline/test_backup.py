@@ -28,7 +28,7 @@ def line(tmp_path: Path) -> Line:
 
 
 DUE = "20261121060000"
-RUNNING = Launch("daily", "20261121060003")
+RUNNING = Launch("daily", "20261121060003")  # an engine still crawls it
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def fetch(line: Line, due: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def launched(line: Line) -> None:
-    """What StartJob leaves once the engine has launched; the launch still runs."""
-    started, due = layout.key("pulse.Started", RUNNING), layout.due_key(RUNNING.job, DUE)
+def launched(line: Line, launch: Launch = RUNNING) -> None:
+    """What StartJob leaves once the engine has launched."""
+    started, due = layout.key("pulse.Started", launch), layout.due_key(launch.job, DUE)
     line.state.publish(started, Claim(started, facts={"due": DUE}))
-    line.state.publish(due, Claim(due, (input_of(line.state, started),), facts={"launch_id": RUNNING.id}))
+    line.state.publish(due, Claim(due, (input_of(line.state, started),), facts={"launch_id": launch.id}))
 
 
 def back_up(line: Line) -> int:
@@ -86,6 +86,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_lost_state_is_known_again_and_nothing_is_redone(line: Line) -> None:
+    launched(line, LAUNCH)
     assert line.scan() == [0, 0]
     assert back_up(line) == 0
     before = files(line.folders["state"])
