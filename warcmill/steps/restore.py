@@ -74,11 +74,18 @@ def restore(state: State, store: Store, backup: Backup) -> Restored:
     files = backup.files()
     _refuse_strange(backup, files)
     with store.open(backup.path) as stream:
-        logzip.verify(stream, [Packed(name, one.size, one.sha512 or "", 0) for name, one in files.items()])
+        logzip.verify(stream, _expected(stream, files))
         made = {one.path: _put(state, stream, name, one) for name, one in files.items()}
     there = (one for one in files.values() if not made[one.path])
     different = tuple(one.path for one in there if state.store.server_digest(one.path) != ("sha512", one.sha512))
     return Restored(tuple(path for path, new in made.items() if new), different)
+
+
+def _expected(stream: BinaryIO, files: dict[str, FileRef]) -> list[Packed]:
+    """In the zip's own order: the evidence lists them by path."""
+    order = {entry.name: number for number, entry in enumerate(logzip.members(stream))}
+    names = sorted(files, key=lambda name: order.get(name, len(order)))
+    return [Packed(name, files[name].size, files[name].sha512 or "", 0) for name in names]
 
 
 def _put(state: State, stream: BinaryIO, name: str, file: FileRef) -> bool:
