@@ -111,13 +111,20 @@ def markers(state: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def line(tmp_path_factory: pytest.TempPathFactory) -> Line:
-    """The bundled launch through the whole line, ReadBack and Retire included, and a finding accepted."""
+    """The bundled launch through the whole line, ReadBack and Retire included; findings accepted; another writer."""
     made = new_line(tmp_path_factory.mktemp("line"))
     made.config.write_text(made.config.read_text().replace("retire=false", "retire=true"))
     warc = next((made.folders["output"] / "warcs").rglob("*.warc.gz"))
     (warc.parent / "unnamed.warc.gz").write_bytes(warc.read_bytes())
+    beside = made.folders["writer.second"] = tmp_path_factory.mktemp("second")
+    folder = beside / warc.parent.relative_to(made.folders["output"])
+    folder.mkdir(parents=True)
+    (folder / "another.warc.gz").write_bytes(warc.read_bytes())
+    with made.config.open("a") as config:
+        config.write(f"[writer.second]\nroot={beside}\njobs={warc.parent.parent.name}\nlayout=kind-first\n")
+    assert made.warcmill("init", "--adopt", "writer.second").returncode == 0
     assert made.scan() == [0, 0]
-    accepted = made.warcmill("accept", "unnamed.warc.gz", "--reason", "a copy, made by hand")
+    accepted = made.warcmill("accept", "unnamed.warc.gz", "another.warc.gz", "--reason", "a copy, made by hand")
     assert accepted.returncode == 0, accepted.stderr
     return made
 
@@ -125,6 +132,11 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Line:
 @pytest.fixture(scope="module")
 def found(line: Line) -> dict[str, dict[str, Any]]:
     return dict(markers(line.folders["state"]))
+
+
+def test_a_writer_s_files_are_named_by_its_root(found: dict[str, dict[str, Any]]) -> None:
+    roots = {item["file"]["root"] for one in found.values() for item in one["claim"]["items"]}
+    assert roots == {"output", "jobs", "state", "writer.second"}
 
 
 def test_the_example_is_the_golden_file() -> None:
