@@ -29,6 +29,7 @@ BIN = ROOT / ".venv" / "bin"
 JOB = "daily"  # the crontab's examples are of this job
 DAYS = 7
 MISSED, KILLED, OUTAGE = 2, 3, 4  # days, counted from 0
+TOUCHES = ("pulse checkpoint", "pulse stop")  # there is something to pack and to copy then
 QUARTER = timedelta(minutes=15)
 HURRY = 20  # how much faster the waits for an archive pass that is not there
 
@@ -94,7 +95,7 @@ class Week:
     def live(self) -> None:
         """From the first start to the scan after the last stop."""
         lines, faults = crontab.entries(), self.faults()
-        moment, touched = self.due(0), self.due(0)
+        moment, touched = self.due(0), self.midnight
         while moment <= self.at(DAYS, 6, 0):
             if moment in faults:
                 self.pass_to(moment)
@@ -106,7 +107,7 @@ class Week:
             elif is_run(due, moment, touched):
                 self.pass_to(moment)
                 self.ran += cron.run(moment, due, self.environment, self.base)
-                touched = moment if any("pulse " in line.name for line in due) else touched
+                touched = moment if any(line.name in TOUCHES for line in due) else touched
             moment += timedelta(minutes=1)
 
     def pass_to(self, moment: datetime) -> None:
@@ -154,7 +155,7 @@ def is_run(due: list[Entry], moment: datetime, touched: datetime) -> bool:
     """Whether the lines of a minute are run.
 
     Of the lines for every few minutes only those that have something to do: in the minutes of the other lines, at the
-    quarter of an hour after a crawl was touched, and when cron is there again. At all others they would find
+    quarter of an hour after a checkpoint or an end, and when cron is there again. At all others they would find
     everything done: a week would be thousands of processes that do nothing.
     """
     if any(not line.is_frequent for line in due):
