@@ -117,10 +117,9 @@ def fitness(found: Settings) -> Iterator[Check]:
 def _of_section(found: Settings, section: str) -> Iterator[Check]:
     """The roots that an engine or another writer has of its own."""
     roots = {root: place for place, some in places.roots_of(section).items() for root in some}
-    layout = places.site_of(section, found.site).layout
     folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
     remote = (check_remote(root, place, found.access) for root, place in roots.items() if is_remote(place))
-    for check in (*check_roots(folders, layout, found.retire), *remote):
+    for check in (*check_roots(folders, places.layout_of(section, found.site), found.retire), *remote):
         todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
         lost = check.level is Level.FAIL and check.name.startswith("root ")
         yield replace(check, name=f"{check.name} [{section}]", todo=todo if lost else check.todo)

@@ -168,8 +168,11 @@ def test_the_files_of_other_writers_go_all_the_way(two: Two) -> None:
     redone = two.line.warcmill("redo", BUILT.job, BUILT.id, "checksum", "final", "--downstream")
     assert redone.returncode == 0, redone.stderr
     assert two.line.scan(INTERVAL) == [0, 0]
+    assert two.line.warcmill("doctor").returncode == 0
     (two.base / "web" / SENTINEL).unlink()
     assert two.line.warcmill("reconcile", INTERVAL).returncode == 4
+    doctor = two.line.warcmill("doctor")
+    assert (doctor.returncode, "warcmill init --adopt writer.web" in doctor.stdout) == (1, True)
 
 
 def test_adopt_takes_only_what_is_there_and_is_named(two: Two) -> None:

@@ -13,7 +13,7 @@ from engine import LAUNCH, Engine, line_of
 from warcs import http, record, warc_gz, warcinfo
 
 from warcmill import gaps, layout, survey
-from warcmill.errors import BadConfig, Conflict
+from warcmill.errors import BadConfig, Conflict, NotReady
 from warcmill.evidence import Claim
 from warcmill.formats import logzip
 from warcmill.formats.crawlcounts import Tally
@@ -128,7 +128,7 @@ def test_a_stage_has_the_closed_ones_begun_before_it_and_final_the_rest(several:
     several.finish()
     several.render(f"daily-web-{EARLY}-0.warc.gz")
     several.render(f"20161019/daily-web-{EARLY}-1.warc.gz")
-    several.render(f"2016/10/daily-web-{EARLY}-2.warc.gz.open")
+    at_work = several.render(f"2016/10/daily-web-{EARLY}-2.warc.gz.open")
     several.render(f"2016/10/19/daily-web-{EARLY}-deeper.warc.gz")
     several.render(f"daily-web-{LATE}-3.warc.gz")
     several.render("daily-web-untimed.warc.gz")
@@ -140,9 +140,12 @@ def test_a_stage_has_the_closed_ones_begun_before_it_and_final_the_rest(several:
         f"writer.web:20161019/daily-web-{EARLY}-1.warc.gz",
         "writer.web:daily-web-untimed.warc.gz",
     }
+    with pytest.raises(NotReady, match="rename the file to its closed name"):
+        chain.assembled(several)
+    at_work.rename(at_work.with_suffix(""))
     final = chain.assembled(several)
     assert taken(final) == {
-        f"writer.web:2016/10/daily-web-{EARLY}-2.warc.gz.open",
+        f"writer.web:2016/10/daily-web-{EARLY}-2.warc.gz",
         f"writer.web:daily-web-{LATE}-3.warc.gz",
     }
     assert (first.facts["prefixes"], "prefixes" in final.facts) == (["daily-web"], False)
@@ -222,7 +225,7 @@ def test_files_of_every_root_go_all_the_way_and_are_retired(several: Several) ->
         several.work("viral/a.warc.gz"),
         several.render(f"d/daily-web-{EARLY}.warc.gz"),
     ]
-    cut = several.render("daily-web-cut.warc.gz.open", WHOLE[:-5])
+    cut = several.render("daily-web-cut.warc.gz", WHOLE[:-5])
     several.finish()
     chain.assembled(several)
     retired = chain.upto(several, "Retire")
@@ -236,7 +239,6 @@ def test_files_of_every_root_go_all_the_way_and_are_retired(several: Several) ->
         f"viral/{folder}/a.warc.gz",
         f"warcs/{folder}/daily-web-{EARLY}.warc.gz",
         f"warcs/{folder}/daily-web-cut.warc.gz",
-        f"warcs/{folder}/daily-web-cut.warc.gz.open",
     }
 
 

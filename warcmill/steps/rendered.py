@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warcmill import launches, layout
-from warcmill.errors import Conflict
+from warcmill.errors import Conflict, NotReady
 from warcmill.evidence import Evidence
 from warcmill.formats.crawlcounts import CrawlCounts
 from warcmill.launches import Engines
@@ -40,15 +40,25 @@ class Prefixes:
 def pick(
     engines: Engines, launch: Launch, prefixes: Prefixes, taken: Collection[FileRef], stage: Stage
 ) -> list[FileRef]:
-    """The rendered WARCs that no stage before has. A checkpoint's were begun before it, and are closed."""
+    """The rendered WARCs that no stage before has. A checkpoint's were begun before it, and are closed.
+
+    NotReady when `final` meets an open one: unlike an engine's, which are as they are once its launch has ended,
+    it will get its closed name yet, and would then be there a second time.
+    """
     labels = {file.label for file in taken}
-    found = (file for file in launches.rendered(engines, launch, prefixes.all) if file.label not in labels)
-    return [file for file in found if stage.is_final or _is_whole(file, prefixes, stage)]
+    found = [file for file in launches.rendered(engines, launch, prefixes.all) if file.label not in labels]
+    for file in found if stage.is_final else ():
+        if not _is_closed(file):
+            why = "its renderer has not closed it; when that is gone for good, rename the file to its closed name"
+            raise NotReady(file.label, why)
+    return [file for file in found if _is_closed(file) and (stage.is_final or _begun_before(file, prefixes, stage))]
 
 
-def _is_whole(file: FileRef, prefixes: Prefixes, stage: Stage) -> bool:
-    if layout.closed_name(file.name) != file.name:
-        return False
+def _is_closed(file: FileRef) -> bool:
+    return layout.closed_name(file.name) == file.name
+
+
+def _begun_before(file: FileRef, prefixes: Prefixes, stage: Stage) -> bool:
     named = layout.prefixes_of(file.name, prefixes.all)
     return all(layout.name_time(file.name.removeprefix(one)) <= stage.stamp for one in named)
 
