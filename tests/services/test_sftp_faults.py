@@ -85,6 +85,20 @@ def test_an_sshd_restarted_mid_upload_is_waited_for(there: OverSsh, fault_log: F
     assert there.files() == {PATH: DATA}
 
 
+def test_a_folder_that_another_makes_while_it_is_listed_is_listed(
+    there: OverSsh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = there.open()
+    stat = store.stat
+
+    def made_first(path: str) -> object:
+        there.write("folder/file", DATA)
+        return stat(path)
+
+    monkeypatch.setattr(store, "stat", made_first)
+    assert [entry.path for entry in store.list("folder")] == ["folder/file"]
+
+
 def test_names_of_any_bytes_are_listed_and_read(there: OverSsh) -> None:
     """An engine's folder may hold names that are not UTF-8."""
     raw = [b"\xff\xfe.warc", "u\u0308 \u2603".encode(), b"new\nline", b"-rf"]

@@ -163,6 +163,18 @@ def test_a_checkpoint_that_the_job_log_tells_of_is_not_taken_again(line: Engine)
     assert pulse.next_number(line.engines, LAUNCH, "cp00007-20161019000000") == 8
 
 
+def test_a_checkpoint_that_was_on_its_way_when_it_was_asked_for_again_is_found(line: Engine) -> None:
+    class Late(FakeEngine):
+        def checkpoint(self, job: str) -> str:
+            line.job_log(*(f"CHECKPOINTED cp{number:05d}-20161020000000" for number in (1, 2)))
+            return "cp00002-20161020000000"
+
+    engine = Late()
+    start(line, engine)
+    claim = pulse.checkpoint(line.engines, engine, LAUNCH, 1)
+    assert claim.facts == {"stage": "cp00001-20161020000000"}
+
+
 def test_a_checkpoint_of_another_number_or_of_a_launch_that_ended_is_none(line: Engine) -> None:
     engine = FakeEngine()
     start(line, engine)

@@ -146,9 +146,12 @@ def stop(engine: Engine, launch: Launch) -> Claim:
 def checkpoint(engines: Engines, engine: Engine, launch: Launch, number: int) -> Claim:
     """Take the checkpoint of this number of a running launch; the claim of 01.checkpointed.
 
-    One that the launch's own job.log tells of already is not taken again.
+    One that the launch's own job.log tells of already is not taken again. One that an earlier attempt asked for may
+    have been on its way still when this one asked: then the engine takes two, and the first is the one of this number.
     """
     name = _taken(engines, launch, number) or _take(engine, launch)
+    if Stage.parse(name).number != number:
+        name = _taken(engines, launch, number) or name
     if Stage.parse(name).number != number:
         raise Mismatch(f"the number of the checkpoint that {launch} took", number, name)
     key = layout.key("pulse.CheckpointJob", launch, number=f"{number:05d}")

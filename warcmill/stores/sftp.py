@@ -53,10 +53,12 @@ class SftpStore:
         real = self._real(folder)
         try:
             found = self._pool.ask(lambda session: list(session.entries(real)))
-        except Status:
+        except Status as error:
             there = self.stat(folder) if folder else None
             if there is not None and there.kind == "folder":
-                raise
+                if error.code != Code.NO_SUCH_FILE:
+                    raise
+                yield from self.list(folder)  # another has made it between our two questions
             self._check_sentinel()
             return
         prefix = f"{folder}/" if folder else ""
