@@ -70,12 +70,15 @@ def _down(work: Path) -> None:
 
 
 def _progress(tally: Tally, faults: int) -> Callable[[], None]:
-    last = [time.monotonic()]
+    """Tells of a violation at once, and of the count now and then."""
+    last, shown = time.monotonic(), 0
 
     def told() -> None:
-        if time.monotonic() - last[0] > EVERY:
-            last[0] = time.monotonic()
-            print(f"faults: {tally.total:,} of {faults:,}, violations: {len(tally.wrong)}", file=sys.stderr, flush=True)
+        nonlocal last, shown
+        if time.monotonic() - last > EVERY or len(tally.wrong) > shown:
+            count = f"faults: {tally.total:,} of {faults:,}, violations: {len(tally.wrong)}"
+            print(*tally.wrong[shown:], count, sep="\n", file=sys.stderr, flush=True)
+            last, shown = time.monotonic(), len(tally.wrong)
 
     return told
 

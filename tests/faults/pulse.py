@@ -138,9 +138,9 @@ class Bench:
             yield f"01.confirmed says that {launch} has ended, and it runs"
         taken = self.markers.read(layout.key("pulse.CheckpointJob", launch, number="00001"))
         mine = [one for one in self.checkpoints() if one.partition("-")[2] >= launch.id]
-        if taken and [taken.claim.facts["stage"]] != mine:
+        if taken and taken.claim.facts["stage"] not in mine[:1]:
             yield f"01.checkpointed names {taken.claim.facts['stage']}, the engine has {mine}"
-        if len(mine) > 1:
+        if len(mine) > 2:  # one that was asked for may be on its way still when it is asked for again
             yield f"a checkpoint was taken {len(mine)} times: {mine}"
 
     def close(self) -> None:
@@ -231,6 +231,7 @@ class Sweep:
         )
         error = self.bench.run(step, trouble)
         if kind in KILLS and trouble.met:
+            assert trouble.over.wait(60)
             self.bench.server.start()
         return trouble.met > 0, list(unclear(error, self.bench.job))
 

@@ -37,6 +37,12 @@ class Trouble:
     action: Callable[[], object] = bool
     met: int = 0
     heard: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def act(self) -> None:
+        """Do it, and say when it is done: whoever asked may have given up meanwhile."""
+        self.action()
+        self.over.set()
 
 
 class Between(ThreadingHTTPServer):
@@ -92,15 +98,16 @@ class _Handler(BaseHTTPRequestHandler):
         trouble.met += here
         how = trouble.how if here else ""
         if how == "act before":
-            trouble.action()
+            trouble.act()
         if how == "lose request":
             return self._hang_up()
         try:
             status, headers, data = self._ask(body)
         except OSError:
             return self._hang_up()
-        if how == "act after":
-            trouble.action()
+        finally:
+            if how == "act after":
+                trouble.act()
         if how in ("withhold answer", "late"):
             time.sleep(trouble.seconds)
         if how in ("lose answer", "withhold answer"):
