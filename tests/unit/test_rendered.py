@@ -24,7 +24,7 @@ from warcmill.layout import OutputLayout
 from warcmill.model import FINAL, FileRef, Launch, Stage, writer_root
 from warcmill.rendered import Rendered
 from warcmill.state import State
-from warcmill.steps import process
+from warcmill.steps import process, stage_report
 from warcmill.stores.file import FileStore
 
 CP1 = Stage.parse("cp00001-20161020000000")
@@ -173,6 +173,9 @@ def test_a_prefix_without_a_warc_and_one_that_cannot_be_one_are_findings(several
     final = chain.assembled(several)
     assert final.facts["absent_prefix"] == ["daily-none"]
     assert final.facts["refused_prefix"] == ["''", "'../daily'", r"'b*d\x1b[2J'"]
+    stage_report.rewrite(several.state, several.engines, LAUNCH, final)
+    with several.state.store.open(layout.report_path(LAUNCH, FINAL, "package")) as file:
+        assert json.load(file)["absent_prefix"] == ["daily-none"]
     seen = survey.survey(several.state, several.engines, LAUNCH)
     kinds = sorted(gap.kind for gap in gaps.find(seen)[0] if "prefix" in gap.kind)
     assert kinds == ["absent prefix", *["refused prefix"] * 3]

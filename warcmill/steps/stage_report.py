@@ -89,7 +89,7 @@ def info(
         "unnamed": assembled.facts["unnamed"],
         "hashes": {file.label: f"sha512:{file.sha512}" for file in (*zips, *(item.file for item in logs), *read)},
         "counts": {name: assembled.counts[name] for name in (*_NUMBERS, *_TABLES)},
-        **_continues(assembled.facts),
+        **_told(assembled.facts),
     }
 
 
@@ -105,13 +105,13 @@ def merge(reports: list[Report]) -> Report:
         **{name: [entry for report in reports for entry in report[name]] for name in _LISTS},
         "hashes": {path: digest for report in reports for path, digest in report["hashes"].items()},
         "counts": _add([report["counts"] for report in reports]),
-        **_continues(last),
+        **_told(last),
     }
 
 
-def _continues(told: Mapping[str, Any]) -> Report:
-    """The launch that this one was resumed from; nothing for a fresh one."""
-    return {"continues": told["continues"]} if "continues" in told else {}
+def _told(told: Mapping[str, Any]) -> Report:
+    """What most launches have nothing of: one that they were resumed from, prefixes that no WARC has."""
+    return {name: told[name] for name in ("continues", "absent_prefix", "refused_prefix") if name in told}
 
 
 def _add(counts: list[Report]) -> Report:
