@@ -87,6 +87,9 @@ class Week:
         self.hdfs.wait_ready()
         self.note("NameNode started")
 
+    def archive_is_up(self) -> bool:
+        return process.running(self.hdfs.folder, hdfs_server.NAMENODE) is not None
+
     def note(self, text: str) -> None:
         self.happened.append(f"{self.clock.now:%a %H:%M} {text}")
 
@@ -132,7 +135,7 @@ class Week:
         """
         paths = {"LUIGI_CONFIG_PATH": self.base / "luigi.cfg", "SCAN": ROOT / "scripts" / "scan", "BIN": BIN}
         own = crontab.variables(LOG=str(self.base / "log"), **{name: str(path) for name, path in paths.items()})
-        waits = line and line.name == "scan" and not process.running(self.hdfs.folder, hdfs_server.NAMENODE)
+        waits = line and line.name == "scan" and not self.archive_is_up()
         return {**own, **(self.clock.hurried(HURRY) if waits else self.clock.environment)}
 
     # Afterwards.

@@ -73,6 +73,8 @@ def week(work: Path, hdfs: Hdfs, tmp_path: Path) -> Iterator[Week]:
     with serve({(HOST, f"/{number or ''}"): one for number, one in pages.items()}) as port:
         lay_out(found, port)
         yield found
+    if not found.archive_is_up():
+        found.start_namenode()  # it is other tests' too
     client.close()
     heritrix_server.down(work / "week")
 
