@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import clock_of_week
 import pytest
 from clock_of_week import SharedClock
 from remote_places import InHdfs
@@ -77,6 +78,7 @@ def week(work: Path, hdfs: Hdfs, tmp_path: Path) -> Iterator[Week]:
         found.start_namenode()  # it is other tests' too
     client.close()
     heritrix_server.down(work / "week")
+    clock_of_week.sweep()
 
 
 def links(number: int) -> list[str]:
