@@ -88,7 +88,7 @@ def _checkpoint(line: Line, args: argparse.Namespace) -> int:
         print(f"{args.job}: it does not run ({seen.words}), so there is nothing to checkpoint")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
-    number = steps.next_number(line.engines(launch.job), launch, seen.continues)
+    number = steps.next_number(line.sites.alone(launch.job), launch, seen.continues)
     words = ["pulse.CheckpointJob", "--job", launch.job, "--launch-id", launch.id, "--number", str(number)]
 
     def told(found: Evidence) -> str:

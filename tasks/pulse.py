@@ -67,7 +67,9 @@ class StartJob(JobStep):
         return [stop] if begun.is_told else [stop, StartJob(job=self.job, due=begun.due)]
 
     def work(self, line: Line) -> None:
-        resume = continued.of_checkpoint(line.engines(self.job), self.job, self.checkpoint) if self.checkpoint else None
+        resume = (
+            continued.of_checkpoint(line.sites.alone(self.job), self.job, self.checkpoint) if self.checkpoint else None
+        )
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
             prepare = partial(_prepared, line.state, engine, self.job, self.due)
             claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)
@@ -117,7 +119,7 @@ class CheckpointJob(Step):
 
     def work(self, line: Line) -> None:
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
-            claim = steps.checkpoint(line.engines(self.job), engine, self.launch, self.number)
+            claim = steps.checkpoint(line.sites.alone(self.job), engine, self.launch, self.number)
         line.state.publish(self.key, claim)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from warcmill import layout
@@ -115,12 +115,16 @@ class Sites:
     def of(self, job: str) -> Engines:
         """The roots of a job, or Unavailable."""
         if job not in self._engines:
-            site, writers = self.site(job), [one for one in self.writers if job in one.jobs]
+            writers = [one for one in self.writers if job in one.jobs]
             workers = tuple(Worker(self.open(one.root, one.place), one.layout) for one in writers if one.layout)
             rendered = tuple(self._prefixed(one) for one in writers if one.layout is None)
-            output, jobs = self.open("output", site.output), self.open("jobs", site.jobs)
-            self._engines[job] = Engines(output, jobs, site.layout, workers, rendered)
+            self._engines[job] = replace(self.alone(job), workers=workers, rendered=rendered)
         return self._engines[job]
+
+    def alone(self, job: str) -> Engines:
+        """The roots of a job's engine without those of other writers, or Unavailable: a crawl goes on without them."""
+        site = self.site(job)
+        return Engines(self.open("output", site.output), self.open("jobs", site.jobs), site.layout)
 
     def open(self, root: Root, place: str) -> Store:
         """A root, or Unavailable: one that did not answer is not asked again here."""

@@ -17,8 +17,8 @@ from warcs import http, record, warc_gz, warcinfo
 
 from tasks import engines, feeds, places
 from tasks.settings import settings
-from warcmill import layout
-from warcmill.errors import BadConfig
+from warcmill import launches, layout
+from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import SENTINEL, OutputLayout
 from warcmill.model import FINAL, Launch
 
@@ -195,6 +195,16 @@ def test_an_engine_without_an_interface_is_never_spoken_to(two: Two) -> None:
         assert "[engine.second] url: is not set" in done.stderr
         assert "only processed here" in done.stderr
     assert two.line.warcmill("why", SAMPLE.job, SAMPLE.id).returncode == 1, "its engine is not asked"
+
+
+def test_a_crawl_does_not_need_the_roots_of_other_writers(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    two.configure(WRITERS)
+    two.adopt("engine.second")
+    parsed(two.line, monkeypatch, "")
+    sites = settings().sites()
+    assert launches.how_ended(sites.alone(BUILT.job), BUILT) == "finished"
+    with pytest.raises(Unavailable, match="writer"):
+        sites.of(BUILT.job)
 
 
 # What luigi.cfg may say.
