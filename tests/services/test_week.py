@@ -68,10 +68,8 @@ def week(work: Path, hdfs: Hdfs, tmp_path: Path) -> Iterator[Week]:
     engine.resolve(HOST)
     client = Heritrix(Wire(engine.url, engine.user, engine.password, engine.certificate))
     found = Week(tmp_path, midnight, clock, engine, client, hdfs)
-    pages = {
-        number: page([f"/{10 * number + digit}" for digit in range(1, 11)], filler=number) for number in range(PAGES)
-    }
-    with serve({(HOST, f"/{number or ''}"): one for number, one in pages.items()}) as port:
+    web = {(HOST, f"/{number or ''}"): page(links(number), filler=number) for number in range(PAGES)}
+    with serve(web) as port:
         lay_out(found, port)
         yield found
     if not found.archive_is_up():
