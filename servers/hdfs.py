@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from servers import hadoop, pins, process
 from servers.pins import HOST, Ports
-from servers.ports import refuse_taken
+from servers.ports import answers, refuse_taken
 from warcmill.errors import Unavailable
 
 NAME = "hdfs"
@@ -39,9 +39,16 @@ class Hdfs:
         return f"{HOST}:{self.ports[f'datanode{number}']}"
 
     def wait_ready(self, datanodes: int = 2) -> None:
-        """Until the NameNode counts that many living DataNodes and is out of safe mode."""
-        port = self.ports["namenode_http"]
-        ready = lambda: hadoop.is_ready(port, datanodes)  # noqa: E731
+        """Until the NameNode counts that many living DataNodes and is out of safe mode, and those that run answer.
+
+        The NameNode alone does not tell: it counts a killed one for 14 s more, also while that one starts again.
+        """
+
+        def ready() -> bool:
+            running = [number for number in (1, 2) if process.running(self.folder, f"datanode{number}")]
+            listening = all(answers(self.ports[f"datanode{number}_http"]) for number in running)
+            return listening and hadoop.is_ready(self.ports["namenode_http"], datanodes)
+
         process.wait_ready(self.folder, NAMENODE, ready, hadoop.READY_SECONDS)
 
     def start_namenode(self) -> None:

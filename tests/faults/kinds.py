@@ -13,7 +13,6 @@ from faults.stage import BLOCK, Ended, Stage
 from faults.wires import Address, Traffic, Trouble, somewhere
 
 from servers import process
-from servers.ports import answers
 
 PATIENCE = (0.0, 0.3, 3.0)  # none, little, more than most troubles last
 LONG = 60.0  # of a server that is started again
@@ -177,8 +176,6 @@ def _start_datanodes(bench: Bench) -> None:
         if not process.running(server.folder, f"datanode{number}"):
             server.start_datanode(number)
     server.wait_ready()
-    listening = lambda: all(answers(server.ports[f"datanode{number}_http"]) for number in (1, 2))  # noqa: E731
-    process.wait_ready(server.folder, "namenode", listening, LONG)  # which counts one that died as alive for a while
 
 
 def _wires(names: tuple[str, ...]) -> Kinds:

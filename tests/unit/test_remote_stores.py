@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
@@ -17,8 +18,8 @@ from warcmill.stores.places import Access, open_store
 from warcmill.stores.remote import Broken
 from warcmill.stores.sftp_packets import Attributes, Payload, Type
 from warcmill.stores.sftp_session import PIECE, UNDER_WAY, Download, Session, Status, Upload
-from warcmill.stores.webhdfs_client import Cluster
-from warcmill.stores.webhdfs_http import Address, Answer, Connections
+from warcmill.stores.webhdfs_client import Client, Cluster, UserName, is_passing
+from warcmill.stores.webhdfs_http import Address, Answer, Connections, Refused, Stream
 
 OK, FAILURE = 0, 4
 ANSWER = b'HTTP/1.1 404 Not Found\r\nDate: today\r\nContent-Length: 23\r\n\r\n{"RemoteException": {}}'
@@ -75,6 +76,43 @@ def test_a_budget_is_spent_once_and_not_by_each_file(monkeypatch: pytest.MonkeyP
     now = time.monotonic()
     monkeypatch.setattr(budget.time, "monotonic", lambda: now + budget.WINDOW + 1)
     assert one.wait()
+
+
+@pytest.mark.parametrize(
+    ("exception", "message"),
+    [
+        ("EOFException", "End of File Exception between local host is: x; destination host is: y:9000; : java.io"),
+        ("IOException", "Failed to find datanode, suggest to check cluster health. excludeDatanodes=null"),
+        ("IOException", "File /a could only be written to 0 of the 1 minReplication nodes. There are 2 datanode(s)"),
+    ],
+)
+def test_what_a_cluster_says_while_it_comes_up_passes(exception: str, message: str) -> None:
+    assert is_passing(Refused("HDFS", exception, message))
+    assert not is_passing(Refused("HDFS", "FileNotFoundException", message))
+
+
+class Worn(Connections):
+    """A stand-in for a DataNode whose own connection to a NameNode that was started anew is worn out: once."""
+
+    said = 0
+
+    def ask(self, at: Address, method: str, target: str, headers: object, body: object = None) -> Answer:
+        beans = {"LiveNodes": json.dumps({"dn:1": {"infoAddr": "127.0.0.1:2", "xferaddr": "127.0.0.1:3"}})}
+        if target.startswith("/jmx"):
+            return Answer(200, "", json.dumps({"beans": [beans]}).encode())
+        return Answer(307, "http://dn:2/webhdfs/v1/a?op=OPEN", b"")
+
+    def stream(self, at: Address, target: str, headers: object) -> Stream:
+        self.said += 1
+        if self.said == 1:
+            raise Refused(str(at), "EOFException", "End of File Exception")
+        return object.__new__(Stream)
+
+
+def test_a_datanode_that_has_lost_its_namenode_is_asked_for_the_bytes_again() -> None:
+    wire = Worn()
+    Client(Cluster.parse("webhdfs://nn/a"), Budget(1.0), wire, UserName("")).read("/a", 0)
+    assert wire.said == 2
 
 
 def test_attributes_are_read_whichever_are_there() -> None:

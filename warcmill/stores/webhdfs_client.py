@@ -26,7 +26,7 @@ PREFIX = "/webhdfs/v1"
 JMX = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
 _STATES = ("SafeModeException", "RetriableException", "StandbyException")  # the most telling first
 _PASSING = frozenset({*_STATES, "EOFException", "SocketException", "ConnectException", "SocketTimeoutException"})
-_NO_DATANODE = ("Failed to find datanode", "nodes contain this block")
+_NO_DATANODE = ("Failed to find datanode", "nodes contain this block", "could only be written to")
 _AVOIDED = 600.0  # seconds; by then the NameNode itself has found a DataNode dead
 _DONE = (200, 201)
 _QUERY = re.compile(r"(user=(?P<user>[A-Za-z_][A-Za-z0-9._-]*)|(?P<kerberos>auth=kerberos))?")
@@ -155,10 +155,15 @@ class Client:
                     raise
 
     def read(self, path: str, offset: int) -> Stream:
-        """The bytes of a file from `offset` on."""
-        node, target = self._redirect("GET", path, "OPEN", {"offset": str(offset)})
-        with self._blamed(node):
-            return self._connections.stream(node.http, target, {})
+        """The bytes of a file from `offset` on. Broken is for the reader, which knows where it was, to try again."""
+        while True:
+            node, target = self._redirect("GET", path, "OPEN", {"offset": str(offset)})
+            try:
+                with self._blamed(node):
+                    return self._connections.stream(node.http, target, {})
+            except Refused as error:  # by a DataNode whose own connection to the NameNode is worn out, say
+                if not is_passing(error) or not self.budget.wait():
+                    raise
 
     def _redirect(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[DataNode, str]:
         """The DataNode that is to do it, and what to send there; that may hold a token, so it is for nobody's eyes."""
