@@ -166,15 +166,18 @@ def _record_of(folder: Path, name: str) -> Path:
 
 
 def _observe(pid: int) -> Process | None:
-    """The process that has `pid` now; None if there is none, or only a zombie."""
+    """The process that has `pid` now; None if there is none, or only a zombie.
+
+    Killed, a JVM's first thread is a zombie while others of its threads still hold the ports: that is no end yet.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # proc(5): the name, in parentheses, may hold anything; state is field 3, the start time field 22.
+    # proc(5): the name, in parentheses, may hold anything; state is field 3, threads are field 20, start time field 22.
     fields = stat[stat.rindex(")") + 2 :].split()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    if fields[0] in "ZX":
+    if fields[0] in "ZX" and int(fields[17]) <= 1:
         _reap(pid)
         return None
     return Process(pid, int(fields[19]), boot)

@@ -210,9 +210,11 @@ def test_hdfs_and_its_faults(work: Path, hdfs: Hdfs) -> None:
     hdfs.safe_mode(False)
     hdfs.kill_datanode(1)
     hdfs.kill_namenode()
-    with pytest.raises(Unavailable, match="Connection refused"):
-        hdfs.webhdfs("GET", "/servers/a", "op=GETFILESTATUS")
-    assert hdfs_server.up(work, hdfs.ports) == hdfs, "up again mends what is missing"
+    try:
+        with pytest.raises(Unavailable, match="Connection refused"):
+            hdfs.webhdfs("GET", "/servers/a", "op=GETFILESTATUS")
+    finally:
+        assert hdfs_server.up(work, hdfs.ports) == hdfs, "up again mends what is missing"
     assert hdfs.webhdfs("GET", "/servers/a", "op=GETFILESTATUS")
     hdfs.webhdfs("DELETE", "/servers", "op=DELETE&recursive=true")
 
