@@ -8,6 +8,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -78,6 +79,16 @@ def test_one_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     process.wait_ready(tmp_path, "deaf", lambda: process.log_of(tmp_path, "deaf").read_text() == "up\n", 10)
     assert process.stop(tmp_path, "deaf", patience=0.5)
     assert process.running(tmp_path, "deaf") is None
+
+
+def test_one_whose_first_thread_is_over_is_there_as_long_as_another_is(tmp_path: Path) -> None:
+    code = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
+    held = process.start(tmp_path, "held", [sys.executable, "-c", code + "ctypes.CDLL(None).pthread_exit(None)"])
+    stat = Path(f"/proc/{held.pid}/stat")
+    process.wait_ready(tmp_path, "held", lambda: stat.read_text().rpartition(") ")[2].startswith("Z"), 30)
+    assert process.running(tmp_path, "held") == held
+    process.kill(tmp_path, "held")
+    assert process.running(tmp_path, "held") is None
 
 
 def test_one_that_dies_or_is_late_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
