@@ -120,6 +120,33 @@ def test_a_week_of_daily_crawls_runs_unattended(week: Week, capsys: pytest.Captu
     assert_codes(week, cut=bool(said))
 
 
+def test_an_engine_whose_clock_jumps_while_it_lets_us_in_is_asked_again(week: Week) -> None:
+    refused: list[bool] = []
+    for _ in range(20):  # until one jump has come between what the engine asked and what it was answered
+        wire = Wire(week.engine.url, week.engine.user, week.engine.password, week.engine.certificate)
+        wire._session.hooks["response"].append(lambda answer, **_: refused.append(answer.status_code == 401))
+        jump_once(wire, week.clock)
+        assert wire.get().status == 200
+        wire.close()
+        if any(refused):
+            return
+    raise AssertionError("the engine noticed no jump")
+
+
+def jump_once(wire: Wire, clock: SharedClock) -> None:
+    """Let six hours pass before the first answer to the engine's challenge is sent."""
+    auth: Any = wire._session.auth
+    answered, jumps = auth.build_digest_header, iter([6])
+
+    def late(method: str, url: str) -> str:
+        header: str = answered(method, url)
+        if hours := next(jumps, 0):
+            clock.jump(clock.now + timedelta(hours=hours))
+        return header
+
+    auth.build_digest_header = late
+
+
 @dataclass(frozen=True)
 class Crawl:
     """What became of the crawl due on one day, by the markers, and by the engine's folder."""

@@ -93,8 +93,9 @@ class Wire:
         return self._send("PUT", path, data=body, headers={"Content-Type": "application/octet-stream"})
 
     def _send(
-        self, method: str, path: str, *, seconds: float = READ_SECONDS, limit: int = MAX_BODY, **more: Any
-    ) -> Answer:
+        self, method: str, path: str, *, seconds: float = READ_SECONDS, limit: int = MAX_BODY, again: bool = False,
+        **more: Any,
+    ) -> Answer:  # fmt: skip
         what = f"{method} {self.url}{path}"
         deadline = time.monotonic() + CONNECT_SECONDS + 2 * seconds
         try:
@@ -104,11 +105,15 @@ class Wire:
                 announced = response.headers.get("Content-Length", "")
                 size = int(announced) if announced.isascii() and announced.isdigit() else 0
                 answer = Answer(response.status_code, _bounded(response, what, limit, deadline), size)
+                # RFC 7616, section 3.3: the password is right, but the engine's clock has moved on since it asked.
+                is_stale = "stale=true" in response.headers.get("WWW-Authenticate", "").lower()
         except requests.exceptions.SSLError as error:
             raise self._of_tls(error) from error
         except requests.exceptions.RequestException as error:
             raise Unavailable(f"the engine at {self.url}", f"{method} {path or '/'}: {error}") from error
         if answer.status == requests.codes.unauthorized:
+            if is_stale and not again:
+                return self._send(method, path, seconds=seconds, limit=limit, again=True, **more)
             raise BadConfig("user, password", f"the engine at {self.url} refuses them; see its `-a` option")
         return answer
 
