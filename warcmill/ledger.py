@@ -1,7 +1,7 @@
 """What earlier attempts at a step have settled, so that a retry does only the rest.
 
-Each attempt appends to a file of its own, one JSON object a line, each line
-synced before the next item begins:
+Each attempt appends to a file of its own, one JSON object a line, synced: with one file at a time before the next
+begins, with several those that are done by then together, as a sync takes as long as a small file's copy.
 
     attempts/{marker}.{utc}.{host}.{pid}.jsonl
     {"file": ..., "version": ..., "items": [...]}     one file of a batch is settled
@@ -77,9 +77,9 @@ class Ledger:
             if "items" in line
         }
 
-    def append(self, line: dict[str, Any]) -> None:
-        """Add a line to this attempt's file, and make it durable."""
-        text = json.dumps(line, ensure_ascii=False, sort_keys=True)
+    def append(self, *lines: dict[str, Any]) -> None:
+        """Add lines to this attempt's file, and make them durable."""
+        text = "\n".join(json.dumps(line, ensure_ascii=False, sort_keys=True) for line in lines)
         self.state.store.append(self._path, text.encode("utf-8", "backslashreplace"))
 
     @contextmanager
@@ -125,32 +125,36 @@ def settle(
         known = before.get((file.root, file.path))
         return (now, known[1], False) if known and known[0] == now else (now, _do(work, file), True)
 
-    for number, file, result in _each(settle_one, files, at_once):
-        try:
-            now, items, is_new = result()
-        except (WarcmillError, OSError) as error:
-            failures[number] = str(error) if file.name in str(error) else f"{file.label}: {error}"
-            log.error("%s: failed: %s", file.label, error)
-            ledger.append({"failed": file.label, "why": str(error)})
-            continue
-        if is_new:
-            ledger.append({"file": file_to_json(file), "version": now, "items": [item_to_json(one) for one in items]})
-        settled[number] = items
+    for batch in _as_done(settle_one, files, at_once):
+        lines: list[dict[str, Any]] = []
+        for number, file, result in batch:
+            try:
+                now, items, is_new = result()
+            except (WarcmillError, OSError) as error:
+                failures[number] = str(error) if file.name in str(error) else f"{file.label}: {error}"
+                log.error("%s: failed: %s", file.label, error)
+                lines.append({"failed": file.label, "why": str(error)})
+                continue
+            if is_new:
+                lines.append({"file": file_to_json(file), "version": now, "items": list(map(item_to_json, items))})
+            settled[number] = items
+        if lines:
+            ledger.append(*lines)
     if failures:
         raise Unsettled(str(ledger.key), [failures[number] for number in sorted(failures)])
     return tuple(item for number in sorted(settled) for item in settled[number])
 
 
-def _each(
+def _as_done(
     ask: Callable[[FileRef], Settled], files: Iterable[FileRef], at_once: int
-) -> Iterator[tuple[int, FileRef, Callable[[], Settled]]]:
+) -> Iterator[list[tuple[int, FileRef, Callable[[], Settled]]]]:
     """Each file with its number, as soon as its result can be had: in order when one is asked for at a time.
 
     Threads get this one's context: what they log is of this step.
     """
     if at_once == 1:
         for number, file in enumerate(files):
-            yield number, file, partial(ask, file)
+            yield [(number, file, partial(ask, file))]
         return
     with ThreadPoolExecutor(at_once) as threads:
         left, waiting = enumerate(files), dict[Future[Settled], tuple[int, FileRef]]()
@@ -159,8 +163,8 @@ def _each(
                 waiting[threads.submit(copy_context().run, ask, file)] = number, file
             if not waiting:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield *waiting.pop(future), future.result
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+            yield [(*waiting.pop(future), future.result) for future in done]
 
 
 def _do(work: Callable[[FileRef], tuple[Item, ...]], file: FileRef) -> tuple[Item, ...]:

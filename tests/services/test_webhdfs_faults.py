@@ -6,12 +6,14 @@ import hashlib
 import io
 import json
 import random
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cutting_proxy import NEVER, proxy
@@ -23,8 +25,9 @@ from store_conformance import PATH, commit, read
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
+from warcmill.stores.webhdfs import SMALL
 from warcmill.stores.webhdfs_client import Cluster
-from warcmill.stores.webhdfs_http import Address, Refused
+from warcmill.stores.webhdfs_http import Address, Answer, Connections, Refused
 
 DATA = random.Random(1).randbytes(5 * BLOCK + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
@@ -214,6 +217,50 @@ def test_a_full_quota_is_told_by_name_and_leaves_nothing(there: InHdfs, kind: st
     finally:
         there.server.set_quota(there.base)
     assert commit(store, DATA)
+
+
+def test_what_is_there_already_needs_no_quota_and_no_end_of_safe_mode(there: InHdfs, fault_log: FaultLog) -> None:
+    store = there.open()
+    assert commit(store, b"small")
+    there.server.set_quota(there.base, names=1)
+    assert not commit(store, b"small")
+    fault_log.injected("HDFS, quota of names hit")
+    there.server.set_quota(there.base)
+    there.server.safe_mode(True)
+    try:
+        assert not commit(store, b"small")
+        fault_log.injected("HDFS, safe mode")
+    finally:
+        there.server.safe_mode(False)
+
+
+def test_a_large_file_that_is_there_is_not_sent_again(there: InHdfs) -> None:
+    store, large = there.open(), io.BytesIO(bytes(SMALL + 1))
+    assert commit(store, large.getvalue())
+    assert not store.commit_new(PATH, large, SMALL + 1, "")
+    assert large.tell() == 0
+
+
+def test_a_small_file_costs_six_requests(there: InHdfs) -> None:
+    """Of its time in HDFS nearly all is requests: where to write, the write, its length, its checksum, the name."""
+    connections = Counting(30)
+    store = there.open(connections=connections)
+    assert commit(store, DATA[:100], "first")
+    connections.asked.clear()
+    assert commit(store, DATA[:100], "second")
+    assert connections.asked == ["CREATE", "CREATE", "GETFILESTATUS", "GETFILECHECKSUM", "GETFILECHECKSUM", "RENAME"]
+
+
+class Counting(Connections):
+    """Connections that remember which operations went by."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(timeout)
+        self.asked: list[str] = []
+
+    def ask(self, at: Address, method: str, target: str, *more: Any, **others: Any) -> Answer:
+        self.asked.append(re.search("op=([A-Z]+)|$", target)[1])  # type: ignore[index]
+        return super().ask(at, method, target, *more, **others)
 
 
 def test_a_namenode_that_is_gone_is_passed_over(there: InHdfs) -> None:

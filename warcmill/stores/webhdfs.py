@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, Literal, cast
@@ -25,6 +26,8 @@ from warcmill.stores.webhdfs_client import Client, is_passing
 from warcmill.stores.webhdfs_http import Refused
 
 LARGEST_SENTINEL = 1 << 16
+SMALL = 1 << 20  # bytes; such a file is sent rather than asked for: the rename tells that another is there
+CHECKED_FOR = 1.0  # seconds that the sentinel counts as seen, for a file that is to be written: less than most take
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
 Status = dict[str, Any]
 
@@ -40,7 +43,7 @@ class WebHdfsStore:
     def __init__(self, root: Root, client: Client, base: str, block_size: int, *, new: bool = False) -> None:
         self.root: Root = root
         self._client, self._base, self._block_size, self._new = client, base, block_size, new
-        self._sentinel = ""
+        self._sentinel, self._checked = "", 0.0
         self._check_sentinel()
 
     def stat(self, path: str) -> Stat | None:
@@ -77,13 +80,17 @@ class WebHdfsStore:
         return self._reader(path, found, start)
 
     def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
-        if self.stat(path) is not None:
+        if time.monotonic() - self._checked > CHECKED_FOR:
+            self._check_sentinel()
+        if size > SMALL and self._status(path) is not None:
             return False
         while True:
             temp = beside(path, temporary.name(path.rpartition("/")[2]))
             try:
                 return self._publish(temp, path, source, size, sha512)
             except (Broken, Refused) as error:
+                if isinstance(error, Refused) and self._status(path) is not None:
+                    return False  # what is there already needs no quota, and need not wait for the end of safe mode
                 if not is_passing(error) or not rewound(source) or not self._client.budget.wait():
                     raise
 
@@ -190,6 +197,7 @@ class WebHdfsStore:
     def _check_sentinel(self) -> None:
         if self._new:
             return
+        self._checked = 0.0
         name = f"root '{self.root}' ({self._client.cluster}{self._base})"
         status = self._status(SENTINEL)
         if status is None:
@@ -199,6 +207,7 @@ class WebHdfsStore:
             with self._reader(SENTINEL, found) as file:
                 roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
             self._sentinel = found.version
+        self._checked = time.monotonic()
 
     def _real(self, path: str) -> str:
         """The path in HDFS, or BadInput for one that HDFS would refuse, or fold into another."""
