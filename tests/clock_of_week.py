@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-NOTICED = 1  # seconds
+NOTICED = 1.1  # seconds, at most
 _PLACES = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime")
 
 
@@ -30,8 +30,9 @@ class SharedClock:
         self.environment = {
             "LD_PRELOAD": str(library()),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            # For so many seconds an engine goes on by the old time: read at each look, the file would cost half a core.
-            "FAKETIME_CACHE_DURATION": str(NOTICED),
+            # Read again when the second is another; read at each look, the file would cost half a core. With 1 here
+            # a jump is noticed after up to two seconds: it counts those that are more than it.
+            "FAKETIME_CACHE_DURATION": "0",
             # Else the times of all files jump as well, and a file seems to have changed since it was read.
             "NO_FAKE_STAT": "1",
         }
@@ -44,7 +45,7 @@ class SharedClock:
     def now(self) -> datetime:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + self._offset, UTC)
 
-    def jump(self, moment: datetime, wait: float = NOTICED + 0.1) -> None:
+    def jump(self, moment: datetime, wait: float = NOTICED) -> None:
         """Set it, and wait until the processes that run have noticed."""
         self._offset = moment.timestamp() - datetime.now(UTC).timestamp()
         _write(self._file, f"{self._offset:+.3f}")
