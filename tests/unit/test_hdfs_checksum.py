@@ -80,3 +80,9 @@ def test_portions_do_not_matter(data: bytes, pieces: int, portion: int) -> None:
 def test_a_block_size_that_cannot_be(size: int) -> None:
     with pytest.raises(BadConfig, match="hdfs_block_size"):
         Hasher(size)
+
+
+def test_no_beginning_of_a_file_has_its_checksum() -> None:
+    """So the checksum alone tells a file that was cut, by a byte or by blocks."""
+    data = bytes(number * 7 % 251 for number in range(2 * BLOCK + 700))
+    assert len({digest(data[:size]) for size in range(len(data) + 1)}) == len(data) + 1

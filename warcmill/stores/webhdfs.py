@@ -1,8 +1,9 @@
 """A store in HDFS, spoken to by WebHDFS.
 
-Publishing is a PUT to a unique temporary name beside the target, compared by length and by the server's own
-checksum, then a RENAME that never replaces: a cut PUT leaves a short file that looks whole. WebHDFS has no sync:
-what it has acknowledged lies on as many DataNodes as `dfs.namenode.replication.min` asks for.
+Publishing is a PUT to a unique temporary name beside the target, compared by the server's own checksum, then a RENAME
+that never replaces: a cut PUT leaves a short file that looks whole. The checksum tells the length too: it is made of
+the CRC of every 512 bytes and of the rest. WebHDFS has no sync: what it has acknowledged lies on as many DataNodes as
+`dfs.namenode.replication.min` asks for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, Literal, cast
 
@@ -109,7 +110,7 @@ class WebHdfsStore:
             return False
         self._client.ask("PUT", self._real(parent(to)), "MKDIRS")
         try:
-            done = self._rename(path, to, only.version)
+            done = self._rename(path, to, lambda found: _version(found) == only.version)
         except Refused as error:
             if _is_absence(error):
                 return False  # another was first
@@ -119,7 +120,8 @@ class WebHdfsStore:
         moved = self.stat(to)
         if moved and moved.version == only.version:
             return True
-        self._rename(to, path, moved.version if moved else "")  # another came first: its file goes back
+        back = moved.version if moved else ""
+        self._rename(to, path, lambda found: _version(found) == back)  # another came first: its file goes back
         return False
 
     def remove(self, path: str, only: Stat) -> None:
@@ -142,28 +144,30 @@ class WebHdfsStore:
         done = False
         try:
             body = _Body(self.where(path), source, size, self._block_size)
-            version = self._write(temp, body, size, sha512)
-            done = self._rename(temp, path, version)
+            self._write(temp, body, size, sha512)
+            done = self._rename(temp, path, lambda _: self._status(temp) is None and self._holds(path, body))
             return done
         finally:
             if not done:
                 self._discard(temp)
 
-    def _write(self, temp: str, body: _Body, size: int, sha512: str) -> str:
-        """Write a temporary file and compare it with what was promised, and with what HDFS says; its version."""
+    def _write(self, temp: str, body: _Body, size: int, sha512: str) -> None:
+        """Write a temporary file and compare it with what was promised, and with what HDFS says."""
         more = {"overwrite": "false", "blocksize": str(self._block_size)}
         self._client.create(self._real(temp), body, **more)
         if (body.size, body.sha512.hexdigest()) != (size, sha512):
             found = body.size, body.sha512.hexdigest()
             raise Mismatch(f"{body.name}, while it was copied (bytes, sha512)", (size, sha512), found)
-        status = self._status(temp)
-        kept = (status["length"], ":".join(self.server_digest(temp) or ())) if status else "nothing"
-        if status is None or kept != (size, body.hdfs.result()):
+        if not self._holds(temp, body):
+            status = self._status(temp)
+            kept = (status["length"], ":".join(self.server_digest(temp) or ())) if status else "nothing"
             raise Mismatch(f"{body.name}, as HDFS keeps it (bytes, checksum)", (size, body.hdfs.result()), kept)
-        return _version(status)
 
-    def _rename(self, path: str, to: str, version: str) -> bool:
-        """Whether the file `version` now bears the name `to`. When no answer tells, the file's own number does."""
+    def _holds(self, path: str, body: _Body) -> bool:
+        return ":".join(self.server_digest(path) or ()) == body.hdfs.result()
+
+    def _rename(self, path: str, to: str, is_it: Callable[[Status], bool]) -> bool:
+        """Whether the file now bears the name `to`. When no answer tells, `is_it` is asked of what bears it."""
         destination = {"destination": self._real(to), "renameoptions": "NONE"}
         while True:
             try:
@@ -172,7 +176,7 @@ class WebHdfsStore:
             except (Broken, Refused) as error:
                 found = self._status(to)
                 if found is not None:
-                    return _version(found) == version
+                    return is_it(found)
                 if not is_passing(error) or not self._client.budget.wait():
                     raise
 
