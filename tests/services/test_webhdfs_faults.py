@@ -9,7 +9,7 @@ import random
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,7 +23,7 @@ from sources import Interrupted
 from store_conformance import PATH, commit, read
 
 from servers.hdfs import Hdfs
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.stores.webhdfs import SMALL
 from warcmill.stores.webhdfs_client import Cluster
@@ -249,6 +249,34 @@ def test_a_small_file_costs_five_requests(there: InHdfs) -> None:
     connections.asked.clear()
     assert commit(store, DATA[:100], "second")
     assert connections.asked == ["CREATE", "CREATE", "GETFILECHECKSUM", "GETFILECHECKSUM", "RENAME"]
+
+
+@pytest.mark.parametrize("size", [1, 512, BLOCK, len(DATA) - 1])
+def test_a_file_that_lost_its_end_on_the_way_is_not_published(there: InHdfs, size: int, fault_log: FaultLog) -> None:
+    """Between us and the DataNode something lets the rest go, and the write is acknowledged."""
+    with pytest.raises(Mismatch, match=rf"as HDFS keeps it .*, found \({size},"):
+        commit(there.open(connections=Shortening(size)), DATA)
+    fault_log.injected("HDFS, the end of an upload lost, and acknowledged")
+    assert there.files() == {}
+    assert commit(there.open(), DATA)
+
+
+class Shortening(Connections):
+    """Connections that send so many bytes of a body, and let the rest go."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(30)
+        self._left = size
+
+    def ask(self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None = None
+            ) -> Answer:  # fmt: skip
+        return super().ask(at, method, target, headers, self._beginning(body) if body else None)
+
+    def _beginning(self, body: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in body:
+            part, self._left = chunk[: self._left], self._left - len(chunk[: self._left])
+            if part:
+                yield part
 
 
 class Counting(Connections):
