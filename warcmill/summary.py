@@ -5,6 +5,7 @@ Keys:
 
     day         the UTC day of the launches' ids
     basis       changes when a marker of a launch comes or goes; the file is rewritten when it does
+    away        roots that did not answer: launches that lie there alone are not among these; [] as a rule
     launches    one object each, by launch id:
       job, launch_id
       ended     how the launch ended: finished, superseded, closed, confirmed; "" while it runs
@@ -59,19 +60,22 @@ def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
     on_disk = _by_day(scanned.launches)
     bases = {day: basis(state, launches) for day, launches in on_disk.items()}
     todo = [day for day in on_disk if day in scanned.busy or not _is_current(read(state, day), bases[day])]
-    known = _by_day(survey.find(state, sites, scanned.first, scanned.end).launches) if todo else {}
+    if not todo:
+        return
+    found = survey.find(state, sites, scanned.first, scanned.end)
+    known, away = _by_day(found.launches), [str(error) for error in found.away]
     for day in todo:
         launches: list[Json] = [of_launch(state, sites, launch) for launch in known[day]]
-        document: Document = {"day": str(day), "basis": bases[day], "launches": launches}
+        document: Document = {"day": str(day), "basis": bases[day], "away": list(away), "launches": launches}
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
 
 
 def _is_current(found: Document, now: str) -> bool:
-    """Whether a summary tells what the markers do; one that could not look at a launch is made again."""
+    """Whether a summary tells what the markers do; one that could not look at a launch, or a root, is made again."""
     launches = found.get("launches")
     blind = any(isinstance(one, dict) and "error" in one for one in (launches if isinstance(launches, list) else []))
-    return found.get("basis") == now and not blind
+    return found.get("basis") == now and found.get("away") == [] and not blind
 
 
 def _by_day(launches: Iterable[Launch]) -> dict[date, list[Launch]]:

@@ -12,11 +12,14 @@ import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
 
-from warcmill import layout, summary
+from warcmill import layout, roots, summary
 from warcmill.evidence import Claim
+from warcmill.layout import OutputLayout
 from warcmill.ledger import Ledger
 from warcmill.model import FINAL, Launch
+from warcmill.sites import Site, Sites
 from warcmill.steps import process
+from warcmill.stores.file import FileStore
 from warcmill.summary import Scanned
 
 DAY = date(2016, 10, 19)
@@ -45,10 +48,10 @@ def whole(engine: Engine) -> None:
     chain.upto(engine, "Verify")
 
 
-def rewrite(engine: Engine, *busy: date) -> dict[str, Any]:
+def rewrite(engine: Engine, *busy: date, sites: Sites | None = None) -> dict[str, Any]:
     """What is in the summary after a scan of the day."""
     scanned = Scanned(DAY, DAY + timedelta(days=1), (LAUNCH,), frozenset(busy))
-    summary.rewrite(engine.state, engine.sites, scanned)
+    summary.rewrite(engine.state, sites or engine.sites, scanned)
     return json.loads(path(engine).read_text())
 
 
@@ -143,3 +146,14 @@ def test_a_launch_that_cannot_be_looked_at_hides_no_other(engine: Engine) -> Non
     first, second = json.loads(path(engine).read_text())["launches"]
     assert "job.log" in first["error"]
     assert second["ended"] == "finished"
+
+
+def test_a_root_that_is_away_is_named_until_it_is_back(engine: Engine, tmp_path: Path) -> None:
+    """What lies there alone is not listed, and may be there all the same."""
+    elsewhere = tmp_path / "second"
+    site = Site("[engine.second]", str(elsewhere), str(elsewhere), OutputLayout.JOB_FIRST)
+    sites = Sites(engine.sites.default, {"weekly": site}, (), lambda root, place: FileStore(root, Path(place)))
+    assert [str(elsewhere) in one for one in rewrite(engine, sites=sites)["away"]] == [True]
+    roots.adopt({"output": elsewhere, "jobs": elsewhere})
+    sites = Sites(engine.sites.default, {"weekly": site}, (), lambda root, place: FileStore(root, Path(place)))
+    assert rewrite(engine, sites=sites)["away"] == []
