@@ -12,6 +12,9 @@ from warcmill.layout import LONGEST_NAME
 from warcmill.model import Root
 from warcmill.stores.budget import Budget
 
+CHECKED_FOR = 1.0
+"""Seconds that the sentinel counts as seen for files that are to be written: one file's transfer takes longer."""
+
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 

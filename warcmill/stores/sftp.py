@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import stat as modes
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO, cast
@@ -21,7 +22,7 @@ from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
 from warcmill.stores import sftp_packets as packets
-from warcmill.stores.remote import Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, Broken, Reader, beside, check_path, parent, rewound
 from warcmill.stores.sftp_packets import Attributes, Code
 from warcmill.stores.sftp_pool import Lent, Pool
 from warcmill.stores.sftp_session import FSYNC, Session, Status, Upload
@@ -40,7 +41,7 @@ class SftpStore:
     def __init__(self, root: Root, pool: Pool, base: str, *, new: bool = False) -> None:
         self.root: Root = root
         self._pool, self._base, self._new = pool, base, new
-        self._sentinel = ""
+        self._sentinel, self._checked = "", 0.0
         self._check_sentinel()
 
     def stat(self, path: str) -> Stat | None:
@@ -74,7 +75,8 @@ class SftpStore:
         return self._reader(path, found.size, start)
 
     def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
-        self._check_sentinel()
+        if time.monotonic() - self._checked > CHECKED_FOR:
+            self._check_sentinel()
         while True:
             try:
                 return self._commit(path, source, size, sha512)
@@ -147,11 +149,10 @@ class SftpStore:
                 raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {FSYNC.decode()}")
             upload = Upload(session, self._real(temp))
             found = _pour(source, size, upload, self.where(path))
-            upload.finish()
+            kept = upload.finish()
         if found != (size, sha512):
             raise Mismatch(f"{self.where(path)}, while it was copied (bytes, sha512)", (size, sha512), found)
-        kept = self._lstat(temp)
-        if kept is None or kept.size != size:
+        if kept != size:
             raise Mismatch(f"{self.where(path)}, as the server keeps it (bytes)", size, kept)
 
     def _rename(self, path: str, to: str) -> bool:
@@ -212,9 +213,7 @@ class SftpStore:
 
     def _sync_folders(self, session: Session, folders: set[str]) -> None:
         for folder in folders:
-            handle = session.open(self._real(folder), packets.READ)
-            session.sync(handle)
-            session.close_handle(handle)
+            session.end(session.open(self._real(folder), packets.READ))
 
     def _reader(self, path: str, size: int, start: int = 0) -> BinaryIO:
         real = self._real(path)
@@ -224,6 +223,7 @@ class SftpStore:
     def _check_sentinel(self) -> None:
         if self._new:
             return
+        self._checked = 0.0
         found = self._lstat(SENTINEL)
         name = f"root '{self.root}' (sftp {self._pool.name}{self._base})"
         if found is None:
@@ -232,6 +232,7 @@ class SftpStore:
             with self._reader(SENTINEL, found.size) as file:
                 roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
             self._sentinel = found.version
+        self._checked = time.monotonic()
 
     def _real(self, path: str) -> bytes:
         """The path on the server, or BadInput for one that would leave the root."""

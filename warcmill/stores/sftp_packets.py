@@ -26,6 +26,7 @@ class Type(IntEnum):
     READ = 5
     WRITE = 6
     LSTAT = 7
+    FSTAT = 8
     OPENDIR = 11
     READDIR = 12
     REMOVE = 13

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -116,9 +116,23 @@ class Session:
         """Close a handle; Status when the server could not write what it had taken."""
         self.call(Type.STATUS, Type.CLOSE, packets.string(handle))
 
-    def sync(self, handle: bytes) -> None:
-        """fsync(2) on the server."""
-        self.call(Type.STATUS, Type.EXTENDED, packets.string(FSYNC), packets.string(handle))
+    def end(self, handle: bytes, before: Iterable[int] = ()) -> int:
+        """fsync(2), fstat(2) and close(2) a handle, once the requests `before` are done; the length the server tells.
+
+        All are sent at once: a server takes the requests for one file in their order (section 6.1).
+        """
+        field = packets.string(handle)
+        asked = (Type.EXTENDED, packets.string(FSYNC), field), (Type.FSTAT, field), (Type.CLOSE, field)
+        left = deque([*before, *(self.send(*one) for one in asked)])
+        try:
+            while len(left) > 2:
+                self.answer(left.popleft(), Type.STATUS)
+            size = self.answer(left.popleft(), Type.ATTRS).attributes().size
+            self.answer(left.popleft(), Type.STATUS)
+        except Status:
+            self.abandon([*left])
+            raise
+        return size
 
     def mkdir(self, path: bytes) -> None:
         self.call(Type.STATUS, Type.MKDIR, *packets.making(path))
@@ -222,9 +236,6 @@ class Upload:
             if len(self._sent) > UNDER_WAY:
                 self._session.answer(self._sent.popleft(), Type.STATUS)
 
-    def finish(self) -> None:
-        """Wait until all is written, synced and closed."""
-        while self._sent:
-            self._session.answer(self._sent.popleft(), Type.STATUS)
-        self._session.sync(self.handle)
-        self._session.close_handle(self.handle)
+    def finish(self) -> int:
+        """Wait until all is written, synced and closed; the length that the file has at the server."""
+        return self._session.end(self.handle, self._sent)

@@ -22,13 +22,12 @@ from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
-from warcmill.stores.remote import Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, Broken, Reader, beside, check_path, parent, rewound
 from warcmill.stores.webhdfs_client import Client, is_passing
 from warcmill.stores.webhdfs_http import Refused
 
 LARGEST_SENTINEL = 1 << 16
 SMALL = 1 << 20  # bytes; such a file is sent rather than asked for: the rename tells that another is there
-CHECKED_FOR = 1.0  # seconds that the sentinel counts as seen, for a file that is to be written: less than most take
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
 Status = dict[str, Any]
 
