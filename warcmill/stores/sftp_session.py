@@ -234,7 +234,14 @@ class Upload:
             )
             self._at += len(piece) - 4
             if len(self._sent) > UNDER_WAY:
-                self._session.answer(self._sent.popleft(), Type.STATUS)
+                self._await_one()
+
+    def _await_one(self) -> None:
+        try:
+            self._session.answer(self._sent.popleft(), Type.STATUS)
+        except Status:
+            self._session.abandon([*self._sent, self._session.send(Type.CLOSE, packets.string(self.handle))])
+            raise
 
     def finish(self) -> int:
         """Wait until all is written, synced and closed; the length that the file has at the server."""
