@@ -1,0 +1,120 @@
+"""redo moves evidence aside, with all that rests on it, and nothing that could not be made again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_files
+from line import DAY, Line, new_line
+from sample import JOB, LAUNCH_ID
+
+from warcmill import layout
+
+STEPS = ("Checksum", "Copy", "Verify")
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    return new_line(tmp_path)
+
+
+@pytest.fixture
+def done(line: Line) -> Line:
+    """The sample in the store."""
+    assert line.scan() == [0, 0]
+    return line
+
+
+def test_a_step_on_which_others_rest_is_moved_with_them_or_not_at_all(done: Line) -> None:
+    alone = done.warcmill("redo", *NAMES, "checksum", "final")
+    assert alone.returncode == 1
+    assert f"files.copied.{JOB}.{LAUNCH_ID}.final" in alone.stderr
+    before = evidence(done, *map(files, STEPS))
+    assert all(before)
+    moved = done.warcmill("redo", *NAMES, "checksum", "final", "--downstream", "--reason", "a new gate")
+    assert moved.returncode == 0
+    assert [text.rpartition("/")[2].split(".")[1] for text in moved.stdout.splitlines() if "moved" in text] == [
+        "verified",
+        "copied",
+        "checksums",
+    ], "what descends goes first"
+    assert evidence(done, *map(files, STEPS)) == [None, None, None]
+    (journal,) = (done.folders["state"] / layout.state_folder(LAUNCH) / "aside").glob("redo.*.jsonl")
+    moves = [json.loads(text) for text in journal.read_text().splitlines()]
+    assert {one["reason"] for one in moves} == {"a new gate"}
+    assert all((done.folders["state"] / one["to"]).exists() for one in moves)
+    assert done.scan() == [0, 0]
+    after = evidence(done, *map(files, STEPS))
+    assert [one and one.digest for one in after] == [one and one.digest for one in before]
+
+
+def test_what_is_redone_is_read_again_not_remembered(done: Line) -> None:
+    """The attempts go aside too: a byte that flipped without a trace in the file's times is found."""
+    stored = next((done.folders["store"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    times = stored.stat()
+    with stored.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\0\0\0\0")
+    os.utime(stored, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert done.warcmill("redo", *NAMES, "verify", "final").returncode == 0
+    assert done.scan() == [0, 30]
+    assert done.state.read(files("Verify")) is None
+
+
+def test_retired_files_stop_a_redo_that_would_read_them(done: Line) -> None:
+    done.config.write_text(done.config.read_text().replace("retire=false", "retire=true"))
+    assert done.scan() == [0, 0]
+    retired = layout.marker_name(files("Retire"))
+    before = line_files(done)
+    for step in ("checksum", "assemble"):
+        words = ("redo", *NAMES, step, "final", "--downstream")
+        unnamed = done.warcmill(*words)
+        assert unnamed.returncode == 1
+        assert f"--also {retired}" in unnamed.stderr
+        named = done.warcmill(*words, "--also", retired)
+        assert named.returncode == 1
+        assert f"it would be read again and is not there: output:warcs/{JOB}/{LAUNCH_ID}/BL-" in named.stderr
+    assert line_files(done) == before
+    assert done.warcmill("redo", *NAMES, "retire", "final", "--also", retired).returncode == 0
+    assert done.scan() == [0, 0], "what was removed is known from the attempt, which stays"
+    assert done.state.read(files("Retire"))
+
+
+def test_logs_that_are_gone_stop_a_redo_of_the_zip_and_of_the_end(done: Line) -> None:
+    shutil.rmtree(done.folders["jobs"] / JOB / LAUNCH_ID)
+    refused = done.warcmill("redo", *NAMES, "stop", "--downstream")
+    assert refused.returncode == 1
+    assert f"jobs:{JOB}/{LAUNCH_ID}/crawler-beans.cxml" in refused.stderr
+    assert "that says that the launch has ended" in refused.stderr
+    assert all(evidence(done, layout.key("output.CheckJobStopped", LAUNCH), files("Verify")))
+
+
+def test_a_zip_that_is_packed_anew_asks_for_the_stored_one_to_be_moved(done: Line) -> None:
+    moved = done.warcmill("redo", *NAMES, "pack", "final", "--downstream")
+    assert moved.returncode == 0
+    stored = f"logs/{JOB}/{LAUNCH_ID}/02.logs.{JOB}.{LAUNCH_ID}.final.zip"
+    assert f"move store:{stored} away" in moved.stdout
+    (done.folders["store"] / stored).rename(done.folders["store"] / "old.zip")
+    assert done.scan() == [0, 0]
+    assert done.warcmill("reconcile", DAY).returncode == 0
+
+
+def test_an_operators_word_is_taken_back_by_its_markers_name(line: Line) -> None:
+    warc = kill_engine(line, LAUNCH)
+    line.warcmill("close", *NAMES, *REASON)
+    line.scan()
+    line.warcmill("accept", warc.name, *REASON)
+    (accepted,) = (name for name in line.state.folder(LAUNCH) if name.startswith("accepted."))
+    assert line.warcmill("redo", *NAMES, accepted).returncode == 0
+    assert line.warcmill("reconcile", DAY).returncode == 1
+    line.warcmill("accept", warc.name, *REASON)
+    assert line.warcmill("redo", *NAMES, "close", "--downstream").returncode == 0
+    assert line.state.folder(LAUNCH) == {}, "all of it rested on the word that the launch had ended"
+
+
+def test_a_marker_that_is_not_there_is_1(line: Line) -> None:
+    assert line.warcmill("redo", *NAMES, "copy", "final").returncode == 1
