@@ -1,94 +1,163 @@
-"""A session with a server that a real one cannot be made to be: its disk is full for a while. It answers late, too."""
+"""SFTP's packets, and a session between two ends of a wire: no server, so that it can answer as none would."""
 
 from __future__ import annotations
 
 import struct
-from collections import deque
+from collections.abc import Callable
 
 import pytest
 
-from warcmill.stores import sftp_packets as packets
-from warcmill.stores.sftp_packets import Code, Type
-from warcmill.stores.sftp_session import PIECE, UNDER_WAY, Session, Status, Upload
+from warcmill.errors import Unavailable
+from warcmill.stores import sftp_packets
+from warcmill.stores.remote import Broken
+from warcmill.stores.sftp_packets import Attributes, Payload, Type
+from warcmill.stores.sftp_session import PIECE, UNDER_WAY, Download, Session, Status, Upload
 
-OK, FULL = packets.numbers(Code.OK), packets.numbers(Code.FAILURE) + packets.string(b"No space left on device")
-DATA = bytes(PIECE + 1)
-HEAD = 31  # bytes of a WRITE before its data, with this handle
+OK, FAILURE = 0, 4
 
 
-class FakeServer:
-    """Takes requests, and answers them in their order once it is asked for an answer. `no`: types that it refuses."""
+def test_attributes_are_read_whichever_are_there() -> None:
+    everything = struct.pack(">IQIIIII", 15, 5, 1, 2, 0o100644, 3, 4)
+    assert Payload(everything).attributes() == Attributes(5, 0o100644, 4)
+    assert Payload(b"\0\0\0\0").attributes() == Attributes(0, 0, 0)
+    extended = struct.pack(">II", 1 << 31, 1) + sftp_packets.string(b"a") + sftp_packets.string(b"b") + b"rest"
+    payload = Payload(extended)
+    assert payload.attributes() == Attributes(0, 0, 0)
 
-    def __init__(self) -> None:
-        self.no: set[Type] = set()
-        self.asked: list[Type] = []
-        self._kept = 0
-        self._answers = deque([self._packet(Type.VERSION, packets.numbers(3))])
-        self._left = b""
+
+@pytest.mark.parametrize("data", [b"", b"\0\0\0", b"\0\0\0\5abcd", b"\xff\xff\xff\xff"])
+def test_a_packet_that_is_shorter_than_it_says_is_told(data: bytes) -> None:
+    with pytest.raises(Unavailable, match="shorter than it says"):
+        Payload(data).string()
+
+
+class Peer:
+    """The other end of a wire: reads requests, and has `answer` make the answers, as bytes."""
+
+    def __init__(self, answer: Callable[[int, int, Payload], list[bytes]]) -> None:
+        self._answer, self._in, self._out = answer, b"", b""
+        self.asked: list[int] = []
 
     def sendall(self, data: bytes, /) -> None:
-        (kind,) = struct.unpack_from(">B", data, 4)
-        if kind == Type.INIT:
-            return
-        self.asked.append(Type(kind))
-        self._answers.append(self._packet(*self._answer(Type(kind), data[5:9], data)))
+        self._in += data
+        while len(self._in) >= 4 and len(self._in) >= 4 + (size := int.from_bytes(self._in[:4])):
+            packet, self._in = self._in[4 : 4 + size], self._in[4 + size :]
+            if packet[0] == Type.INIT:
+                self._out += framed(Type.VERSION, struct.pack(">I", 3) + sftp_packets.string(b"x") * 2)
+                continue
+            payload = Payload(packet[1:])
+            self.asked.append(packet[0])
+            self._out += b"".join(self._answer(packet[0], payload.number(), payload))
 
     def recv(self, size: int, /) -> bytes:
-        self._left = self._left or self._answers.popleft()
-        part, self._left = self._left[:size], self._left[size:]
-        return part
+        data, self._out = self._out[: min(size, 7_000)], self._out[min(size, 7_000) :]
+        return data
 
     def close(self) -> None:
-        """Nothing is open."""
+        self._out = b""
 
-    def _answer(self, kind: Type, number: bytes, data: bytes) -> tuple[Type, bytes]:
+
+def framed(kind: int, body: bytes) -> bytes:
+    return struct.pack(">IB", 1 + len(body), kind) + body
+
+
+def status(number: int, code: int) -> bytes:
+    return framed(Type.STATUS, struct.pack(">II", number, code) + sftp_packets.string(b"said") * 2)
+
+
+def handle(number: int) -> bytes:
+    return framed(Type.HANDLE, struct.pack(">I", number) + sftp_packets.string(b"h"))
+
+
+class Disk:
+    """A server's disk as its answers show it; `no`: requests that it refuses, by type."""
+
+    def __init__(self, *no: Type) -> None:
+        self.no, self.size = set(no), 0
+        self.peer = Peer(self.answer)
+
+    def answer(self, kind: int, number: int, payload: Payload) -> list[bytes]:
         if kind in self.no:
-            return Type.STATUS, number + FULL
+            return [status(number, FAILURE)]
         if kind == Type.OPEN:
-            return Type.HANDLE, number + packets.string(b"handle")
+            return [handle(number)]
         if kind == Type.FSTAT:
-            return Type.ATTRS, number + packets.numbers(1) + packets.long(self._kept)
-        self._kept += len(data) - HEAD if kind == Type.WRITE else 0
-        return Type.STATUS, number + OK
-
-    @staticmethod
-    def _packet(kind: Type, body: bytes) -> bytes:
-        return struct.pack(">IB", len(body) + 1, kind) + body
+            return [framed(Type.ATTRS, struct.pack(">IIQ", number, 1, self.size))]
+        if kind == Type.WRITE:
+            payload.string()
+            self.size = payload.long() + len(payload.view())
+        return [status(number, OK)]
 
 
-def upload(session: Session, data: bytes = DATA) -> int:
-    one = Upload(session, b"/a")
-    one.write(data)
+def upload(session: Session, pieces: int) -> int:
+    one = Upload(session, b"/x")
+    one.write(bytes(pieces * PIECE))
     return one.finish()
 
 
-def test_a_file_is_written_synced_looked_at_and_closed() -> None:
-    server = FakeServer()
-    assert upload(Session("fake", server)) == len(DATA)
-    assert server.asked == [Type.OPEN, Type.WRITE, Type.WRITE, Type.EXTENDED, Type.FSTAT, Type.CLOSE]
+def test_what_ends_a_file_is_asked_at_once_and_answered_one_by_one() -> None:
+    disk = Disk()
+    assert upload(Session("peer", disk.peer), 2) == 2 * PIECE
+    assert disk.peer.asked == [Type.OPEN, Type.WRITE, Type.WRITE, Type.EXTENDED, Type.FSTAT, Type.CLOSE]
 
 
 @pytest.mark.parametrize("refused", [Type.WRITE, Type.EXTENDED, Type.FSTAT, Type.CLOSE])
-def test_a_refusal_on_the_way_is_told_and_the_session_goes_on(refused: Type) -> None:
-    server = FakeServer()
-    session = Session("fake", server)
-    server.no = {refused}
+@pytest.mark.parametrize("pieces", [5, 2 * UNDER_WAY])
+def test_a_refusal_is_told_however_late_and_the_session_goes_on(refused: Type, pieces: int) -> None:
+    """A disk that fills up, also with the last bytes. The file is closed all the same, and no answer is left over."""
+    disk = Disk(refused)
+    session = Session("peer", disk.peer)
     for _ in range(3):
-        with pytest.raises(Status, match="No space left"):
-            upload(session)
-    server.no, server._kept = set(), 0
-    assert upload(session) == len(DATA)
+        with pytest.raises(Status, match="said"):
+            upload(session, pieces)
+        assert disk.peer.asked[-1] == Type.CLOSE
+    disk.no = set()
+    assert upload(session, pieces) == pieces * PIECE
     assert not session._answers
     assert not session._abandoned
 
 
-def test_a_refusal_while_more_is_sent_closes_the_file() -> None:
-    server = FakeServer()
-    session = Session("fake", server)
-    server.no = {Type.WRITE}
-    with pytest.raises(Status, match="No space left"):
-        upload(session, bytes(2 * UNDER_WAY * PIECE))
-    assert server.asked == [Type.OPEN, *[Type.WRITE] * (UNDER_WAY + 1), Type.CLOSE]
-    server.no = set()
-    assert upload(session) == len(DATA)
-    assert not session._abandoned
+def test_writes_are_waited_for_when_too_many_are_under_way() -> None:
+    one = Upload(Session("peer", Disk().peer), b"/x")
+    one.write(bytes(PIECE * (UNDER_WAY + 10)))
+    assert len(one._sent) == UNDER_WAY
+
+
+@pytest.mark.parametrize("most", [PIECE, 100_000, 1])
+def test_answers_that_are_short_or_in_disorder_make_the_same_file(most: int) -> None:
+    """A server may answer fewer bytes than were asked for, and in any order."""
+    data = bytes(range(256)) * (40 if most == 1 else 8_000)
+    held: list[bytes] = []
+
+    def answer(kind: int, number: int, payload: Payload) -> list[bytes]:
+        if kind == Type.OPEN:
+            return [handle(number)]
+        if kind != Type.READ:
+            return [status(number, OK)]
+        payload.string()
+        start, size = payload.long(), payload.number()
+        piece = sftp_packets.string(data[start : start + min(size, most)])
+        held.append(framed(Type.DATA, struct.pack(">I", number) + piece))
+        if len(held) < 3 and start + size < len(data):
+            return []
+        now, held[:] = held[::-1], []
+        return now
+
+    download = Download(Session("peer", Peer(answer)), b"/x", 0, len(data))
+    buffer, found = bytearray(70_000), b""
+    while len(found) < len(data):
+        found += buffer[: download.readinto(buffer)]
+    assert found == data
+    download.close()
+
+
+def test_a_wire_that_ends_in_the_middle_is_broken() -> None:
+    session = Session("peer", Peer(lambda _kind, number, _payload: [status(number, OK)[:-3]]))
+    with pytest.raises(Broken, match="closed"):
+        session.remove(b"/x")
+
+
+def test_a_packet_of_any_other_size_is_not_waited_for() -> None:
+    session = Session("peer", Peer(lambda *_: [struct.pack(">IB", 1 << 31, Type.STATUS)]))
+    with pytest.raises(Broken, match="bytes"):
+        session.remove(b"/x")

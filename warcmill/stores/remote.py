@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from warcmill.errors import BadInput, Unavailable
+from warcmill import fixity
+from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.fixity import Readable
 from warcmill.layout import LONGEST_NAME
 from warcmill.model import Root
@@ -55,6 +57,40 @@ def rewound(source: Readable) -> bool:
         return False
     seek(0)
     return True
+
+
+class Body:
+    """A source on its way to `name`: what goes by is counted and digested, and fed to others, in one pass.
+
+    A source that grows is not followed: what it gives beyond `announced` is read once, to tell.
+    """
+
+    def __init__(self, name: str, source: Readable, announced: int, *feeds: Callable[[bytes], object]) -> None:
+        self.name = name
+        self._source, self._announced, self._feeds = source, announced, (*feeds, self._count)
+        self._size, self._sha512 = 0, hashlib.sha512()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._size <= self._announced and (chunk := self._read()):
+            for feed in self._feeds:
+                feed(chunk)
+            yield chunk
+
+    def compare(self, sha512: str) -> None:
+        """Mismatch unless what went by is as long as announced, with that digest."""
+        promised, found = (self._announced, sha512), (self._size, self._sha512.hexdigest())
+        if found != promised:
+            raise Mismatch(f"{self.name}, while it was copied (bytes, sha512)", promised, found)
+
+    def _count(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        self._sha512.update(chunk)
+
+    def _read(self) -> bytes:
+        try:
+            return self._source.read(fixity.CHUNK)
+        except OSError as error:  # not the connection's, for which an OSError would be taken
+            raise Unavailable(f"what is to become {self.name}", error.strerror or str(error)) from error
 
 
 class Reader(io.RawIOBase):

@@ -7,7 +7,6 @@ rewritten within one second at the same length looks unchanged, and is told by i
 
 from __future__ import annotations
 
-import hashlib
 import io
 import stat as modes
 import time
@@ -22,7 +21,7 @@ from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
 from warcmill.stores import sftp_packets as packets
-from warcmill.stores.remote import CHECKED_FOR, Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, Body, Broken, Reader, beside, check_path, parent, rewound
 from warcmill.stores.sftp_packets import Attributes, Code
 from warcmill.stores.sftp_pool import Lent, Pool
 from warcmill.stores.sftp_session import FSYNC, Session, Status, Upload
@@ -147,13 +146,13 @@ class SftpStore:
         with self._pool.session() as session:
             if FSYNC not in session.extensions:
                 raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {FSYNC.decode()}")
-            upload = Upload(session, self._real(temp))
-            found = _pour(source, size, upload, self.where(path))
+            upload, body = Upload(session, self._real(temp)), Body(self.where(path), source, size)
+            for chunk in body:
+                upload.write(chunk)
             kept = upload.finish()
-        if found != (size, sha512):
-            raise Mismatch(f"{self.where(path)}, while it was copied (bytes, sha512)", (size, sha512), found)
+        body.compare(sha512)
         if kept != size:
-            raise Mismatch(f"{self.where(path)}, as the server keeps it (bytes)", size, kept)
+            raise Mismatch(f"{body.name}, as the server keeps it (bytes)", size, kept)
 
     def _rename(self, path: str, to: str) -> bool:
         """Whether `path` now bears the name `to`. Only we rename `path`: once it is gone, and `to` is there, we did."""
@@ -238,22 +237,6 @@ class SftpStore:
         """The path on the server, or BadInput for one that would leave the root."""
         check_path(self.root, path)
         return f"{self._base}/{path}".encode("utf-8", "surrogateescape") if path else self._base.encode()
-
-
-def _pour(source: Readable, announced: int, upload: Upload, name: str) -> tuple[int, str]:
-    """Send a source; its length and SHA-512. What it gives beyond `announced` is read once, to tell."""
-    digest, size = hashlib.sha512(), 0
-    while size <= announced:
-        try:
-            chunk = source.read(fixity.CHUNK)
-        except OSError as error:
-            raise Unavailable(f"what is to become {name}", error.strerror or str(error)) from error
-        if not chunk:
-            break
-        digest.update(chunk)
-        size += len(chunk)
-        upload.write(chunk)
-    return size, digest.hexdigest()
 
 
 def _stat(path: str, found: Attributes) -> Stat:

@@ -8,7 +8,6 @@ the CRC of every 512 bytes and of the rest. WebHDFS has no sync: what it has ack
 
 from __future__ import annotations
 
-import hashlib
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
-from warcmill.stores.remote import CHECKED_FOR, Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, Body, Broken, Reader, beside, check_path, parent, rewound
 from warcmill.stores.webhdfs_client import Client, is_passing
 from warcmill.stores.webhdfs_http import Refused
 
@@ -142,28 +141,27 @@ class WebHdfsStore:
     def _publish(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> bool:
         done = False
         try:
-            body = _Body(self.where(path), source, size, self._block_size)
-            self._write(temp, body, size, sha512)
-            done = self._rename(temp, path, lambda _: self._status(temp) is None and self._holds(path, body))
+            checksum = self._write(temp, path, source, size, sha512)
+            done = self._rename(temp, path, lambda _: self._status(temp) is None and self._checksum(path) == checksum)
             return done
         finally:
             if not done:
                 self._discard(temp)
 
-    def _write(self, temp: str, body: _Body, size: int, sha512: str) -> None:
-        """Write a temporary file and compare it with what was promised, and with what HDFS says."""
-        more = {"overwrite": "false", "blocksize": str(self._block_size)}
-        self._client.create(self._real(temp), body, **more)
-        if (body.size, body.sha512.hexdigest()) != (size, sha512):
-            found = body.size, body.sha512.hexdigest()
-            raise Mismatch(f"{body.name}, while it was copied (bytes, sha512)", (size, sha512), found)
-        if not self._holds(temp, body):
-            status = self._status(temp)
-            kept = (status["length"], ":".join(self.server_digest(temp) or ())) if status else "nothing"
-            raise Mismatch(f"{body.name}, as HDFS keeps it (bytes, checksum)", (size, body.hdfs.result()), kept)
+    def _write(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> str:
+        """Write a temporary file and compare it with what was promised, and with what HDFS says; its checksum."""
+        hasher = Hasher(self._block_size)
+        body = Body(self.where(path), source, size, hasher.update)
+        self._client.create(self._real(temp), body, overwrite="false", blocksize=str(self._block_size))
+        body.compare(sha512)
+        if (kept := self._checksum(temp)) != hasher.result():
+            length = (self._status(temp) or {}).get("length")
+            what = f"{body.name}, as HDFS keeps it (bytes, checksum)"
+            raise Mismatch(what, (size, hasher.result()), (length, kept))
+        return kept
 
-    def _holds(self, path: str, body: _Body) -> bool:
-        return ":".join(self.server_digest(path) or ()) == body.hdfs.result()
+    def _checksum(self, path: str) -> str:
+        return ":".join(self.server_digest(path) or ())
 
     def _rename(self, path: str, to: str, is_it: Callable[[Status], bool]) -> bool:
         """Whether the file now bears the name `to`. When no answer tells, `is_it` is asked of what bears it."""
@@ -219,30 +217,6 @@ class WebHdfsStore:
             why = "HDFS takes no ':', and folds one form of non-ASCII names into another; stored names are encoded"
             raise BadInput(path, f"not a path in the root '{self.root}': {why}")
         return f"{self._base}/{path}" if path else self._base
-
-
-class _Body:
-    """A source on its way to HDFS: what went by is counted and digested, in one pass.
-
-    A source that grows is not followed: what it gives beyond `announced` is read once, to tell.
-    """
-
-    def __init__(self, name: str, source: Readable, announced: int, block_size: int) -> None:
-        self.name, self._source, self._announced = name, source, announced
-        self.size, self.sha512, self.hdfs = 0, hashlib.sha512(), Hasher(block_size)
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self.size <= self._announced and (chunk := self._read()):
-            self.size += len(chunk)
-            self.sha512.update(chunk)
-            self.hdfs.update(chunk)
-            yield chunk
-
-    def _read(self) -> bytes:
-        try:
-            return self._source.read(fixity.CHUNK)
-        except OSError as error:  # not the connection's, for which an OSError would be taken
-            raise Unavailable(f"what is to become {self.name}", error.strerror or str(error)) from error
 
 
 def _is_absence(error: Refused) -> bool:
