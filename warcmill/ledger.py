@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from warcmill.stores import temporary
 log = logging.getLogger(__name__)
 _LONGEST_LINE = 16 << 20
 Settled = TypeVar("Settled")
+_One = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +117,41 @@ def settle(
     With `at_once` above 1 that many files are worked on at a time, in threads; the items keep
     the order of the files, and only this thread writes the attempt's lines.
     """
-    before = ledger.settled()
-    settled: dict[int, tuple[Item, ...]] = {}
-    failures: dict[int, str] = {}
-
-    def settle_one(file: FileRef) -> tuple[str, tuple[Item, ...], bool]:
-        now = version(file)
-        known = before.get((file.root, file.path))
-        return (now, known[1], False) if known and known[0] == now else (now, _do(work, file), True)
-
-    for batch in _as_done(settle_one, files, at_once):
-        lines: list[dict[str, Any]] = []
-        for number, file, result in batch:
-            try:
-                now, items, is_new = result()
-            except (WarcmillError, OSError) as error:
-                failures[number] = str(error) if file.name in str(error) else f"{file.label}: {error}"
-                log.error("%s: failed: %s", file.label, error)
-                lines.append({"failed": file.label, "why": str(error)})
-                continue
-            if is_new:
-                lines.append({"file": file_to_json(file), "version": now, "items": list(map(item_to_json, items))})
-            settled[number] = items
-        if lines:
+    settling = _Settling(ledger.settled(), version, work)
+    for batch in _as_done(settling.one, files, at_once):
+        if lines := [line for done in batch if (line := settling.line(*done))]:
             ledger.append(*lines)
-    if failures:
+    if failures := settling.failures:
         raise Unsettled(str(ledger.key), [failures[number] for number in sorted(failures)])
-    return tuple(item for number in sorted(settled) for item in settled[number])
+    return tuple(item for number in sorted(settling.settled) for item in settling.settled[number])
+
+
+@dataclass(frozen=True)
+class _Settling:
+    """An attempt under way: what earlier ones settled, and what this one has come to, by the files' numbers."""
+
+    before: Mapping[tuple[str, str], tuple[str, tuple[Item, ...]]]
+    version: Callable[[FileRef], str]
+    work: Callable[[FileRef], tuple[Item, ...]]
+    settled: dict[int, tuple[Item, ...]] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+
+    def one(self, file: FileRef) -> _One:
+        """Do the work on a file that is not settled. May run in a thread of its own: it changes nothing here."""
+        now = self.version(file)
+        known = self.before.get((file.root, file.path))
+        return (now, known[1], False) if known and known[0] == now else (now, _do(self.work, file), True)
+
+    def line(self, number: int, file: FileRef, result: Callable[[], _One]) -> dict[str, Any] | None:
+        """Note what became of a file; the attempt's line of it, None when an earlier attempt has it."""
+        try:
+            now, items, is_new = result()
+        except (WarcmillError, OSError) as error:
+            self.failures[number] = str(error) if file.name in str(error) else f"{file.label}: {error}"
+            log.error("%s: failed: %s", file.label, error)
+            return {"failed": file.label, "why": str(error)}
+        self.settled[number] = items
+        return {"file": file_to_json(file), "version": now, "items": list(map(item_to_json, items))} if is_new else None
 
 
 def _as_done(
