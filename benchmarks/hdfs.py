@@ -1,8 +1,8 @@
 """The transfer into a real HDFS beside `hdfs dfs -put`: large files, small files, memory.
 
 `-put` begins with a Java start of about 2.7 s; it is part of the peer's time, as it is of each use of it. The servers
-are warmed up first, as those of a cluster are that has been up for a day: a JVM that has just started takes five times
-the CPU for a request, until it has compiled what WebHDFS runs through. What that costs is a row of its own.
+are warmed up first: a JVM that has just started takes five times the CPU for a request, until it has compiled what
+WebHDFS runs through. What that costs is a row of its own.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from warcmill import clock, layout
 from warcmill.errors import BadInput, Unsettled, WarcmillError
@@ -32,8 +32,7 @@ from warcmill.stores import temporary
 
 log = logging.getLogger(__name__)
 _LONGEST_LINE = 16 << 20
-Settled = TypeVar("Settled")
-_One = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
+_Done = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +135,13 @@ class _Settling:
     settled: dict[int, tuple[Item, ...]] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
 
-    def one(self, file: FileRef) -> _One:
+    def one(self, file: FileRef) -> _Done:
         """Do the work on a file that is not settled. May run in a thread of its own: it changes nothing here."""
         now = self.version(file)
         known = self.before.get((file.root, file.path))
         return (now, known[1], False) if known and known[0] == now else (now, _do(self.work, file), True)
 
-    def line(self, number: int, file: FileRef, result: Callable[[], _One]) -> dict[str, Any] | None:
+    def line(self, number: int, file: FileRef, result: Callable[[], _Done]) -> dict[str, Any] | None:
         """Note what became of a file; the attempt's line of it, None when an earlier attempt has it."""
         try:
             now, items, is_new = result()
@@ -155,8 +154,8 @@ class _Settling:
 
 
 def _as_done(
-    ask: Callable[[FileRef], Settled], files: Iterable[FileRef], at_once: int
-) -> Iterator[list[tuple[int, FileRef, Callable[[], Settled]]]]:
+    ask: Callable[[FileRef], _Done], files: Iterable[FileRef], at_once: int
+) -> Iterator[list[tuple[int, FileRef, Callable[[], _Done]]]]:
     """Each file with its number, as soon as its result can be had: in order when one is asked for at a time.
 
     Threads get this one's context: what they log is of this step.
@@ -166,7 +165,7 @@ def _as_done(
             yield [(number, file, partial(ask, file))]
         return
     with ThreadPoolExecutor(at_once) as threads:
-        left, waiting = enumerate(files), dict[Future[Settled], tuple[int, FileRef]]()
+        left, waiting = enumerate(files), dict[Future[_Done], tuple[int, FileRef]]()
         while True:
             for number, file in islice(left, 2 * at_once - len(waiting)):
                 waiting[threads.submit(copy_context().run, ask, file)] = number, file

@@ -63,10 +63,11 @@ def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
     if not todo:
         return
     found = survey.find(state, sites, scanned.first, scanned.end)
-    known, away = _by_day(found.launches), [str(error) for error in found.away]
+    known = _by_day(found.launches)
+    away: list[Json] = [str(error) for error in found.away]
     for day in todo:
         launches: list[Json] = [of_launch(state, sites, launch) for launch in known[day]]
-        document: Document = {"day": str(day), "basis": bases[day], "away": list(away), "launches": launches}
+        document: Document = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
 

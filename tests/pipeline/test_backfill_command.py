@@ -7,19 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from bundled import LAUNCH, copy_launch, enlarge, evidence, files, signal_at_checksum, steps_left_undone
-from line import DAY, Line, new_line
+from line import DAY, Line
 from sample import JOB
 
 from warcmill.model import Launch
-
-
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
 
 
 def test_a_backfill_walks_the_days_oldest_first_and_passes_over_a_failed_one(line: Line) -> None:

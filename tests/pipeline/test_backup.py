@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import sample
-from line import DAY, Line, new_line
+from line import DAY, Line
 
 from warcmill import layout, roots
 from warcmill.evidence import Claim
@@ -20,11 +20,6 @@ from warcmill.state import input_of
 from warcmill.steps import backup
 
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
-
-
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
 
 
 DUE = "20261121060000"

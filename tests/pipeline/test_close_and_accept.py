@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from bundled import DEAD, LAUNCH, NAMES, REASON, copy_launch, kill_engine, line_files
-from line import DAY, Line, new_line
+from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 
 from warcmill import layout
 from warcmill.model import Launch
-
-
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
-
 
 # close
 

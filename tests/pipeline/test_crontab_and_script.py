@@ -13,25 +13,13 @@ from pathlib import Path
 import crontab
 import pytest
 from bundled import DEAD, LAUNCH, copy_launch, enlarge, files, signal_at_checksum, steps_left_undone
-from line import DAY, Line, new_line
+from line import DAY, Line
 from sample import LAUNCH_ID
 
 from warcmill import layout
 from warcmill.model import Launch
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
-
-
-@pytest.fixture
-def done(line: Line) -> Line:
-    """The sample in the store."""
-    assert line.scan() == [0, 0]
-    return line
 
 
 def crontab_command(name: str) -> str:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from line import DAY, SCANS, Line, new_line
+from line import DAY, SCANS, Line
 from sample import JOB, LAUNCH_ID
 
 from warcmill import layout
@@ -21,11 +21,6 @@ LAUNCH = Launch(JOB, LAUNCH_ID)
 LATER = Launch("nightly", LAUNCH_ID)
 OUTPUT, FILES = SCANS
 ON = ("--date-interval", DAY)
-
-
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
 
 
 def scan(line: Line, which: tuple[str, str]) -> subprocess.CompletedProcess[str]:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import Any
 
-import pytest
 from bundled import LAUNCH, REASON
-from line import DAY, Line, new_line
+from line import DAY, Line
 from receivers import mail_server, web_server
 from sample import JOB, LAUNCH_ID
 
 from warcmill import layout
 
 
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
-
-
-def summary(line: Line) -> dict[str, dict[str, object]]:
+def summary(line: Line) -> dict[str, dict[str, Any]]:
     path = line.folders["state"] / DAY[:7] / f"status.{DAY}.json"
     return {one["job"]: one for one in json.loads(path.read_text())["launches"]}
 
@@ -30,10 +24,10 @@ def test_a_scan_with_a_failed_step_leaves_its_summary_all_the_same(line: Line) -
     warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
     warc.write_bytes(warc.read_bytes() + b"\n")
     assert line.scan() == [0, 30]
-    assert summary(line)[JOB]["counts"]["failed"] == 1  # type: ignore[index]
+    assert summary(line)[JOB]["counts"]["failed"] == 1
     warc.write_bytes(warc.read_bytes()[:-1])
     assert line.scan() == [0, 0]
-    assert set(summary(line)[JOB]["counts"].values()) == {0}  # type: ignore[attr-defined]
+    assert set(summary(line)[JOB]["counts"].values()) == {0}
 
 
 def test_nothing_to_look_at_sends_nothing(line: Line) -> None:

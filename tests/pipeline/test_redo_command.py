@@ -5,28 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from pathlib import Path
 
-import pytest
 from bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_files
-from line import DAY, Line, new_line
+from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 
 from warcmill import layout
 
 STEPS = ("Checksum", "Copy", "Verify")
-
-
-@pytest.fixture
-def line(tmp_path: Path) -> Line:
-    return new_line(tmp_path)
-
-
-@pytest.fixture
-def done(line: Line) -> Line:
-    """The sample in the store."""
-    assert line.scan() == [0, 0]
-    return line
 
 
 def test_a_step_on_which_others_rest_is_moved_with_them_or_not_at_all(done: Line) -> None:

@@ -14,11 +14,11 @@ from warcmill.layout import LONGEST_NAME
 from warcmill.model import Root
 from warcmill.stores.budget import Budget
 
-CHECKED_FOR = 1.0
-"""Seconds that the sentinel counts as seen for files that are to be written: one file's transfer takes longer."""
-
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+CHECKED_FOR = 1.0
+"""Seconds that the sentinel counts as seen for files to be written: while a large one is sent, nobody looks either."""
 
 
 def check_path(root: Root, path: str) -> None:
