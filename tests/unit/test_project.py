@@ -15,7 +15,8 @@ from typing import Any
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent.parent
-LOCK = (ROOT / "requirements.lock").read_text("utf-8")
+LOCKS = ("requirements.lock", "requirements-source.lock")
+LOCK = "".join((ROOT / name).read_text("utf-8") for name in LOCKS)
 PINNED = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", LOCK, re.MULTILINE))
 
 
@@ -39,6 +40,15 @@ def test_every_package_of_the_lock_has_hashes() -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", package), package.splitlines()[0]
 
 
+def test_source_packages_are_built_after_the_wheels_and_with_nothing_that_is_not_locked() -> None:
+    wheels, source = ((ROOT / name).read_text("utf-8") for name in LOCKS)
+    assert re.findall(r"^([a-z]+)==", source, re.MULTILINE) == ["docopt", "hdfs"]
+    assert "setuptools==" in wheels
+    script = (ROOT / "scripts" / "setup").read_text("utf-8")
+    first = script.index("install --require-hashes --only-binary :all: -r requirements.lock")
+    assert first < script.index("install --require-hashes --no-build-isolation -r requirements-source.lock")
+
+
 def test_the_scripts_can_be_run() -> None:
     for name in ("setup", "test", "check", "demo", "bench", "lock", "services"):
         assert os.access(ROOT / "scripts" / name, os.X_OK), f"scripts/{name} is not executable"
@@ -57,7 +67,8 @@ def a_clone(tmp_path: Path, *pythons: tuple[str, str]) -> subprocess.CompletedPr
     project = tmp_path / "a project"
     (project / "scripts").mkdir(parents=True)
     shutil.copy(ROOT / "scripts" / "setup", project / "scripts")
-    shutil.copy(ROOT / "requirements.lock", project)
+    for name in LOCKS:
+        shutil.copy(ROOT / name, project)
     return subprocess.run(
         ["sh", str(project / "scripts" / "setup")],
         cwd=tmp_path,
