@@ -84,9 +84,9 @@ def schedule_of(job: str) -> Schedule:
     sections.refuse_unknown(section, JOB_KEYS)
     word, start = needed(section, "frequency"), needed(section, "start")
     try:
-        frequency = Frequency(word.upper())
+        frequency = Frequency.parse(word)
     except ValueError as error:
-        raise BadConfig(f"[{section}] frequency", f"is {word}; one of {', '.join(Frequency)}") from error
+        raise BadConfig(f"[{section}] frequency", str(error)) from error
     return Schedule(_moment(section, start), frequency)
 
 

@@ -41,6 +41,7 @@ class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the clas
         parsing=luigi.BoolParameter.EXPLICIT_PARSING,
         description="crawl by the last good feed when there is no good new one",
     )
+    most_faulty = luigi.IntParameter(default=5, description="percent of faulty targets up to which the rest is crawled")
     accept = luigi.Parameter(default="", description="SHA-512, or how it begins, of a feed that may be far smaller")
 
 
@@ -100,8 +101,10 @@ def source() -> Source:
     found = configured()
     if not found.source:
         raise BadConfig("[feed] source", "is not set; a path, a URL, or command: and a command")
+    if not 0 <= found.most_faulty <= 100:
+        raise BadConfig("[feed] most_faulty", f"is {found.most_faulty}; percent, from 0 to 100")
     read = partial(feed_source.read, found.source)
-    return Source(read, feed_source.shown(found.source), found.fallback, found.accept)
+    return Source(read, feed_source.shown(found.source), found.fallback, found.accept, found.most_faulty)
 
 
 def recipe(line: Settings, job: str) -> Recipe:

@@ -8,64 +8,96 @@ of February, then the 31st of March again). The end is not included.
 
 from __future__ import annotations
 
-from calendar import monthrange
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
+from typing import Final
+
+from dateutil.relativedelta import relativedelta
 
 
-class Frequency(StrEnum):
-    """How often a target is crawled."""
+@dataclass(frozen=True, order=True, slots=True)
+class Frequency:
+    """How often a target is crawled: once every so many months, or every so many hours. One of the two is 0."""
 
-    DAILY = "DAILY"
-    WEEKLY = "WEEKLY"
-    MONTHLY = "MONTHLY"
-    QUARTERLY = "QUARTERLY"
-    SIXMONTHLY = "SIXMONTHLY"
-    ANNUAL = "ANNUAL"
+    months: int = 0
+    hours: int = 0
 
+    @classmethod
+    def parse(cls, text: str) -> Frequency:
+        """A frequency from its word, or from `EVERY n HOURS`, in any case; ValueError when it is neither."""
+        words = " ".join(text.upper().split())
+        every = _EVERY.fullmatch(words)
+        if words not in NAMED and not every:
+            raise ValueError(f"{text[:80]!r} is not {KNOWN}")
+        return cls(hours=int(every[1])) if every else NAMED[words]
+
+    def __str__(self) -> str:
+        names = (name for name, known in NAMED.items() if known == self)
+        return next(names, f"EVERY {self.hours} HOURS")
+
+    def moment(self, start: datetime, number: int) -> datetime:
+        """When it is due for the `number`th time after `start`."""
+        return start + relativedelta(months=number * self.months, hours=number * self.hours)
+
+    def periods(self, start: datetime, end: datetime) -> int:
+        """How many periods lie between two moments, about: one more or less."""
+        if self.hours:
+            return (end - start) // timedelta(hours=self.hours)
+        return ((end.year - start.year) * 12 + end.month - start.month) // self.months
+
+
+_EVERY = re.compile(r"EVERY ([1-9][0-9]{0,3}) HOURS?", re.ASCII)
+HOURLY, DAILY, WEEKLY = Frequency(hours=1), Frequency(hours=24), Frequency(hours=7 * 24)
+MONTHLY, QUARTERLY, SIXMONTHLY, ANNUAL = (Frequency(months=number) for number in (1, 3, 6, 12))
+NAMED: Final = {
+    "HOURLY": HOURLY,
+    "DAILY": DAILY,
+    "WEEKLY": WEEKLY,
+    "MONTHLY": MONTHLY,
+    "QUARTERLY": QUARTERLY,
+    "SIXMONTHLY": SIXMONTHLY,
+    "ANNUAL": ANNUAL,
+}
+KNOWN: Final = f"one of {', '.join(NAMED)}, or EVERY n HOURS"
 
 _SECOND = timedelta(seconds=1)
-_LONGEST = timedelta(days=400)  # longer than any period
-_DAYS = {Frequency.DAILY: 1, Frequency.WEEKLY: 7}
-_MONTHS = {Frequency.MONTHLY: 1, Frequency.QUARTERLY: 3, Frequency.SIXMONTHLY: 6, Frequency.ANNUAL: 12}
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Schedule:
-    """From `start` up to, not including, `end` (None: without end), once a period."""
+    """From `start` up to, not including, `end` (None: without end), once a period.
+
+    `refresh`: what is crawled then is the seeds and what they embed, and nothing that they link to.
+    """
 
     start: datetime
     frequency: Frequency
     end: datetime | None = None
+    refresh: bool = False
 
     def due(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """The moments it is due that lie after `after` and not after `until`, in order."""
-        number = max(0, self._number_near(after))
-        while (moment := self._moment(number)) <= until and (self.end is None or moment < self.end):
+        number = max(0, self.frequency.periods(self.start, after) - 1)
+        while (moment := self.frequency.moment(self.start, number)) <= until and self._is_before_end(moment):
             if moment > after:
                 yield moment
             number += 1
 
-    def _number_near(self, moment: datetime) -> int:
-        """A period that surely begins before `moment`: where to begin counting, without walking years."""
-        if self.frequency in _DAYS:
-            return (moment - self.start).days // _DAYS[self.frequency] - 1
-        months = (moment.year - self.start.year) * 12 + moment.month - self.start.month
-        return months // _MONTHS[self.frequency] - 1
+    def holds(self, moment: datetime) -> bool:
+        """Whether a moment lies between its start and its end."""
+        return self.start <= moment and self._is_before_end(moment)
 
-    def _moment(self, number: int) -> datetime:
-        if self.frequency in _DAYS:
-            return self.start + timedelta(days=number * _DAYS[self.frequency])
-        months = self.start.month - 1 + number * _MONTHS[self.frequency]
-        year, month = self.start.year + months // 12, months % 12 + 1
-        return self.start.replace(year=year, month=month, day=min(self.start.day, monthrange(year, month)[1]))
+    def _is_before_end(self, moment: datetime) -> bool:
+        return self.end is None or moment < self.end
 
 
 def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
     """The last moment up to `now` that it was due; None before the first."""
-    return max(schedule.due(now - _LONGEST, now), default=None)
+    latest = now if schedule.end is None else min(now, schedule.end - _SECOND)
+    before = schedule.frequency.moment(latest, -2)
+    return max(schedule.due(before, latest), default=None)
 
 
 @dataclass(frozen=True, slots=True)

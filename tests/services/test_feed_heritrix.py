@@ -21,7 +21,7 @@ from warcmill.clients.heritrix_xml import State as JobState
 from warcmill.formats.crawllog import Line, lines
 from warcmill.layout import OutputLayout
 from warcmill.roots import adopt
-from warcmill.schedule import Frequency
+from warcmill.schedule import WEEKLY
 from warcmill.state import State
 from warcmill.steps.feed import Due, Recipe, Source, crawl, prepare
 from warcmill.stores.file import FileStore
@@ -34,9 +34,10 @@ ENGINE_S = ("/robots.txt", "/favicon.ico")  # asked of every host that has a pag
 ENDED = frozenset({JobState.FINISHED})
 PAUSED = frozenset({JobState.PAUSED})
 
-# Scope -> what is crawled of the web that `site_of` makes around the target's host H, images included.
+# Scope, or refresh -> what is crawled of the web that `site_of` makes around the target's host H, images included.
 CRAWLED = {
     "resource": {"H/news/"},
+    "refresh": {"H/news/", "img.example/H-1.png"},
     "plus1": {
         "H/news/",
         "H/news/a",
@@ -98,7 +99,7 @@ def big_site(host: str) -> dict[tuple[str, str], Page]:
 
 def whole_web(port: int) -> dict[tuple[str, str], Page]:
     web: dict[tuple[str, str], Page] = {}
-    for scope in SCOPES:
+    for scope in CRAWLED:
         web |= site_of(f"{scope}.example", port)
     for host in ("capped.example", "large.example", "deep.example"):
         web |= big_site(host)
@@ -138,11 +139,14 @@ def targets(port: int) -> list[dict[str, Any]]:
     capped = [target(name, f"http://{name}.example:{port}/", depth=depth) for name, depth in depths.items()]
     another = target("another-day", f"http://another.example:{port}/")
     another["schedules"][0]["frequency"] = "DAILY"
+    refresh = target("refresh", f"http://refresh.example:{port}/news/", depth="DEEP")
+    refresh["schedules"][0]["refresh"] = True
     over = target("over", f"http://over.example:{port}/")
     over["schedules"][0]["endDate"] = "2026-02-01T00:00:00Z"
     return [
         *scoped,
         *capped,
+        refresh,
         another,
         over,
         target("obeyed", f"http://obeyed.example:{port}/"),
@@ -196,7 +200,7 @@ def fed(base: Path, port: int) -> dict[str, bytes]:
     folders = {"state": base / "state"}
     adopt(folders)  # type: ignore[arg-type]
     state = State(FileStore("state", base / "state"))
-    due = Due(JOB, DUE, Frequency.WEEKLY)
+    due = Due(JOB, DUE, WEEKLY)
     data = b"\n".join(json.dumps(one).encode() for one in targets(port))
     state.publish(due.key, crawl(state, due, Source(lambda: data, "a feed")))
     excluded = ("# never", "", f"http://excluded.example:{port}/never/")

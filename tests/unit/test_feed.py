@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warcmill.errors import BadInput
-from warcmill.formats.feed import Depth, Scope, Target, parse, why_shrunken
-from warcmill.schedule import Frequency, Schedule
+from warcmill.formats.feed import Depth, Scope, Target, read, why_shrunken
+from warcmill.schedule import MONTHLY, Schedule
 
+DATA = Path(__file__).parent.parent / "data" / "feed"
 TARGET: dict[str, Any] = {
     "id": 1,
     "title": "Office of Things",
@@ -36,6 +38,14 @@ def lines(*targets: dict[str, Any]) -> bytes:
     return b"\n".join(json.dumps(one).encode() for one in targets) + b"\n\n"
 
 
+def parse(data: bytes, path: str) -> list[Target]:
+    """The targets of a feed that has no fault and needs no note."""
+    found = read(data, path)
+    for fault in (*found.faults, *found.notes):
+        raise fault
+    return found.targets
+
+
 def test_a_whole_target_from_lines_and_from_a_list() -> None:
     expected = Target(
         id="1",
@@ -45,9 +55,7 @@ def test_a_whole_target_from_lines_and_from_a_list() -> None:
         scope=Scope.SUBDOMAINS,
         ignore_robots=True,
         watched=True,
-        schedules=(
-            Schedule(datetime(2015, 7, 30, 9, tzinfo=UTC), Frequency.MONTHLY, datetime(2016, 7, 30, 8, tzinfo=UTC)),
-        ),
+        schedules=(Schedule(datetime(2015, 7, 30, 9, tzinfo=UTC), MONTHLY, datetime(2016, 7, 30, 8, tzinfo=UTC)),),
         document_url_scheme="http://www.example.org/docs/",
         logout_url="http://www.example.org/out",
         secret_id="s-1",
@@ -83,12 +91,19 @@ def test_what_is_left_out_has_the_cautious_default() -> None:
         ("ignoreRobotsTxt", "yes"),
         ("schedules", {"startDate": 0}),
         ("schedules", [{"frequency": "DAILY"}]),
-        ("schedules", [{"startDate": 1438246800000}]),
+        ("schedules", [{"startDate": 1438246800000, "frequency": 7}]),
+        ("schedules", [{"startDate": "", "frequency": "DAILY"}]),
+        ("schedules", [{"startDate": 0, "frequency": "DAILY", "refresh": "soon"}]),
+        ("secretId", True),
+        ("secretId", 1.5),
+        ("watched", "no"),
         ("schedules", [{"startDate": 10**30, "frequency": "DAILY"}]),
         ("schedules", [{"startDate": "soon", "frequency": "DAILY"}]),
         ("schedules", [{"startDate": "9999-12-31", "frequency": "DAILY"}]),
         ("schedules", [{"startDate": "2016-01-02", "endDate": "2016-01-01", "frequency": "DAILY"}]),
-        ("schedules", [{"startDate": 1438246800000, "frequency": "HOURLY"}]),
+        ("seeds", ["mailto:a@b.example"]),
+        ("seeds", ["/folder/page.html"]),
+        ("seeds", ["nowhere"]),
         ("logoutUrl", "javascript:x"),
     ],
 )
@@ -174,3 +189,47 @@ def test_a_logout_that_would_exclude_the_target_itself_is_refused(logout: str, s
 def test_what_needs_a_login(fields: dict[str, str], needs: bool) -> None:
     (target,) = parse(lines({"id": 1, "seeds": ["http://a.example/"], **fields}), "feed")
     assert target.needs_login is needs
+
+
+W3ACT = (DATA / "w3act.json").read_bytes()
+
+
+def test_a_feed_as_a_curators_tool_exports_it() -> None:
+    """Numbers for secrets, empty end dates, nulls, words in any case, frequencies that are no crawls of ours."""
+    found = read(W3ACT, "feed")
+    assert found.faults == []
+    assert [(one.id, one.secret_id, one.watched, str(one.depth), str(one.scope)) for one in found.targets] == [
+        ("11", "4077", False, "DEEP", "subdomains"),
+        ("12", None, False, "CAPPED_LARGE", "plus1"),
+        ("13", None, True, "CAPPED", "root"),
+        ("14", None, False, "CAPPED", "root"),
+    ]
+    assert [[str(one.frequency) for one in target.schedules] for target in found.targets] == [
+        ["MONTHLY"],
+        ["EVERY 6 HOURS", "ANNUAL"],
+        [],
+        ["HOURLY"],
+    ]
+    assert [one.end for one in found.targets[0].schedules] == [None]
+    assert [one.refresh for one in found.targets[1].schedules] == [True, False]
+    assert [note.path for note in found.notes] == ["feed, target 3, schedules", "feed, target 4"]
+    assert "'DOMAINCRAWL' is not one of HOURLY" in found.notes[0].why
+    assert "passed over" in found.notes[0].why
+
+
+@pytest.mark.parametrize(
+    ("seed", "rest"),
+    [
+        ("www.a.example", "www.a.example"),
+        ("a.example:8080/b?c", "a.example:8080/b?c"),
+        ("//a.example/b", "a.example/b"),
+        (" a.example/b.html ", "a.example/b.html"),
+        ("b\u00fccher.example", "b\u00fccher.example"),
+    ],
+)
+def test_a_seed_without_a_scheme_is_crawled_by_https_then_http(seed: str, rest: str) -> None:
+    found = read(lines({"id": 1, "seeds": [seed, "http://z.example/"]}), "feed")
+    assert found.targets[0].seeds == (f"https://{rest}", f"http://{rest}", "http://z.example/")
+    assert [note.why for note in found.notes] == [
+        f"seeds: {seed.strip()!r} has no scheme; it is crawled by https, then by http"
+    ]

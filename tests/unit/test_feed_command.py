@@ -17,7 +17,8 @@ SOUND = [
         "seeds": ["http://c.example/"],
         "ignoreRobotsTxt": True,
         "loginPageUrl": "http://c.example/in",
-        "schedules": [{"startDate": "2026-01-01", "frequency": word} for word in ("DAILY", "DAILY", "ANNUAL")],
+        "schedules": [{"startDate": "2026-01-01", "frequency": word} for word in ("DAILY", "DAILY", "ANNUAL")]
+        + [{"startDate": "2026-01-01", "frequency": "every 6 hours", "refresh": True}],
     },
 ]
 
@@ -40,10 +41,21 @@ def test_a_sound_feed_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "seeds": 3,
         "depths": {"CAPPED": 1, "CAPPED_LARGE": 0, "DEEP": 1},
         "scopes": {"resource": 0, "plus1": 1, "root": 1, "subdomains": 0},
-        "frequencies": {"DAILY": 1, "WEEKLY": 0, "MONTHLY": 0, "QUARTERLY": 0, "SIXMONTHLY": 0, "ANNUAL": 1},
+        "frequencies": {
+            "HOURLY": 0,
+            "DAILY": 1,
+            "WEEKLY": 0,
+            "MONTHLY": 0,
+            "QUARTERLY": 0,
+            "SIXMONTHLY": 0,
+            "ANNUAL": 1,
+            "EVERY 6 HOURS": 1,
+        },
+        "refresh": 1,
         "ignore_robots": 1,
         "without_login": ["2"],
         "faults": [],
+        "notes": [],
     }
     assert checked(capsys, written(tmp_path / "list", json.dumps(SOUND)))[1].endswith("\nwithout_login 1: 2\nsound\n")
 
@@ -62,6 +74,15 @@ def test_every_fault_is_named_by_its_line(tmp_path: Path, capsys: pytest.Capture
     assert [
         one["where"].rpartition(" ")[2] for one in json.loads(checked(capsys, path, "--json")[1])["faults"]
     ] == list("23467")
+
+
+def test_a_note_is_printed_and_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "feed", {"id": 1, "seeds": ["www.a.example"]})
+    code, said = checked(capsys, path)
+    assert code == 0
+    assert said.startswith(f"note: {path}, line 1: seeds: 'www.a.example' has no scheme")
+    (note,) = json.loads(checked(capsys, path, "--json")[1])["notes"]
+    assert note["where"] == f"{path}, line 1"
 
 
 def test_a_list_names_the_place_and_a_broken_one_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,10 @@ import pytest
 from warcmill.clients.heritrix_sheets import Caps
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.evidence import claim_digest
-from warcmill.formats.feed import parse
+from warcmill.formats.feed import read
 from warcmill.layout import OutputLayout
 from warcmill.roots import adopt
-from warcmill.schedule import Frequency
+from warcmill.schedule import DAILY
 from warcmill.state import State
 from warcmill.steps.feed import Due, Recipe, Source, crawl, last_good, prepare
 from warcmill.stores.file import FileStore
@@ -33,7 +33,7 @@ def state(tmp_path: Path) -> State:
 
 
 def due(moment: str, job: str = "daily") -> Due:
-    return Due(job, moment, Frequency.DAILY)
+    return Due(job, moment, DAILY)
 
 
 def feed_of(number: int, weekly: int = 0) -> bytes:
@@ -47,12 +47,12 @@ def target(place: int, word: str) -> dict[str, Any]:
 
 
 def source(data: bytes | Exception, **more: Any) -> Source:
-    def read() -> bytes:
+    def fetch() -> bytes:
         if isinstance(data, Exception):
             raise data
         return data
 
-    return Source(read, "https://curators.example/feed", **more)
+    return Source(fetch, "https://curators.example/feed", **{"most_faulty": 5, **more})
 
 
 def took(state: State, moment: str, data: bytes, **more: Any) -> None:
@@ -83,8 +83,11 @@ def test_a_feed_is_kept_by_its_digest_and_claimed_with_its_counts(state: State) 
         (feed_of(0, weekly=50), "of its 50 targets none is to be crawled DAILY"),
         (feed_of(4, weekly=1), "has 5 targets, less than half of the 20"),
         (feed_of(4, weekly=16), "has 4 targets, less than half of the 10 it had, counting of_job"),
-        (feed_of(20) + b"\nnope", "line 21: is no JSON"),
-        (b"<html>an error page</html>", "line 1: is no JSON"),
+        (
+            feed_of(18) + b"\nnope",
+            "1 of its 19 targets are faulty, more than 5 percent; .* line 19: is no JSON",
+        ),
+        (b"<html>an error page</html>", "1 of its 1 targets .* line 1: is no JSON"),
     ],
 )
 def test_what_cannot_be_right_is_refused_and_the_last_good_one_stays(state: State, data: bytes, why: str) -> None:
@@ -96,6 +99,30 @@ def test_what_cannot_be_right_is_refused_and_the_last_good_one_stays(state: Stat
     found = last_good(state, due(SECOND))
     assert found
     assert found.claim.key["due"] == FIRST
+
+
+def test_a_faulty_target_is_left_out_and_named_and_the_others_are_crawled(
+    state: State, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = feed_of(20) + b'\n{"id": 99, "seeds": []}'
+    claim = crawl(state, due(FIRST), source(data))
+    state.publish(due(FIRST).key, claim)
+    fault = "https://curators.example/feed, line 21: seeds: a target needs at least one"
+    assert claim.facts["faulty"] == [fault]
+    assert claim.counts == {"targets": 20, "of_job": 20}
+    assert "of the feed's targets 1 are left out, for they are faulty" in caplog.text
+    assert fault in caplog.text
+    assert prepare(state, due(FIRST), RECIPE)[1]["targets"] == 20
+
+
+@pytest.mark.parametrize(("most", "refused"), [(0, True), (49, True), (50, False), (100, False)])
+def test_how_much_of_a_feed_may_be_faulty(state: State, most: int, refused: bool) -> None:
+    feed = source(feed_of(1) + b"\nnope", most_faulty=most)
+    if not refused:
+        assert crawl(state, due(FIRST), feed).counts["targets"] == 1
+        return
+    with pytest.raises(BadInput, match=f"1 of its 2 targets are faulty, more than {most} percent"):
+        crawl(state, due(FIRST), feed)
 
 
 def test_a_feed_may_lose_half(state: State) -> None:
@@ -146,7 +173,7 @@ def test_the_last_good_feed_is_this_job_s_newest_before_the_due_time(state: Stat
     took(state, "20241231060000", feed_of(1))
     took(state, FIRST, feed_of(2))
     took(state, "20260202060000", feed_of(3))
-    other = Due("daily2", FIRST, Frequency.DAILY)
+    other = Due("daily2", FIRST, DAILY)
     state.publish(other.key, crawl(state, other, source(feed_of(9))))
     assert last_good(state, due("20241231060000")) is None
     for moment, number in ((FIRST, 1), (SECOND, 2), ("20270101000000", 3)):
@@ -233,5 +260,5 @@ def test_what_says_nothing_of_the_crawl_is_kept_for_later(state: State) -> None:
     with state.store.open(path) as file:
         data = file.read()
     assert json.loads(data).items() >= later.items()
-    (found,) = parse(data, path)
+    (found,) = read(data, path).targets
     assert (found.watched, found.document_url_scheme) == (True, "http://0.example/docs/")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -15,8 +16,8 @@ from warcmill.clients.heritrix_job import TARGETS_HERE, files, filled, selected
 from warcmill.clients.heritrix_sheets import Caps
 from warcmill.errors import BadConfig
 from warcmill.formats import surt
-from warcmill.formats.feed import Depth, Scope, Target, parse
-from warcmill.schedule import Frequency, Schedule
+from warcmill.formats.feed import Depth, Scope, Target, read
+from warcmill.schedule import DAILY, WEEKLY, Schedule
 
 DATA = Path(__file__).parent.parent / "data" / "feed"
 PROFILE = (DATA / "profile.cxml").read_text("utf-8")
@@ -27,7 +28,7 @@ DUE = datetime(2026, 3, 1, 6, tzinfo=UTC)
 
 
 def of_feed() -> list[Target]:
-    return selected(parse((DATA / "feed.jsonl").read_bytes(), "feed"), Frequency.DAILY, DUE)
+    return selected(read((DATA / "feed.jsonl").read_bytes(), "feed").targets, DAILY, DUE)
 
 
 def made(targets: list[Target]) -> dict[str, bytes]:
@@ -38,7 +39,7 @@ def test_the_targets_of_a_job_are_those_whose_schedule_is_in_force() -> None:
     found = {target.id for target in of_feed()}
     assert {"weekly", "not-yet", "over"}.isdisjoint(found)
     assert len(found) == 10
-    every = selected(parse((DATA / "feed.jsonl").read_bytes(), "feed"), Frequency.WEEKLY, DUE)
+    every = selected(read((DATA / "feed.jsonl").read_bytes(), "feed").targets, WEEKLY, DUE)
     assert [target.id for target in every] == ["weekly"]
 
 
@@ -64,7 +65,7 @@ def test_the_configuration_is_sound_xml_and_holds_no_title_and_no_program() -> N
 
 
 def target(seed: str, scope: Scope, depth: Depth = Depth.CAPPED, ignore: bool = False) -> Target:
-    return Target(seed, "", (seed,), depth, scope, ignore, schedules=(Schedule(DUE, Frequency.DAILY),))
+    return Target(seed, "", (seed,), depth, scope, ignore, schedules=(Schedule(DUE, DAILY),))
 
 
 def sheets_of(targets: list[Target]) -> dict[str, set[str]]:
@@ -103,6 +104,43 @@ def test_a_page_of_two_targets_is_crawled_by_the_wider() -> None:
     seed = "http://a.example/b"
     both = [target(seed, Scope.PLUS1), target(seed, Scope.RESOURCE, Depth.DEEP, ignore=True)]
     assert sheets_of(both)[seed] == sheets_of(both[::-1])[seed] == {"scope-plus1", "depth-DEEP", "robots-ignore"}
+
+
+REFRESH, RECRAWL = Schedule(DUE, DAILY, refresh=True), Schedule(DUE, DAILY)
+
+
+@pytest.mark.parametrize(
+    ("schedules", "refresh"),
+    [
+        ((REFRESH,), True),
+        ((RECRAWL,), False),
+        ((REFRESH, RECRAWL), False),
+        ((REFRESH, Schedule(DUE, WEEKLY)), True),
+        ((REFRESH, Schedule(DUE + timedelta(days=1), DAILY)), True),
+    ],
+)
+def test_a_target_is_refreshed_when_no_recrawl_of_it_is_due(schedules: tuple[Schedule, ...], refresh: bool) -> None:
+    (found,) = selected([replace(target("http://a.example/", Scope.ROOT), schedules=schedules)], DAILY, DUE)
+    assert found.refresh is refresh
+
+
+@pytest.mark.parametrize("scope", [Scope.ROOT, Scope.SUBDOMAINS, Scope.PLUS1])
+def test_a_refresh_takes_seeds_and_what_they_embed_and_no_site(scope: Scope) -> None:
+    seed = "http://a.example/b"
+    refreshed = replace(target(seed, scope, Depth.DEEP), refresh=True)
+    assert sheets_of([refreshed]) == {seed: {"scope-refresh", "depth-DEEP", "robots-obey"}}
+    assert made([refreshed])["surts.txt"] == b""
+    assert made([refreshed])["seeds.txt"] == f"{seed}\n".encode()
+
+
+def test_a_refresh_takes_no_more_than_the_target_and_no_less_than_another_that_is_crawled() -> None:
+    seed = "http://a.example/b"
+    alone = replace(target(seed, Scope.RESOURCE), refresh=True)
+    assert "scope-resource" in sheets_of([alone])[seed]
+    refreshed = replace(target(seed, Scope.ROOT), refresh=True)
+    assert "scope-refresh" in sheets_of([refreshed, target(seed, Scope.RESOURCE)])[seed]
+    assert "scope-plus1" in sheets_of([target(seed, Scope.PLUS1), refreshed])[seed]
+    assert seed not in sheets_of([refreshed, target("http://a.example/", Scope.ROOT)])
 
 
 @pytest.mark.parametrize("line", ["ftp://a.example/", "a.example", "http://(a b", "http://u:p@a.example/"])

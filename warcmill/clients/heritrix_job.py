@@ -8,7 +8,8 @@
 A target of scope `root` or `subdomains` is a site: what begins with one of its
 prefixes belongs to it, whatever page leads there. One of scope `resource` or
 `plus1` is a page: what was reached from its seed belongs to it, and nothing
-else. Where targets overlap, each URL is crawled as the wider of them allows.
+else. Of a target that is refreshed each seed is a page, with what it embeds.
+Where targets overlap, each URL is crawled as the wider of them allows.
 
 Pure, and the same bytes for the same targets in any order. Nothing of a feed
 but URLs in their canonical spelling gets into the XML: a title or an id never.
@@ -17,11 +18,12 @@ but URLs in their canonical spelling gets into the XML: a title or an id never.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from warcmill.clients import heritrix_sheets
-from warcmill.clients.heritrix_sheets import Caps, Page, Way
+from warcmill.clients.heritrix_sheets import Caps, Page, Reach, Way
 from warcmill.errors import BadConfig
 from warcmill.formats import surt
 from warcmill.formats.feed import Depth, Scope, Target
@@ -33,15 +35,15 @@ SITES: Final = frozenset({Scope.ROOT, Scope.SUBDOMAINS})
 
 
 def selected(targets: Iterable[Target], frequency: Frequency, due: datetime) -> list[Target]:
-    """The targets that a job of this frequency crawls at `due`: a schedule of that frequency is in force."""
-    return [
-        target
+    """The targets that a job of this frequency crawls at `due`: a schedule of that frequency is in force.
+
+    One of which only a refresh is due then is a refresh.
+    """
+    in_force = [
+        (target, [one for one in target.schedules if one.frequency == frequency and one.holds(due)])
         for target in targets
-        if any(
-            one.frequency is frequency and one.start <= due and (one.end is None or due < one.end)
-            for one in target.schedules
-        )
     ]
+    return [replace(target, refresh=all(one.refresh for one in found)) for target, found in in_force if found]
 
 
 def files(
@@ -74,7 +76,7 @@ def _sites(targets: list[Target]) -> dict[str, Way]:
     """Every site's prefixes and how it is crawled: of two targets with one prefix the deeper, and ignoring wins."""
     found: dict[str, Way] = {}
     for target in targets:
-        if target.scope in SITES:
+        if target.scope in SITES and not target.refresh:
             for prefix in _prefixes(target):
                 found[prefix] = _wider(found.get(prefix), target)
     return found
@@ -92,12 +94,22 @@ def _pages(targets: list[Target], sites: Mapping[str, Way]) -> dict[str, Page]:
     """Seeds of page targets and how each is crawled. One that lies in a site can be a `plus1` as well, no less."""
     found: dict[str, Page] = {}
     for target in targets:
+        reach = _reach(target)
         for seed in map(surt.canonical, target.seeds):
-            if target.scope is Scope.PLUS1 or (target.scope is Scope.RESOURCE and not _within(seed, sites)):
+            if reach is Reach.PLUS1 or (reach and not _within(seed, sites)):
                 known = found.get(seed)
-                scope = Scope.PLUS1 if known and known.scope is Scope.PLUS1 else target.scope
-                found[seed] = Page(scope, _wider(known.way if known else None, target))
+                widest = max(known.reach, reach, key=list(Reach).index) if known else reach
+                found[seed] = Page(widest, _wider(known.way if known else None, target))
     return found
+
+
+def _reach(target: Target) -> Reach | None:
+    """How far from its seeds a page target goes; None for a site. To refresh a target never goes further than it."""
+    if target.scope is Scope.RESOURCE:
+        return Reach.RESOURCE
+    if target.refresh:
+        return Reach.REFRESH
+    return Reach.PLUS1 if target.scope is Scope.PLUS1 else None
 
 
 def _within(seed: str, sites: Mapping[str, Way]) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeVar
 from xml.sax.saxutils import escape
 
 from warcmill.errors import BadConfig
-from warcmill.formats.feed import Depth, Scope
+from warcmill.formats.feed import Depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,19 @@ class Way:
         return f"depth-{self.depth}", f"robots-{'ignore' if self.ignore_robots else 'obey'}"
 
 
+class Reach(StrEnum):
+    """How far from a seed a page is crawled: itself alone, with what it embeds, or with what it links to as well."""
+
+    RESOURCE = "resource"
+    REFRESH = "refresh"
+    PLUS1 = "plus1"
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class Page:
-    """How what was reached from one seed is crawled: scope `resource` or `plus1`."""
+    """How what was reached from one seed is crawled."""
 
-    scope: Scope
+    reach: Reach
     way: Way
 
 
@@ -53,6 +62,7 @@ def beans(sites: Mapping[str, Way], pages: Mapping[str, Page], caps: Caps) -> st
     sheets = {f"depth-{depth}": ("quotaEnforcer.hostMaxAllKb", str(kib[depth])) for depth in Depth}
     sheets |= {f"robots-{policy}": ("metadata.robotsPolicyName", policy) for policy in ("obey", "ignore")}
     sheets["scope-resource"] = ("transclusions.enabled", "false")
+    sheets["scope-refresh"] = ("transclusions.enabled", "true")
     sheets["scope-plus1"] = ("plus1.enabled", "true")
     parts = [_sheet(name, *setting) for name, setting in sheets.items()]
     parts += [_site_bean(f"sites-{number}", way, members) for number, (way, members) in _groups(sites)]
@@ -106,7 +116,7 @@ def _page_bean(name: str, page: Page, seeds: list[str]) -> str:
    </list></property>
   </bean></property>
   <property name="targetSheetNames"><list>
-{_values((f"scope-{page.scope}", *page.way.sheets()))}
+{_values((f"scope-{page.reach}", *page.way.sheets()))}
   </list></property>
  </bean>"""
 

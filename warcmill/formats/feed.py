@@ -5,8 +5,10 @@
      "logoutUrl": null, "secretId": null,
      "schedules": [{"startDate": 1438246800000, "endDate": null, "frequency": "MONTHLY"}]}
 
-Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Fields
-that are not named here are passed over: feeds carry much else.
+Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words are
+read in any case. Fields that are not named here are passed over: feeds carry much
+else. What can be read in one way alone is read so, and noted: a seed without a
+scheme, a schedule whose frequency is not one of ours.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from warcmill import schedule
 from warcmill.errors import BadInput
 from warcmill.formats import surt
 from warcmill.schedule import Frequency, Schedule
@@ -28,6 +31,9 @@ LONGEST_URL = 2_083
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS = range(1990, 2200)
 _UNSAFE = re.compile(r"[\x00-\x20\x7f]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")  # RFC 3986, 3.1; a number after it is a port
+_HOST_FIRST = re.compile(r"(?://)?([^/?#]*\.[^/?#]*(?:[/?#].*)?)", re.DOTALL)
+NEVER = "NEVERCRAWL"
 
 
 class Depth(StrEnum):
@@ -49,7 +55,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target of the feed. `watched` and `document_url_scheme` say nothing of its crawl: they are kept for later."""
+    """One target of the feed. `watched` and `document_url_scheme` say nothing of its crawl: they are kept for later.
+
+    `refresh`: of its sites only the seeds are crawled now, and what they embed.
+    """
 
     id: str
     title: str
@@ -63,6 +72,7 @@ class Target:
     login_page_url: str | None = None
     logout_url: str | None = None
     secret_id: str | None = None
+    refresh: bool = False
 
     @property
     def needs_login(self) -> bool:
@@ -75,28 +85,36 @@ class Target:
         return {surt.surt(one) for one in surt.with_and_without_www(surt.canonical(url))} if url else set()
 
 
-def parse(data: bytes, path: str) -> list[Target]:
-    """All targets of a feed; BadInput names the first that is wrong, by line or place in the list."""
-    targets, faults = examine(data, path)
-    if faults:
-        raise faults[0]
-    return targets
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What was read: the sound targets; a fault for each other one; and notes of what was read as best it could be."""
+
+    targets: list[Target] = field(default_factory=list)
+    faults: list[BadInput] = field(default_factory=list)
+    notes: list[BadInput] = field(default_factory=list)
+
+    def refuse_faulty(self, path: str, most: int) -> None:
+        """BadInput when more than `most` percent of the feed are faults."""
+        faults, all_of_it = len(self.faults), len(self.faults) + len(self.targets)
+        if faults * 100 > most * all_of_it:
+            why = f"{faults} of its {all_of_it} targets are faulty, more than {most} percent"
+            raise BadInput(path, f"{why}; the first: {self.faults[0]}")
 
 
-def examine(data: bytes, path: str) -> tuple[list[Target], list[BadInput]]:
-    """The sound targets of a feed, and every fault; one fault a target."""
-    targets: list[Target] = []
-    faults: list[BadInput] = []
+def read(data: bytes, path: str) -> Feed:
+    """Read a feed whole, whatever is wrong in it: each fault and note names its line, or place in the list."""
+    found = Feed()
     seen: dict[str, str] = {}
     try:
         for where, raw in _entries(data, path):
             try:
-                targets.append(_once(_target(_object(raw, f"{path}, {where}"), f"{path}, {where}"), seen, path, where))
+                target = _target(_object(raw, f"{path}, {where}"), f"{path}, {where}", found.notes)
+                found.targets.append(_once(target, seen, path, where))
             except BadInput as fault:
-                faults.append(fault)
+                found.faults.append(fault)
     except BadInput as fault:
-        faults.append(fault)
-    return targets, faults
+        found.faults.append(fault)
+    return found
 
 
 def _once(target: Target, seen: dict[str, str], path: str, where: str) -> Target:
@@ -133,9 +151,9 @@ def _object(raw: Any, where: str) -> dict[str, Any]:
     return raw
 
 
-def _target(raw: dict[str, Any], where: str) -> Target:
-    read = _Fields(raw, where)
-    seeds = tuple(read.url(seed, "seeds") for seed in read.list("seeds"))
+def _target(raw: dict[str, Any], where: str, notes: list[BadInput]) -> Target:
+    read = _Fields(raw, where, notes)
+    seeds = tuple(url for seed in read.list("seeds") for url in read.seed(seed))
     if not seeds:
         raise BadInput(where, "seeds: a target needs at least one")
     target = Target(
@@ -146,11 +164,11 @@ def _target(raw: dict[str, Any], where: str) -> Target:
         scope=Scope(read.choice("scope", Scope, Scope.ROOT)),
         ignore_robots=read.truth("ignoreRobotsTxt"),
         watched=read.truth("watched"),
-        schedules=tuple(_schedule(one, where) for one in read.list("schedules")),
+        schedules=tuple(_schedules(read.list("schedules"), where, notes)),
         document_url_scheme=read.text("documentUrlScheme"),
         login_page_url=read.optional_url("loginPageUrl"),
         logout_url=read.optional_url("logoutUrl"),
-        secret_id=read.text("secretId"),
+        secret_id=read.number_or_text("secretId"),
     )
     hidden = tuple(target.log_out())
     for seed in seeds if hidden else ():
@@ -159,22 +177,27 @@ def _target(raw: dict[str, Any], where: str) -> Target:
     return target
 
 
-def _schedule(raw: Any, where: str) -> Schedule:
-    read = _Fields(_object(raw, f"{where}, schedules"), f"{where}, schedules")
-    start = read.date("startDate")
+def _schedules(raw: list[Any], where: str, notes: list[BadInput]) -> Iterator[Schedule]:
+    for one in raw:
+        read = _Fields(_object(one, f"{where}, schedules"), f"{where}, schedules", notes)
+        if frequency := read.frequency():
+            yield _schedule(read, frequency)
+
+
+def _schedule(read: _Fields, frequency: Frequency) -> Schedule:
+    start, end = read.date("startDate"), read.date("endDate")
     if start is None:
         raise BadInput(read.where, "startDate: a schedule needs one")
-    end = read.date("endDate")
     if end is not None and end <= start:
         raise BadInput(read.where, f"endDate {end.isoformat()} is not after startDate {start.isoformat()}")
-    return Schedule(start, Frequency(read.choice("frequency", Frequency, None)), end)
+    return Schedule(start, frequency, end, read.truth("refresh"))
 
 
 class _Fields:
-    """One JSON object's fields, each read as what it must be; BadInput names the field."""
+    """One JSON object's fields, each read as what it must be; BadInput names the field. `notes` grows."""
 
-    def __init__(self, raw: dict[str, Any], where: str) -> None:
-        self._raw, self.where = raw, where
+    def __init__(self, raw: dict[str, Any], where: str, notes: list[BadInput]) -> None:
+        self._raw, self.where, self._notes = raw, where, notes
 
     def id(self) -> str:
         """A number or a word, which becomes part of the engine's configuration."""
@@ -190,8 +213,14 @@ class _Fields:
             raise self._bad(name, value, "text, or null")
         return value or None
 
+    def number_or_text(self, name: str) -> str | None:
+        value = self._raw.get(name)
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(name)
+
     def truth(self, name: str) -> bool:
-        value = self._raw.get(name, False)
+        """Null is no: that is how a curators' tool writes what nobody has ticked."""
+        value = self._raw.get(name)
+        value = False if value is None else value
         if not isinstance(value, bool):
             raise self._bad(name, value, "true or false")
         return value
@@ -202,11 +231,36 @@ class _Fields:
             raise self._bad(name, value, "a list")
         return value or []
 
-    def choice(self, name: str, words: type[StrEnum], default: StrEnum | None) -> str:
+    def choice(self, name: str, words: type[StrEnum], default: StrEnum) -> str:
+        """One of some words, in any case."""
         value = self._raw.get(name) or default
-        if value not in list(words):
+        found = next((word for word in words if isinstance(value, str) and word.lower() == value.lower()), None)
+        if found is None:
             raise self._bad(name, value, f"one of {', '.join(words)}")
-        return str(value)
+        return str(found)
+
+    def frequency(self) -> Frequency | None:
+        """How often; None for a schedule that is of no crawl here, which is noted unless it says so itself."""
+        value = self._raw.get("frequency") or ""
+        if not isinstance(value, str):
+            raise self._bad("frequency", value, schedule.KNOWN)
+        if value.upper() == NEVER:
+            return None
+        try:
+            return Frequency.parse(value)
+        except ValueError as error:
+            self._note(f"frequency: {error}; this schedule is passed over")
+            return None
+
+    def seed(self, value: Any) -> tuple[str, ...]:
+        """A seed; without a scheme it is two, for both may be there, and each leads to what it redirects to."""
+        text = value.strip() if isinstance(value, str) else ""
+        bare = None if _SCHEME.match(text) else _HOST_FIRST.fullmatch(text)
+        if not bare:
+            return (self.url(value, "seeds"),)
+        urls = tuple(self.url(f"{scheme}://{bare[1]}", "seeds") for scheme in ("https", "http"))
+        self._note(f"seeds: {text[:80]!r} has no scheme; it is crawled by https, then by http")
+        return urls
 
     def url(self, value: Any, name: str) -> str:
         """An absolute http or https URL without blanks, credentials or control characters; blanks around it go."""
@@ -227,7 +281,7 @@ class _Fields:
 
     def date(self, name: str) -> datetime | None:
         value = self._raw.get(name)
-        if value is None:
+        if value is None or value == "":
             return None
         try:
             found = _moment(value)
@@ -238,6 +292,9 @@ class _Fields:
                 name, value, f"milliseconds since 1970 or ISO 8601, from {_YEARS.start} to {_YEARS.stop - 1}"
             )
         return found
+
+    def _note(self, text: str) -> None:
+        self._notes.append(BadInput(self.where, text))
 
     def _bad(self, name: str, value: Any, wanted: str) -> BadInput:
         return BadInput(self.where, f"{name}: {str(value)[:80]!r} is not {wanted}")

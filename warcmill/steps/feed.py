@@ -17,7 +17,7 @@ from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
 from warcmill.evidence import Claim, Evidence
 from warcmill.fixity import sha512 as digest_of
 from warcmill.formats import feed, profile
-from warcmill.formats.feed import Target
+from warcmill.formats.feed import Feed, Target
 from warcmill.layout import KINDS, OutputLayout
 from warcmill.model import FileRef, Json, Key, Launch, stamp_time
 from warcmill.schedule import Frequency
@@ -52,12 +52,14 @@ class Source:
 
     `fallback`: crawl by the last good feed when there is no good new one.
     `accept`: the first digits of the SHA-512 of a feed that may be sharply smaller than the one before.
+    `most_faulty`: the percentage of faulty targets up to which the sound ones are crawled.
     """
 
     read: Callable[[], bytes]
     shown: str
     fallback: bool = False
     accept: str = ""
+    most_faulty: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +77,31 @@ class Recipe:
 def crawl(state: State, due: Due, source: Source) -> Claim:
     """Fetch the feed, refuse one that cannot be right, keep it in the state root; the claim of 00.feed.
 
-    Refused (BadInput): one that is broken anywhere, is empty, or has lost more
-    than half of its targets, or of this job's, since this job's last good one.
+    Refused (BadInput): one that has too many faulty targets, is empty, or has lost
+    more than half of its targets, or of this job's, since this job's last good one.
     """
     last = last_good(state, due)
     try:
         data = source.read()
-        counts = _judged(data, due, source, last)
+        found = feed.read(data, source.shown)
+        counts = _judged(found, data, due, source, last)
     except (Unavailable, BadInput) as error:
         if last is None or not source.fallback:
             raise
         log.warning("%s; crawling by the feed of %s once more, as [feed] fallback says", error, last.claim.key["due"])
         return _again(due, last)
-    return Claim(due.key, outputs=(_keep(state, data),), counts=counts, facts={"source": source.shown})
+    _tell(due, "left out, for they are faulty", found.faults)
+    _tell(due, "read as best they could be", found.notes)
+    faulty: dict[str, Json] = {"faulty": [str(one) for one in found.faults]} if found.faults else {}
+    return Claim(due.key, outputs=(_keep(state, data),), counts=counts, facts={"source": source.shown, **faulty})
+
+
+def _tell(due: Due, what: str, some: list[BadInput]) -> None:
+    """Name the first of what is wrong in a feed; `warcmill feed check` names all."""
+    if some:
+        log.warning("%s: of the feed's targets %d are %s", due.job, len(some), what)
+    for one in some[:MOST_NAMED]:
+        log.warning("%s: %s", due.job, one)
 
 
 def last_good(state: State, due: Due) -> Evidence | None:
@@ -108,7 +122,7 @@ def prepare(state: State, due: Due, recipe: Recipe) -> tuple[dict[str, bytes], d
     To be written anew each time: the engine itself appends to its seeds.
     """
     kept = state.need(due.key).claim.outputs[0]
-    targets = due.select(feed.parse(_read(state, kept), kept.path))
+    targets = due.select(feed.read(_read(state, kept), kept.path).targets)
     without = sorted(target.id for target in targets if target.needs_login)
     if without:
         _tell_logins(due, without)
@@ -129,9 +143,10 @@ def _tell_logins(due: Due, without: list[str]) -> None:
     )
 
 
-def _judged(data: bytes, due: Due, source: Source, last: Evidence | None) -> dict[str, Json]:
+def _judged(found: Feed, data: bytes, due: Due, source: Source, last: Evidence | None) -> dict[str, Json]:
     """How many targets a feed has, and how many are the job's; BadInput when that cannot be right."""
-    targets = feed.parse(data, source.shown)
+    found.refuse_faulty(source.shown, source.most_faulty)
+    targets = found.targets
     new = {"targets": len(targets), "of_job": len(due.select(targets))}
     if not new["of_job"]:
         why = f"of its {len(targets)} targets none is to be crawled {due.frequency} at {stamp_text(due.moment)}"
