@@ -8,11 +8,12 @@ of February, then the 31st of March again). The end is not included.
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from dateutil.relativedelta import relativedelta
 
 
 class Frequency(StrEnum):
@@ -58,9 +59,7 @@ class Schedule:
     def _moment(self, number: int) -> datetime:
         if self.frequency in _DAYS:
             return self.start + timedelta(days=number * _DAYS[self.frequency])
-        months = self.start.month - 1 + number * _MONTHS[self.frequency]
-        year, month = self.start.year + months // 12, months % 12 + 1
-        return self.start.replace(year=year, month=month, day=min(self.start.day, monthrange(year, month)[1]))
+        return self.start + relativedelta(months=number * _MONTHS[self.frequency])
 
 
 def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
