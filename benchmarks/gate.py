@@ -156,7 +156,8 @@ def giant_record() -> Iterator[bytes]:
         len(http) + GIANT + len(end),
     )
     packer = zlib.compressobj(1, wbits=31)
-    for part in [b"WARC/1.0\r\nWARC-Type: response\r\n", fields, http, *mebibytes, end, b"\r\n\r\n"]:
+    start = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Date: 2016-10-19T23:44:28Z\r\n"
+    for part in [start, fields, http, *mebibytes, end, b"\r\n\r\n"]:
         yield packer.compress(part)
     yield packer.flush()
 

@@ -6,11 +6,12 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from commands.progress import Advance, bytes_done
+from commands.second_opinion import NOTHING_WRONG, Difference, Opinion, differences, opinion
 from warcmill.formats.gate import Verdict, examine
 from warcmill.model import Json
 
@@ -20,22 +21,30 @@ examples:
   warcmill check BL-20261121081737002-00000-32386~crawler01~8443.warc.gz
   warcmill check /data/warcs/daily/20261121081844/*.warc.gz
   warcmill check --json *.warc.gz | jq -r 'select(.result != "ok") | .file'
+  warcmill check --second-opinion *.warc.gz | grep '^differs'
 
 Reads *.warc and *.arc, each with .gz or without, with .open or without. Every
 gzip member must be whole and hold one record, every record as long as its
 Content-Length says, and every declared block and payload digest must fit. A
-payload digest may be of the HTTP body as transferred, de-chunked or decoded;
-the line says how many were which.
+payload digest may be of the HTTP body as transferred, de-chunked or decoded
+(gzip, deflate, br, zstd); the line says how many were which.
 
 A line a file on stdout. "refused at offset N" is where the bad record, or its
 gzip member, begins; all before it is whole: head -c N FILE saves that much. A
 file that was cut exactly between two records passes; only its crawl log or a
 size written down elsewhere can tell.
 
-exit codes: 0 all whole, 1 one or more refused, 2 usage, 4 one or more could not
-be read (the others were checked; 4 is said even if some were refused)
+--second-opinion reads each file once more, with warcio, another's code. Where
+the two say different things of a record, a line "differs" names it; "agrees" is
+printed otherwise. warcio knows a body as transferred only, so it differs on
+digests of a de-chunked or decoded one; it does not see a file that is cut.
+
+exit codes: 0 all whole, 1 one or more refused (or different, by the second
+opinion), 2 usage, 4 one or more could not be read (the others were checked; 4
+is said even if some were refused)
 """
 OK, REFUSED, UNREADABLE = "ok", "refused", "unreadable"
+DIFFERS, AGREES = "differs", "agrees"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +54,17 @@ class Checked:
     file: str
     verdict: Verdict | None
     why: str = ""
+    second: Opinion | None = None
 
     @property
     def result(self) -> str:
         if self.verdict is None:
             return UNREADABLE
         return OK if self.verdict.ok else REFUSED
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        return differences(self.verdict, self.second) if self.verdict and self.second else ()
 
 
 @dataclass(slots=True)
@@ -67,19 +81,21 @@ class _Counted:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FILE..., --json."""
+    """FILE..., --json, --second-opinion."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a WARC or ARC file")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, a line a file")
+    parser.add_argument("--second-opinion", action="store_true", help="ask warcio too, and say where the two differ")
 
 
 def run(args: argparse.Namespace) -> int:
     """Check every file, whatever becomes of the others; the worst decides."""
     results = set()
-    with bytes_done("checking", _total(args.files)) as advance:
-        for checked in _check_all(args.files, advance):
-            results.add(checked.result)
-            print(json.dumps(as_json(checked), sort_keys=True) if args.json else as_line(checked), flush=True)
-    return 4 if UNREADABLE in results else 1 if REFUSED in results else 0
+    with bytes_done("checking", _total(args.files) * (1 + args.second_opinion)) as advance:
+        for checked in _check_all(args.files, advance, second=args.second_opinion):
+            results |= {checked.result, DIFFERS if checked.differences else AGREES}
+            shown = [json.dumps(as_json(checked), sort_keys=True)] if args.json else as_lines(checked)
+            print(*shown, sep="\n", flush=True)
+    return 4 if UNREADABLE in results else 1 if results & {REFUSED, DIFFERS} else 0
 
 
 def _total(files: list[Path]) -> int:
@@ -87,11 +103,13 @@ def _total(files: list[Path]) -> int:
     return sum(os.path.getsize(file) for file in files if os.path.isfile(file))
 
 
-def _check_all(files: list[Path], advance: Advance) -> Iterator[Checked]:
+def _check_all(files: list[Path], advance: Advance, *, second: bool) -> Iterator[Checked]:
     for file in files:
         try:
             with file.open("rb") as stream:
-                yield Checked(str(file), examine(_Counted(stream, advance), file.name))
+                verdict = examine(_Counted(stream, advance), file.name)
+                stream.seek(0)
+                yield Checked(str(file), verdict, second=opinion(_Counted(stream, advance)) if second else None)
         except OSError as error:
             yield Checked(str(file), None, error.strerror or str(error))
 
@@ -102,7 +120,7 @@ def as_json(checked: Checked) -> dict[str, Json]:
     verdict = checked.verdict
     if verdict is None:
         return result | {"why": checked.why}
-    return result | {
+    result |= {
         "why": verdict.why,
         "offset": verdict.offset,
         "whole": verdict.whole,
@@ -111,6 +129,29 @@ def as_json(checked: Checked) -> dict[str, Json]:
         "payload_digests": dict(verdict.payload_digests),
         "warnings": list(verdict.warnings),
     }
+    if checked.second:
+        result["warcio"] = {
+            "records": checked.second.records,
+            "problems": [asdict(one) for one in checked.second.problems],
+            "differences": [asdict(one) for one in checked.differences],
+        }
+    return result
+
+
+def as_lines(checked: Checked) -> list[str]:
+    """One file's result for people: a line, and those of the second opinion."""
+    return [as_line(checked), *_second_lines(checked)]
+
+
+def _second_lines(checked: Checked) -> Iterator[str]:
+    if checked.second is None:
+        return
+    name = _printable(checked.file)
+    for difference in checked.differences:
+        yield f"{DIFFERS:<10} {name}{_printable(str(difference))}"
+    if not checked.differences:
+        found = f"{len(checked.second.problems)} wrong, too" if checked.second.problems else NOTHING_WRONG
+        yield f"{AGREES:<10} {name}: warcio: {checked.second.records} records, {found}"
 
 
 def as_line(checked: Checked) -> str:

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import struct
+import uuid
 import zlib
 from pathlib import Path
 
@@ -37,9 +38,13 @@ def record(
     http: bool = True,
     extra: bytes = b"",
 ) -> bytes:
-    """One WARC record; `payload` and `digest` are the declared digests, `length` a false Content-Length."""
+    """One WARC record; `payload` and `digest` are the declared digests, `length` a false Content-Length.
+
+    Its ID follows from what it is given.
+    """
+    record_id = uuid.UUID(bytes=hashlib.md5(repr((kind, block, payload, digest, extra)).encode()).digest())
     lines = [version.encode(), b"WARC-Type: " + kind.encode(), b"WARC-Target-URI: http://gov.example/"]
-    lines += [b"WARC-Date: 2016-10-19T23:44:28Z", b"WARC-Record-ID: <urn:uuid:7d0d1d1c-6bd5-4a4a-8b2b-1a4a0a1f2c3d>"]
+    lines += [b"WARC-Date: 2016-10-19T23:44:28Z", b"WARC-Record-ID: <%s>" % record_id.urn.encode()]
     if http and kind in ("response", "request", "revisit"):
         lines.append(b"Content-Type: application/http; msgtype=" + kind.encode())
     if digest:

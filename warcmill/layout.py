@@ -203,9 +203,11 @@ def why_unpublishable(name: str) -> str:
 
 
 _LOG_SUFFIX = re.compile(r"(?P<log>.+)\.(?P<stage>cp[0-9]{5}-[0-9]{14})")
-_WARC = re.compile(r".+\.w?arc(\.gz)?(\.open)?", re.DOTALL)
+_WARC = re.compile(r".+\.w?arc(\.gz)?(\.open)?", re.DOTALL | re.IGNORECASE)
+_OPEN = re.compile(r"\.open\Z", re.IGNORECASE)
 _SERIAL = re.compile(
-    r"(?P<prefix>.+)-(?P<time>[0-9]{14}|[0-9]{17})-(?P<serial>[0-9]{5,})-(?P<writer>[^-].*)\.w?arc(\.gz)?(\.open)?"
+    r"(?P<prefix>.+)-(?P<time>[0-9]{14}|[0-9]{17})-(?P<serial>[0-9]{5,})-(?P<writer>[^-].*)\.w?arc(\.gz)?(\.open)?",
+    re.IGNORECASE,
 )
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~=+@-]{3,199}")
 _TIME = re.compile(r"(?<![0-9])([0-9]{14})(?:[0-9]{3})?(?![0-9])")
@@ -232,7 +234,7 @@ def is_log_name(name: str) -> bool:
 
 
 def is_warc_name(name: str) -> bool:
-    """`*.warc` or `*.arc`, also `.gz`, also still `.open`."""
+    """`*.warc` or `*.arc`, also `.gz`, also still `.open`, in any case."""
     return _WARC.fullmatch(name) is not None
 
 
@@ -255,7 +257,7 @@ def name_time(name: str) -> str:
 
 def closed_name(name: str) -> str:
     """The name a WARC has, or will have, once closed: as crawl logs always give it."""
-    return name.removesuffix(".open")
+    return _OPEN.sub("", name)
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import sample
 from line import DAY, Line, line_at, new_line
+from warcs import END, record
 
 from warcmill import layout
 from warcmill.model import FINAL, Launch, Outcome
@@ -69,7 +70,7 @@ def cut_between_records(line: Line) -> None:
 
 
 def bomb(line: Line) -> None:
-    head = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 10\r\n\r\n"
+    head = record("resource", length=10).removesuffix(END)
     with gzip.open(warc(line), "wb") as file:
         file.write(head)
         for _ in range(64):

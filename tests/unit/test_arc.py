@@ -31,6 +31,16 @@ def test_records_are_parted_by_few_newlines_or_none(newlines: bytes) -> None:
     assert judge(newlines.join(record.rstrip(b"\n") for record in RECORDS), "IA-1.arc").ok
 
 
+def test_a_url_with_a_carriage_return_is_read_to_the_line_s_end() -> None:
+    odd = RECORD.replace(b"http://gov.example/", b"http://gov.example/a\r\rb")
+    assert judge(FILEDESC + odd + RECORD, "IA-1.arc").records == 3
+
+
+@pytest.mark.parametrize("name", ["IA-1.ARC", "IA-1.Arc.open"])
+def test_names_in_any_case(name: str) -> None:
+    assert judge(b"".join(RECORDS), name).ok
+
+
 def test_every_cut_inside_a_record_is_refused() -> None:
     data = b"".join(RECORDS)
     ends = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import pty
@@ -13,9 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from warcs import WEEKLY, http, member, record, sha1, warc_gz, warcinfo
+from hypothesis import given
+from hypothesis import strategies as st
+from warcs import WEEKLY, chunked, http, member, record, sha1, warc_gz, warcinfo
 
 from commands import check, progress
+from commands.second_opinion import opinion
 
 BODY = b"<p>Hello.</p>"
 GOOD = warc_gz(warcinfo(), record(block=http(BODY), payload=sha1(BODY)))
@@ -168,3 +172,70 @@ def all_of(terminal: int) -> bytes:
         while more := os.read(terminal, 1 << 16):
             told += more
     return told
+
+
+@pytest.fixture
+def doubtful(folder: Path) -> Path:
+    """Beside the others: a digest of the body de-chunked, which warcio does not know; two records in a member."""
+    sent = http(chunked(BODY), b"Transfer-Encoding: chunked")
+    (folder / "chunks.warc.gz").write_bytes(warc_gz(warcinfo(), record(block=sent, payload=sha1(BODY))))
+    (folder / "joined.warc.gz").write_bytes(member(warcinfo() + record(block=http(BODY))))
+    (folder / "wrong.warc.gz").write_bytes(warc_gz(warcinfo(), record(block=http(BODY), payload=sha1(b"else"))))
+    return folder
+
+
+def test_a_second_opinion_that_agrees(doubtful: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(doubtful, "--second-opinion", "good.warc.gz") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1:] == [f"agrees     {doubtful}/good.warc.gz: warcio: 2 records, nothing wrong"]
+    assert err == ""
+
+
+def test_a_second_opinion_that_differs_on_a_record_that_passes(
+    doubtful: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(doubtful, "chunks.warc.gz") == 0
+    capsys.readouterr()
+    assert run(doubtful, "--second-opinion", "chunks.warc.gz") == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("ok ")
+    begun = f"differs    {doubtful}/chunks.warc.gz at offset {CUT_AT}, response <urn:uuid:"
+    assert second.startswith(begun)
+    assert second.endswith(f">: the gate: nothing wrong; warcio: payload digest failed {sha1(BODY)}")
+
+
+def test_a_second_opinion_that_does_not_see_a_cut(doubtful: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(doubtful, "--second-opinion", "cut.warc.gz.open") == 1
+    assert capsys.readouterr().out.splitlines()[1] == (
+        f"differs    {doubtful}/cut.warc.gz.open at offset {CUT_AT}: the gate: the gzip member is cut short:"
+        f" the file ends at {len(GOOD) - 1}; warcio: nothing wrong"
+    )
+
+
+@pytest.mark.parametrize("name", ["joined.warc.gz", "wrong.warc.gz"])
+def test_a_second_opinion_that_refuses_too(name: str, doubtful: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(doubtful, "--second-opinion", name) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["refused", "agrees"]
+    assert lines[1].endswith(" 1 wrong, too")
+
+
+def test_a_second_opinion_for_machines(doubtful: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(doubtful, "--second-opinion", "--json", "chunks.warc.gz") == 1
+    found = json.loads(capsys.readouterr().out)["warcio"]
+    (problem,), (difference,) = found["problems"], found["differences"]
+    assert found["records"] == 2
+    assert problem["offset"] == difference["offset"] == CUT_AT
+    assert (difference["ours"], difference["theirs"]) == ("nothing wrong", problem["why"])
+
+
+def test_the_opinions_on_the_sample_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(WEEKLY.parent, "--second-opinion", WEEKLY.name) == 0
+    assert "agrees" in capsys.readouterr().out
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_any_bytes_get_a_second_opinion(data: bytes, packed: bool) -> None:
+    whole = member(b"WARC/1.0\r\n" + data) if packed else data
+    told = opinion(io.BytesIO(whole))
+    assert told.problems or told.records >= 0

@@ -1,4 +1,4 @@
-"""formats/digest: labelled digests in both encodings."""
+"""formats/digest: labelled digests in each encoding."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def test_base32_and_hexadecimal_of_either_case_mean_the_same(algorithm: str, dat
         computed = declared.new()
         computed.update(data)
         assert computed.digest() == value
+
+
+@given(st.sampled_from(ALGORITHMS), st.binary())
+def test_base64_means_the_same(algorithm: str, data: bytes) -> None:
+    value = hashlib.new(algorithm, data).digest()
+    for text in (base64.b64encode(value), base64.b64encode(value).rstrip(b"=")):
+        declared = digest.parse(algorithm.encode() + b":" + text)
+        assert declared is not None
+        assert declared.value == value
 
 
 @pytest.mark.parametrize("label", [b"SHA1", b"sha-1", b"Sha-1"])

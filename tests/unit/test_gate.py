@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from warcio.warcwriter import WARCWriter
 from warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
 
+from warcmill.formats import gate, record_ids
 from warcmill.formats.gate import Verdict, examine
 
 PLAIN = NAME.removesuffix(".gz")
@@ -210,6 +211,56 @@ def test_a_missing_warcinfo_is_a_warning() -> None:
     verdict = judge(warc_gz(*RECORDS[1:]))
     assert verdict.ok
     assert verdict.warnings == ("no warcinfo record: nothing in the file says who crawled it, and how",)
+
+
+@pytest.mark.parametrize("version", ["WARC/0.17", "WARC/0.18"])
+def test_drafts_of_the_standard_as_heritrix_wrote_them_in_2008(version: str) -> None:
+    verdict = judge(
+        warc_gz(record("warcinfo", version=version), record(block=PAGE, payload=sha1(BODY), version=version))
+    )
+    assert (verdict.ok, verdict.warnings, verdict.payload_digests) == (True, (), {"as-transferred": 1})
+
+
+@pytest.mark.parametrize("name", ["WARC-Record-ID", "WARC-Date", "WARC-Type", "Content-Length"])
+def test_a_record_without_a_mandatory_field_is_refused(name: str) -> None:
+    lines = RECORDS[1].split(b"\r\n")
+    lacking = b"\r\n".join(line for line in lines if not line.startswith(name.encode()))
+    verdict = refused(warc_gz(RECORDS[0], lacking))
+    assert (verdict.why, verdict.offset) == (f"the record's header has no {name}", ENDS[0])
+
+
+def test_a_blank_before_the_colon_hides_no_digest() -> None:
+    def blank(payload: bytes) -> Verdict:
+        spelled = record(block=PAGE, payload=sha1(payload)).replace(b"Payload-Digest:", b"Payload-Digest :")
+        return judge(warc_gz(warcinfo(), spelled))
+
+    assert "WARC-Payload-Digest" in blank(b"another").why
+    assert blank(BODY).ok
+    assert blank(BODY).warnings == (
+        "a header field with a blank before its colon: other readers may not see it (1 records)",
+    )
+
+
+def test_two_digests_that_contradict_each_other_are_refused() -> None:
+    twice = record(block=PAGE, payload=sha1(BODY), extra=b"WARC-Payload-Digest: " + sha1(b"another").encode())
+    assert "more than one WARC-Payload-Digest" in refused(warc_gz(warcinfo(), twice)).why
+    twice = record(block=PAGE, payload=sha1(BODY), extra=b"WARC-Payload-Digest: " + sha1(BODY).encode())
+    assert judge(warc_gz(warcinfo(), twice)).warnings == (
+        "more than one WARC-Payload-Digest in a record's header (1 records)",
+    )
+
+
+def test_a_record_id_twice_is_a_warning_as_wget_writes_one() -> None:
+    verdict = judge(warc_gz(*RECORDS, RECORDS[2], RECORDS[2]))
+    assert verdict.ok
+    assert verdict.warnings == ("a WARC-Record-ID that an earlier record of the file has (2 records)",)
+
+
+def test_record_ids_are_compared_as_far_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_ids, "LIMIT", 2)
+    monkeypatch.setattr(gate, "LIMIT", 2)
+    verdict = judge(warc_gz(*RECORDS, RECORDS[2]))
+    assert verdict.warnings == ("WARC-Record-ID not compared beyond the first 2 (4 records)",)
 
 
 @pytest.mark.parametrize(

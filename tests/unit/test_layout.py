@@ -103,6 +103,8 @@ def test_log_names_split_into_log_and_stage(log: str, stage: Stage) -> None:
         ("a.warc.gz", True),
         ("a.warc.gz.open", True),
         ("a.arc.gz", True),
+        ("a.ARC", True),
+        ("a.WARC.GZ.OPEN", True),
         ("a\nb.warc.gz", True),
         (".warc.gz", False),
         ("a.warc.gz.lck", False),
@@ -117,4 +119,10 @@ def test_what_is_named_as_a_warc(name: str, is_warc: bool) -> None:
 def test_the_serial_is_read_from_heritrix_s_names() -> None:
     serial = layout.warc_serial("BL-VIRAL-20261121081918590-00003-32386~crawler01~8443.warc.gz.open")
     assert serial == layout.Serial("BL-VIRAL", "32386~crawler01~8443", 3)
+    assert layout.warc_serial("BL-20261121081918590-00003-1~a~8443.WARC.GZ") == layout.Serial("BL", "1~a~8443", 3)
     assert layout.warc_serial("rec-1.warc.gz") is None
+
+
+@pytest.mark.parametrize("name", ["a.warc.gz.open", "a.warc.gz.OPEN", "a.warc.gz"])
+def test_the_name_that_a_warc_has_once_closed(name: str) -> None:
+    assert layout.closed_name(name) == "a.warc.gz"

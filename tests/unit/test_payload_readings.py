@@ -1,27 +1,41 @@
-"""formats/checks and formats/http: the three readings of an HTTP payload, and what cannot be read."""
+"""formats/checks, formats/http and formats/codings: all readings of an HTTP payload, and what cannot be read."""
 
 from __future__ import annotations
 
 import gzip
+import random
 import zlib
+from collections.abc import Callable
 
+import brotli
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from warcs import chunked, http, judge, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.checks import KEPT
+from warcmill.formats.codings import STEPS, Dechunk
 from warcmill.formats.gate import Verdict
-from warcmill.formats.http import DECODED_FREE, DECODED_RATIO, Dechunk
+from warcmill.formats.http import CODINGS_LIMIT, DECODED_FREE, DECODED_RATIO
 
 BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 30
-LONG = bytes(i * i * i % 253 for i in range(4001)) * (2 * KEPT // 4001)
+LONG = random.Random(8).randbytes(2 * KEPT)
 CHUNKED, GZIP = b"Transfer-Encoding: chunked", b"Content-Encoding: gzip"
 
 
 def raw_deflate(data: bytes) -> bytes:
     packer = zlib.compressobj(wbits=-15)
     return packer.compress(data) + packer.flush()
+
+
+def zstd(data: bytes) -> bytes:
+    """Without its size in the header, as servers that stream write it."""
+    return zstandard.ZstdCompressor(write_content_size=False).compress(data)
+
+
+def br(data: bytes) -> bytes:
+    return brotli.compress(data, quality=1)
 
 
 CODINGS = [
@@ -32,6 +46,13 @@ CODINGS = [
     (b"deflate", raw_deflate),
     (b"identity, gzip", gzip.compress),
     (b"gzip", lambda data: gzip.compress(data[:500]) + gzip.compress(data[500:])),
+    (b"br", br),
+    (b"Br", lambda data: brotli.compress(data, quality=1, lgwin=24)),
+    (b"zstd", zstd),
+    (b"zstd", lambda data: zstd(data[:500]) + zstd(data[500:])),
+    (b"gzip, gzip", lambda data: gzip.compress(gzip.compress(data))),
+    (b"gzip\r\nContent-Encoding: br", lambda data: br(gzip.compress(data))),
+    (b"deflate, zstd, br", lambda data: br(zstd(zlib.compress(data)))),
 ]
 
 
@@ -58,7 +79,42 @@ def test_all_three_readings_fit_and_no_fourth(coding: bytes, encode: object, bod
     assert reading(block, body) == "decoded"
     assert reading(block, body + b"!") == "refused"
     assert reading(http(encoded, b"content-encoding:" + coding), body) == "decoded"
-    assert reading(http(encoded), body) == "refused"
+    if body:
+        assert reading(http(encoded), body) == "refused"  # no header allows that reading
+
+
+def test_each_coding_undone_is_a_reading() -> None:
+    once = gzip.compress(BODY)
+    twice = gzip.compress(once)
+    block = http(twice, b"Content-Encoding: gzip, gzip")
+    assert [reading(block, payload) for payload in (twice, once, BODY)] == ["as-transferred", "decoded", "decoded"]
+    assert reading(http(once, b"Content-Encoding: gzip, gzip"), BODY) == "decoded"  # a proxy named it once more
+
+
+def test_codings_of_transfer_are_undone_before_those_of_content() -> None:
+    packed = br(BODY)
+    sent = chunked(gzip.compress(packed), 100)
+    block = http(sent, b"Content-Encoding: br", b"Transfer-Encoding: gzip, chunked")
+    found = [reading(block, payload) for payload in (sent, gzip.compress(packed), packed, BODY, BODY + b"!")]
+    assert found[0] == "as-transferred"
+    assert found[2:] == ["decoded", "decoded", "refused"]
+    assert reading(http(chunked(BODY), CHUNKED, CHUNKED), BODY) == "de-chunked"
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_bytes_that_never_were_of_their_coding_are_not_read_as_nothing(coding: bytes) -> None:
+    block = http(b"\x08plain text, under a header that says otherwise", b"Content-Encoding: " + coding)
+    assert reading(block, b"") == "refused"
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+@given(data=st.binary(max_size=300), cuts=st.lists(st.integers(1, 50), max_size=20))
+def test_any_bytes_may_be_fed_to_a_decoder(coding: bytes, data: bytes, cuts: list[int]) -> None:
+    step = STEPS[coding]()
+    for cut in cuts:
+        list(step.feed(data[:cut]))
+        data = data[cut:]
+    assert sum(map(len, step.feed(data))) + sum(map(len, step.close())) < 1 << 26
 
 
 @given(st.binary(max_size=300), st.integers(1, 40), st.lists(st.integers(1, 50), max_size=20))
@@ -109,7 +165,17 @@ def test_a_body_that_breaks_off_counts_as_far_as_it_goes() -> None:
     assert reading(http(cut, GZIP), decoded) == "decoded"
 
 
-@pytest.mark.parametrize("coding", [b"br", b"zstd", b"compress", b"gzip, gzip", b"x" * 300])
+@pytest.mark.parametrize(("coding", "encode"), [(b"br", br), (b"zstd", zstd)])
+def test_whole_blocks_of_a_body_that_breaks_off(coding: bytes, encode: Callable[[bytes], bytes]) -> None:
+    noise = random.Random(1).randbytes(1 << 20)
+    step = STEPS[coding]()
+    got = b"".join(step.feed(encode(noise)[: 1 << 19])) + b"".join(step.close())
+    assert len(got) > 1 << 17
+    assert noise.startswith(got)
+    assert not step.unfit
+
+
+@pytest.mark.parametrize("coding", [b"compress", b"dcb", b"gzip, x", b"x" * 300, b", ".join([b"gzip"] * 99)])
 @pytest.mark.parametrize("body", [BODY, LONG], ids=["short", "long"])
 def test_a_coding_we_cannot_undo_is_not_checked_and_not_taken_to_fit(coding: bytes, body: bytes) -> None:
     block = http(body, b"Content-Encoding: " + coding)
@@ -121,13 +187,36 @@ def test_a_coding_we_cannot_undo_is_not_checked_and_not_taken_to_fit(coding: byt
     assert verdict.warnings == (f"WARC-Payload-Digest not checked: {unread} (1 records)",)
 
 
-def test_a_bomb_in_a_body_is_given_up() -> None:
-    bomb = gzip.compress(bytes(DECODED_FREE * 40), 9)
-    block = http(bomb, GZIP)
+@pytest.mark.parametrize(("coding", "encode"), [(b"gzip", gzip.compress), (b"br", br), (b"zstd", zstd)])
+def test_a_bomb_in_a_body_is_given_up(coding: bytes, encode: Callable[[bytes], bytes]) -> None:
+    header = b"Content-Encoding: " + coding
+    bomb = encode(bytes(DECODED_FREE * 40))
+    block = http(bomb, header)
     assert len(block) * DECODED_RATIO + DECODED_FREE < DECODED_FREE * 40
     assert reading(block, bytes(DECODED_FREE * 40)) == "not checked"
     fine = bytes(DECODED_FREE)
-    assert reading(http(gzip.compress(fine), GZIP), fine) == "decoded"
+    assert reading(http(encode(fine), header), fine) == "decoded"
+
+
+def test_a_bomb_in_a_bomb_is_given_up_at_the_first() -> None:
+    bomb = gzip.compress(gzip.compress(bytes(DECODED_FREE * 40)) * 400)
+    assert reading(http(bomb, b"Content-Encoding: gzip, gzip"), b"elsewhere") == "not checked"
+
+
+def test_a_window_of_zstd_that_no_browser_takes_is_not_checked() -> None:
+    parameters = zstandard.ZstdCompressionParameters(window_log=25, write_content_size=False)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    packed = packer.compress(BODY) + packer.flush()
+    assert reading(http(packed, b"Content-Encoding: zstd"), BODY) == "not checked"
+
+
+def test_a_row_of_codings_is_undone_as_far_as_the_limit() -> None:
+    packed = BODY
+    for _ in range(CODINGS_LIMIT):
+        packed = gzip.compress(packed)
+    row = b", ".join([b"gzip"] * CODINGS_LIMIT)
+    assert reading(http(packed, b"Content-Encoding: " + row), BODY) == "decoded"
+    assert reading(http(packed, b"Content-Encoding: " + row + b", gzip"), BODY) == "decoded"  # the fifth is not met
 
 
 @pytest.mark.parametrize(
@@ -194,7 +283,8 @@ def test_a_truncated_record_digests_what_is_there() -> None:
 
 
 def test_an_algorithm_we_do_not_know_is_a_warning() -> None:
-    data = warc_gz(warcinfo(), *[record(block=http(BODY), payload="blake3:0", digest="blake3:0")] * 2)
+    records = [record(block=http(body), payload="blake3:0", digest="blake3:0") for body in (BODY, LONG)]
+    data = warc_gz(warcinfo(), *records)
     verdict = judge(data)
     assert verdict.ok
     assert verdict.payload_digests == {"not checked": 2}

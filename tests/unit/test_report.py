@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from warcs import warc_gz, warcinfo
 
 from warcmill import gaps, grid, inventory, layout, reread, survey
 from warcmill.evidence import Claim, Input
@@ -22,7 +22,7 @@ from warcmill.model import FINAL, Key, Launch, Stage
 from warcmill.report import COLUMNS, Counts, LaunchReport, report, total
 from warcmill.steps import process
 
-WHOLE = gzip.compress(b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", mtime=0)
+WHOLE = warc_gz(warcinfo())
 CUT = WHOLE[:10]  # after the header of its gzip member
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(5)]
 CP1, CP3 = "cp00001-20161019234500", "cp00003-20161019235000"

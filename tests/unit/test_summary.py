@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from datetime import date, timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from warcs import warc_gz, warcinfo
 
 from warcmill import layout, roots, summary
 from warcmill.evidence import Claim
@@ -23,7 +23,7 @@ from warcmill.stores.file import FileStore
 from warcmill.summary import Scanned
 
 DAY = date(2016, 10, 19)
-WHOLE = gzip.compress(b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", mtime=0)
+WHOLE = warc_gz(warcinfo())
 CUT = WHOLE[:-3]
 WARC = "BL-20161019234430000-00000-1~crawler~8443.warc.gz"
 LOST = "BL-20161019234430000-00001-1~crawler~8443.warc.gz"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,12 +63,42 @@ def test_a_slash_in_a_query_is_no_folder() -> None:
         ("http://www.example.org/x/", "http://(org,example,"),
         ("http://sub.example.org:8080/", "http://(org,example,sub,"),
         ("https://www.gov.uk/", "http://(uk,gov,www,"),
+        ("https://www.gub.uy/", "http://(uy,gub,www,"),
+        ("https://www.uk/", "http://(uk,www,"),
+        ("https://www.anything.ck/", "http://(ck,anything,www,"),
+        ("https://www.ck/", "http://(ck,"),
+        ("https://www.blogspot.com/", "http://(com,blogspot,www,"),
+        ("https://www.ministry.gub.uy/", "http://(uy,gub,ministry,"),
+        ("https://www.parliament.uk/", "http://(uk,parliament,"),
+        ("https://www.xn--55qx5d.cn/", "http://(cn,xn--55qx5d,www,"),
+        ("https://www.intranet/", "http://(intranet,"),
         ("https://www.example.gov.uk/", "http://(uk,gov,example,"),
         ("http://127.0.0.1:8080/x/", "http://(127.0.0.1:8080)/"),
     ],
 )
 def test_a_domain_s_prefix(url: str, prefix: str) -> None:
     assert surt.domain_prefix(url) == prefix
+
+
+def test_every_suffix_of_two_levels_under_a_country_keeps_its_www() -> None:
+    listed = [name for name in surt._suffixes().tlds if re.fullmatch(r"[a-z0-9-]+\.[a-z]{2}", name)]
+    assert len(listed) > 3000
+    assert [name for name in listed if not surt.domain_prefix(f"http://www.{name}/").endswith(",www,")] == []
+
+
+def test_the_list_of_suffixes_is_read_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("the network was asked")
+
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, forbidden)
+    surt._suffixes.cache_clear()
+    assert surt.domain_prefix("https://www.gub.uy/") == "http://(uy,gub,www,"
+
+
+def test_the_list_of_suffixes_costs_nothing_until_it_is_asked() -> None:
+    code = "import sys, warcmill.formats.surt; sys.exit('tldextract' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_twin_of_a_host() -> None:

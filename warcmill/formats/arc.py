@@ -4,6 +4,7 @@
 
 The last word is the length, in version 1 (five words) and 2 (ten). There are no
 digests. Records are parted by a newline; files with none or with several exist.
+A URL may hold whatever a page's author wrote, a CR too: LF alone ends the line.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from warcmill.formats.reader import Reader
 HEADER_LIMIT = 1 << 16  # the header's line
 FIRST_RECORD = b"filedesc:"
 _NEWLINES = 4
-_HEADER = re.compile(rb"[^ \r\n]+ .+ ([0-9]{1,18})\r?\n")
+_HEADER = re.compile(rb"[^ \n]+ .+ ([0-9]{1,18})\r?\n")
 
 
 def examine_record(reader: Reader) -> bytes:

@@ -2,18 +2,18 @@
 
 A block digest covers the block. A payload is "the HTTP body" (ISO 28500, 5.9),
 and writers differ in which: as transferred with its chunks (Heritrix),
-de-chunked, or decoded too. Any of the three is accepted; `finish` says which.
+de-chunked, or decoded too. Any of these is accepted; `finish` says which.
 """
 
 from __future__ import annotations
 
 from warcmill.formats import digest
 from warcmill.formats.digest import Digest
-from warcmill.formats.http import Reading, other_readings, payload_start
-from warcmill.formats.warc import Bad, Fields
+from warcmill.formats.http import Readings, payload_start
+from warcmill.formats.warc import BLOCK_DIGEST, CONTENT_TYPE, PAYLOAD_DIGEST, SEGMENT, TYPE, Bad, Fields
 
 AS_TRANSFERRED, NOT_CHECKED, UNFIT = "as-transferred", "not checked", ""
-BLOCK, PAYLOAD = "WARC-Block-Digest", "WARC-Payload-Digest"
+BLOCK, PAYLOAD = BLOCK_DIGEST.decode(), PAYLOAD_DIGEST.decode()
 KEPT = 1 << 20  # bytes of a body that are kept to be read another way; a longer one is read all ways at once
 HTTP_HEADER_LIMIT = 1 << 20
 _UNKNOWN = "its algorithm is not known here"
@@ -69,7 +69,7 @@ class HttpPayload(Check):
         self._header, self._in_body = bytearray(), False
         self._kept: list[memoryview] = []
         self._kept_size = 0
-        self._others: list[Reading] | None = None
+        self._others: Readings | None = None
 
     def feed(self, piece: memoryview) -> None:
         if not self._in_body:
@@ -83,21 +83,17 @@ class HttpPayload(Check):
             if self._kept_size > KEPT:
                 self._read_otherwise()
         else:
-            for reading in self._others:
-                reading.feed(piece)
+            self._others.feed(piece)
 
     def finish(self) -> str:
         if len(self._header) > HTTP_HEADER_LIMIT:
             return NOT_CHECKED
         if self._hash.digest() == self._digest.value:
             return AS_TRANSFERRED
-        if self._others is None:
-            self._read_otherwise()
-        answers = [(reading.finish(), reading.name) for reading in self._others or ()]
-        for value, name in answers:
-            if value == self._digest.value:
-                return name
-        return NOT_CHECKED if any(value is None for value, _ in answers) else UNFIT
+        others = self._others or self._read_otherwise()
+        others.close()
+        fitting = (reading.name for reading in others.made if reading.hash.digest() == self._digest.value)
+        return next(fitting, UNFIT if others.complete else NOT_CHECKED)
 
     def _after_header(self, piece: memoryview) -> memoryview:
         """What of `piece` lies past the HTTP header. A header over the limit has no end."""
@@ -113,22 +109,26 @@ class HttpPayload(Check):
                 return piece[at + start - before :]
         return piece[:0]
 
-    def _read_otherwise(self) -> None:
-        self._others = other_readings(bytes(self._header), self._digest.new, self._length)
+    def _read_otherwise(self) -> Readings:
+        self._others = Readings(bytes(self._header), self._digest.new, self._length)
         for piece in self._kept:
-            for reading in self._others:
-                reading.feed(piece)
+            self._others.feed(piece)
         self._kept.clear()
+        return self._others
 
 
 def checks_for(fields: Fields, length: int, bad: Bad) -> list[Check]:
     """What is to be checked over the block of a record of `length` bytes: usually nothing or one digest."""
     checks = []
-    if b"warc-block-digest" in fields:
-        checks.append(_block_check(BLOCK, fields[b"warc-block-digest"], bad))
-    if b"warc-payload-digest" in fields and fields.get(b"warc-type") != b"revisit":
+    if BLOCK_DIGEST in fields:
+        checks.append(_block_check(BLOCK, fields[BLOCK_DIGEST], bad))
+    if PAYLOAD_DIGEST in fields and _type(fields) != b"revisit":
         checks.append(_payload_check(fields, length, bad))
     return checks
+
+
+def _type(fields: Fields) -> bytes:
+    return fields[TYPE].strip().lower()
 
 
 def _payload_check(fields: Fields, length: int, bad: Bad) -> Check:
@@ -136,17 +136,17 @@ def _payload_check(fields: Fields, length: int, bad: Bad) -> Check:
 
     A truncated record's digest covers what is there.
     """
-    text = fields[b"warc-payload-digest"]
-    if b"warc-segment-number" in fields:
+    text = fields[PAYLOAD_DIGEST]
+    if SEGMENT in fields:
         return Check(PAYLOAD, "the record is a segment of a larger one")
     if _is_http(fields):
-        return _http_check(text, length, fields[b"warc-type"] == b"response", bad)
+        return _http_check(text, length, _type(fields) == b"response", bad)
     return _block_check(PAYLOAD, text, bad)
 
 
 def _is_http(fields: Fields) -> bool:
-    http = fields.get(b"content-type", b"application/http")[:16].lower() == b"application/http"
-    return http and fields.get(b"warc-type") in (b"response", b"request")
+    http = fields.get(CONTENT_TYPE, b"application/http").strip()[:16].lower() == b"application/http"
+    return http and _type(fields) in (b"response", b"request")
 
 
 def _block_check(field: str, text: bytes, bad: Bad) -> Check:
@@ -161,6 +161,6 @@ def _http_check(text: bytes, length: int, response: bool, bad: Bad) -> Check:
 
 def _parse(field: str, text: bytes, bad: Bad) -> Digest | None:
     try:
-        return digest.parse(text)
+        return digest.parse(text.strip())
     except ValueError as error:
         raise bad(f"its {field} is no digest ({error}): {text[:80]!r}") from error

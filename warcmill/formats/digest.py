@@ -1,12 +1,13 @@
 """Labelled digests as WARC headers declare them: `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`.
 
 The standard leaves algorithm and encoding open (ISO 28500, 5.8 and 5.9); in
-use are base32 (Heritrix, wget) and hexadecimal. md5 and sha1 serve here to find
+use are base32 (Heritrix, wget), hexadecimal, and base64 (JWAT). md5 and sha1 serve here to find
 damage, not to prove who wrote the bytes.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,12 +62,14 @@ def parse(text: bytes) -> Digest | None:
 
 
 def _decode(text: bytes, size: int) -> bytes:
-    """The `size` bytes that `text` spells in base32 or hexadecimal; the length tells which."""
+    """The `size` bytes that `text` spells in base32, hexadecimal or base64; the length tells which."""
     text = text.rstrip(b"=")
+    if len(text) == (size * 4 + 2) // 3:
+        return base64.b64decode(text + b"=" * (-len(text) % 4), validate=True)
     if len(text) == size * 2 and text.isalnum():
         return bytes.fromhex(text.decode("ascii"))
     if len(text) != (size * 8 + 4) // 5:
-        raise ValueError(f"{len(text)} characters are neither base32 nor hexadecimal of {size} bytes")
+        raise ValueError(f"{len(text)} characters are not base32, base64 or hexadecimal of {size} bytes")
     digits = text.translate(_BASE32)
     if b"!" in digits:
         raise ValueError("it has a character that base32 lacks")

@@ -11,10 +11,15 @@ wants other digests of the same bytes hands it a stream that feeds them:
             return data
 
 What is refused, and where the bounds lie: a gzip member that is not whole and
-sound; not exactly one record a member; a header over 1 MiB or 1,000 lines; a
-block shorter or longer than its Content-Length; a digest that does not fit. A
-cut exactly between two records leaves a sound file: only the crawl log's
-offsets (`expect_offset`) or a recorded size can tell.
+sound; not exactly one record a member; a header over 1 MiB or 1,000 lines, with
+a NUL in it, without a mandatory field, or with two values of a field that says
+what the record is; a block shorter or longer than its Content-Length; a digest
+that does not fit. A cut exactly between two records leaves a sound file: only
+the crawl log's offsets (`expect_offset`) or a recorded size can tell.
+
+What is warned of, since every record is whole nevertheless: a WARC-Record-ID
+twice, a field repeated with the same value, a blank before a field's colon, a
+digest that cannot be checked, nothing that says who crawled.
 
 Not seen, because nothing covers them: in a gzip member's header its time, level
 and system bytes, and the "text" flag; in an uncompressed file whatever no
@@ -33,6 +38,7 @@ from warcmill.formats import arc, warc
 from warcmill.formats.checks import NOT_CHECKED, PAYLOAD, UNFIT, Check, checks_for
 from warcmill.formats.gzip import CHUNK, Readable
 from warcmill.formats.reader import MemberReader, PlainReader, Reader
+from warcmill.formats.record_ids import LIMIT, RecordIds
 
 _NAME = re.compile(r".*\.(?P<kind>warc|arc)(?P<gzip>\.gz)?(\.open)?", re.DOTALL | re.IGNORECASE)
 
@@ -87,6 +93,7 @@ class _Walk:
         self._expected_seen = expect_offset is None
         self._described = False  # by a warcinfo record, or ARC's filedesc
         self._whole = self._records = 0
+        self._ids = RecordIds()
         self._readings: Counter[str] = Counter()
         self._warnings: Counter[str] = Counter()
 
@@ -119,7 +126,9 @@ class _Walk:
             self._described = True
 
     def _warc_record(self, reader: Reader) -> None:
-        fields = warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad)
+        header = reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT)
+        fields = warc.parse_header(header, reader.bad, self._warn)
+        warc.check_mandatory(fields, reader.bad)
         length = warc.content_length(fields, reader.bad)
         checks = checks_for(fields, length, reader.bad)
         for piece in reader.take(length):
@@ -130,21 +139,26 @@ class _Walk:
         reader.end()
         for check in checks:
             self._conclude(check, fields, reader)
-        if fields.get(b"warc-type") == b"warcinfo":
-            self._described = True
+        self._ids.add(fields[warc.RECORD_ID].strip())
+        if not self._described:
+            self._described = fields[warc.TYPE].strip().lower() == b"warcinfo"
 
     def _conclude(self, check: Check, fields: warc.Fields, reader: Reader) -> None:
         reading = check.finish()
         if reading == UNFIT:
-            declared = fields[check.field.lower().encode()].decode("ascii", "replace")
+            declared = fields[check.field.encode()].strip().decode("ascii", "replace")
             raise reader.bad(f"its {check.field} {declared} does not fit the bytes, in any reading of them")
         if check.field == PAYLOAD:
             self._readings[reading] += 1
         if reading == NOT_CHECKED:
-            self._warnings[f"{check.field} not checked: {check.why_not}"] += 1
+            self._warn(f"{check.field} not checked: {check.why_not}")
+
+    def _warn(self, why: str) -> None:
+        self._warnings[why] += 1
 
     def verdict(self, fault: BadInput | None) -> Verdict:
         """What is to be said of the file, given what was found wrong with it."""
+        self._compare_ids()
         warnings = [f"{why} ({number} records)" for why, number in sorted(self._warnings.items())]
         if not self._described and fault is None:
             first = "warcinfo" if self._is_warc else "filedesc"
@@ -159,3 +173,10 @@ class _Walk:
             payload_digests=dict(self._readings),
             warnings=tuple(warnings),
         )
+
+    def _compare_ids(self) -> None:
+        """A repeated WARC-Record-ID spoils what refers to it, not the records: they are whole (ISO 28500, 5.2)."""
+        if repeated := self._ids.repeated():
+            self._warnings["a WARC-Record-ID that an earlier record of the file has"] = repeated
+        if self._ids.count > LIMIT:
+            self._warnings[f"WARC-Record-ID not compared beyond the first {LIMIT:,}"] = self._ids.count - LIMIT

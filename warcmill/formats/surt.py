@@ -12,13 +12,16 @@ in `)/` a host, one that ends in another `/` a folder.
 from __future__ import annotations
 
 import re
+from functools import cache
 from ipaddress import AddressValueError, IPv4Address
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
+
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
 
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII)
-# Names under a country's that are no one's own: www.gov.uk is a site, gov.uk is a whole administration.
-_SHARED = re.compile(r"(ac|co|com|edu|gob|gouv|gov|govt|go|ltd|mil|ne|net|nhs|or|org|plc|police|sch)\.[a-z]{2}")
 # What RFC 3986 lets stand in a path or a query, and '|'; a '%' is taken to be an escape already.
 _AS_IT_IS = "!$%&'()*+,-./:;=?@_|~"
 _IN_QUERIES = f"{_AS_IT_IS}[]^"  # the engine leaves {} too, but those mean something to its configuration
@@ -55,13 +58,31 @@ def folder_prefix(url: str) -> str:
 def domain_prefix(url: str) -> str:
     """The prefix of the URL's host, without a leading `www.`, on any port, and of all its subdomains.
 
+    The `www.` of a name that is no one's own stays: www.gov.uk is a site, gov.uk a whole administration.
     An IP address has none: it is the prefix of that host and port alone.
     """
     host = _split(url)[0]
+    if _is_address(host):
+        return f"{_authority(url)}/"
     bare = host.removeprefix("www.")
-    return (
-        f"{_authority(url)}/" if _is_address(host) else f"http://({_turned(host if _SHARED.fullmatch(bare) else bare)}"
-    )
+    return f"http://({_turned(host if bare != host and is_public_suffix(bare) else bare)}"
+
+
+def is_public_suffix(host: str) -> bool:
+    """Whether names directly under this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
+    found = _suffixes()(host)
+    return not found.domain and bool(found.suffix)
+
+
+@cache
+def _suffixes() -> TLDExtract:
+    """The public suffix list that comes with tldextract, read when it is first asked; never the network, nor a cache.
+
+    With its private part: who takes a host under blogspot.com is as foreign to his neighbour as under gub.uy.
+    """
+    from tldextract import TLDExtract  # noqa: PLC0415 it brings requests along, a tenth of a second
+
+    return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
 def with_and_without_www(url: str) -> tuple[str, str]:

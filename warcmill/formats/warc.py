@@ -1,13 +1,18 @@
-"""The header of a WARC record (ISO 28500:2017, clause 4), parsed under limits.
+"""The header of a WARC record (ISO 28500:2017, clauses 4 and 5), parsed under limits.
 
 Bytes only: a header may hold any UTF-8, and real ones hold worse. Names are
-case-insensitive and given in lower case.
+case-insensitive; those that the standard defines are given as it writes them,
+all others in lower case. A value may have blanks around it.
+
+What contradicts the standard and leaves the record in doubt is refused; what
+every reader would take alike is reported through `warn`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import cast
 
 from warcmill.errors import BadInput
 
@@ -15,48 +20,108 @@ HEADER_LIMIT = 1 << 20  # bytes of a record's header
 LINES_LIMIT = 1_000
 LENGTH_DIGITS = 18  # of a Content-Length: an exabyte
 END_OF_HEADER = END_OF_RECORD = b"\r\n\r\n"
-VERSIONS = (b"WARC/1.0", b"WARC/1.1")
+# 0.17 and 0.18 are drafts of the standard, with the same header; Heritrix wrote them in 2008.
+VERSIONS = frozenset([b"WARC/1.0", b"WARC/1.1", b"WARC/0.17", b"WARC/0.18"])
+
+TYPE, RECORD_ID, DATE, LENGTH = b"WARC-Type", b"WARC-Record-ID", b"WARC-Date", b"Content-Length"
+CONTENT_TYPE, SEGMENT = b"Content-Type", b"WARC-Segment-Number"
+BLOCK_DIGEST, PAYLOAD_DIGEST = b"WARC-Block-Digest", b"WARC-Payload-Digest"
+MANDATORY = (RECORD_ID, LENGTH, DATE, TYPE)  # 5.2 to 5.5
+# What a record is, and what is checked of it: with two values of these, nobody can know which one holds.
+_DECISIVE = frozenset([*MANDATORY, CONTENT_TYPE, SEGMENT, BLOCK_DIGEST, PAYLOAD_DIGEST])
+_REPEATABLE = b"WARC-Concurrent-To"  # 5.7: the one field that may be
+_STANDARD = _DECISIVE | {
+    _REPEATABLE,
+    b"WARC-IP-Address",
+    b"WARC-Refers-To",
+    b"WARC-Refers-To-Target-URI",
+    b"WARC-Refers-To-Date",
+    b"WARC-Target-URI",
+    b"WARC-Truncated",
+    b"WARC-Warcinfo-ID",
+    b"WARC-Filename",
+    b"WARC-Profile",
+    b"WARC-Identified-Payload-Type",
+    b"WARC-Segment-Origin-ID",
+    b"WARC-Segment-Total-Length",
+}
+_SPELLING = {name.lower(): name for name in _STANDARD}
 
 Fields = dict[bytes, bytes]
 Bad = Callable[[str], BadInput]
+Warn = Callable[[str], None]
 
 _FOLD = re.compile(rb"\r\n[ \t]+")
 
 
-def parse_header(header: bytes, bad: Bad) -> Fields:
+def parse_header(header: bytes, bad: Bad, warn: Warn) -> Fields:
     """The named fields of a header given with its closing blank line; `bad` makes the error to raise."""
     lines = _lines(header, bad)
-    if lines[0] not in VERSIONS:
+    if lines[0] not in VERSIONS and lines[0].upper() not in VERSIONS:  # 4: literals are case-insensitive
         raise bad(f"the record does not begin with WARC/1.0 or WARC/1.1: {header[:20]!r}")
-    fields = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(b":")
-        if not colon:
-            raise bad(f"a line of the record's header has no colon: {line[:60]!r}")
-        fields[name.lower()] = value.strip()
-    if len(fields) < len(lines) - 1 and header.lower().count(b"\r\ncontent-length:") > 1:
-        raise bad("the record's header has more than one Content-Length")
-    return fields
+    try:  # nearly all headers: every line "Name: value", every name as the standard writes it
+        fields = dict(cast("list[tuple[bytes, bytes]]", [line.split(b": ", 1) for line in lines[1:-2]]))
+    except ValueError:
+        return _any_fields(header, bad, warn)
+    if len(fields) == len(lines) - 3 and _STANDARD.issuperset(fields):
+        return fields
+    return _any_fields(header, bad, warn)
 
 
 def _lines(header: bytes, bad: Bad) -> list[bytes]:
-    """The header's lines without their ends, continued ones joined (one substitution: never quadratic)."""
+    """The header's lines without their ends, and the two empty ones that close it."""
     newlines = header.count(b"\n")
     if newlines > LINES_LIMIT:
         raise bad(f"the record's header has more than {LINES_LIMIT} lines")
-    lines = header.split(b"\r\n")[:-2]  # without the blank line
-    if newlines != len(lines) + 1:
+    lines = header.split(b"\r\n")
+    if newlines != len(lines) - 1:
         raise bad("a line of the record's header ends in LF alone, not in CR LF")
-    if b"\r\n " in header or b"\r\n\t" in header:
-        return _FOLD.sub(b" ", header).split(b"\r\n")[:-2]
+    if b"\0" in header:  # 4: no control character is TEXT; readers in C would see less than is there
+        raise bad("the record's header has a NUL byte in it")
     return lines
 
 
+def _any_fields(header: bytes, bad: Bad, warn: Warn) -> Fields:
+    """The fields of a header however it is written, continued lines joined (one substitution: never quadratic)."""
+    fields: Fields = {}
+    for line in _FOLD.sub(b" ", header).split(b"\r\n")[1:-2]:
+        name, colon, value = line.partition(b":")
+        if not colon:
+            raise bad(f"a line of the record's header has no colon: {line[:60]!r}")
+        _add(fields, _standard_name(name, bad, warn), value.strip(), bad, warn)
+    return fields
+
+
+def _standard_name(written: bytes, bad: Bad, warn: Warn) -> bytes:
+    """A field's name. Blanks before the colon change nothing (RFC 2616, 2.1, whose notation 4 uses)."""
+    name = written.strip().lower()
+    if not name:
+        raise bad("a line of the record's header has no name before its colon")
+    if written[-1:].isspace():
+        warn("a header field with a blank before its colon: other readers may not see it")
+    return _SPELLING.get(name, name)
+
+
+def _add(fields: Fields, name: bytes, value: bytes, bad: Bad, warn: Warn) -> None:
+    """A field of the standard is not to be repeated (5.1); what extensions may do is theirs to say."""
+    if name in fields and name in _STANDARD and name != _REPEATABLE:
+        shown = name.decode()
+        if name in _DECISIVE and fields[name] != value:
+            raise bad(f"the record's header has more than one {shown}: {fields[name][:60]!r} and {value[:60]!r}")
+        warn(f"more than one {shown} in a record's header")
+    fields[name] = value
+
+
+def check_mandatory(fields: Fields, bad: Bad) -> None:
+    """Every record has the four fields that the standard calls mandatory (5.2 to 5.5)."""
+    for name in MANDATORY:
+        if not fields.get(name, b"").strip():
+            raise bad(f"the record's header has no {name.decode()}")
+
+
 def content_length(fields: Fields, bad: Bad) -> int:
-    """The record's Content-Length, which every record has (clause 5.3)."""
-    text = fields.get(b"content-length")
-    if text is None:
-        raise bad("the record's header has no Content-Length")
+    """The record's Content-Length (5.3)."""
+    text = fields[LENGTH].strip()
     if not text.isdigit() or len(text) > LENGTH_DIGITS:
         raise bad(f"the record's Content-Length is no number: {text[:30]!r}")
     return int(text)
