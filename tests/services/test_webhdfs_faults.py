@@ -26,8 +26,7 @@ from store_conformance import PATH, commit, read, read_back
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
-from warcmill.stores.remote import Broken
-from warcmill.stores.webhdfs import SMALL
+from warcmill.stores.remote import SMALL, Broken
 from warcmill.stores.webhdfs_client import Cluster
 from warcmill.stores.webhdfs_http import Address, Answer, Connections, Refused
 

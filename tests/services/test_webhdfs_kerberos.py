@@ -68,7 +68,7 @@ def test_reading_back_uses_tickets_cookies_and_no_token_of_ours_at_datanodes(
     caplog.set_level(0)
     one = store(url, who := Kerberos())
     assert commit(one, DATA)
-    who._cookies = {at: "hadoop.auth=worn" for at in who._cookies}
+    who._cookies = dict.fromkeys(who._cookies, "hadoop.auth=worn")
     assert read_back(one) == DATA
     assert "hadoop.auth=worn" not in who._cookies.values()
     assert "delegation" not in caplog.text

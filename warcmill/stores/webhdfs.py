@@ -21,12 +21,11 @@ from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
-from warcmill.stores.remote import CHECKED_FOR, Body, Broken, Part, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, Part, Reader, beside, check_path, parent, rewound
 from warcmill.stores.webhdfs_client import Client, is_passing
 from warcmill.stores.webhdfs_http import Refused
 
 LARGEST_SENTINEL = 1 << 16
-SMALL = 1 << 20  # bytes; such a file is sent rather than asked for: the rename tells that another is there
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
 Status = dict[str, Any]
 
