@@ -208,8 +208,7 @@ class Server(Disk):
             return self._answer(Type(kind), number, payload)
 
     def _answer(self, kind: Type, number: int, payload: Payload) -> list[bytes]:
-        rest = Payload(bytes(payload.view()) if kind != Type.EXTENDED else payload.string())
-        name = rest._data.tobytes().decode()
+        name = payload.string().decode()
         self.asked.append(f"{kind.name} {name}")
         if kind in self.no:
             return [status(number, FAILURE)]
