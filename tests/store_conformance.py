@@ -70,6 +70,11 @@ def read(store: Store, path: str = PATH, start: int = 0) -> bytes:
         return file.read()
 
 
+def read_back(store: Store, path: str = PATH) -> bytes:
+    with store.read_back(path) as file:
+        return file.read()
+
+
 @pytest.fixture
 def store(there: Place) -> Store:
     return there.open()
@@ -132,6 +137,17 @@ def test_what_is_not_there_is_told_as_such(store: Store) -> None:
             store.open(path)
     assert list(store.list(PATH)) == []
     assert store.sweep("none") == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (3 << 20) + 1])
+def test_what_is_read_back_is_what_is_there(store: Store, size: int) -> None:
+    data = (DATA * 4)[:size]
+    assert commit(store, data)
+    assert read_back(store) == data
+    with pytest.raises(NotReady):
+        store.read_back("none")
+    with pytest.raises(Unavailable, match="plain file"):
+        store.read_back(FOLDER)
 
 
 def test_a_folder_cannot_be_read(store: Store) -> None:
@@ -256,6 +272,7 @@ def test_hostile_names_stay_apart_and_come_back_as_they_went(there: Place, store
     assert [entry.path for entry in store.list(FOLDER)] == sorted(paths)
     assert there.files() == {path: str(number).encode() for number, path in enumerate(paths)}
     assert [read(store, path) for path in paths] == [str(number).encode() for number in range(len(paths))]
+    assert [read_back(store, path) for path in paths] == [str(number).encode() for number in range(len(paths))]
 
 
 def test_a_name_of_255_bytes_is_taken_and_one_of_256_told(store: Store) -> None:

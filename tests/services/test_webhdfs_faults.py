@@ -9,6 +9,7 @@ import random
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,17 +21,18 @@ from cutting_proxy import NEVER, proxy
 from faults.tally import FaultLog
 from remote_places import BLOCK, InHdfs, Rerouted, work_folder
 from sources import Interrupted
-from store_conformance import PATH, commit, read
+from store_conformance import PATH, commit, read, read_back
 
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
-from warcmill.stores.webhdfs import SMALL
+from warcmill.stores.remote import SMALL, Broken
 from warcmill.stores.webhdfs_client import Cluster
 from warcmill.stores.webhdfs_http import Address, Answer, Connections, Refused
 
 DATA = random.Random(1).randbytes(5 * BLOCK + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
+AWAY = 15  # seconds
 
 
 @pytest.fixture
@@ -77,6 +79,47 @@ def test_a_cut_download_goes_on_where_it_broke(there: InHdfs, fault_log: FaultLo
     with stack:
         assert read(there.open(10, connections)) == DATA
     assert next(points, None) is None
+
+
+def test_a_datanode_killed_while_files_are_read_back_is_left_out(there: InHdfs, fault_log: FaultLog) -> None:
+    """Redirects to the dead one go on until the NameNode notices."""
+    store, large = there.open(30), DATA * 4
+    assert commit(store, large)
+    with store.read_back(PATH) as file:
+        begun = file.read(1)
+        there.server.kill_datanode(1)
+        fault_log.injected("HDFS, DataNode killed")
+        try:
+            assert begun + file.read() == large
+            assert all(read_back(store) == large for _ in range(6))
+        finally:
+            there.server.start_datanode(1)
+            there.server.wait_ready()
+
+
+def test_a_namenode_restarted_while_a_file_is_read_back_is_waited_for(there: InHdfs, fault_log: FaultLog) -> None:
+    store = there.open(120)
+    assert commit(store, DATA)
+    there.server.kill_namenode()
+    there.server.start_namenode()
+    fault_log.injected("HDFS, NameNode killed and started again")
+    assert read_back(store) == DATA
+    there.server.wait_ready()
+
+
+def test_reading_back_what_no_datanode_has_is_unavailable(there: InHdfs, fault_log: FaultLog) -> None:
+    store = there.open()
+    assert commit(store, DATA)
+    for number in (1, 2):
+        there.server.kill_datanode(number)
+        fault_log.injected("HDFS, DataNode killed")
+    try:
+        with pytest.raises(Unavailable):
+            read_back(store)
+    finally:
+        for number in (1, 2):
+            there.server.start_datanode(number)
+        there.server.wait_ready()
 
 
 def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: InHdfs) -> None:
@@ -203,6 +246,65 @@ def test_without_any_datanode_a_file_is_unavailable_and_not_absent(there: InHdfs
             there.server.start_datanode(number)
         there.server.wait_ready()
     assert read(there.open(60)) == DATA
+
+
+def test_a_namenode_that_is_away_is_waited_for_by_many_threads(there: InHdfs, fault_log: FaultLog) -> None:
+    """Eight threads spent the minute in eight seconds: each counted its own waiting."""
+    store = there.open(60)
+    there.server.kill_namenode()
+    comes_back = threading.Timer(AWAY, there.server.start_namenode)
+    comes_back.start()
+    fault_log.injected(f"HDFS, NameNode away for {AWAY} s, eight threads at work")
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            assert all(threads.map(lambda number: commit(store, DATA[:1_000], f"{number}"), range(24)))
+    finally:
+        comes_back.join()
+        there.server.wait_ready()
+    assert there.files() == {f"{number}": DATA[:1_000] for number in range(24)}
+
+
+class Replacing(Connections):
+    """Connections on which the answer to the first DELETE is lost, whereupon something happens."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__(30)
+        self._meanwhile, self.deleted = meanwhile, 0
+
+    def ask(self, at: Address, method: str, *more: Any, **others: Any) -> Answer:
+        answer = super().ask(at, method, *more, **others)
+        if method == "DELETE":
+            self.deleted += 1
+            if self.deleted == 1:
+                self._meanwhile()
+                raise Broken(str(at), "the answer is lost")
+        return answer
+
+
+def test_a_delete_whose_answer_is_lost_is_not_repeated_on_anothers_file(there: InHdfs, fault_log: FaultLog) -> None:
+    connections = Replacing(lambda: there.write(PATH, b"another's"))
+    store = there.open(10, connections)
+    commit(store, DATA)
+    found = store.stat(PATH)
+    assert found
+    store.remove(PATH, found)
+    fault_log.injected("HDFS, the answer to a delete lost")
+    assert connections.deleted == 1
+    assert there.files() == {PATH: b"another's"}
+
+
+def test_a_delete_that_did_not_happen_is_repeated(there: InHdfs, fault_log: FaultLog) -> None:
+    store = there.open(30)
+    commit(store, DATA)
+    found = store.stat(PATH)
+    assert found
+    there.server.safe_mode(True)
+    leaves = threading.Timer(1, there.server.safe_mode, [False])
+    leaves.start()
+    store.remove(PATH, found)
+    leaves.join()
+    fault_log.injected("HDFS, safe mode")
+    assert there.files() == {}
 
 
 @pytest.mark.parametrize("kind", ["names", "space"])

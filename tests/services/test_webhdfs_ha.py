@@ -10,7 +10,7 @@ import pytest
 from faults.tally import FaultLog
 from remote_places import BLOCK
 from sources import Interrupted
-from store_conformance import PATH, commit, read
+from store_conformance import PATH, commit, read, read_back
 
 from servers.hdfs_ha import HdfsHa
 from warcmill.errors import Unavailable
@@ -54,9 +54,11 @@ def test_the_active_one_is_found_in_any_order_and_after_a_failover(
     one = store(where)
     assert commit(one, DATA)
     assert one.stat("none") is None
+    assert read_back(one) == DATA
     hdfs_ha.fail_over(now, standby)
     fault_log.injected("HDFS pair, failed over")
     assert read(one) == DATA
+    assert read_back(one) == DATA
     assert not commit(one, b"another")
     assert commit(one, b"another", "another")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from remote_places import BLOCK
-from store_conformance import PATH, commit, read
+from store_conformance import PATH, commit, read, read_back
 
 from servers.hdfs_kerberos import HdfsKerberos
 from warcmill.errors import Unavailable
@@ -16,6 +16,7 @@ from warcmill.stores.budget import Budget
 from warcmill.stores.places import Access, adopt
 from warcmill.stores.webhdfs import WebHdfsStore
 from warcmill.stores.webhdfs_client import Client, Cluster, UserName
+from warcmill.stores.webhdfs_hdfscli import HdfsCli
 from warcmill.stores.webhdfs_http import Connections
 from warcmill.stores.webhdfs_kerberos import Kerberos
 
@@ -44,6 +45,7 @@ def test_files_are_published_listed_read_and_compared(url: str, caplog: pytest.L
     assert commit(one, DATA)
     assert not commit(one, DATA)
     assert read(one) == DATA
+    assert read_back(one) == DATA
     assert [entry.path for entry in one.list("")] == [SENTINEL, "warcs"]
     assert one.server_digest(PATH)
     assert "delegation" not in caplog.text
@@ -58,6 +60,24 @@ def test_a_cookie_spares_the_handshake_and_a_worn_one_is_renewed(url: str) -> No
     who._cookies[at] = "hadoop.auth=worn"
     assert one.stat(SENTINEL)
     assert who._cookies[at] not in ("hadoop.auth=worn", cookie)
+
+
+def test_reading_back_uses_tickets_cookies_and_no_token_of_ours_at_datanodes(
+    url: str, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(0)
+    one = store(url, who := Kerberos())
+    assert commit(one, DATA)
+    who._cookies = dict.fromkeys(who._cookies, "hadoop.auth=worn")
+    assert read_back(one) == DATA
+    assert "hadoop.auth=worn" not in who._cookies.values()
+    assert "delegation" not in caplog.text
+    found = one._plain_file(PATH)
+    who._cookies.clear()
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(tmp_path / "none"))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'no-tickets'}")
+    with pytest.raises(Unavailable, match="kinit"):
+        HdfsCli(one._client).read(one._real(found.path), 0)
 
 
 def test_without_a_ticket_nothing_is_told(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 
 import pytest
 
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores import budget
 from warcmill.stores.budget import Budget
 from warcmill.stores.places import Access, open_store
@@ -58,19 +57,65 @@ def test_a_root_is_only_where_it_can_be(root: str, url: str) -> None:
         open_store(root, url, Access())  # type: ignore[arg-type]
 
 
-def test_a_budget_is_spent_once_and_not_by_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-    monkeypatch.setattr(budget.time, "sleep", slept.append)
-    one = Budget(1.0)
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 1_000.0, list[float]()
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def budget(self, seconds: float = 60.0) -> Budget:
+        return Budget(seconds, lambda: self.now, self.sleep)
+
+
+def test_a_budget_is_spent_once_and_not_by_each_file() -> None:
+    clock = Clock()
+    one = clock.budget(1.0)
     while one.wait():
-        assert len(slept) < 100
-    assert slept == pytest.approx([0.1, 0.2, 0.4, 0.3])
+        assert len(clock.slept) < 100
+    assert clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.3])
     assert not one.wait()
     one.answered()
     assert not one.wait(), "an answer to another call must not let the next file wait again"
-    now = time.monotonic()
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now + budget.WINDOW + 1)
+    clock.now += budget.WINDOW + 1
     assert one.wait()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8, 40])
+def test_however_many_wait_it_is_a_minute(threads: int) -> None:
+    """All ask in vain at once, wait, and ask again: it was 60 s for their sum."""
+    began, asleep = (clock := Clock()).now, list[float]()
+    shared = Budget(60.0, lambda: clock.now, asleep.append)
+    while {shared.wait() for _ in range(threads)} == {True}:
+        assert len(asleep) == threads
+        assert len({*asleep}) == 1, "all wait until the same moment"
+        clock.now += asleep[0]
+        asleep.clear()
+    assert clock.now - began == pytest.approx(60)
+
+
+def test_one_that_comes_while_others_wait_waits_for_the_rest_and_costs_nothing() -> None:
+    clock, asleep = Clock(), list[float]()
+    shared = Budget(0.1, lambda: clock.now, asleep.append)
+    assert shared.wait()
+    clock.now += 0.06
+    assert shared.wait()
+    assert asleep == pytest.approx([0.1, 0.04])
+    clock.now += 0.05
+    assert not shared.wait()
+
+
+def test_an_answer_makes_the_next_wait_a_short_one() -> None:
+    clock = Clock()
+    one = clock.budget()
+    assert one.wait()
+    assert one.wait()
+    one.answered()
+    assert one.wait()
+    assert clock.slept == pytest.approx([0.1, 0.2, 0.1])
 
 
 @pytest.mark.parametrize(
@@ -84,6 +129,41 @@ def test_a_budget_is_spent_once_and_not_by_each_file(monkeypatch: pytest.MonkeyP
 def test_what_a_cluster_says_while_it_comes_up_passes(exception: str, message: str) -> None:
     assert is_passing(Refused("HDFS", exception, message))
     assert not is_passing(Refused("HDFS", "FileNotFoundException", message))
+
+
+class ComingBack(Connections):
+    """A stand-in for a NameNode that redirects to a DataNode `looks` looks before it lists it."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks, self.looked, self.asked = looks, 0, list[Address]()
+
+    def ask(self, at: Address, method: str, target: str, headers: object, body: object = None) -> Answer:
+        if at == Address("dn", 2):
+            self.asked.append(at)
+            return Answer(200, "", b'{"said": "yes"}')
+        if not target.startswith("/jmx"):
+            return Answer(307, "http://dn:2/webhdfs/v1/a?op=GETFILECHECKSUM&delegation=SECRET", b"")
+        self.looked += 1
+        nodes = {"dn:1": {"infoAddr": "127.0.0.1:2", "xferaddr": "127.0.0.1:3"}} if self.looked > self.looks else {}
+        return Answer(200, "", json.dumps({"beans": [{"LiveNodes": json.dumps(nodes)}]}).encode())
+
+
+def test_a_datanode_that_has_just_come_back_is_looked_up_again() -> None:
+    wire, clock = ComingBack(2), Clock()
+    client = Client(Cluster.parse("webhdfs://nn/a"), clock.budget(), wire, UserName(""))
+    assert client.fetch("/a", "GETFILECHECKSUM") == {"said": "yes"}
+    assert (wire.looked, clock.slept) == (3, pytest.approx([0.1, 0.2]))
+
+
+def test_a_stranger_is_refused_after_some_looks_and_is_sent_nothing() -> None:
+    wire, clock = ComingBack(1_000), Clock()
+    client = Client(Cluster.parse("webhdfs://nn/a"), clock.budget(), wire, UserName(""))
+    with pytest.raises(Unavailable, match="not among the DataNodes it lists") as caught:
+        client.fetch("/a", "GETFILECHECKSUM")
+    assert "SECRET" not in str(caught.value)
+    assert not wire.asked
+    assert 3 <= sum(clock.slept) < 10
 
 
 class Worn(Connections):

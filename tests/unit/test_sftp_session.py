@@ -1,19 +1,27 @@
-"""SFTP's packets, and a session between two ends of a wire: no server, so that it can answer as none would."""
+"""SFTP's packets, a session between two ends of a wire, and the store on it: no server, so that it can answer as none
+would."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import struct
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from warcmill.errors import Unavailable
 from warcmill.stores import sftp_packets
+from warcmill.stores.budget import Budget
 from warcmill.stores.remote import Broken
+from warcmill.stores.sftp import SftpStore
 from warcmill.stores.sftp_packets import Attributes, Payload, Type
-from warcmill.stores.sftp_session import PIECE, UNDER_WAY, Download, Session, Status, Upload
+from warcmill.stores.sftp_pool import Pool
+from warcmill.stores.sftp_session import FSYNC, PIECE, TOGETHER, UNDER_WAY, Download, Session, Status, Upload
 
-OK, FAILURE = 0, 4
+OK, NO_SUCH_FILE, FAILURE = 0, 2, 4
+DATA = b"0123456789" * 1_000
 
 
 def test_attributes_are_read_whichever_are_there() -> None:
@@ -117,6 +125,30 @@ def test_a_refusal_is_told_however_late_and_the_session_goes_on(refused: Type, p
     assert not session._abandoned
 
 
+def test_small_requests_are_sent_together_and_large_ones_at_once() -> None:
+    sent: list[int] = []
+
+    class Counting(Peer):
+        def sendall(self, data: bytes, /) -> None:
+            sent.append(len(data))
+            super().sendall(data)
+
+    disk = Disk()
+    session = Session("peer", Counting(disk.answer))
+    sent.clear()
+    upload(session, 2)
+    small, first, second, end = sent
+    assert small < TOGETHER < PIECE < first <= second
+    assert end < TOGETHER
+
+
+def test_what_is_of_no_interest_is_sent_all_the_same() -> None:
+    """A download that is given up leaves no open file, though nobody waits for an answer any more."""
+    disk = Disk()
+    Download(Session("peer", disk.peer), b"/x", 0, 10).close()
+    assert disk.peer.asked == [Type.OPEN, Type.CLOSE]
+
+
 def test_writes_are_waited_for_when_too_many_are_under_way() -> None:
     one = Upload(Session("peer", Disk().peer), b"/x")
     one.write(bytes(PIECE * (UNDER_WAY + 10)))
@@ -161,3 +193,67 @@ def test_a_packet_of_any_other_size_is_not_waited_for() -> None:
     session = Session("peer", Peer(lambda *_: [struct.pack(">IB", 1 << 31, Type.STATUS)]))
     with pytest.raises(Broken, match="bytes"):
         session.remove(b"/x")
+
+
+class Server(Disk):
+    """A disk whose files are only names; it notes what is asked, with the names."""
+
+    def __init__(self, *no: Type, there: tuple[str, ...] = ()) -> None:
+        super().__init__(*no)
+        self.there, self.asked = set(there), list[str]()
+        self.lock = threading.Lock()
+
+    def answer(self, kind: int, number: int, payload: Payload) -> list[bytes]:
+        with self.lock:
+            return self._answer(Type(kind), number, payload)
+
+    def _answer(self, kind: Type, number: int, payload: Payload) -> list[bytes]:
+        name = payload.string().decode()
+        self.asked.append(f"{kind.name} {name}")
+        if kind in self.no:
+            return [status(number, FAILURE)]
+        if kind == Type.LSTAT:
+            known = name in self.there
+            return [framed(Type.ATTRS, struct.pack(">IIQ", number, 1, 5)) if known else status(number, NO_SUCH_FILE)]
+        if kind == Type.OPEN:
+            self.there.add(name)
+            return [handle(number)]
+        if kind == Type.FSTAT:
+            return [framed(Type.ATTRS, struct.pack(">IIQ", number, 1, len(DATA)))]
+        return [status(number, OK)]
+
+
+def store(server: Server) -> SftpStore:
+    def session() -> Session:
+        found = Session("server", server.peer)
+        found.extensions = frozenset({FSYNC})
+        return found
+
+    return SftpStore("store", Pool("server", session, Budget(0.1)), "/base", new=True)
+
+
+def commit(one: SftpStore, path: str = "a") -> bool:
+    return one.commit_new(path, io.BytesIO(DATA), len(DATA), hashlib.sha512(DATA).hexdigest())
+
+
+@pytest.mark.parametrize("refused", [Type.WRITE, Type.RENAME])
+def test_what_is_there_already_needs_no_room_on_a_full_disk(refused: Type) -> None:
+    """A small file is sent rather than asked for first; when that is refused, what is there is as good."""
+    with pytest.raises(Status):
+        commit(store(Server(refused)))
+    assert commit(store(Server(refused, there=("/base/a",)))) is False
+
+
+def test_a_file_is_synced_before_its_rename_and_its_folder_after() -> None:
+    server = Server()
+    assert commit(store(server), "folder/a")
+    kinds = [asked.partition(" ")[0] for asked in server.asked]
+    assert kinds == ["OPEN", "WRITE", "EXTENDED", "FSTAT", "CLOSE", "RENAME", "OPEN", "EXTENDED", "FSTAT", "CLOSE"]
+    assert server.asked[6] == "OPEN /base/folder"
+
+
+def test_a_large_file_that_is_there_is_not_sent() -> None:
+    server = Server(there=("/base/a",))
+    large = io.BytesIO(bytes(2 << 20))
+    assert not store(server).commit_new("a", large, 2 << 20, "")
+    assert large.tell() == 0

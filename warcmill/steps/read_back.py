@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from warcmill import fixity, layout
 from warcmill.errors import Mismatch
@@ -50,8 +46,7 @@ class _Reading:
     def item(self, made: FileRef) -> tuple[Item, ...]:
         """The item as it was, when the stored bytes bear it out."""
         item, sha512 = self.items[made], hashlib.sha512()
-        with self.store.open(made.path) as stream:
-            forget_cached(stream)  # of a folder; what lies on another host is not in our memory
+        with self.store.read_back(made.path) as stream:
             outcome = self._examine(Tee(stream, made, self.progress, sha512.update), item)
         if sha512.hexdigest() != made.sha512:
             raise Mismatch(f"sha512 of {place(made)}, read back", made.sha512, sha512.hexdigest())
@@ -66,9 +61,3 @@ class _Reading:
         named = None if is_salvaged(item) else self.offsets.get(item.file.label)
         verdict = gate.examine(tee, stored(item).name, named)
         return Outcome.OK if verdict.ok else Outcome.REFUSED
-
-
-def forget_cached(stream: BinaryIO) -> None:
-    """Have the system read a file from its disk, not from memory (POSIX_FADV_DONTNEED: it may decline)."""
-    with suppress(io.UnsupportedOperation):
-        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -48,6 +48,11 @@ class Store(Protocol):
         """A reader from `start` on; NotReady when nothing is there. Symbolic links are not followed."""
         ...
 
+    def read_back(self, path: str) -> BinaryIO:
+        """A reader of what the store really holds: not from this host's memory, nor, in HDFS, by the code that wrote
+        it. Otherwise as `open`."""
+        ...
+
     def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         """Publish `source` whole, durable and compared, or not at all.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
@@ -13,26 +14,41 @@ WINDOW = 600.0
 @dataclass
 class Budget:
     """Time to spend on waiting for one server: at most `seconds` in any ten minutes, so that a batch of files
-    does not wait for each of them. Waits grow from 0.1 s to 5 s until the server answers; threads share it."""
+    does not wait for each of them. Waits grow from 0.1 s to 5 s until the server answers.
+
+    Threads share it: one that comes while others wait, waits with them until the same moment, which costs nothing.
+    """
 
     seconds: float = 60.0
-    _began: float = field(default_factory=time.monotonic, repr=False)
-    _spent: float = field(default=0.0, repr=False)
-    _next: float = field(default=_FIRST_WAIT, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    _began: float = field(init=False, repr=False)
+    _until: float = field(init=False, repr=False)
+    _spent: float = field(default=0.0, init=False, repr=False)
+    _next: float = field(default=_FIRST_WAIT, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._began = self._until = self.clock()
 
     def wait(self) -> bool:
         """Wait a little, then True: ask once more. False, at once: it is spent, give up."""
         with self._lock:
-            now = time.monotonic()
-            if now - self._began > WINDOW:
-                self._began, self._spent = now, 0.0
-            pause = min(self._next, self.seconds - self._spent)
-            if pause <= 0:
+            now = self.clock()
+            if now >= self._until and not self._begin(now):
                 return False
-            self._spent += pause
-            self._next = min(_LONGEST_WAIT, 2 * self._next)
-        time.sleep(pause)
+            pause = self._until - now
+        self.sleep(pause)
+        return True
+
+    def _begin(self, now: float) -> bool:
+        """Begin a wait that all share; False when there is no time left for one."""
+        if now - self._began > WINDOW:
+            self._began, self._spent = now, 0.0
+        pause = min(self._next, self.seconds - self._spent)
+        if pause <= 0:
+            return False
+        self._until, self._spent, self._next = now + pause, self._spent + pause, min(_LONGEST_WAIT, 2 * self._next)
         return True
 
     def answered(self) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CHECKED_FOR = 1.0
 """Seconds that the sentinel counts as seen for files to be written: while a large one is sent, nobody looks either."""
 
+SMALL = 1 << 20
+"""Bytes: such a file is sent rather than asked for; the rename tells that another is there."""
+
 
 def check_path(root: Root, path: str) -> None:
     """BadInput for a path that would leave the root, or that no server takes."""

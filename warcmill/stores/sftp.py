@@ -12,6 +12,7 @@ import stat as modes
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import BinaryIO, cast
 
 from warcmill import fixity, roots
@@ -21,10 +22,11 @@ from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
 from warcmill.stores import sftp_packets as packets
-from warcmill.stores.remote import CHECKED_FOR, Body, Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, Reader, beside, check_path, parent, rewound
 from warcmill.stores.sftp_packets import Attributes, Code
 from warcmill.stores.sftp_pool import Lent, Pool
 from warcmill.stores.sftp_session import FSYNC, Session, Status, Upload
+from warcmill.stores.together import Together
 
 LARGEST_SENTINEL = 1 << 16
 
@@ -35,12 +37,13 @@ class SftpStore:
     `new`: the folder is to become a root; nothing is asked of its sentinel.
     """
 
-    at_once = 4
+    at_once = 6
 
     def __init__(self, root: Root, pool: Pool, base: str, *, new: bool = False) -> None:
         self.root: Root = root
         self._pool, self._base, self._new = pool, base, new
         self._sentinel, self._checked = "", 0.0
+        self._syncs: dict[str, Together] = {}
         self._check_sentinel()
 
     def stat(self, path: str) -> Stat | None:
@@ -72,6 +75,9 @@ class SftpStore:
         if found.kind != "file":
             raise Unavailable(self.where(path), f"not a plain file ({self._pool.name})")
         return self._reader(path, found.size, start)
+
+    def read_back(self, path: str) -> BinaryIO:
+        return self.open(path)  # what lies on another host is not in our memory
 
     def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         if time.monotonic() - self._checked > CHECKED_FOR:
@@ -123,11 +129,18 @@ class SftpStore:
         self._pool.close()
 
     def _commit(self, path: str, source: Readable, size: int, sha512: str) -> bool:
-        folder = parent(path)
-        self._pool.ask(lambda session: self._make_folder(session, folder))
-        made = self._lstat(path) is None and self._publish(path, source, size, sha512)
-        self._pool.ask(lambda session: self._sync_folders(session, {folder}))  # a racer may not have come this far
+        made = not self._is_there_already(path, size) and self._publish(path, source, size, sha512)
+        self._sync_together(parent(path))  # also when a racer was first: it may not have come this far
         return made
+
+    def _is_there_already(self, path: str, size: int) -> bool:
+        """Of a large file, asked before it is sent."""
+        return size > SMALL and self._lstat(path) is not None
+
+    def _sync_together(self, folder: str) -> None:
+        """Sync a folder, once for all threads whose renames are done by now."""
+        sync = partial(self._pool.ask, lambda session: self._sync_folders(session, {folder}))
+        self._syncs.setdefault(folder, Together(sync))()
 
     def _publish(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         temp = beside(path, temporary.name(path.rpartition("/")[2]))
@@ -136,6 +149,10 @@ class SftpStore:
             self._write(temp, path, source, size, sha512)
             done = self._rename(temp, path)
             return done
+        except Status:
+            if self._lstat(path) is None:
+                raise
+            return False  # what is there already needs no room on a full disk
         finally:
             if not done:
                 with suppress(Unavailable), self._pool.session() as session:
@@ -146,13 +163,23 @@ class SftpStore:
         with self._pool.session() as session:
             if FSYNC not in session.extensions:
                 raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {FSYNC.decode()}")
-            upload, body = Upload(session, self._real(temp)), Body(self.where(path), source, size)
+            upload, body = self._begin(session, temp), Body(self.where(path), source, size)
             for chunk in body:
                 upload.write(chunk)
             kept = upload.finish()
         body.compare(sha512)
         if kept != size:
             raise Mismatch(f"{body.name}, as the server keeps it (bytes)", size, kept)
+
+    def _begin(self, session: Session, temp: str) -> Upload:
+        """Make the file, and its folder when that turns out to be missing."""
+        try:
+            return Upload(session, self._real(temp))
+        except Status as error:
+            if error.code != Code.NO_SUCH_FILE:
+                raise
+        self._make_folder(session, parent(temp))
+        return Upload(session, self._real(temp))
 
     def _rename(self, path: str, to: str) -> bool:
         """Whether `path` now bears the name `to`. Only we rename `path`: once it is gone, and `to` is there, we did."""

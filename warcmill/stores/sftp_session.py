@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FSYNC = b"fsync@openssh.com"
 PIECE = 255_000  # bytes a READ or WRITE; OpenSSH takes 255 KiB ("limits@openssh.com")
 UNDER_WAY = 16  # requests not yet answered, 4 MB
+TOGETHER = 4096  # bytes: smaller requests wait for each other, as each that is sent alone costs both sides a packet
 
 
 class Wire(Protocol):
@@ -44,9 +45,10 @@ class Session:
     def __init__(self, name: str, wire: Wire) -> None:
         self._name, self._wire = name, wire
         self._number = 0
+        self._unsent, self._received = list[bytes](), bytearray()
         self._answers: dict[int, tuple[int, Payload]] = {}
         self._abandoned: set[int] = set()
-        self._transmit(packets.init())
+        self._put(packets.init())
         kind, payload = self._receive()
         if kind != Type.VERSION or payload.number() < packets.VERSION:
             raise Unavailable(name, "it does not speak version 3 of SFTP")
@@ -57,9 +59,9 @@ class Session:
         self._wire.close()
 
     def send(self, kind: Type, *fields: bytes) -> int:
-        """Send a request and do not wait; its number."""
+        """Have a request sent, small ones together, at the latest when an answer is waited for; its number."""
         self._number = (self._number + 1) & 0xFFFFFFFF
-        self._transmit(packets.packet(kind, self._number, *fields))
+        self._put(packets.packet(kind, self._number, *fields))
         return self._number
 
     def answer(self, number: int, expected: Type) -> Payload:
@@ -82,6 +84,7 @@ class Session:
 
     def abandon(self, numbers: list[int]) -> None:
         """Their answers are of no interest any more."""
+        self._transmit()
         self._abandoned |= {number for number in numbers if self._answers.pop(number, None) is None}
 
     def call(self, expected: Type, kind: Type, *fields: bytes) -> Payload:
@@ -144,13 +147,22 @@ class Session:
         """Plain RENAME: OpenSSH links and unlinks, so it never replaces. `posix-rename@openssh.com` would."""
         self.call(Type.STATUS, Type.RENAME, packets.string(path), packets.string(to))
 
-    def _transmit(self, data: bytes) -> None:
+    def _put(self, data: bytes) -> None:
+        self._unsent.append(data)
+        if len(data) > TOGETHER or len(self._unsent) > UNDER_WAY:
+            self._transmit()
+
+    def _transmit(self) -> None:
+        if not self._unsent:
+            return
+        data, self._unsent = b"".join(self._unsent), []
         try:
             self._wire.sendall(data)
         except (OSError, EOFError) as error:
             raise Broken(self._name, f"the connection broke: {str(error) or type(error).__name__}") from error
 
     def _receive(self) -> tuple[int, Payload]:
+        self._transmit()
         size = int.from_bytes(self._exactly(4))
         if not 1 <= size <= packets.LARGEST:
             raise Broken(self._name, f"the SFTP server sent a packet of {size} bytes")
@@ -158,18 +170,23 @@ class Session:
         return data[0], Payload(data[1:])
 
     def _exactly(self, size: int) -> bytes:
-        parts = []
+        while len(self._received) < size:
+            self._received += self._more()
+        found = bytes(memoryview(self._received)[:size])
+        del self._received[:size]
+        return found
+
+    def _more(self) -> bytes:
+        """What has arrived, which may be several answers."""
         try:
-            while size and (part := self._wire.recv(size)):
-                parts.append(part)
-                size -= len(part)
+            found = self._wire.recv(packets.LARGEST)
         except TimeoutError as error:
             raise Broken(self._name, "it did not answer in time") from error
         except (OSError, EOFError) as error:
             raise Broken(self._name, f"the connection broke: {str(error) or type(error).__name__}") from error
-        if size:
+        if not found:
             raise Broken(self._name, "the connection was closed")
-        return b"".join(parts) if len(parts) != 1 else parts[0]
+        return found
 
 
 class Download:

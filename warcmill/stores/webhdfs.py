@@ -21,12 +21,11 @@ from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
-from warcmill.stores.remote import CHECKED_FOR, Body, Broken, Reader, beside, check_path, parent, rewound
+from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, Part, Reader, beside, check_path, parent, rewound
 from warcmill.stores.webhdfs_client import Client, is_passing
 from warcmill.stores.webhdfs_http import Refused
 
 LARGEST_SENTINEL = 1 << 16
-SMALL = 1 << 20  # bytes; such a file is sent rather than asked for: the rename tells that another is there
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
 Status = dict[str, Any]
 
@@ -71,12 +70,13 @@ class WebHdfsStore:
                     yield _stat(prefix + last, entry)
 
     def open(self, path: str, start: int = 0) -> BinaryIO:
-        found = self.stat(path)
-        if found is None:
-            raise NotReady(self.where(path), "there is no such file")
-        if found.kind != "file":
-            raise Unavailable(self.where(path), f"not a plain file ({self._client.cluster})")
-        return self._reader(path, found, start)
+        return self._reader(self._client.read, path, self._plain_file(path), start)
+
+    def read_back(self, path: str) -> BinaryIO:
+        """By HdfsCLI."""
+        from warcmill.stores.webhdfs_hdfscli import HdfsCli  # noqa: PLC0415 - takes long to import: only ReadBack pays
+
+        return self._reader(HdfsCli(self._client).read, path, self._plain_file(path))
 
     def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         if time.monotonic() - self._checked > CHECKED_FOR:
@@ -126,12 +126,12 @@ class WebHdfsStore:
         found = self.stat(path)
         if found != only:
             raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
-        self._client.ask("DELETE", self._real(path), "DELETE", recursive="false")
+        self._delete(path, only)
 
     def sweep(self, folder: str) -> int:
-        dead = [entry.path for entry in self.list(folder) if temporary.is_dead(entry.name)]
-        for path in dead:
-            self._client.ask("DELETE", self._real(path), "DELETE", recursive="false")
+        dead = [entry for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        for entry in dead:
+            self._delete(entry.path, entry)
         return len(dead)
 
     def where(self, path: str) -> str:
@@ -177,14 +177,37 @@ class WebHdfsStore:
                 if not is_passing(error) or not self._client.budget.wait():
                     raise
 
+    def _delete(self, path: str, only: Stat) -> None:
+        """Delete the file `only`. When no answer tells that it is gone, we look: another's may bear its name by now."""
+        while True:
+            try:
+                self._client.ask_once("DELETE", self._real(path), "DELETE", recursive="false")
+                return
+            except (Broken, Refused) as error:
+                if not is_passing(error):
+                    raise
+                waited = self._client.budget.wait()
+                if self.stat(path) != only:
+                    return
+                if not waited:
+                    raise
+
     def _discard(self, temp: str) -> None:
         """Remove our temporary file. A DataNode that we hung up on may create it late: then `sweep` has to."""
         with suppress(Unavailable):
             self._client.ask_once("DELETE", self._real(temp), "DELETE", recursive="false")
 
-    def _reader(self, path: str, found: Stat, start: int = 0) -> BinaryIO:
+    def _plain_file(self, path: str) -> Stat:
+        found = self.stat(path)
+        if found is None:
+            raise NotReady(self.where(path), "there is no such file")
+        if found.kind != "file":
+            raise Unavailable(self.where(path), f"not a plain file ({self._client.cluster})")
+        return found
+
+    def _reader(self, read: Callable[[str, int], Part], path: str, found: Stat, start: int = 0) -> BinaryIO:
         real = self._real(path)
-        raw = Reader(lambda at: self._client.read(real, at), found.size, start, self._client.budget)
+        raw = Reader(lambda at: read(real, at), found.size, start, self._client.budget)
         return cast(BinaryIO, io.BufferedReader(raw, fixity.CHUNK))
 
     def _status(self, path: str) -> Status | None:
@@ -205,7 +228,7 @@ class WebHdfsStore:
             raise Unavailable(name, f"{SENTINEL} is not there. If this is to be a new root, run 'warcmill init'")
         found = _stat(SENTINEL, status)
         if found.version != self._sentinel:
-            with self._reader(SENTINEL, found) as file:
+            with self._reader(self._client.read, SENTINEL, found) as file:
                 roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
             self._sentinel = found.version
         self._checked = time.monotonic()

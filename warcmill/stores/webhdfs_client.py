@@ -27,6 +27,7 @@ JMX = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
 _STATES = ("SafeModeException", "RetriableException", "StandbyException")  # the most telling first
 _PASSING = frozenset({*_STATES, "EOFException", "SocketException", "ConnectException", "SocketTimeoutException"})
 _NO_DATANODE = ("Failed to find datanode", "nodes contain this block", "could only be written to")
+_LOOKS = 6  # 3 s and more: a DataNode that came back reports every 3 s, and is listed then
 _AVOIDED = 600.0  # seconds; by then the NameNode itself has found a DataNode dead
 _DONE = (200, 201)
 _QUERY = re.compile(r"(user=(?P<user>[A-Za-z_][A-Za-z0-9._-]*)|(?P<kerberos>auth=kerberos))?")
@@ -110,7 +111,7 @@ class Client:
     """Calls to one cluster. Threads may share it. Paths are absolute."""
 
     def __init__(self, cluster: Cluster, budget: Budget, connections: Connections, who: Authentication) -> None:
-        self.cluster, self.budget, self._connections, self._who = cluster, budget, connections, who
+        self.cluster, self.budget, self._connections, self.who = cluster, budget, connections, who
         self._active = cluster.namenodes[0]
         self._datanodes: dict[Address, DataNode] = {}
         self._avoided: dict[str, float] = {}
@@ -135,7 +136,7 @@ class Client:
         """Write a new file. Anything that goes wrong on the way may leave a part of it: never a name that counts."""
         node, target = self._redirect("PUT", path, "CREATE", params)
         headers = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
-        with self._blamed(node):
+        with self.blamed(node):
             answer = self._connections.ask(node.http, "PUT", target, headers, body)
         if answer.status not in _DONE:
             raise answer.refusal(f"DataNode {node.http}")
@@ -145,7 +146,7 @@ class Client:
         while True:
             try:
                 node, target = self._redirect("GET", path, op, params)
-                with self._blamed(node):
+                with self.blamed(node):
                     answer = self._connections.ask(node.http, "GET", target, {})
                 if answer.status in _DONE:
                     return answer.json(f"DataNode {node.http}")
@@ -159,7 +160,7 @@ class Client:
         while True:
             node, target = self._redirect("GET", path, "OPEN", {"offset": str(offset)})
             try:
-                with self._blamed(node):
+                with self.blamed(node):
                     return self._connections.stream(node.http, target, {})
             except Refused as error:  # by a DataNode whose own connection to the NameNode is worn out, say
                 if not is_passing(error) or not self.budget.wait():
@@ -168,23 +169,31 @@ class Client:
     def _redirect(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[DataNode, str]:
         """The DataNode that is to do it, and what to send there; that may hold a token, so it is for nobody's eyes."""
         while True:
-            excluded = self._excluded()
             try:
-                namenode, answer = self._round(method, path, op, {**params, **excluded})
+                namenode, answer = self._round(method, path, op, {**params, **self.excluded()})
                 break
             except (Broken, Refused) as error:
-                if excluded and isinstance(error, Refused) and _lacks_datanode(error):
-                    self._avoided.clear()
-                elif not is_passing(error) or not self.budget.wait():
+                if not self.may_ask_again(error):
                     raise
-        url = urlsplit(answer.location)
-        if answer.status != _REDIRECT or url.scheme != "http" or not url.path.startswith(PREFIX):
+        if answer.status != _REDIRECT:
             raise Unavailable(f"NameNode {namenode}", f"did not redirect {op} to a DataNode (status {answer.status})")
-        return self._datanode(namenode, Address(url.hostname or "", url.port or 80)), f"{url.path}?{url.query}"
+        url = urlsplit(answer.location)
+        return self.datanode(namenode, answer.location), f"{url.path}?{url.query}"
+
+    def datanode(self, namenode: Address, location: str) -> DataNode:
+        """The DataNode that a redirect leads to; Unavailable unless the NameNode lists it. `location` is secret."""
+        url = urlsplit(location)
+        if url.scheme != "http" or not url.path.startswith(PREFIX):
+            raise Unavailable(f"NameNode {namenode}", "redirects to what is no DataNode's WebHDFS; not followed")
+        at = Address(url.hostname or "", url.port or 80)
+        if self._is_listed(namenode, at):
+            return self._datanodes[at]
+        why = f"redirects to {at}, which is not among the DataNodes it lists; not followed"
+        raise Unavailable(f"NameNode {namenode}", why)
 
     def _round(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[Address, Answer]:
         """Ask the NameNodes in turn, once each; the first answer that is not a standby's or a failure's."""
-        target = f"{PREFIX}{quote(path)}?{urlencode({'op': op, **self._who.query(), **params}, quote_via=quote)}"
+        target = f"{PREFIX}{quote(path)}?{urlencode({'op': op, **self.who.query(), **params}, quote_via=quote)}"
         failures: list[Broken | Refused] = []
         for at in self._in_turn():
             try:
@@ -206,10 +215,10 @@ class Client:
 
     def _ask_as_us(self, at: Address, method: str, target: str) -> Answer:
         """Ask a NameNode, which is told who asks; once more when what we had from it to say so is worn out."""
-        answer = self._connections.ask(at, method, target, self._who.headers(at))
-        if answer.status == _WHO_ARE_YOU and self._who.forget(at):
-            answer = self._connections.ask(at, method, target, self._who.headers(at))
-        self._who.learn(at, answer.cookie)
+        answer = self._connections.ask(at, method, target, self.who.headers(at))
+        if answer.status == _WHO_ARE_YOU and self.who.forget(at):
+            answer = self._connections.ask(at, method, target, self.who.headers(at))
+        self.who.learn(at, answer.cookie)
         return answer
 
     def _in_turn(self) -> Iterator[Address]:
@@ -217,13 +226,13 @@ class Client:
         yield active
         yield from (one for one in self.cluster.namenodes if one != active)
 
-    def _datanode(self, namenode: Address, at: Address) -> DataNode:
-        if at not in self._datanodes:
+    def _is_listed(self, namenode: Address, at: Address) -> bool:
+        """Looked up more than once: one that has just come back takes redirects before it is listed."""
+        for look in range(_LOOKS):
+            if at in self._datanodes or (look and not self.budget.wait()):
+                break
             self._datanodes |= self._listed(namenode)
-        if at not in self._datanodes:
-            why = f"redirects to {at}, which is not among the DataNodes it lists; not followed"
-            raise Unavailable(f"NameNode {namenode}", why)
-        return self._datanodes[at]
+        return at in self._datanodes
 
     def _listed(self, namenode: Address) -> dict[Address, DataNode]:
         """The living DataNodes by where they listen for HTTP, as NameNodeInfo tells: by name and by IP address."""
@@ -235,7 +244,7 @@ class Client:
             raise Unavailable(f"NameNode {namenode}", f"lists no DataNodes at /jmx: {error!r}") from error
 
     @contextmanager
-    def _blamed(self, node: DataNode) -> Iterator[None]:
+    def blamed(self, node: DataNode) -> Iterator[None]:
         """Leave a DataNode out of later redirects when its connection fails: the NameNode is slow to notice."""
         try:
             yield
@@ -243,7 +252,15 @@ class Client:
             self._avoided[node.transfer] = time.monotonic()
             raise
 
-    def _excluded(self) -> dict[str, str]:
+    def may_ask_again(self, error: Broken | Refused) -> bool:
+        """Whether a DataNode may be found yet: at once when it is we who left some out, else after a wait."""
+        if self._avoided and isinstance(error, Refused) and _lacks_datanode(error):
+            self._avoided.clear()
+            return True
+        return is_passing(error) and self.budget.wait()
+
+    def excluded(self) -> dict[str, str]:
+        """What a NameNode is asked to leave out."""
         now = time.monotonic()
         names = [name for name, since in list(self._avoided.items()) if now - since < _AVOIDED]
         return {"excludedatanodes": ",".join(names)} if names else {}
