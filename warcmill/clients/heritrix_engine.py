@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from warcmill.clients.engine import Seen
+from warcmill.clients.engine import Progress, Seen
 from warcmill.clients.heritrix import CONFIGURATION, Heritrix
 from warcmill.clients.heritrix_xml import ACTIVE, State
 from warcmill.errors import BadConfig, BadInput, NotReady
@@ -14,6 +14,7 @@ from warcmill.formats import recrawl
 
 log = logging.getLogger(__name__)
 LAST_WORDS: Final = 3
+MIB: Final = 1 << 20
 # Where a launch is, at the latest, once it has been prepared: waiting, crawling, or over already.
 _LAUNCHED: Final = ACTIVE - {State.PREPARING} | {State.FINISHED}
 
@@ -27,6 +28,29 @@ class HeritrixEngine:
     def close(self) -> None:
         """Let go of the connections to it."""
         self._client.close()
+
+    def about(self) -> str:
+        """Its version, its heap and how many jobs it has."""
+        found = self._client.engine()
+        heap = f"{found.heap_used // MIB} of {found.heap_max // MIB} MiB of heap used"
+        return f"Heritrix {found.version}, {heap}, {len(found.jobs)} jobs"
+
+    def progress(self, job: str) -> Progress | None:
+        """The job's figures; None: the engine has no such job."""
+        found = self._client.job(job)
+        if found is None:
+            return None
+        return Progress(
+            found.state in ACTIVE,
+            self._client.launch_id(job) or "",
+            str(found.state),
+            found.downloaded,
+            found.queued,
+            found.per_minute,
+            found.kib_per_second,
+            found.alerts,
+            tuple(self._client.last_words(job)[-LAST_WORDS:]),
+        )
 
     def look(self, job: str) -> Seen:
         """The job as it is now; a job that the engine does not know has never run."""
