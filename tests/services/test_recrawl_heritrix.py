@@ -166,8 +166,8 @@ def profile(changes: dict[str, str], values: dict[str, str]) -> str:
     return made.replace(TARGETS_HERE, "")
 
 
-def launched(client: Heritrix, job: str) -> str:
-    launch = client.launch(job)
+def launched(client: Heritrix, job: str, checkpoint: str | None = None) -> str:
+    launch = client.launch(job, checkpoint)
     client.wait(job, frozenset({State.PAUSED}))
     client.unpause(job)
     assert client.wait(job, frozenset({State.FINISHED})).exit_status == "FINISHED"
@@ -237,3 +237,27 @@ def test_an_engine_is_not_told_to_launch_what_would_lose_pages(heritrix: Server,
     assert engine.start("again-refused")
     engine.stop("again-refused")
     engine.close()
+
+
+def test_a_checkpoint_of_the_losing_profile_is_resumed_by_the_shipped_one(heritrix: Server, tmp_path: Path) -> None:
+    """It has a bean more, and other histories, than the checkpoint knows."""
+    heritrix.resolve(HOST)
+    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120)
+    paths = [f"/{number}" for number in range(60)]
+    web = {(HOST, "/"): page(paths), **{(HOST, path): text(f"content {path}") for path in paths}}
+    slow = {"disposition.minDelayMs=0": "disposition.minDelayMs=200", "maxDelayMs=0": "maxDelayMs=200"}
+    with serve(web) as port:
+        client.create("again-resumed")
+        configure(client, tmp_path, "again-resumed", port, {**LOSING, **slow})
+        first = client.launch("again-resumed")
+        client.unpause("again-resumed")
+        client._until("again-resumed", "crawl", lambda seen: seen if seen.downloaded > 5 else None)
+        checkpoint = client.checkpoint("again-resumed")
+        client.terminate("again-resumed")
+        client.teardown("again-resumed")
+        configure(client, tmp_path, "again-resumed", port, {})
+        second = launched(client, "again-resumed", checkpoint)
+    both = [stored(tmp_path / "warcs" / launch) for launch in (first, second)]
+    found = {url.partition(f":{port}")[2] for one in both for url in one.responses}
+    assert set(paths) <= found
+    client.close()
