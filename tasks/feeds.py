@@ -65,8 +65,13 @@ class CrawlFeed(JobStep):
         return _due(self.job, self.due).key
 
     def work(self, line: Line) -> None:
-        excluded()  # read for its errors: no launch is stopped for a crawl that then cannot start
+        _refuse_unfit(line.settings, self.job)
         line.state.publish(self.key, steps.crawl(line.state, _due(self.job, self.due), source()))
+
+
+def _refuse_unfit(line: Settings, job: str) -> None:
+    """What a start needs besides the feed: no launch is stopped for a crawl that then cannot start."""
+    steps.refuse_faults(recipe(line, job).profile.encode(), job)
 
 
 def is_fed(job: str) -> bool:

@@ -49,9 +49,8 @@ class Curators:
         }
         feed.write_text(json.dumps(target))
         text = self.line.config.read_text().partition("\n[job.daily]")[0]
-        sections = (
-            f"[job.daily]\nfrequency=daily\nstart=2026-01-01\n[feed]\njobs=daily\nsource={feed}\nexclude={source}\n"
-        )
+        fed = f"[feed]\njobs=daily\nsource={feed}\ncontact=http://archive.example/\nexclude={source}\n"
+        sections = f"[job.daily]\nfrequency=daily\nstart=2026-01-01\n{fed}"
         self.line.config.write_text(f"{text}\n{sections}")
         parser = LuigiConfigParser()
         parser.read(self.line.config)
@@ -116,8 +115,8 @@ def test_a_command_that_is_none_names_the_key(curators: Curators, source: str, k
         feeds.excluded()
 
 
-def test_no_launch_is_stopped_for_a_crawl_of_which_the_list_is_not_there(curators: Curators) -> None:
-    """Stopping the launch before requires the feed's marker, and there is none until the list can be read."""
+def test_no_launch_is_stopped_for_a_crawl_that_cannot_start(curators: Curators) -> None:
+    """Stopping the launch before requires the feed's marker: none while the list is away, or the profile is unfit."""
     curators.excludes(f"command:{sys.executable} -c exit(3)")
     crawl = feeds.CrawlFeed(job="daily", due=DUE)
     assert not luigi.build([crawl], local_scheduler=True, no_lock=True)
@@ -125,6 +124,12 @@ def test_no_launch_is_stopped_for_a_crawl_of_which_the_list_is_not_there(curator
     (attempt,) = Ledger(curators.line.state, layout.feed_key("daily", DUE)).attempts()
     assert "it ended with 3" in attempt.error
     curators.gives(LIST)
+    losing = curators.line.config.parent / "profile.cxml"
+    losing.write_text(feeds.SHIPPED.read_text("utf-8").replace('<ref bean="forgetOldDigest"/>', ""), "utf-8")
+    curators.excludes(f"{curators.url}\nprofile={losing}")
+    assert not luigi.build([crawl], local_scheduler=True, no_lock=True)
+    attempt = Ledger(curators.line.state, layout.feed_key("daily", DUE)).attempts()[-1]
+    assert "lose each page that has changed" in attempt.error
     curators.excludes(curators.url)
     assert luigi.build([crawl], local_scheduler=True, no_lock=True)
     assert curators.line.state.read(crawl.key) is not None
