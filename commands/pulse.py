@@ -49,10 +49,10 @@ says what happened. What a marker says is done already is not done again.
 --json (status): {"jobs": [{"job", "engine", "error", "known", "running", "launch_id", "state",
 "done", "queued", "per_minute", "kib_per_second", "alerts", "said"}]}
 
-exit codes: 0 done, or done already, 1 there is nothing to checkpoint or stop, or
---again and a launch runs or was never due, 2 usage, 3 configuration, 4 the engine or
-a root does not answer; else luigi's own: 30 the step failed, 35 nothing could be
-planned
+exit codes: 0 done, or done already, 1 there is nothing to checkpoint or stop, or it
+is too early for --again: a launch runs, or the one that is due was not launched; 2
+usage, 3 configuration, 4 the engine or a root does not answer; else luigi's own: 30
+the step failed, 35 nothing could be planned
 """
 
 
