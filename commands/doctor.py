@@ -16,6 +16,7 @@ from luigi.interface import core
 from rich.text import Text
 
 from commands.arguments import add_json
+from commands.doctor_engines import check_engines
 from commands.show import as_json, console, lines, printable
 from tasks import engines, feeds, places
 from tasks.settings import Settings, check_hardened, settings
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER shows how it should be"))
         code = 3
     else:
-        checks += [*configured(found), *fitness(found), *profiles(found), scheduler()]
+        checks += [*configured(found), *fitness(found), *profiles(found), *check_engines(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:
@@ -136,7 +137,7 @@ def profiles(found: Settings) -> Iterator[Check]:
             feeds.source()
             for job in feeds.jobs():
                 feeds.recipe(found, job)
-    except BadConfig as error:
+    except WarcmillError as error:
         yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
         return
     for job in jobs:

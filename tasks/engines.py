@@ -46,7 +46,7 @@ def engine_of(job: str) -> Engine:
     section = section_of(job)
     if not section:
         raise BadConfig("[engine.NAME] jobs", f"no engine has job '{job}' among its jobs; add it where it is crawled")
-    return _open(section)
+    return engine_at(section)
 
 
 def section_of(job: str) -> str:
@@ -64,7 +64,12 @@ def has_engine(job: str) -> bool:
 
 def crawled() -> tuple[str, ...]:
     """The jobs that the engines of the configuration crawl, or BadConfig: of those that can be spoken to."""
-    return tuple(job for section in sections.named(_ENGINE) if value(section, "url") for job in jobs_of(section))
+    return tuple(job for section in driven() for job in jobs_of(section))
+
+
+def driven() -> tuple[str, ...]:
+    """The sections of engines that can be spoken to: the others' crawls are only processed here."""
+    return tuple(section for section in sections.named(_ENGINE) if value(section, "url"))
 
 
 def scheduled() -> tuple[str, ...]:
@@ -98,7 +103,8 @@ def _moment(section: str, text: str) -> datetime:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _open(section: str) -> Engine:
+def engine_at(section: str) -> Engine:
+    """The engine of a section, to be closed after use, or BadConfig. It is not spoken to yet."""
     sections.refuse_unknown(section, places.ENGINE_KEYS)
     if not value(section, "url"):
         why = "is not set: what this engine crawls is only processed here. To start, checkpoint and stop it, set its"

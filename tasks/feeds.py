@@ -12,10 +12,10 @@ from tasks import engines, sections
 from tasks.params import DueParameter
 from tasks.settings import Settings, settings
 from tasks.step import JobStep, Line
-from warcmill.clients import feed_source
+from warcmill.clients import feed_source, heritrix_job
 from warcmill.clients.engine import Engine
 from warcmill.clients.heritrix_sheets import Caps
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, BadInput
 from warcmill.model import Json, Key
 from warcmill.state import State
 from warcmill.steps import feed as steps
@@ -32,7 +32,9 @@ class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the clas
     jobs = luigi.Parameter(default="", description="the jobs that are crawled by it, with commas between them")
     contact = luigi.Parameter(default="", description="URL that tells webmasters who crawls; engines demand it")
     profile = luigi.Parameter(default="", description="file that jobs are made of; by default the shipped one")
-    exclude = luigi.Parameter(default="", description="file of URLs and SURT prefixes that are never crawled")
+    exclude = luigi.Parameter(
+        default="", description="path, http or https URL, or command: URLs and SURT prefixes that are never crawled"
+    )
     capped = luigi.IntParameter(default=512 * MIB, description="bytes of one host at which a CAPPED target ends")
     capped_large = luigi.IntParameter(default=2048 * MIB, description="bytes, of a CAPPED_LARGE one")
     engine_output = luigi.Parameter(default="", description="the output root as engines see it, if by another path")
@@ -63,7 +65,13 @@ class CrawlFeed(JobStep):
         return _due(self.job, self.due).key
 
     def work(self, line: Line) -> None:
+        _refuse_unfit(line.settings, self.job)
         line.state.publish(self.key, steps.crawl(line.state, _due(self.job, self.due), source()))
+
+
+def _refuse_unfit(line: Settings, job: str) -> None:
+    """What a start needs besides the feed: no launch is stopped for a crawl that then cannot start."""
+    steps.refuse_faults(recipe(line, job).profile.encode(), job)
 
 
 def is_fed(job: str) -> bool:
@@ -119,7 +127,7 @@ def recipe(line: Settings, job: str) -> Recipe:
         found.contact,
         _output_at_engine(line, job),
         line.sites().site(job).layout,
-        tuple(_text("exclude", Path(found.exclude)).splitlines()) if found.exclude else (),
+        excluded(),
         Caps(found.capped, found.capped_large),
     )
 
@@ -138,6 +146,32 @@ def _output_at_engine(line: Settings, job: str) -> str:
 def profile() -> str:
     """The profile that jobs are made of, or BadConfig."""
     return _text("profile", Path(configured().profile or SHIPPED))
+
+
+def excluded() -> tuple[str, ...]:
+    """What is never crawled, as it is now, a line each. Unavailable, BadInput: without it nothing is launched."""
+    source = configured().exclude
+    if not source:
+        return ()
+    lines = tuple(_listed(source).splitlines())
+    heritrix_job.check_excluded(lines)
+    return lines
+
+
+def _listed(source: str) -> str:
+    if not feed_source.is_remote(source):
+        return _text("exclude", Path(source))
+    return _decoded(feed_source.read(source, key="[feed] exclude"), feed_source.shown(source))
+
+
+def _decoded(data: bytes, shown: str) -> str:
+    """An empty answer is more likely a fault there than the wish to exclude nothing."""
+    if not data.strip():
+        raise BadInput(shown, "[feed] exclude is empty; if nothing is excluded, let it say so in a line with a #")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(shown, f"[feed] exclude is no UTF-8: {error.reason}", error.start) from error
 
 
 def _text(key: str, path: Path) -> str:

@@ -15,11 +15,12 @@ PROFILE = Path(__file__).parent.parent / "config" / "heritrix" / "profile.cxml"
 
 @dataclass(frozen=True)
 class Page:
-    """What one URL answers; a status of 301 leads to the URL in `body`."""
+    """What one URL answers; a status of 301 leads to the URL in `body`. Who has this `etag` already gets a 304."""
 
     body: bytes
     kind: str = "text/html"
     status: int = 200
+    etag: str = ""
 
 
 def page(links: list[str], *images: str, filler: int = 0) -> Page:
@@ -41,10 +42,13 @@ def serve(web: dict[tuple[str, str], Page]) -> Iterator[int]:
         def do_GET(self) -> None:
             host = (self.headers.get("Host") or "").partition(":")[0]
             found = web.get((host, self.path), Page(b"none", "text/plain", 404))
-            self.send_response(found.status)
-            body = b"" if found.status == 301 else found.body
+            known = bool(found.etag) and self.headers.get("If-None-Match") == found.etag
+            self.send_response(304 if known else found.status)
+            body = b"" if found.status == 301 or known else found.body
             if found.status == 301:
                 self.send_header("Location", found.body.decode())
+            if found.etag:
+                self.send_header("ETag", found.etag)
             self.send_header("Content-Type", found.kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

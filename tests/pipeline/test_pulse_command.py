@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,17 @@ def test_an_engine_that_does_not_answer_fails_the_step_and_its_attempt_says_so(l
     assert "Connection refused" in attempt.error
 
 
-@pytest.mark.parametrize("action", ["checkpoint", "stop"])
+def test_one_more_crawl_is_refused_while_the_one_that_is_due_was_not_launched(line: Line) -> None:
+    done = line.warcmill("pulse", "start", "daily", "--again")
+    assert done.returncode == 1
+    assert re.search(r"the crawl due 20\d\d-10-19T23:00:00Z was not launched yet: warcmill pulse start", done.stdout)
+
+
+@pytest.mark.parametrize("action", ["checkpoint", "stop", "status"])
 def test_and_is_unavailable_where_it_is_asked_first(line: Line, action: str) -> None:
     done = line.warcmill("pulse", action, "daily")
-    assert (done.returncode, done.stdout) == (4, "")
+    assert done.returncode == 4
+    assert ("no answer" in done.stdout) == (action == "status")
     assert "is unavailable" in done.stderr
     assert "secret" not in done.stderr
 
@@ -63,7 +71,7 @@ def test_and_is_unavailable_where_it_is_asked_first(line: Line, action: str) -> 
 def test_what_is_not_due_yet_is_not_started(line: Line) -> None:
     done = line.warcmill("pulse", "start", "future")
     assert done.returncode == 1
-    assert "future is not ready: it is first due 2199-01-01T00:00:00Z; --due TIME starts it now" in done.stderr
+    assert "future is not ready: it is first due 2199-01-01T00:00:00Z; --again starts it now" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -86,6 +94,9 @@ def test_a_job_that_luigi_cfg_does_not_know_names_the_section(line: Line, words:
         ["start", "daily", "--due", "today"],
         ["start", "daily", "--checkpoint", "final"],
         ["stop", "daily", "--due", DUE],
+        ["start", "daily", "--due", DUE, "--again"],
+        ["stop", "daily", "--again"],
+        ["status", "../x"],
     ],
 )
 def test_wrong_words_are_usage(line: Line, words: list[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -152,6 +153,8 @@ def test_a_crawl_is_started_checkpointed_and_stopped_once_and_the_line_carries_i
     said = crawl.pulse("checkpoint", crawl.job)
     stage = str(crawl.facts("pulse.CheckpointJob", launch, number="00001")["stage"])
     assert f"has taken checkpoint {stage}" in said
+    assert f"stage {stage} is assembled: " in said
+    assert crawl.line.state.read(layout.key("output.AssembleOutput", launch, stage=stage)) is not None
     assert crawl.line.scan(interval()) == [0, 0]
     assert crawl.line.state.read(layout.key("files.Verify", launch, stage=stage)) is not None
 
@@ -163,6 +166,136 @@ def test_a_crawl_is_started_checkpointed_and_stopped_once_and_the_line_carries_i
     assert crawl.facts("output.CheckJobStopped", launch)["how"] == "confirmed"
     told = crawl.line.warcmill("reconcile", interval())
     assert told.returncode == 0, told.stdout
+
+
+def test_one_more_crawl_is_launched_when_the_one_that_was_due_has_ended(crawl: Crawl) -> None:
+    crawl.due()
+    done = crawl.line.warcmill("pulse", "start", crawl.job, "--again")
+    assert done.returncode == 1
+    assert "was not launched yet: warcmill pulse start" in done.stdout
+    crawl.pulse("start", crawl.job)
+    first = crawl.newest()
+    done = crawl.line.warcmill("pulse", "start", crawl.job, "--again")
+    assert done.returncode == 1
+    assert f"launch {first.id} is running" in done.stdout
+    assert f"first: warcmill pulse stop {crawl.job}" in done.stdout
+    crawl.pulse("stop", crawl.job)
+    said = crawl.pulse("start", crawl.job, "--again")
+    second = crawl.newest()
+    assert second.id > first.id
+    assert f"launch {second.id} was started for the crawl due" in said
+    assert scan(crawl).returncode == 0
+    assert crawl.launches() == [first.id, second.id], "nothing else is due"
+    crawl.pulse("stop", crawl.job)
+    assert crawl.pulse("start", crawl.job, "--again")
+    assert len(crawl.launches()) == 3, "each time that it is called"
+
+
+def test_one_more_crawl_of_which_the_start_died_is_finished_and_not_launched_twice(crawl: Crawl) -> None:
+    """Of a job that has no schedule."""
+    begun = f"{datetime.now(UTC):%Y%m%d%H%M%S}"
+    start_killed(crawl, begun, "crawling, and nothing published")
+    crawl.pulse("start", crawl.job, "--again")
+    assert crawl.started(begun) == crawl.newest().id
+    assert len(crawl.launches()) == 1
+
+
+# How crawls are doing.
+
+
+def test_status_shows_what_runs_with_its_figures_and_alerts(crawl: Crawl) -> None:
+    idle = crawl.pulse("status")
+    assert f"{crawl.job}" in idle
+    assert "UNBUILT" in idle
+    crawl.due()
+    crawl.pulse("start", crawl.job)
+    crawl.crawled(3)
+    alert(crawl)
+    (told,) = json.loads(crawl.pulse("status", crawl.job, "--json"))["jobs"]
+    assert (told["job"], told["engine"], told["error"], told["known"]) == (crawl.job, "engine.first", "", True)
+    assert (told["running"], told["state"], told["launch_id"]) == (True, "RUNNING", crawl.newest().id)
+    assert told["done"] >= 3
+    assert told["queued"] > 0
+    assert told["per_minute"] >= 0
+    assert told["alerts"] == 1
+    assert any("OutOfMemoryError" in words for words in told["said"])
+    shown = crawl.pulse("status")
+    assert re.search(rf"^{crawl.job} +{crawl.newest().id} +RUNNING( +[\d,]+){{4}} +1$", shown, re.MULTILINE), shown
+    assert f"{crawl.job}: the engine said: " in shown
+
+
+def test_status_goes_on_past_an_engine_that_does_not_answer(crawl: Crawl, closed_port: int) -> None:
+    config = crawl.line.config
+    first = config.read_text().rpartition("[engine.first]")[2]
+    away = first.replace(crawl.server.url, f"https://127.0.0.1:{closed_port}/engine")
+    config.write_text(f"{config.read_text()}\n[engine.away]{away.replace(crawl.job, 'other, another')}")
+    done = crawl.line.warcmill("pulse", "status", "--json")
+    assert done.returncode == 4
+    assert done.stderr.count("is unavailable") == 1, "said once for all jobs of that engine"
+    told = {one["job"]: one for one in json.loads(done.stdout)["jobs"]}
+    assert told[crawl.job]["state"] == "UNBUILT"
+    assert "is unavailable" in told["other"]["error"]
+    shown = crawl.line.warcmill("pulse", "status")
+    assert re.search(r"^other +no answer", shown.stdout, re.MULTILINE)
+    assert crawl.line.warcmill("pulse", "status", "stranger").returncode == 3
+
+
+# What doctor asks the engine.
+
+
+def doctor(crawl: Crawl) -> dict[str, dict[str, str]]:
+    """The checks of the engine and its jobs, by name."""
+    done = crawl.line.warcmill("doctor", "--json")
+    assert done.returncode in (0, 1), done.stderr
+    return {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+
+
+def test_doctor_asks_the_engine_and_whether_it_knows_its_jobs(crawl: Crawl) -> None:
+    config = crawl.line.config
+    config.write_text(config.read_text().replace(f"\njobs={crawl.job}", f"\njobs={crawl.job}, stranger"))
+    told = doctor(crawl)
+    assert told["engine first"]["level"] == "ok"
+    assert f"{crawl.server.url} answers: Heritrix 3." in told["engine first"]["text"]
+    assert told[f"crawl {crawl.job}"]["level"] == "ok"
+    assert told[f"crawl {crawl.job}"]["text"] == "UNBUILT; never launched; a start builds it"
+    assert told["crawl stranger"]["level"] == "fail"
+    assert "make it in the engine" in told["crawl stranger"]["todo"]
+
+
+def test_doctor_quotes_why_a_job_could_not_be_built_and_the_alerts_of_one_that_runs(crawl: Crawl, port: int) -> None:
+    crawl.due()
+    crawl.client.put(crawl.job, CONFIGURATION, b"<beans><bean></beans>")
+    assert crawl.line.warcmill("pulse", "start", crawl.job).returncode == 30
+    told = doctor(crawl)[f"crawl {crawl.job}"]
+    assert told["level"] == "warn"
+    assert "UNBUILT; never launched; its engine said: SEVERE" in told["text"]
+    crawl.configure(port)
+    crawl.pulse("start", crawl.job)
+    alert(crawl)
+    told = doctor(crawl)[f"crawl {crawl.job}"]
+    assert told["level"] == "warn"
+    assert "1 alerts: " in told["text"]
+    assert told["todo"].startswith(f"warcmill pulse status {crawl.job}")
+
+
+def test_doctor_says_what_to_do_about_an_engine_that_is_away_or_refuses_us(
+    crawl: Crawl, closed_port: int, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong").write_text("guess")
+    sound = crawl.line.config.read_text()
+    wrongs = {
+        crawl.server.url: (f"https://127.0.0.1:{closed_port}/engine", "Connection refused", "start the engine"),
+        str(crawl.server.folder / "password"): (str(tmp_path / "wrong"), "user, password", "correct user and password"),
+        str(crawl.server.certificate): ("00" * 32, "sha256 of the certificate", "if its certificate was renewed"),
+    }
+    for old, (new, text, todo) in wrongs.items():
+        crawl.line.config.write_text(sound.replace(old, new))
+        told = doctor(crawl)["engine first"]
+        assert told["level"] == "fail"
+        assert text in told["text"]
+        assert told["todo"].startswith(todo)
+    crawl.line.config.write_text(sound.replace("kind=heritrix", "kind=wget"))
+    assert doctor(crawl)["engine first"]["todo"] == "correct [engine.first] in luigi.cfg"
 
 
 # A start that is killed.
@@ -305,12 +438,16 @@ def test_a_resumed_launch_names_what_it_continues_and_its_package_holds_both(cra
 # What an engine complains of.
 
 
-def test_an_alert_is_quoted_by_why_and_in_the_error_of_a_step(crawl: Crawl) -> None:
-    due = crawl.due()
-    crawl.pulse("start", crawl.job)
+def alert(crawl: Crawl) -> None:
     severe = "java.util.logging.Logger.getLogger('test').severe('java.lang.OutOfMemoryError: Java heap space')"
     source = f"def thread = new Thread(job.alertThreadGroup, {{ {severe} }}); thread.start(); thread.join()"
     crawl.client.script(crawl.job, source)
+
+
+def test_an_alert_is_quoted_by_why_and_in_the_error_of_a_step(crawl: Crawl) -> None:
+    due = crawl.due()
+    crawl.pulse("start", crawl.job)
+    alert(crawl)
     why = crawl.line.warcmill("why", crawl.job, crawl.newest().id)
     assert "Its engine says: RUNNING" in why.stdout
     assert "java.lang.OutOfMemoryError: Java heap space" in why.stdout

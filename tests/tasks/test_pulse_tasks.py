@@ -146,11 +146,11 @@ def test_only_due_times_of_the_interval_are_looked_at(line: Line, monkeypatch: p
 
 
 def test_a_wrong_section_does_not_hold_up_the_others(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    configure(monkeypatch, line, job("hourly", "2026-01-01") + job("daily", "2026-01-01T06:00+01:00", "monthly"))
+    configure(monkeypatch, line, job("often", "2026-01-01") + job("daily", "2026-01-01T06:00+01:00", "monthly"))
     at(monkeypatch, "20261121060000")
     found = scan("2026-11-20", "2026-11-23")
     assert [str(task.due) for task in found.requires() if isinstance(task, StartJob)] == ["20261121050000"]
-    with pytest.raises(Unsettled, match=r"\[job.daily\] frequency: is hourly; one of DAILY"):
+    with pytest.raises(Unsettled, match=r"\[job.daily\] frequency: 'often' is not one of "):
         found.run()
 
 

@@ -55,6 +55,23 @@ def test_a_running_job() -> None:
     assert (running.checkpoints, running.resumed_from, running.exit_status) == ((), None, None)
 
 
+def test_the_rate_is_of_whole_urls_a_minute() -> None:
+    assert (job("pausing").per_minute, job("pausing").kib_per_second) == (124, 0)
+    assert job("unbuilt").per_minute == 0
+
+
+@pytest.mark.parametrize(("said", "rate"), [("NaN", 0), ("Infinity", 0), ("", 0), ("1.5E-2", 1), ("12", 720)])
+def test_a_rate_that_was_not_measured_is_none(said: str, rate: int) -> None:
+    body = recorded("job-pausing.xml").replace(b"Second>2.070393374741201<", f"Second>{said}<".encode())
+    assert parse_job(body, "job").per_minute == rate
+
+
+def test_a_rate_that_is_none_is_refused() -> None:
+    body = recorded("job-pausing.xml").replace(b"Second>2.070393374741201<", b"Second>fast<")
+    with pytest.raises(BadInput, match=r"currentDocsPerSecond> is 'fast', not a number"):
+        parse_job(body, "job")
+
+
 def test_what_only_some_states_tell() -> None:
     assert job("ready").checkpoints == ("cp00001-20261121114753",)
     assert job("resumed").resumed_from == "cp00001-20261121114753"

@@ -21,8 +21,34 @@ class Seen:
     continues: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job's newest launch is, in its engine's own figures; 0 is also what the engine does not say.
+
+    `state` is the engine's word, `said` what it complained of since the launch began, the newest last.
+    """
+
+    running: bool
+    launch_id: str
+    state: str
+    done: int
+    queued: int
+    per_minute: int
+    kib_per_second: int
+    alerts: int
+    said: tuple[str, ...] = ()
+
+
 class Engine(Protocol):
     """An engine. Every method may raise Unavailable: it did not answer, and nothing may be concluded from it."""
+
+    def about(self) -> str:
+        """What it is, for people: name, version, how busy. It answers, and knows us."""
+        ...
+
+    def progress(self, job: str) -> Progress | None:
+        """How far the job is; None: the engine has no such job."""
+        ...
 
     def look(self, job: str) -> Seen:
         """The job as it is now."""

@@ -1,4 +1,7 @@
-"""Where a feed is fetched from: a file, an http or https URL, or a command. Bounded in time and size."""
+"""Where a feed, or a list of exclusions, is fetched from: a file, an http or https URL, or a command.
+
+Bounded in time and size. `key` is the key of luigi.cfg that named the source, for messages.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,15 @@ SECONDS: Final = 300
 CONNECT_SECONDS: Final = 10
 MOST_REDIRECTS: Final = 5
 COMMAND: Final = "command:"
+SOURCE: Final = "[feed] source"
 _CHUNK: Final = 64 * 1024
 _LAST_WORDS: Final = 500
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+def is_remote(source: str) -> bool:
+    """Whether a source is a URL or a command, and no file."""
+    return source.startswith(COMMAND) or urlsplit(source).scheme in ("http", "https")
 
 
 def shown(source: str) -> str:
@@ -38,14 +47,14 @@ def shown(source: str) -> str:
     return source
 
 
-def read(source: str, seconds: float = SECONDS, most: int = LARGEST) -> bytes:
+def read(source: str, seconds: float = SECONDS, most: int = LARGEST, key: str = SOURCE) -> bytes:
     """All of a feed. Unavailable: its source did not give it; BadInput: it is larger than `most` bytes."""
     if source.startswith(COMMAND):
-        return _of_command(source, seconds, most)
-    if urlsplit(source).scheme in ("http", "https"):
-        return _of_url(source, seconds, most)
+        return _of_command(source, seconds, most, key)
+    if is_remote(source):
+        return _of_url(source, seconds, most, key)
     if not Path(source).is_absolute():
-        raise BadConfig("[feed] source", f"{source!r} is no absolute path, no http or https URL, and no {COMMAND}...")
+        raise BadConfig(key, f"{source!r} is no absolute path, no http or https URL, and no {COMMAND}...")
     return read_file(source, most)
 
 
@@ -62,7 +71,7 @@ def read_file(path: str, most: int = LARGEST) -> bytes:
     return data
 
 
-def _of_url(source: str, seconds: float, most: int) -> bytes:
+def _of_url(source: str, seconds: float, most: int, key: str) -> bytes:
     """Redirects are followed on the same scheme, host and port alone: what the query may hold goes nowhere else."""
     deadline, url = time.monotonic() + seconds, source
     with requests.Session() as session:
@@ -71,7 +80,7 @@ def _of_url(source: str, seconds: float, most: int) -> bytes:
             try:
                 with session.get(url, timeout=(CONNECT_SECONDS, seconds), stream=True, allow_redirects=False) as answer:
                     if answer.status_code in _REDIRECTS:
-                        url = _same_place(source, urljoin(url, answer.headers.get("Location", "")))
+                        url = _same_place(source, urljoin(url, answer.headers.get("Location", "")), key)
                         continue
                     if answer.status_code != requests.codes.ok:
                         raise Unavailable(shown(source), f"it was answered {answer.status_code}")
@@ -82,10 +91,10 @@ def _of_url(source: str, seconds: float, most: int) -> bytes:
     raise Unavailable(shown(source), f"it redirects more than {MOST_REDIRECTS} times")
 
 
-def _same_place(source: str, target: str) -> str:
+def _same_place(source: str, target: str, key: str) -> str:
     old, new = urlsplit(source), urlsplit(target)
     if (old.scheme, old.netloc) != (new.scheme, new.netloc):
-        why = f"it redirects to {shown(target)}, another place; if that is right, name it in [feed] source"
+        why = f"it redirects to {shown(target)}, another place; if that is right, name it in {key}"
         raise Unavailable(shown(source), why)
     return target
 
@@ -100,13 +109,13 @@ def _body(answer: requests.Response, name: str, deadline: float, most: int) -> b
     return bytes(body)
 
 
-def _of_command(source: str, seconds: float, most: int) -> bytes:
+def _of_command(source: str, seconds: float, most: int, key: str) -> bytes:
     """What the command prints. It runs without a shell, and is killed with all it started when time is over."""
-    name, overdue = shown(source), threading.Event()
+    words, name, overdue = _words(source, key), shown(source), threading.Event()
     with tempfile.TemporaryFile() as said:
         try:
             process = subprocess.Popen(  # noqa: S603  # the operator's own, as written in luigi.cfg
-                _words(source), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, start_new_session=True
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, start_new_session=True
             )
         except OSError as error:
             raise Unavailable(name, error.strerror or str(error)) from error
@@ -147,16 +156,16 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _words(source: str) -> list[str]:
+def _words(source: str, key: str = SOURCE) -> list[str]:
     try:
         words = shlex.split(source.removeprefix(COMMAND))
     except ValueError as error:
-        raise BadConfig("[feed] source", f"the command's quotes are wrong: {error}") from error
+        raise BadConfig(key, f"the command's quotes are wrong: {error}") from error
     if not words:
-        raise BadConfig("[feed] source", f"{COMMAND} and no command")
+        raise BadConfig(key, f"{COMMAND} and no command")
     return words
 
 
 def _refuse_large(data: bytes | bytearray, name: str, most: int) -> None:
     if len(data) > most:
-        raise BadInput(name, f"the feed has more than {most:,} bytes")
+        raise BadInput(name, f"it has more than {most:,} bytes")

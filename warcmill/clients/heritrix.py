@@ -78,6 +78,17 @@ class Heritrix(Watch):
         if found.body != body:
             raise Mismatch(f"{path}, read back", f"{len(body)} bytes as written", f"{len(found.body)} other bytes")
 
+    def get(self, name: str, file: str) -> bytes:
+        """A file of the job's folder; `NotReady` if it is not there."""
+        self._known(name)
+        path = f"{job_path(name)}/jobdir/{file}"
+        answer = self._wire.read(path)
+        if answer.status == 404:
+            raise NotReady(f"{file} of {self._what(name)}", "it is not there")
+        if answer.status != 200:
+            raise self._odd(f"GET {path} was answered {answer.status}")
+        return answer.body
+
     def build(self, name: str) -> Job:
         """UNBUILT -> READY; READY already is success. `BadInput` quotes why the configuration cannot be built."""
         job = self._in_state(name, "build", State.UNBUILT, State.READY)

@@ -110,7 +110,7 @@ class Wire:
         except requests.exceptions.SSLError as error:
             raise self._of_tls(error) from error
         except requests.exceptions.RequestException as error:
-            raise Unavailable(f"the engine at {self.url}", f"{method} {path or '/'}: {error}") from error
+            raise Unavailable(f"the engine at {self.url}", f"{method} {path or '/'}: {_reason(error)}") from error
         if answer.status == requests.codes.unauthorized:
             if is_stale and not again:
                 return self._send(method, path, seconds=seconds, limit=limit, again=True, **more)
@@ -124,6 +124,12 @@ class Wire:
                 f"sha256 of the certificate of {self.url} (if it was renewed, pin the new one)", self._pin, found[1]
             )
         return Unavailable(f"the engine at {self.url}", f"TLS: {error}")
+
+
+def _reason(error: requests.exceptions.RequestException) -> str:
+    """What went wrong, without urllib3's account of how it tried."""
+    inner = error.args[0] if error.args else error
+    return re.sub(r"^\S*Connection(Pool)?\(.*?\): ", "", str(getattr(inner, "reason", inner)))
 
 
 class _Pinned(HTTPAdapter):

@@ -124,6 +124,12 @@ def _wider(known: Way | None, target: Target) -> Way:
     return Way(max(known.depth, new.depth, key=list(Depth).index), known.ignore_robots or new.ignore_robots)
 
 
+def check_excluded(lines: Iterable[str]) -> None:
+    """BadConfig when a line of the operator's own list is neither a URL nor a SURT prefix."""
+    for _ in _excluded(lines):
+        pass
+
+
 def _excluded(lines: Iterable[str]) -> Iterator[str]:
     """The operator's own list: URLs, or SURT prefixes that begin `http://(`; blank lines and `#` are passed over."""
     for number, line in enumerate(lines, 1):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isfinite
 from typing import Final
 from xml.etree.ElementTree import Element, ParseError
 
@@ -58,6 +59,8 @@ class Job:
     alerts: int
     downloaded: int
     queued: int
+    per_minute: int  # of URIs, at present
+    kib_per_second: int
     log_tail: tuple[str, ...]  # newest first, five lines
     alert_log: str | None  # a path on the engine's host
 
@@ -97,6 +100,8 @@ def parse_job(body: bytes, where: str) -> Job:
         alerts=_number(root, "alertCount", where),
         downloaded=_number(root, "uriTotalsReport/downloadedUriCount", where),
         queued=_number(root, "uriTotalsReport/queuedUriCount", where),
+        per_minute=_rate(root, "rateReport/currentDocsPerSecond", where, 60),
+        kib_per_second=_rate(root, "rateReport/currentKiBPerSec", where),
         log_tail=_values(root, "jobLogTail"),
         alert_log=_text(root, "alertLogFilePath"),
     )
@@ -155,6 +160,16 @@ def _number(root: Element, path: str, where: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise BadInput(where, f"<{path}> is {text!r}, not a number")
     return int(text)
+
+
+def _rate(root: Element, path: str, where: str, seconds: int = 1) -> int:
+    """How many in so many seconds, rounded. The engine says NaN, or nothing, before it has measured."""
+    text = _text(root, path) or "0"
+    try:
+        found = float(text)
+    except ValueError as error:
+        raise BadInput(where, f"<{path}> is {text!r}, not a number") from error
+    return round(found * seconds) if isfinite(found) else 0
 
 
 def _values(root: Element, path: str) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def prepare(state: State, due: Due, recipe: Recipe) -> tuple[dict[str, bytes], d
     if without:
         _tell_logins(due, without)
     files = heritrix_job.files(targets, recipe.profile, _values(due.job, recipe), recipe.excluded, recipe.caps)
-    _refuse_faults(files[heritrix_job.CONFIGURATION], due.job)
+    refuse_faults(files[heritrix_job.CONFIGURATION], due.job)
     digests: dict[str, Json] = {name: hashlib.sha512(data).hexdigest() for name, data in files.items()}
     logins: dict[str, Json] = {"without_login": list(without)} if without else {}
     return files, {"feed": kept.sha512, "targets": len(targets), "files": digests, **logins}
@@ -202,7 +202,8 @@ def _values(job: str, recipe: Recipe) -> dict[str, str]:
     return {"job": job, "contact": recipe.contact, **folders}
 
 
-def _refuse_faults(configuration: bytes, job: str) -> None:
+def refuse_faults(configuration: bytes, job: str) -> None:
+    """BadConfig, with all that a configuration, or the profile it is made of, lacks."""
     faults = list(profile.faults(configuration, f"the configuration of job {job}"))
     if faults:
         raise BadConfig("[feed] profile", "; ".join(faults))
