@@ -19,7 +19,7 @@ from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
 
 from tasks.settings import notice_channels, settings
-from warcmill import layout, notice, summary
+from warcmill import errors, gaps, layout, notice, summary
 from warcmill.errors import WarcmillError
 from warcmill.ledger import Ledger
 from warcmill.model import Json, Key, Launch
@@ -54,8 +54,17 @@ class Ending:
             summary.rewrite(state, settings().sites(), self._scanned())
         except (WarcmillError, OSError) as error:
             log.error("%s: the summaries of its days are not all written: %s", self.scan, error)
+            self._note(str(error))
+        except Exception as fault:  # a fault in Warcmill, as the notice then says
+            log.exception("%s: the summaries of its days are not all written", self.scan)
+            self._note(errors.told(fault))
         if self.channels.mail_to or self.channels.webhook:
             self._notify(state)
+
+    def _note(self, why: str) -> None:
+        """Have the notice tell that the summaries are not whole, unless the scan itself has met the same."""
+        if not any(one.why == why for one in self.unreadable):
+            self.unreadable.append(Trouble("", "unreadable", self.scan, why))
 
     def _scanned(self) -> Scanned:
         return Scanned(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
@@ -75,9 +84,19 @@ class Ending:
         yield from _of_starts(state, self.starts)
         chain = f"{self.scan.partition('.')[0]}."
         for day in sorted({launch.day for launch in self.launches}):
-            launches = summary.read(state, day).get("launches")
+            document = summary.read(state, day)
+            launches = document.get("launches")
             for launch in launches if isinstance(launches, list) else []:
                 yield from _of_launch(launch, chain)
+                if not document.get("away"):  # else the root is told, in place of each launch in it
+                    yield from self._of_error(launch)
+
+    def _of_error(self, launch: Json) -> Iterator[Trouble]:
+        """A launch that the scan could list, and its summary could not look at."""
+        if isinstance(launch, dict) and "error" in launch:
+            name = f"{launch.get('job')}/{launch.get('launch_id')}"
+            if not any(one.launch == name for one in self.unreadable):
+                yield Trouble(name, "unreadable", name, str(launch["error"]))
 
 
 def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
@@ -85,7 +104,11 @@ def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
     for key in starts:
         if not state.holds(key):
             attempts = Ledger(state, key).attempts()
-            why = attempts[-1].error if attempts else "it was not tried: the launch before it could not be stopped"
+            why = (
+                gaps.tried(tuple(attempts))
+                if attempts
+                else "it was not tried: the launch before it could not be stopped"
+            )
             yield Trouble(key["job"], "failed", layout.marker_name(key), why)
 
 
@@ -117,6 +140,6 @@ def told_at_the_end(scan: str, dates: DateInterval) -> Iterator[Ending]:
     except PidLockAlreadyTakenExit:
         atexit.unregister(ending.tell)  # the scan that holds the lock tells
         raise
-    except (WarcmillError, OSError) as error:
-        ending.unreadable.append(Trouble("", "unreadable", scan, str(error)))
+    except Exception as error:
+        ending.unreadable.append(Trouble("", "unreadable", scan, errors.told(error)))
         raise
