@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from commands.printing import out
 from commands.progress import Advance, bytes_done
 from warcmill.formats.gate import Verdict, examine
 from warcmill.model import Json
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     with bytes_done("checking", _total(args.files)) as advance:
         for checked in _check_all(args.files, advance):
             results.add(checked.result)
-            print(json.dumps(as_json(checked), sort_keys=True) if args.json else as_line(checked), flush=True)
+            out(_json_line(checked) if args.json else as_line(checked))
     return 4 if UNREADABLE in results else 1 if REFUSED in results else 0
 
 
@@ -113,9 +114,14 @@ def as_json(checked: Checked) -> dict[str, Json]:
     }
 
 
+def _json_line(checked: Checked) -> str:
+    """All ASCII and printable, as JSON may have it: the one character that json leaves as it is is DEL."""
+    return json.dumps(as_json(checked), sort_keys=True).replace("\x7f", "\\u007f")
+
+
 def as_line(checked: Checked) -> str:
     """One file's result for people."""
-    head = f"{checked.result:<10} {_printable(checked.file)}"
+    head = f"{checked.result:<10} {checked.file}"
     verdict = checked.verdict
     if verdict is None:
         return f"{head}: {checked.why}"
@@ -131,9 +137,3 @@ def _digests(verdict: Verdict) -> Iterator[str]:
     counts = verdict.payload_digests
     if counts:
         yield "payload digests " + ", ".join(f"{number} {reading}" for reading, number in sorted(counts.items()))
-
-
-def _printable(name: str) -> str:
-    """A file's name on one line of a terminal, whatever bytes it has."""
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from commands.arguments import checkpoint, due, job
+from commands.printing import err, out
 from tasks import engines
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
@@ -85,7 +86,7 @@ def _newest(name: str) -> str:
 def _checkpoint(line: Line, args: argparse.Namespace) -> int:
     seen = _look(args.job)
     if not seen.running:
-        print(f"{args.job}: it does not run ({seen.words}), so there is nothing to checkpoint")
+        out(f"{args.job}: it does not run ({seen.words}), so there is nothing to checkpoint")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
     number = steps.next_number(line.sites.alone(launch.job), launch, seen.continues)
@@ -100,7 +101,7 @@ def _checkpoint(line: Line, args: argparse.Namespace) -> int:
 def _stop(line: Line, args: argparse.Namespace) -> int:
     seen = _look(args.job)
     if not seen.launch_id:
-        print(f"{args.job}: it was never launched ({seen.words}), so there is nothing to stop")
+        out(f"{args.job}: it was never launched ({seen.words}), so there is nothing to stop")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
     words = ["pulse.StopJob", "--job", launch.job, "--launch-id", launch.id]
@@ -115,16 +116,16 @@ def _look(name: str) -> Seen:
 def _do(line: Line, key: Key, words: list[str], told: Callable[[Evidence], str]) -> int:
     """Run the task, unless its marker is there; luigi's exit code."""
     if found := line.state.read(key):
-        print(f"{key['job']}: {told(found)}; this was done already, at {found.run.finished}")
+        out(f"{key['job']}: {told(found)}; this was done already, at {found.run.finished}")
         return 0
     # luigi writes of its run on stdout as well: that is not our result
     code = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, "-m", "luigi", "--module", "tasks.pulse", *words], stdout=sys.stderr, check=False
     ).returncode
     if code == 0:
-        print(f"{key['job']}: {told(line.state.need(key))}")
+        out(f"{key['job']}: {told(line.state.need(key))}")
     else:
-        print(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in its attempt", file=sys.stderr)
+        err(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in its attempt")
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from commands.show import printable
+from commands.printing import out
 from tasks.settings import settings
 from tasks.step import open_line
 from warcmill import roots
@@ -55,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     line = open_line()
     kept, strays = restore.kept(line.store)
     for stray in strays:
-        print(printable(str(stray)))
+        out(str(stray))
     codes = [_one(line.state, line.store, of) for of in kept]
     launches = sum(isinstance(of, Launch) for of in kept)
-    print(f"{launches} launches and {len(kept) - launches} due crawls have backups")
+    out(f"{launches} launches and {len(kept) - launches} due crawls have backups")
     return max(codes, default=0) or int(bool(strays))
 
 
@@ -69,7 +69,7 @@ def _make_state(folder: Path) -> None:
         roots.adopt({"state": folder})
     except OSError as error:
         raise Unavailable(f"root 'state' ({folder})", f"it cannot be made: {error.strerror or error}") from error
-    print(f"state: {folder} " + ("is there already" if was_there else "is made"))
+    out(f"state: {folder} " + ("is there already" if was_there else "is made"))
 
 
 def _one(state: State, store: Store, of: Launch | DueCrawl) -> int:
@@ -80,8 +80,8 @@ def _one(state: State, store: Store, of: Launch | DueCrawl) -> int:
         done = restore.Restored((), ())
         wrong.append(error)
     for path in done.different:
-        print(f"{of}: state:{printable(path)} is there and differs from the backup; left as it is")
+        out(f"{of}: state:{path} is there and differs from the backup; left as it is")
     for fault in wrong:
-        print(f"{of}: {printable(str(fault))}")
-    print(f"{of}: {len(done.made)} files restored")
+        out(f"{of}: {fault}")
+    out(f"{of}: {len(done.made)} files restored")
     return 1 if wrong or done.different else 0

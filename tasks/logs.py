@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from warcmill.model import Key
+from warcmill.printable import PrintableFormatter
 
 _context: ContextVar[str] = ContextVar("step", default="- - - -")
 
 
-class _Formatter(logging.Formatter):
+class _Formatter(PrintableFormatter):
     converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:

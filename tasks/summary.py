@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -74,10 +74,11 @@ class Ending:
         if not troubles:
             return
         told = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
-        if self.channels.mail_to:
-            _try(notice.send_mail, self.channels, told)
-        if self.channels.webhook:
-            _try(notice.send_webhook, self.channels, told)
+        try:
+            notice.send(self.channels, told)
+            log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
+        except WarcmillError as error:
+            log.error("%s: the notice was not sent: %s", told.scan, error)
 
     def _troubles(self, state: State) -> Iterator[Trouble]:
         """What the summaries of the days say of the steps of this scan's chain."""
@@ -120,14 +121,6 @@ def _of_launch(launch: Json, chain: str) -> Iterator[Trouble]:
     for one in found if isinstance(found, list) else []:
         if isinstance(one, dict) and str(one.get("task")).startswith(chain):
             yield Trouble(name, *(str(one.get(field)) for field in ("kind", "name", "why")))
-
-
-def _try(send: Callable[[Channels, Notice], None], channels: Channels, told: Notice) -> None:
-    try:
-        send(channels, told)
-        log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
-    except WarcmillError as error:
-        log.error("%s: the notice was not sent: %s", told.scan, error)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A fault in Warcmill itself, of which there must be none: it is told where an operator looks, and hides nothing else."""
+"""A fault in Warcmill itself, if there is one: it is told where an operator looks, and hides nothing else."""
 
 from __future__ import annotations
 
