@@ -30,4 +30,4 @@ class PrintableFormatter(logging.Formatter):
         if not record.name.startswith("luigi"):
             message = printable(message)
         plain = logging.makeLogRecord({**record.__dict__, "msg": message, "args": None, "exc_text": None})
-        return printable_lines(super().format(plain))
+        return printable_lines(super().format(plain).rstrip("\n"))
