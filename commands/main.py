@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import logging
 import os
 import sys
 import traceback
@@ -20,7 +19,7 @@ from typing import NoReturn, Protocol, cast
 
 from warcmill import __version__
 from warcmill.errors import WarcmillError
-from warcmill.printable import PrintableFormatter, printable, printable_lines
+from warcmill.printable import escape_last_resort, printable, printable_lines
 
 # Each line is also the SUMMARY of its module; a test compares them.
 VERBS: dict[str, dict[str, str]] = {
@@ -89,8 +88,7 @@ def _print_harmlessly() -> None:
     """An encoding without our signs must not end in a traceback, and what modules log is escaped as what we print."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    if logging.lastResort:
-        logging.lastResort.setFormatter(PrintableFormatter())
+    escape_last_resort()
 
 
 def _dispatch(words: list[str]) -> int:

@@ -22,6 +22,12 @@ def printable_lines(text: str) -> str:
     return f"\n{INDENT}".join(map(printable, text.split("\n"))).replace(f"\n{INDENT}\n", "\n\n")
 
 
+def escape_last_resort() -> None:
+    """Escape also what is logged while no logging is set up, which Python prints as it is."""
+    if logging.lastResort:
+        logging.lastResort.setFormatter(PrintableFormatter())
+
+
 class PrintableFormatter(logging.Formatter):
     """Escapes all of a record: one line for a message of ours, indented lines for a traceback or what Luigi says."""
 

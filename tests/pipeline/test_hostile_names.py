@@ -121,3 +121,9 @@ def test_a_backup_between_hostile_names_is_restored(evil: Line) -> None:
     (evil.folders["store"] / "state" / LAUNCH.job / EVIL).write_text("by hand")
     assert r"owned\x07\n" in harmless(evil.warcmill("restore"))
     harmless(evil.warcmill("verify", DAY))
+
+
+def test_a_wrong_parameter_is_told_harmlessly(evil: Line) -> None:
+    done = evil.luigi("--module", "tasks.output", "output.CheckJobStopped", "--job", EVIL, "--launch-id", LAUNCH.id)
+    assert done.returncode == 40
+    assert r"\x1b[2J\x1b]0;owned\x07" in harmless(done)
