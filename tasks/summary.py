@@ -48,30 +48,34 @@ class Ending:
         """Rewrite the summaries, send the notice. Each error is logged, and hinders nothing else."""
         if os.getpid() != self.pid:
             return  # a worker's process: its parent tells
-        state: State | None = None
-        try:
+        found: list[Trouble] = []
+        with self._noted("what its steps came to is not all told"):
             state = settings().open_state()
-            summary.rewrite(state, settings().sites(), self._scanned())
-        except (WarcmillError, OSError) as error:
-            log.error("%s: the summaries of its days are not all written: %s", self.scan, error)
-            self._note(str(error))
-        except Exception as fault:  # a fault in Warcmill, as the notice then says
-            log.exception("%s: the summaries of its days are not all written", self.scan)
-            self._note(errors.told(fault))
-        if self.channels.mail_to or self.channels.webhook:
-            self._notify(state)
+            with self._noted("the summaries of its days are not all written"):
+                summary.rewrite(state, settings().sites(), self._scanned())
+            found.extend(self._troubles(state))
+        self._notify((*self.unreadable, *found))
 
-    def _note(self, why: str) -> None:
-        """Have the notice tell that the summaries are not whole, unless the scan itself has met the same."""
-        if not any(one.why == why for one in self.unreadable):
+    @contextmanager
+    def _noted(self, what: str) -> Iterator[None]:
+        """Log an error of this part and have the notice tell it, unless the scan itself has met the same."""
+        why = ""
+        try:
+            yield
+        except (WarcmillError, OSError) as error:
+            why = str(error)
+            log.error("%s: %s: %s", self.scan, what, error)
+        except Exception as fault:  # a fault in Warcmill, as the notice then says
+            why = errors.told(fault)
+            log.exception("%s: %s", self.scan, what)
+        if why and not any(one.why == why for one in self.unreadable):
             self.unreadable.append(Trouble("", "unreadable", self.scan, why))
 
     def _scanned(self) -> Scanned:
         return Scanned(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
 
-    def _notify(self, state: State | None) -> None:
-        troubles = (*self.unreadable, *(self._troubles(state) if state else ()))
-        if not troubles:
+    def _notify(self, troubles: tuple[Trouble, ...]) -> None:
+        if not troubles or not (self.channels.mail_to or self.channels.webhook):
             return
         told = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
         try:
@@ -79,6 +83,8 @@ class Ending:
             log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
         except WarcmillError as error:
             log.error("%s: the notice was not sent: %s", told.scan, error)
+        except Exception:  # a fault in Warcmill, and nobody above to meet it: the process ends
+            log.exception("%s: the notice was not sent", told.scan)
 
     def _troubles(self, state: State) -> Iterator[Trouble]:
         """What the summaries of the days say of the steps of this scan's chain."""

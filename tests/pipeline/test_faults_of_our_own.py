@@ -86,9 +86,12 @@ def test_one_at_a_launch_is_told_and_holds_up_no_other(line: Line, told: Any) ->
     assert [(one["kind"], one["launch"]) for one in told()] == [("unreadable", str(LAUNCH))]
 
 
-@pytest.mark.parametrize("name", ["rewrite", "of_survey"])
-def test_one_in_the_summary_still_sends_the_notice(line: Line, told: Any, name: str) -> None:
-    done = scan(line, "warcmill.summary", name, "KeyError('size')")
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("warcmill.summary", "rewrite"), ("warcmill.summary", "of_survey"), ("tasks.summary", "_of_launch")],
+)
+def test_one_in_the_summary_still_sends_the_notice(line: Line, told: Any, place: str, name: str) -> None:
+    done = scan(line, place, name, "KeyError('size')")
     assert done.returncode == 0, "the steps are done"
     assert [one["kind"] for one in told()] == ["unreadable"]
     assert "unexpected KeyError" in told()[0]["why"]
