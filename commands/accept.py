@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from commands.arguments import reason
+from commands.printing import err, out
 from commands.show import printable
 from tasks.step import Line, open_line
 from warcmill import layout, survey
@@ -85,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
         _refuse_another_reason(line.state, claim, args.reason)
     for claim in claims:
         line.state.publish(claim.key, claim)
-        print(f"accepted: {layout.launch_of(claim.key)} {claim.facts['kind']}: {printable(str(claim.facts['name']))}")
-    print("Next:", *sorted({f"warcmill reconcile {layout.launch_of(claim.key).day}" for claim in claims}), sep="\n  ")
+        out(f"accepted: {layout.launch_of(claim.key)} {claim.facts['kind']}: {claim.facts['name']}")
+    out("Next:", *sorted({f"  warcmill reconcile {layout.launch_of(claim.key).day}" for claim in claims}))
     return 0
 
 
@@ -112,11 +112,11 @@ def _called(name: str, everything: list[Finding]) -> list[Finding]:
 
 def _not_once(name: str, found: list[Finding]) -> int:
     if not found:
-        print(f"warcmill accept: nothing is found under {printable(name)}; nothing was accepted", file=sys.stderr)
+        err(f"warcmill accept: nothing is found under {name}; nothing was accepted")
         return 1
-    print(f"warcmill accept: {printable(name)} is found more than once; which one is meant?", file=sys.stderr)
+    err(f"warcmill accept: {name} is found more than once; which one is meant?")
     for one in found:
-        print(f"  {printable(command(one.seen.launch, one.name))}", file=sys.stderr)
+        err(f"  {command(one.seen.launch, one.name)}")
     return 2
 
 

@@ -17,6 +17,7 @@ from luigi.task_register import Register
 
 from commands.arguments import Interval, add_interval
 from commands.plan import SCANS, plan
+from commands.printing import err, out
 from commands.show import heading, tell_away
 from tasks.settings import check_hardened
 from tasks.step import MOST_TASKS, LaunchScan, open_line
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     days: Interval = args.interval
     launches_of: defaultdict[date, list[Launch]] = defaultdict(list)
     found = sites.find(open_line().sites, days.first, days.end)
-    print(heading(days, len(found.launches)), flush=True)
+    out(heading(days, len(found.launches)))
     for launch in found.launches:
         launches_of[launch.day].append(launch)
     scanner = Scanner()
@@ -106,9 +107,9 @@ def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
         bad = [f"{task} ended with {code}" for task, code in codes.items() if code]
         failed += [day] if bad else []
         what = ", ".join(bad) or "ok"
-        print(f"{day}: {what} ({len(launches)} launches; day {place + 1} of {len(launches_of)})", flush=True)
+        out(f"{day}: {what} ({len(launches)} launches; day {place + 1} of {len(launches_of)})")
     for day in failed:
-        print(f"failed: {day}; 'warcmill reconcile {day}' tells what is missing", file=sys.stderr)
+        err(f"failed: {day}; 'warcmill reconcile {day}' tells what is missing")
     return 1 if failed else 0
 
 
@@ -145,5 +146,5 @@ def _portions(scan: LaunchScan, launches: list[Launch]) -> Iterator[list[Launch]
 
 def _stopped(number: int, day: date) -> int:
     name = signal.Signals(number).name
-    print(f"{name}: stopped; {day} and the days after it may not be done. Start again to go on", file=sys.stderr)
+    err(f"{name}: stopped; {day} and the days after it may not be done. Start again to go on")
     return 1 if number == signal.SIGUSR1 else 128 + number

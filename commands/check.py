@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from commands.printing import out
 from commands.progress import Advance, bytes_done
 from commands.second_opinion import NOTHING_WRONG, Difference, Opinion, differences, opinion
 from warcmill.formats.gate import Verdict, examine
@@ -93,8 +94,7 @@ def run(args: argparse.Namespace) -> int:
     with bytes_done("checking", _total(args.files) * (1 + args.second_opinion)) as advance:
         for checked in _check_all(args.files, advance, second=args.second_opinion):
             results |= {checked.result, DIFFERS if checked.differences else AGREES}
-            shown = [json.dumps(as_json(checked), sort_keys=True)] if args.json else as_lines(checked)
-            print(*shown, sep="\n", flush=True)
+            out(*([_json_line(checked)] if args.json else as_lines(checked)))
     return 4 if UNREADABLE in results else 1 if results & {REFUSED, DIFFERS} else 0
 
 
@@ -146,17 +146,22 @@ def as_lines(checked: Checked) -> list[str]:
 def _second_lines(checked: Checked) -> Iterator[str]:
     if checked.second is None:
         return
-    name = _printable(checked.file)
+    name = checked.file
     for difference in checked.differences:
-        yield f"{DIFFERS:<10} {name}{_printable(str(difference))}"
+        yield f"{DIFFERS:<10} {name}{difference}"
     if not checked.differences:
         found = f"{len(checked.second.problems)} wrong, too" if checked.second.problems else NOTHING_WRONG
         yield f"{AGREES:<10} {name}: warcio: {checked.second.records} records, {found}"
 
 
+def _json_line(checked: Checked) -> str:
+    """All ASCII and printable, as JSON may have it: the one character that json leaves as it is is DEL."""
+    return json.dumps(as_json(checked), sort_keys=True).replace("\x7f", "\\u007f")
+
+
 def as_line(checked: Checked) -> str:
     """One file's result for people."""
-    head = f"{checked.result:<10} {_printable(checked.file)}"
+    head = f"{checked.result:<10} {checked.file}"
     verdict = checked.verdict
     if verdict is None:
         return f"{head}: {checked.why}"
@@ -172,9 +177,3 @@ def _digests(verdict: Verdict) -> Iterator[str]:
     counts = verdict.payload_digests
     if counts:
         yield "payload digests " + ", ".join(f"{number} {reading}" for reading, number in sorted(counts.items()))
-
-
-def _printable(name: str) -> str:
-    """A file's name on one line of a terminal, whatever bytes it has."""
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

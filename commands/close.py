@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from commands.arguments import add_launch, reason
+from commands.printing import out
 from tasks.settings import settings
 from warcmill import launches, layout
 from warcmill.errors import Unavailable
@@ -47,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
     claim = operator.close(engines, launch, args.reason)
     how = launches.how_ended(engines, launch)
     if how:
-        print(f"{launch} has ended by its engine's own logs ({how}); there is nothing to close, nothing was written")
+        out(f"{launch} has ended by its engine's own logs ({how}); there is nothing to close, nothing was written")
         return 0
     last = last_written(found.sites(), launch)
     state.publish(claim.key, claim)
-    print(f"{launch} is closed: {args.reason}\n  {last}")
-    print(f"Next:\n  luigi --module tasks.output output.ScanForOutputs --date-interval {launch.day}")
+    out(f"{launch} is closed: {args.reason}", f"  {last}")
+    out("Next:", f"  luigi --module tasks.output output.ScanForOutputs --date-interval {launch.day}")
     return 0
 
 

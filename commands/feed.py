@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from commands.arguments import add_json
-from commands.show import as_json, printable
+from commands.printing import out
+from commands.show import as_json
 from warcmill.clients import feed_source
 from warcmill.errors import BadInput
 from warcmill.formats.feed import Depth, Feed, Scope, Target, read
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         print(as_json({**counted(found.targets), "faults": _json(found.faults), "notes": _json(found.notes)}))
     else:
         for line in _lines(found):
-            print(printable(line))
+            out(line)
     return int(bool(found.faults) or not found.targets)
 
 

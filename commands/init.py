@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from commands.printing import out
 from tasks import places as configured
 from tasks.settings import Settings, settings
 from warcmill import roots
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             _adopt(settings(), args.adopt)
         else:
             config = _make(args)
-            print(f"{config} is written. Next:\n\n  export LUIGI_CONFIG_PATH={config}\n  warcmill doctor\n")
+            out(f"{config} is written. Next:", "", f"  export LUIGI_CONFIG_PATH={config}", "  warcmill doctor", "")
     except OSError as error:
         why = f"{error.strerror or error}. When that is mended run 'warcmill init' again: it goes on where it stopped"
         raise Unavailable(str(error.filename or args.folder), why) from error
@@ -89,7 +90,7 @@ def _adopt(found: Settings, sections: list[str]) -> None:
                 roots.adopt({root: Path(place) for root in names})
             else:
                 raise Unavailable(place, f"there is no such folder; mount its disk, or correct [{section}]")
-            print(f"[{section}] {place} is adopted as {' and '.join(names)}")
+            out(f"[{section}] {place} is adopted as {' and '.join(names)}")
 
 
 def _make(args: argparse.Namespace) -> Path:

@@ -9,15 +9,17 @@ which returns 0 or 1. Only the module of the verb in hand is imported, so
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from warcmill import __version__
 from warcmill.errors import WarcmillError
+from warcmill.printable import escape_last_resort, printable, printable_lines
 
 # Each line is also the SUMMARY of its module; a test compares them.
 VERBS: dict[str, dict[str, str]] = {
@@ -62,11 +64,12 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """The `warcmill` command. Returns its exit code; argparse leaves by SystemExit 2 on wrong usage."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _print_harmlessly()
     try:
         code = _dispatch(words)
         sys.stdout.flush()
     except WarcmillError as error:
-        print(f"warcmill: {error}", file=sys.stderr)
+        print(printable(f"warcmill: {error}"), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         _silence_stdout()
@@ -75,10 +78,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("warcmill: interrupted", file=sys.stderr)
         return 130
     except Exception:  # noqa: BLE001 the one place that catches all: what nobody raised on purpose is a bug
-        traceback.print_exc()
+        print(printable_lines(traceback.format_exc().rstrip()), file=sys.stderr)
         print("warcmill: this is a bug in Warcmill; please report the lines above", file=sys.stderr)
         return 70
     return code
+
+
+def _print_harmlessly() -> None:
+    """An encoding without our signs must not end in a traceback, and what modules log is escaped as what we print."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    escape_last_resort()
 
 
 def _dispatch(words: list[str]) -> int:
@@ -95,13 +105,13 @@ def _dispatch(words: list[str]) -> int:
         case [verb, *rest] if any(verb in group for group in VERBS.values()):
             return _run(verb, rest)
         case _:
-            print(f"{USAGE}\nwarcmill: no verb '{words[0]}'{_nearest(words[0])}", file=sys.stderr)
+            print(f"{USAGE}\nwarcmill: no verb '{printable(words[0])}'{_nearest(words[0])}", file=sys.stderr)
             return 2
 
 
 def _run(verb: str, words: list[str]) -> int:
     module = cast(Verb, import_module(f"commands.{verb}"))
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"warcmill {verb}",
         description=module.SUMMARY,
         epilog=module.EPILOG,
@@ -110,6 +120,13 @@ def _run(verb: str, words: list[str]) -> int:
     )
     module.add_arguments(parser)
     return module.run(parser.parse_args(words))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Repeats what was typed, of which a part may be a file's name, harmlessly."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 def overview() -> str:

@@ -10,6 +10,7 @@ from contextlib import closing
 
 from commands import pulse_status
 from commands.arguments import add_json, checkpoint, due, job
+from commands.printing import err, out
 from tasks import engines
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
@@ -100,14 +101,14 @@ def _again(line: Line, name: str) -> str:
     """The due time of one more crawl: now, or that of one that was begun and not finished; '' when it is too early."""
     newest = _due_by_now(name)
     if newest and not line.state.holds(layout.due_key(name, newest)):
-        print(f"{name}: the crawl due {clock.stamp_text(newest)} was not launched yet: warcmill pulse start {name}")
+        out(f"{name}: the crawl due {clock.stamp_text(newest)} was not launched yet: warcmill pulse start {name}")
         return ""
     with closing(engines.engine_of(name)) as engine:
         begun, seen = steps.running(line.state, engine, name), engine.look(name)
     if begun and not begun.is_told:
         return begun.due
     if seen.running:
-        print(f"{name}: launch {seen.launch_id} is running ({seen.words}); first: warcmill pulse stop {name}")
+        out(f"{name}: launch {seen.launch_id} is running ({seen.words}); first: warcmill pulse stop {name}")
         return ""
     return clock.stamp()
 
@@ -132,7 +133,7 @@ def _newest(name: str) -> str:
 def _checkpoint(line: Line, args: argparse.Namespace) -> int:
     seen = _look(args.job)
     if not seen.running:
-        print(f"{args.job}: it does not run ({seen.words}), so there is nothing to checkpoint")
+        out(f"{args.job}: it does not run ({seen.words}), so there is nothing to checkpoint")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
     number = steps.next_number(line.sites.alone(launch.job), launch, seen.continues)
@@ -154,14 +155,14 @@ def _assemble(line: Line, launch: Launch, stage: str) -> int:
 
     code = _do(line, layout.key("output.AssembleOutput", launch, stage=stage), words, told, "tasks.output")
     if code:
-        print(f"{launch.job}: the checkpoint is taken; the next scan assembles its stage", file=sys.stderr)
+        err(f"{launch.job}: the checkpoint is taken; the next scan assembles its stage")
     return code
 
 
 def _stop(line: Line, args: argparse.Namespace) -> int:
     seen = _look(args.job)
     if not seen.launch_id:
-        print(f"{args.job}: it was never launched ({seen.words}), so there is nothing to stop")
+        out(f"{args.job}: it was never launched ({seen.words}), so there is nothing to stop")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
     words = ["pulse.StopJob", "--job", launch.job, "--launch-id", launch.id]
@@ -176,16 +177,16 @@ def _look(name: str) -> Seen:
 def _do(line: Line, key: Key, words: list[str], told: Callable[[Evidence], str], module: str = "tasks.pulse") -> int:
     """Run the task, unless its marker is there; luigi's exit code."""
     if found := line.state.read(key):
-        print(f"{key['job']}: {told(found)}; this was done already, at {found.run.finished}")
+        out(f"{key['job']}: {told(found)}; this was done already, at {found.run.finished}")
         return 0
     # luigi writes of its run on stdout as well: that is not our result
     code = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, "-m", "luigi", "--module", module, *words], stdout=sys.stderr, check=False
     ).returncode
     if code == 0:
-        print(f"{key['job']}: {told(line.state.need(key))}")
+        out(f"{key['job']}: {told(line.state.need(key))}")
     else:
-        print(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in its attempt", file=sys.stderr)
+        err(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in its attempt")
     return code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -10,7 +9,8 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 from rich.text import Text
 
-from commands.show import as_json, console, lines, printable, styled
+from commands.printing import err
+from commands.show import as_json, console, lines, styled
 from tasks import engines
 from tasks.sections import jobs_of
 from warcmill.clients.engine import Engine, Progress
@@ -40,7 +40,7 @@ def run(job: str | None, json: bool) -> int:
         _show(told, alone=bool(job))
     errors = [one.error for one in told if one.error]
     for text in dict.fromkeys(map(str, errors)):
-        print(printable(text), file=sys.stderr)
+        err(text)
     return errors[0].exit_code if errors else 0
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 
 from commands.arguments import add_launch, reason, stage
+from commands.printing import err, out
 from tasks.step import open_line
 from warcmill import gaps, layout
 from warcmill.model import Key, Launch, Stage
@@ -58,15 +58,15 @@ def run(args: argparse.Namespace) -> int:
     found = redo.markers(line.state, launch)
     below = redo.descendants(found, key)
     if key not in found and not below:
-        print(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way", file=sys.stderr)
+        err(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way")
         return 1
     roots = redo.Roots(line.state, line.engines(launch.job), line.store)
     if refusals := list(_refusals(roots, found, key, below, args)):
-        print("warcmill redo: refused, nothing was moved", *refusals, sep="\n  ", file=sys.stderr)
+        err("warcmill redo: refused, nothing was moved", *(f"  {why}" for why in refusals))
         return 1
     for path in redo.move_aside(line.state, found, [*below, key], args.reason or ""):
-        print(f"moved aside: {path}", flush=True)
-    print("Next:", *_next(launch, [*below, key]), sep="\n  ")
+        out(f"moved aside: {path}")
+    out("Next:", *(f"  {command}" for command in _next(launch, [*below, key])))
     return 0
 
 
@@ -85,7 +85,7 @@ def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:
             f"{step} is a step of a stage: which one?" if of_stage is None else f"{step} is a step of the whole launch"
         )
     if why:
-        print(f"warcmill redo: {why}", file=sys.stderr)
+        err(f"warcmill redo: {why}")
         return None
     return layout.key(STEPS[step], launch, **({"stage": of_stage} if of_stage else {}))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -11,26 +10,21 @@ from rich.console import Console
 from rich.text import Text
 
 from commands.arguments import Interval
+from commands.printing import err
 from warcmill.model import Json
+from warcmill.printable import printable as _escaped
 from warcmill.sites import Found
 
 WIDTH = 100  # columns, where there is no terminal to ask
+printable = _escaped  # for the verbs, beside what they print with
 NARROWEST = 80  # rich would cut numbers to fit less; a terminal only breaks the lines
 
 
 def console() -> Console:
     """Results go here: colours on a terminal, plain text elsewhere. Nothing in a text is ever read as markup."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # an encoding without our signs must not end in a traceback
     made = Console(markup=False, emoji=False, highlight=False)
     made.width = max(made.width, NARROWEST) if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
     return made
-
-
-def printable(text: str) -> str:
-    """A text on one line of a terminal, whatever it holds: what would move the cursor or hide is escaped."""
-    raw = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in raw)
 
 
 def styled(text: str, style: str = "") -> Text:
@@ -41,13 +35,13 @@ def styled(text: str, style: str = "") -> Text:
 def lines(target: Console, *texts: Text | str) -> None:
     """Print lines that are never broken, so that a name or a command can be copied."""
     for text in texts:
-        target.print(text, soft_wrap=True)
+        target.print(styled(text) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def tell_away(found: Found) -> bool:
     """Name the roots that did not answer, on stderr; whether there was one: what was listed is then not all."""
     for error in found.away:
-        print(f"{error}; launches that lie there alone are not listed", file=sys.stderr)
+        err(f"{error}; launches that lie there alone are not listed")
     return bool(found.away)
 
 
@@ -59,8 +53,8 @@ def heading(days: Interval, launches: int) -> str:
 
 
 def as_json(document: dict[str, Json]) -> str:
-    """A document for machines: UTF-8, sorted keys, no floats."""
-    return json.dumps(document, sort_keys=True, indent=1)
+    """A document for machines: sorted keys, no floats, and what is not ASCII as JSON escapes it."""
+    return json.dumps(document, sort_keys=True, indent=1).replace("\x7f", "\\u007f")
 
 
 def days_json(days: Interval) -> dict[str, Json]:

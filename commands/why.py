@@ -16,9 +16,10 @@ from commands.show import as_json, console, lines, styled
 from tasks import engines
 from tasks.step import Line, open_line
 from warcmill import gaps, layout
+from warcmill.attempts import Attempt
 from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.gaps import Gap
-from warcmill.ledger import Attempt, Ledger
+from warcmill.ledger import Ledger
 from warcmill.model import Json, Key, Launch, Stage
 from warcmill.steps.stopped import stopped
 from warcmill.survey import Survey, need
@@ -84,7 +85,7 @@ def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
         return stage is None or one in ("", str(stage))
 
     open_gaps, accepted = (tuple(gap for gap in some if asked(gap.stage)) for some in gaps.find(seen))
-    last = [(key, tried[-1]) for key, tried in seen.attempts.items()] + list(_pulse_attempts(line, seen))
+    last = [(key, tried[-1]) for key, tried in seen.attempts.items() if tried] + list(_pulse_attempts(line, seen))
     tried = tuple(one for one in last if asked(dict(one[0].params).get("stage", "")))
     waiting = tuple(one for one in _waiting(line, seen) if asked(one[0]))
     return Answer(seen, waiting, open_gaps, accepted, tried)
@@ -121,7 +122,7 @@ def _pulse_attempts(line: Line, seen: Survey) -> Iterator[tuple[Key, Attempt]]:
     names = line.state.store.names(f"{layout.state_folder(seen.launch)}/attempts")
     keys = {layout.parse_marker_name(name.rsplit(".", 4)[0]) for name in names}  # {marker}.{utc}.{host}.{pid}.jsonl
     for key in sorted(key for key in keys if key and key.task.startswith("pulse.") and key not in seen.markers):
-        yield key, Ledger(line.state, key).attempts()[-1]
+        yield from ((key, last) for last in Ledger(line.state, key).attempts()[-1:])
 
 
 def _texts(found: Answer, stage: Stage | None) -> Iterator[Text]:

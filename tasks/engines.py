@@ -20,7 +20,6 @@ from warcmill.schedule import Frequency, Schedule
 
 JOB_KEYS = ("frequency", "start")
 _ENGINE, _JOB = places.ENGINE, "job."
-_VARIABLE = re.compile(r"\$\{[^}]+\}")
 _FINGERPRINT = re.compile(r"[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}")
 
 
@@ -118,16 +117,8 @@ def engine_at(section: str) -> Engine:
 
 
 def _password(section: str) -> str:
-    """From the environment or from a file: a luigi.cfg is read by many."""
-    path = value(section, "password_file")
-    if not path:
-        if not _VARIABLE.fullmatch(get_config().get(section, "password", "", raw=True)):
-            why = "may not stand in luigi.cfg: password=${NAME}, a variable of the environment, or password_file"
-            raise BadConfig(f"[{section}] password", why)
-        return needed(section, "password")
-    if value(section, "password"):
-        raise BadConfig(f"[{section}] password_file", "stands beside password; keep one of them")
-    try:
-        return Path(path).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"[{section}] password_file", str(error)) from error
+    """From the environment or from a file."""
+    found = sections.secret(section, "password")
+    if not found:
+        raise BadConfig(f"[{section}] password", "is not set: password=${NAME}, or password_file")
+    return found

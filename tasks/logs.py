@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from warcmill.model import Key
+from warcmill.printable import PrintableFormatter, escape_last_resort
 
 _context: ContextVar[str] = ContextVar("step", default="- - - -")
+escape_last_resort()  # Luigi tells of a wrong parameter before any task of ours is there to set logging up
 
 
-class _Formatter(logging.Formatter):
+class _Formatter(PrintableFormatter):
     converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:

@@ -15,7 +15,7 @@ from tasks import engines, feeds
 from tasks.params import CheckpointParameter, DueParameter, NumberParameter
 from tasks.step import JobStep, Line, Listed, Scan, Step, open_line, span
 from tasks.summary import Ending
-from warcmill import clock, layout
+from warcmill import clock, errors, layout
 from warcmill.clients.engine import Engine
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Json, Key, stamp_time
@@ -60,6 +60,9 @@ class StartJob(JobStep):
                 begun = steps.running(open_line().state, engine, self.job)
         except WarcmillError as error:
             log.error("%s: %s", self.job, error)
+            return []
+        except Exception:  # a fault in Warcmill: `work` meets it again, and the attempt tells of it
+            log.exception("%s", self.job)
             return []
         if begun is None or begun.due >= self.due:
             return []
@@ -143,8 +146,10 @@ class ScanForLaunches(Scan):
                 listed.tasks.extend(self._missing(line, job))
             except WarcmillError as error:
                 log.error("%s: %s", job, error)
-                listed.troubles.append(f"{job}: {error}")
-                ending.unreadable.append(Trouble(job, "unreadable", f"[job.{job}]", str(error)))
+                _note(job, str(error), listed, ending)
+            except Exception as fault:  # a fault in Warcmill: one odd job does not hold up the others
+                log.exception("%s", job)
+                _note(job, errors.told(fault), listed, ending)
         ending.starts = [task.key for task in listed.tasks if isinstance(task, StartJob)]
         log.info("%s: %s, %d jobs", self.task_family, span(self.date_interval), len(jobs))
         return listed
@@ -160,6 +165,12 @@ class ScanForLaunches(Scan):
             _tell_late(job, found.late)
         if found.launch:
             yield StartJob(job=job, due=_stamp(found.launch))
+
+
+def _note(job: str, why: str, listed: Listed, ending: Ending) -> None:
+    """A job that could not be looked at fails the scan at its end, and is told in the notice."""
+    listed.troubles.append(f"{job}: {why}")
+    ending.unreadable.append(Trouble(job, "unreadable", f"[job.{job}]", why))
 
 
 def _tell_late(job: str, late: tuple[datetime, ...]) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from configparser import InterpolationError
+from pathlib import Path
 
 from luigi.configuration import get_config
 
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+
+_VARIABLE = re.compile(r"\$\{[^}]+\}")
 
 
 def named(prefix: str) -> list[str]:
@@ -38,6 +41,26 @@ def value(section: str, key: str) -> str:
         return str(get_config().get(section, key, "")).strip()
     except InterpolationError as error:
         raise BadConfig(f"[{section}] {key}", str(error)) from error
+
+
+def secret(section: str, key: str) -> str:
+    """A password, from the environment or from the file that KEY_file names; '' when neither is set.
+
+    BadConfig for one that stands in luigi.cfg itself, which is read by many.
+    """
+    path = value(section, f"{key}_file")
+    if not path:
+        raw = str(get_config().get(section, key, "", raw=True))
+        if raw and not _VARIABLE.fullmatch(raw):
+            why = f"may not stand in luigi.cfg: {key}=${{NAME}}, a variable of the environment, or {key}_file"
+            raise BadConfig(f"[{section}] {key}", why)
+        return value(section, key)
+    if value(section, key):
+        raise BadConfig(f"[{section}] {key}_file", f"stands beside {key}; keep one of them")
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfig(f"[{section}] {key}_file", str(error)) from error
 
 
 def jobs_of(section: str) -> tuple[str, ...]:

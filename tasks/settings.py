@@ -8,7 +8,7 @@ from pathlib import Path
 import luigi
 from luigi.configuration import get_config
 
-from tasks import places
+from tasks import places, sections
 from warcmill.errors import BadConfig
 from warcmill.layout import OutputLayout
 from warcmill.notice import Channels
@@ -67,10 +67,15 @@ class notice(luigi.Config):  # noqa: N801
 
     mail_to = luigi.Parameter(default="", description="addresses, with commas between them")
     mail_from = luigi.Parameter(default="", description="address that notices come from; needed for mail_to")
-    smtp_host = luigi.Parameter(default="localhost", description="mail server that takes mail without a login")
+    smtp_host = luigi.Parameter(default="localhost", description="mail server")
     smtp_port = luigi.IntParameter(default=25, description="its port")
+    smtp_tls = luigi.Parameter(default="none", description="none, starttls or tls")
+    smtp_user = luigi.Parameter(default="", description="name to log in by; needs smtp_tls")
+    smtp_password = luigi.Parameter(default="", description="its password, as ${ENV}")
+    smtp_password_file = luigi.Parameter(default="", description="file whose one line is that password")
     webhook = luigi.Parameter(default="", description="https or http URL that takes JSON by POST; a secret as ${ENV}")
     webhook_file = luigi.Parameter(default="", description="file whose one line is that URL, in place of webhook")
+    proxy = luigi.Parameter(default="", description="http://HOST:PORT by which the webhook is posted to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,9 @@ def notice_channels() -> Channels:
             url = Path(found.webhook_file).read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise BadConfig("[notice] webhook_file", str(error)) from error
-    channels = Channels(found.mail_to, found.mail_from, found.smtp_host, found.smtp_port, url)
+    mail = (found.mail_to, found.mail_from, found.smtp_host, found.smtp_port)
+    login = (found.smtp_tls, found.smtp_user, sections.secret("notice", "smtp_password"))
+    channels = Channels(*mail, *login, webhook=url, proxy=found.proxy)
     channels.check()
     return channels
 

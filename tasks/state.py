@@ -10,7 +10,7 @@ import luigi
 from tasks import logs
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
-from warcmill import sites
+from warcmill import errors, sites
 from warcmill.errors import Unsettled, WarcmillError
 from warcmill.model import Launch
 from warcmill.steps import backup
@@ -51,6 +51,9 @@ class BackupState(luigi.Task):
             except WarcmillError as error:
                 log.error("%s: %s", one, error)
                 troubles.append(f"{one}: {error}")
+            except Exception as fault:  # a fault in Warcmill: one odd launch does not hold up the others
+                log.exception("%s", one)
+                troubles.append(f"{one}: {errors.told(fault)}")
         if troubles:
             raise Unsettled(f"{self.task_family} {self.date}", troubles)
         self.done = True

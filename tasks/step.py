@@ -19,7 +19,7 @@ from tasks import logs
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from tasks.summary import Ending, told_at_the_end
-from warcmill import layout, sites
+from warcmill import errors, layout, sites
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
@@ -80,12 +80,11 @@ class JobStep(luigi.Task):
     def run(self) -> None:
         """Do the work, unless another worker has done it since; note how the attempt ended."""
         line = open_line()
-        with logs.of_step(self.key):
+        with logs.of_step(self.key), Ledger(line.state, self.key).attempt():
             if line.state.read(self.key) is None:
                 line.state.sweep(layout.folder_of(self.key))
                 log.info("begins")
-                with Ledger(line.state, self.key).attempt():
-                    self.work(line)
+                self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
 
     def work(self, line: Line) -> None:
@@ -207,10 +206,18 @@ class LaunchScan(Scan):
             listed.tasks.extend(self.missing(line, launch))
         except WarcmillError as error:
             log.error("%s: %s", launch, error)
-            listed.troubles.append(f"{launch}: {error}")
-            ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), str(error)))
+            _note(launch, str(error), listed, ending)
+        except Exception as fault:  # a fault in Warcmill: one odd launch does not hold up the others
+            log.exception("%s", launch)
+            _note(launch, errors.told(fault), listed, ending)
         if len(listed.tasks) > known:
             ending.busy.add(launch.day)
+
+
+def _note(launch: Launch, why: str, listed: Listed, ending: Ending) -> None:
+    """A launch that could not be listed fails the scan at its end, and is told in the notice."""
+    listed.troubles.append(f"{launch}: {why}")
+    ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), why))
 
 
 def span(dates: luigi.date_interval.DateInterval) -> str:

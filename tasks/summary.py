@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -19,7 +19,7 @@ from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
 
 from tasks.settings import notice_channels, settings
-from warcmill import layout, notice, summary
+from warcmill import errors, gaps, layout, notice, summary
 from warcmill.errors import WarcmillError
 from warcmill.ledger import Ledger
 from warcmill.model import Json, Key, Launch
@@ -48,36 +48,62 @@ class Ending:
         """Rewrite the summaries, send the notice. Each error is logged, and hinders nothing else."""
         if os.getpid() != self.pid:
             return  # a worker's process: its parent tells
-        state: State | None = None
-        try:
+        found: list[Trouble] = []
+        with self._noted("what its steps came to is not all told"):
             state = settings().open_state()
-            summary.rewrite(state, settings().sites(), self._scanned())
+            with self._noted("the summaries of its days are not all written"):
+                summary.rewrite(state, settings().sites(), self._scanned())
+            found.extend(self._troubles(state))
+        self._notify((*self.unreadable, *found))
+
+    @contextmanager
+    def _noted(self, what: str) -> Iterator[None]:
+        """Log an error of this part and have the notice tell it, unless the scan itself has met the same."""
+        why = ""
+        try:
+            yield
         except (WarcmillError, OSError) as error:
-            log.error("%s: the summaries of its days are not all written: %s", self.scan, error)
-        if self.channels.mail_to or self.channels.webhook:
-            self._notify(state)
+            why = str(error)
+            log.error("%s: %s: %s", self.scan, what, error)
+        except Exception as fault:  # a fault in Warcmill, as the notice then says
+            why = errors.told(fault)
+            log.exception("%s: %s", self.scan, what)
+        if why and not any(one.why == why for one in self.unreadable):
+            self.unreadable.append(Trouble("", "unreadable", self.scan, why))
 
     def _scanned(self) -> Scanned:
         return Scanned(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
 
-    def _notify(self, state: State | None) -> None:
-        troubles = (*self.unreadable, *(self._troubles(state) if state else ()))
-        if not troubles:
+    def _notify(self, troubles: tuple[Trouble, ...]) -> None:
+        if not troubles or not (self.channels.mail_to or self.channels.webhook):
             return
         told = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
-        if self.channels.mail_to:
-            _try(notice.send_mail, self.channels, told)
-        if self.channels.webhook:
-            _try(notice.send_webhook, self.channels, told)
+        try:
+            notice.send(self.channels, told)
+            log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
+        except WarcmillError as error:
+            log.error("%s: the notice was not sent: %s", told.scan, error)
+        except Exception:  # a fault in Warcmill, and nobody above to meet it: the process ends
+            log.exception("%s: the notice was not sent", told.scan)
 
     def _troubles(self, state: State) -> Iterator[Trouble]:
         """What the summaries of the days say of the steps of this scan's chain."""
         yield from _of_starts(state, self.starts)
         chain = f"{self.scan.partition('.')[0]}."
         for day in sorted({launch.day for launch in self.launches}):
-            launches = summary.read(state, day).get("launches")
+            document = summary.read(state, day)
+            launches = document.get("launches")
             for launch in launches if isinstance(launches, list) else []:
                 yield from _of_launch(launch, chain)
+                if not document.get("away"):  # else the root is told, in place of each launch in it
+                    yield from self._of_error(launch)
+
+    def _of_error(self, launch: Json) -> Iterator[Trouble]:
+        """A launch that the scan could list, and its summary could not look at."""
+        if isinstance(launch, dict) and "error" in launch:
+            name = f"{launch.get('job')}/{launch.get('launch_id')}"
+            if not any(one.launch == name for one in self.unreadable):
+                yield Trouble(name, "unreadable", name, str(launch["error"]))
 
 
 def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
@@ -85,7 +111,11 @@ def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
     for key in starts:
         if not state.holds(key):
             attempts = Ledger(state, key).attempts()
-            why = attempts[-1].error if attempts else "it was not tried: the launch before it could not be stopped"
+            why = (
+                gaps.tried(tuple(attempts))
+                if attempts
+                else "it was not tried: the launch before it could not be stopped"
+            )
             yield Trouble(key["job"], "failed", layout.marker_name(key), why)
 
 
@@ -99,14 +129,6 @@ def _of_launch(launch: Json, chain: str) -> Iterator[Trouble]:
             yield Trouble(name, *(str(one.get(field)) for field in ("kind", "name", "why")))
 
 
-def _try(send: Callable[[Channels, Notice], None], channels: Channels, told: Notice) -> None:
-    try:
-        send(channels, told)
-        log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
-    except WarcmillError as error:
-        log.error("%s: the notice was not sent: %s", told.scan, error)
-
-
 @contextmanager
 def told_at_the_end(scan: str, dates: DateInterval) -> Iterator[Ending]:
     """While a scan lists: what it finds, or the error that it ends with, is told when the process ends."""
@@ -117,6 +139,6 @@ def told_at_the_end(scan: str, dates: DateInterval) -> Iterator[Ending]:
     except PidLockAlreadyTakenExit:
         atexit.unregister(ending.tell)  # the scan that holds the lock tells
         raise
-    except (WarcmillError, OSError) as error:
-        ending.unreadable.append(Trouble("", "unreadable", scan, str(error)))
+    except Exception as error:
+        ending.unreadable.append(Trouble("", "unreadable", scan, errors.told(error)))
         raise

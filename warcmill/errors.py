@@ -18,6 +18,9 @@ exit codes: docs/operators-guide.md).
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
 
 class WarcmillError(Exception):
     """The root of the tree: catch this to catch all that Warcmill raises on purpose."""
@@ -107,3 +110,13 @@ class Busy(WarcmillError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"{what} is being done by another process; start again when it has ended")
+
+
+def told(error: BaseException) -> str:
+    """An error in one line, for attempt files and notices; one that nobody raised on purpose says where it arose."""
+    if isinstance(error, WarcmillError | OSError) and str(error):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f", at {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+    notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
+    return f"unexpected {type(error).__name__}: {error}{where}{notes}; the log has its traceback"

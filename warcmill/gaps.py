@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warcmill import layout
-from warcmill.ledger import Attempt
+from warcmill.attempts import Attempt
 from warcmill.model import Item, Key, Launch, Outcome, Stage
 from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from warcmill import gaps, layout, survey
+from warcmill.attempts import Attempt
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.evidence import file_from_json
-from warcmill.ledger import Attempt
 from warcmill.model import Key, Launch, Outcome, Stage
 from warcmill.sites import Sites
 from warcmill.state import State

@@ -7,6 +7,7 @@ begins, with several those that are done by then together, as a sync takes as lo
     {"file": ..., "version": ..., "items": [...]}     one file of a batch is settled
     {"failed": ..., "why": ...}                       one file failed; it will be tried again
     {"error": ...}                                    the attempt ended with this
+    {"stopped": ...}                                  an operator ended it, which is no error of the step
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from warcmill import clock, layout
+from warcmill import attempts, clock, errors, layout
+from warcmill.attempts import Attempt
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.evidence import file_to_json, item_from_json, item_to_json
 from warcmill.model import FileRef, Item, Key, Outcome
@@ -31,26 +33,7 @@ from warcmill.state import State
 from warcmill.stores import temporary
 
 log = logging.getLogger(__name__)
-_LONGEST_LINE = 16 << 20
 _Done = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One run of a step, as its attempt file tells it."""
-
-    path: str
-    lines: tuple[dict[str, Any], ...]
-
-    @property
-    def error(self) -> str:
-        """What the attempt ended with; empty when it did not end with an error."""
-        return next((line["error"] for line in reversed(self.lines) if "error" in line), "")
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Why each failed file failed, by label."""
-        return {line["failed"]: line["why"] for line in self.lines if "failed" in line}
 
 
 class Ledger:
@@ -65,8 +48,9 @@ class Ledger:
     def attempts(self) -> list[Attempt]:
         """All attempts, oldest first."""
         folder = self._prefix.rpartition("/")[0]
-        paths = [entry.path for entry in self.state.store.list(folder) if entry.path.startswith(self._prefix)]
-        return [Attempt(path, tuple(self._lines(path))) for path in sorted(paths) if path.endswith(".jsonl")]
+        files = (entry.path for entry in self.state.store.list(folder) if entry.kind == "file")
+        ours = sorted(path for path in files if path.startswith(self._prefix) and path.endswith(".jsonl"))
+        return [attempts.read(self.state.store, path) for path in ours]
 
     def settled(self) -> dict[tuple[str, str], tuple[str, tuple[Item, ...]]]:
         """For each file (root, path) that some attempt settled: the version it had, and the items."""
@@ -84,22 +68,22 @@ class Ledger:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Note the error that an attempt ends with, for `warcmill why`."""
+        """Note what an attempt ends with, whatever it is, for `warcmill why` and notices."""
         try:
             yield
-        except (WarcmillError, OSError) as error:
-            self.append({"error": str(error), "kind": type(error).__name__})
+        except KeyboardInterrupt:
+            self._note({"stopped": "interrupted", "kind": KeyboardInterrupt.__name__})
+            raise
+        except BaseException as error:
+            self._note({"error": errors.told(error), "kind": type(error).__name__})
             raise
 
-    def _lines(self, path: str) -> Iterator[dict[str, Any]]:
-        with self.state.store.open(path) as file:
-            for raw in iter(lambda: file.readline(_LONGEST_LINE), b""):
-                try:
-                    line = json.loads(raw)
-                except ValueError:
-                    continue  # torn by a kill or a full disk: what it would have said is done again
-                if isinstance(line, dict):
-                    yield line
+    def _note(self, line: dict[str, Any]) -> None:
+        """Add a last line. Where the state takes none, a full disk say, what ended the attempt is still the error."""
+        try:
+            self.append(line)
+        except (WarcmillError, OSError) as error:
+            log.error("the attempt's end could not be noted: %s", error)
 
 
 def settle(
@@ -112,7 +96,8 @@ def settle(
     """Do the work on each file that no attempt has settled; all items, or Unsettled when some failed.
 
     A file whose `version` has changed since is done again. BadInput refuses the file for
-    good; any other error fails it for now. One file's failure does not hold up the next.
+    good; any other error fails it for now. One file's failure does not hold up the next; the
+    first that is no error of ours, a fault in this program, is raised when the others are done.
     With `at_once` above 1 that many files are worked on at a time, in threads; the items keep
     the order of the files, and only this thread writes the attempt's lines.
     """
@@ -120,6 +105,8 @@ def settle(
     for batch in _as_done(settling.one, files, at_once):
         if lines := [line for done in batch if (line := settling.line(*done))]:
             ledger.append(*lines)
+    if settling.faults:
+        raise settling.faults[0]
     if failures := settling.failures:
         raise Unsettled(str(ledger.key), [failures[number] for number in sorted(failures)])
     return tuple(item for number in sorted(settling.settled) for item in settling.settled[number])
@@ -134,6 +121,7 @@ class _Settling:
     work: Callable[[FileRef], tuple[Item, ...]]
     settled: dict[int, tuple[Item, ...]] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
+    faults: list[Exception] = field(default_factory=list)
 
     def one(self, file: FileRef) -> _Done:
         """Do the work on a file that is not settled. May run in a thread of its own: it changes nothing here."""
@@ -146,11 +134,20 @@ class _Settling:
         try:
             now, items, is_new = result()
         except (WarcmillError, OSError) as error:
-            self.failures[number] = str(error) if file.name in str(error) else f"{file.label}: {error}"
-            log.error("%s: failed: %s", file.label, error)
-            return {"failed": file.label, "why": str(error)}
+            return self._failed(number, file, error)
+        except Exception as fault:
+            fault.add_note(f"while {file.label} was worked on")
+            self.faults.append(fault)  # `settle` raises it again
+            log.exception("%s: a fault in Warcmill", file.label)
+            return self._failed(number, file, fault)
         self.settled[number] = items
         return {"file": file_to_json(file), "version": now, "items": list(map(item_to_json, items))} if is_new else None
+
+    def _failed(self, number: int, file: FileRef, error: Exception) -> dict[str, Any]:
+        why = errors.told(error)
+        self.failures[number] = why if file.name in why else f"{file.label}: {why}"
+        log.error("%s: failed: %s", file.label, why)
+        return {"failed": file.label, "why": why}
 
 
 def _as_done(

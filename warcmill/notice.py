@@ -1,6 +1,7 @@
 """One notice a run: what an operator has to look at, by mail or as JSON to a webhook.
 
-Standard library only. Nothing is sent twice and nothing is kept: a notice that
+Standard library only, and nothing of the environment: a proxy that is set there would
+learn the webhook's URL, which is a secret. Nothing is sent twice and nothing is kept: a notice that
 cannot be sent is lost, `warcmill reconcile` still tells all of it.
 """
 
@@ -8,18 +9,22 @@ from __future__ import annotations
 
 import json
 import smtplib
+import ssl
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from email.message import EmailMessage
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from warcmill.errors import BadConfig, Unavailable
+from warcmill.printable import printable
 
 TIMEOUT = 30  # seconds
+TLS = ("none", "starttls", "tls")
 SHOWN = 50  # troubles in one mail or webhook: the rest are counted
 
 
@@ -52,20 +57,42 @@ class Channels:
     mail_from: str = ""
     smtp_host: str = "localhost"
     smtp_port: int = 25
-    webhook: str = ""
+    smtp_tls: str = "none"
+    smtp_user: str = ""
+    smtp_password: str = field(default="", repr=False)
+    webhook: str = field(default="", repr=False)
+    proxy: str = field(default="", repr=False)
 
     def check(self) -> None:
-        """BadConfig for what could not be sent to."""
+        """BadConfig for what could not be sent to, or not without giving a secret away."""
         if self.mail_to and not self.mail_from:
             raise BadConfig("[notice] mail_from", "must be set where mail_to is: the address that notices come from")
         for name in ("mail_to", "mail_from"):
             if not getattr(self, name).isprintable():
                 raise BadConfig(f"[notice] {name}", "must be one line")
-        where = urlsplit(self.webhook)
-        if self.webhook and (
-            where.scheme not in ("http", "https") or not where.hostname or not self.webhook.isprintable()
-        ):
+        self._check_login()
+        if self.webhook and not _is_url(self.webhook, "http", "https"):
             raise BadConfig("[notice] webhook", "must be a URL that begins with https:// or http://")
+        if self.proxy and not _is_url(self.proxy, "http"):
+            raise BadConfig("[notice] proxy", "must be http://HOST:PORT")
+
+    def _check_login(self) -> None:
+        if self.smtp_tls not in TLS:
+            raise BadConfig("[notice] smtp_tls", f"is {self.smtp_tls}; one of {', '.join(TLS)}")
+        if bool(self.smtp_user) != bool(self.smtp_password):
+            raise BadConfig("[notice] smtp_user", "needs smtp_password or smtp_password_file, and they need it")
+        if self.smtp_user and self.smtp_tls == "none":
+            raise BadConfig("[notice] smtp_tls", "must be starttls or tls where smtp_user is set: else all can read it")
+        if not (self.smtp_user + self.smtp_password).isascii() or not self.smtp_password.isprintable():
+            raise BadConfig("[notice] smtp_password", "and smtp_user must be printable ASCII, on one line")
+
+
+def _is_url(text: str, *schemes: str) -> bool:
+    try:
+        where = urlsplit(text)
+        return where.scheme in schemes and bool(where.hostname) and where.port != 0 and text.isprintable()
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
 
 
 def subject(notice: Notice) -> str:
@@ -84,16 +111,11 @@ def _lines(notice: Notice) -> Iterator[str]:
     yield f"{notice.scan} of {notice.interval} on {notice.host} ended with something to look at."
     for one in notice.troubles[:SHOWN]:
         yield ""
-        yield f"{one.launch}: {one.kind}: {_plain(one.name)}"
-        yield f"    {_plain(one.why)}"
+        yield f"{one.launch}: {one.kind}: {printable(one.name)}"
+        yield f"    {printable(one.why)}"
     if len(notice.troubles) > SHOWN:
         yield f"\nand {len(notice.troubles) - SHOWN} more"
     yield f"\nNext:\n    {notice.todo}"
-
-
-def _plain(name: str) -> str:
-    """Names come from outside: one line each, and nothing that hides."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
 
 def document(notice: Notice) -> dict[str, Any]:
@@ -103,33 +125,87 @@ def document(notice: Notice) -> dict[str, Any]:
     return {**asdict(notice), "troubles": [asdict(one) for one in notice.troubles[:SHOWN]], "counts": counts}
 
 
+def send(channels: Channels, notice: Notice) -> None:
+    """Send the notice by each channel that is configured; Unavailable, when all were tried, for those that failed."""
+    failed = []
+    for configured, by in ((channels.mail_to, send_mail), (channels.webhook, send_webhook)):
+        try:
+            if configured:
+                by(channels, notice)
+        except Unavailable as error:
+            failed.append(error)
+    if failed:
+        what, why = "; ".join(str(one) for one in failed[:-1]), failed[-1].why
+        raise Unavailable(f"{what}; {failed[-1].what}" if what else failed[-1].what, why)
+
+
 def send_mail(channels: Channels, notice: Notice) -> None:
     """Hand the notice to the mail server, or Unavailable."""
-    mail = EmailMessage()
-    mail["Subject"], mail["From"], mail["To"] = subject(notice), channels.mail_from, channels.mail_to
-    mail.set_content(text(notice))
+    what = f"mail server {channels.smtp_host}:{channels.smtp_port}"
     try:
-        with smtplib.SMTP(channels.smtp_host, channels.smtp_port, timeout=TIMEOUT) as server:
+        mail = EmailMessage()
+        mail["Subject"], mail["From"], mail["To"] = subject(notice), channels.mail_from, channels.mail_to
+        mail.set_content(text(notice))
+        with _mail_server(channels) as server:
+            if channels.smtp_tls == "starttls":
+                server.starttls(context=ssl.create_default_context())
+            if channels.smtp_user:
+                server.login(channels.smtp_user, channels.smtp_password)
             server.send_message(mail)
-    except (OSError, smtplib.SMTPException) as error:
-        raise Unavailable(f"mail server {channels.smtp_host}:{channels.smtp_port}", str(error)) from error
+    except smtplib.SMTPAuthenticationError as error:  # whose words may repeat what was sent
+        why = f"it refused the login of {channels.smtp_user} with {error.smtp_code}"
+        raise Unavailable(what, why) from None
+    except (OSError, smtplib.SMTPException, ValueError) as error:
+        raise Unavailable(what, str(error)) from error
+
+
+def _mail_server(channels: Channels) -> smtplib.SMTP:
+    host, port = channels.smtp_host, channels.smtp_port
+    if channels.smtp_tls == "tls":
+        return smtplib.SMTP_SSL(host, port, timeout=TIMEOUT, context=ssl.create_default_context())
+    return smtplib.SMTP(host, port, timeout=TIMEOUT)
 
 
 def send_webhook(channels: Channels, notice: Notice) -> None:
     """POST the notice, or Unavailable. The URL may hold a secret: errors tell its host alone."""
-    data = json.dumps(document(notice), ensure_ascii=False, sort_keys=True).encode()
+    data = json.dumps(document(notice), ensure_ascii=False, sort_keys=True).encode("utf-8", "backslashreplace")
     request = urllib.request.Request(  # noqa: S310 - `check` let only http and https through
         channels.webhook, data, {"Content-Type": "application/json; charset=utf-8"}, method="POST"
     )
+    if channels.proxy:
+        _by_proxy(request, channels.proxy)
     host = urlsplit(channels.webhook).hostname
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT):
+        with _opener().open(request, timeout=TIMEOUT):
             pass  # what it answers is of no use; that it answered 2xx is
     except urllib.error.HTTPError as error:
         error.close()
         raise Unavailable(f"webhook on {host}", f"it answered {error.code}") from None
     except (OSError, HTTPException, ValueError) as error:
-        raise Unavailable(f"webhook on {host}", type(error).__name__) from None
+        raise Unavailable(f"webhook on {host}", _why(error)) from None
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Without the proxies of the environment; certificates must be good."""
+    secure = urllib.request.HTTPSHandler(context=ssl.create_default_context())
+    return urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}), secure)
+
+
+def _by_proxy(request: urllib.request.Request, proxy: str) -> None:
+    """Have a request go through this proxy: of an https URL it learns the host alone."""
+    user, _, place = urlsplit(proxy).netloc.rpartition("@")
+    if user:
+        encoded = b64encode(unquote(user).encode()).decode()
+        request.add_unredirected_header("Proxy-Authorization", f"Basic {encoded}")
+    request.set_proxy(place, "http")
+
+
+def _why(error: Exception) -> str:
+    """Why a webhook was not reached, in words that cannot hold its URL."""
+    cause = getattr(error, "reason", error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not good: {cause.verify_message}"
+    return cause.strerror or type(cause).__name__ if isinstance(cause, OSError) else type(error).__name__
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from warcmill import gaps, grid, layout, survey
+from warcmill import errors, gaps, grid, layout, survey
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.grid import LaunchGrid, Mark
@@ -36,6 +37,7 @@ from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.survey import LAUNCH_STEPS, Survey
 
+log = logging.getLogger(__name__)
 Document = dict[str, Json]
 LARGEST = 64 << 20  # bytes; a larger file was not written here
 
@@ -116,6 +118,9 @@ def of_launch(state: State, sites: Sites, launch: Launch) -> Document:
         return head | of_survey(survey.glance(state, sites.of(launch.job), launch))
     except WarcmillError as error:
         return head | {"error": str(error)}
+    except Exception as fault:  # a fault in Warcmill, met at one launch, hides no other
+        log.exception("%s", launch)
+        return head | {"error": errors.told(fault)}
 
 
 def of_survey(seen: Survey) -> Document:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from warcmill import evidence, launches, layout, sites
+from warcmill.attempts import Attempt
 from warcmill.ending import ended, is_closed
 from warcmill.errors import BadInput, Foreign
 from warcmill.evidence import Evidence
 from warcmill.formats import logzip
 from warcmill.launches import Engines, Listing
-from warcmill.ledger import Attempt, Ledger
+from warcmill.ledger import Ledger
 from warcmill.model import FileRef, Item, Json, Key, Launch, Stage
 from warcmill.sites import Found, Sites
 from warcmill.state import State

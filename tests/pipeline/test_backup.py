@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import shutil
 import socket
+import zipfile
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -137,6 +140,44 @@ def test_a_damaged_backup_is_named_and_restores_nothing(line: Line) -> None:
     told = line.warcmill("restore")
     assert told.returncode == 1
     assert f"{LAUNCH}: 0 files restored" in told.stdout
+
+
+def test_what_is_no_backup_is_named_and_the_rest_is_restored(line: Line) -> None:
+    assert line.scan() == [0, 0]
+    assert back_up(line) == 0
+    (zipped,) = kept(line)
+    store = line.folders["store"] / "state"
+    strays = ["README", f"{LAUNCH.job}/notes.txt", f"{LAUNCH.job}/{LAUNCH.id}/{zipped.name}.md5"]
+    for path in strays:
+        (store / path).write_text("by hand")
+    for path in ("_archive", "lost+found", f"{LAUNCH.job}/20261399000000", f"{LAUNCH.job}/due.now"):
+        strays.append(path)
+        (store / path).mkdir()
+    strays += [f"{LAUNCH.job}/{LAUNCH.id}/copies", f"{LAUNCH.job}/{LAUNCH.id}/link.zip"]
+    (store / strays[-2]).mkdir()
+    (store / strays[-1]).symlink_to("/dev/zero")
+    newer = zipped.with_name("newer.zip")
+    newer.write_bytes(of_a_newer_warcmill(zipped))
+    (store / LAUNCH.job / LAUNCH.id / ".x.zip.host.boot.1.0123abcd.tmp").write_bytes(b"half")
+    lose_the_state(line)
+    told = line.warcmill("restore")
+    assert told.returncode == 1
+    assert (told.stderr, "half" in told.stdout, ".tmp" in told.stdout) == ("", False, False)
+    assert all(f"state/{path}" in told.stdout for path in [*strays, f"{LAUNCH.job}/{LAUNCH.id}/newer.zip"]), told.stdout
+    assert "0 files restored" not in told.stdout
+    assert line.warcmill("reconcile", DAY).returncode == 0
+
+
+def of_a_newer_warcmill(zipped: Path) -> bytes:
+    """The same backup, with evidence of a schema that is still to come."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(zipped) as old, zipfile.ZipFile(data, "w") as new:
+        *names, last = old.namelist()
+        for name in names:
+            new.writestr(name, old.read(name))
+        body = b"".join(old.read(last).splitlines(keepends=True)[:-1]).replace(b'"schema": 1', b'"schema": 9')
+        new.writestr(last, body + hashlib.sha512(body).hexdigest().encode() + b"\n")
+    return data.getvalue()
 
 
 def test_a_due_crawl_is_known_again_with_its_feed_and_not_started_twice(fed: Line) -> None:

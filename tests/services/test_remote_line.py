@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,12 +60,23 @@ def proven(line: Line) -> None:
     line.run("commands.main", "doctor")
 
 
+def restored(line: Line) -> None:
+    """The state is lost, luigi.cfg is not as `warcmill init` wrote it, and the archive elsewhere brings it back."""
+    line.run("luigi", "--module", "tasks.state", "state.BackupState", "--date", DAY)
+    config = line.base / "luigi.cfg"
+    config.write_text(f"# edited\n{config.read_text()}\n[job.weekly]\nfrequency=weekly\nstart=2026-11-01T06:00:00Z\n")
+    shutil.rmtree(line.base / "state")
+    assert "0 files restored" not in line.run("commands.main", "restore", "--new-state")
+    line.run("commands.main", "reconcile", DAY, "--json")
+
+
 def test_an_archive_in_hdfs_is_verified_by_the_checksum_of_hdfs(tmp_path: Path, hdfs: Hdfs) -> None:
     sample.lay_out(tmp_path / "output")
     url = f"webhdfs://{hdfs.namenode_http}/{tmp_path.parent.name}?user={hdfs.user}"
     line = Line(tmp_path, "--jobs", str(tmp_path / "output/jobs"), "--store", url)
     proven(line)
     assert "MD5" in verified_by(line)
+    restored(line)
 
 
 def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:
@@ -80,3 +92,4 @@ def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:
     assert verified_by(line) == {"sha512"}
     assert not (tmp_path / "output").exists()
     assert list((there / "store" / "warcs").rglob("*.warc.gz"))
+    restored(line)

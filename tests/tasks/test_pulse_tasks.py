@@ -207,7 +207,7 @@ def test_a_job_of_two_engines_is_refused(line: Line, monkeypatch: pytest.MonkeyP
     ("old", "new", "said"),
     [
         ("password=${ENGINE_PASSWORD}", "password=secret", "password: may not stand in luigi.cfg"),
-        ("password=${ENGINE_PASSWORD}", "", "password: may not stand in luigi.cfg"),
+        ("password=${ENGINE_PASSWORD}", "", "password: is not set"),
         ("password=${ENGINE_PASSWORD}", "password=${NO_SUCH}", "nonexisting environment variable NO_SUCH"),
         ("password=${ENGINE_PASSWORD}", "password_file=/no/such/file", "password_file: .*No such file"),
         ("user=admin", "user=admin\npassword_file=/no/such/file", "password_file: stands beside password"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tasks import logs
-from warcmill import layout, roots
+from warcmill import attempts, gaps, layout, roots
 from warcmill.errors import BadInput, Unsettled
 from warcmill.ledger import Ledger, settle
 from warcmill.model import FINAL, FileRef, Item, Launch, Outcome
@@ -158,3 +158,113 @@ def test_several_at_once_settle_as_one_after_the_other_would(state: State) -> No
     assert [item.file for item in items] == files
     assert [item.file.name for item in items if item.outcome is Outcome.REFUSED] == ["f03.warc.gz"]
     assert sum(len(attempt.lines) for attempt in Ledger(state, KEY).attempts()) == 31
+
+
+ERRORS = [
+    KeyError("size"),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    MemoryError(),
+    SystemExit(3),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_that_is_not_ours_is_noted_with_its_place_and_raised_again(state: State, error: BaseException) -> None:
+    ledger = Ledger(state, KEY)
+    with pytest.raises(type(error)), ledger.attempt():
+        raise error
+    (noted,) = ledger.attempts()
+    assert noted.error.startswith(f"unexpected {type(error).__name__}: {error}, at test_ledger.py line ")
+    assert noted.lines[-1]["kind"] == type(error).__name__
+
+
+def test_an_operator_s_interrupt_is_noted_and_is_no_error_of_the_step(state: State) -> None:
+    ledger = Ledger(state, KEY)
+    with pytest.raises(KeyboardInterrupt), ledger.attempt():
+        raise KeyboardInterrupt
+    assert [one.error for one in ledger.attempts()] == [""]
+    assert "cut short" in gaps.tried(tuple(ledger.attempts()))
+
+
+def test_where_nothing_can_be_noted_the_error_is_still_the_step_s_own(
+    state: State, caplog: pytest.LogCaptureFixture
+) -> None:
+    (state.store.base / layout.SENTINEL).unlink()
+    with pytest.raises(KeyError, match="size"), Ledger(state, KEY).attempt():
+        raise KeyError("size")
+    assert "could not be noted" in caplog.text
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_fault_at_one_file_does_not_hold_up_the_others_and_is_raised_at_the_end(state: State, at_once: int) -> None:
+    ledger = Ledger(state, KEY)
+    with pytest.raises(KeyError, match="size"), ledger.attempt():
+        settle(ledger, FILES, version, Work(a=KeyError("size"), b=OSError(errno.EIO, "Input/output error")), at_once)
+    (noted,) = ledger.attempts()
+    assert noted.error.startswith("unexpected KeyError: 'size', at test_ledger.py line ")
+    assert "while warcs/a.warc.gz was worked on" in noted.error
+    assert sorted(noted.failures) == ["warcs/a.warc.gz", "warcs/b.warc.gz"]
+    again = Work()
+    settle(Ledger(state, KEY), FILES, version, again, at_once)
+    assert sorted(again.asked) == ["a", "b"]
+
+
+FILE = '{"root": "output", "path": "warcs/b.warc.gz", "size": 1}'
+ITEM = f'{{"file": {FILE}, "outcome": "ok"}}'
+BAD_LINES = {
+    "no version": f'{{"file": {FILE}, "items": [{ITEM}]}}',
+    "no file": f'{{"version": "1", "items": [{ITEM}]}}',
+    "items no list": f'{{"file": {FILE}, "version": "1", "items": 7}}',
+    "an item no object": f'{{"file": {FILE}, "version": "1", "items": [7]}}',
+    "unknown outcome": f'{{"file": {FILE}, "version": "1", "items": [{{"file": {FILE}, "outcome": "fine"}}]}}',
+    "facts no object": f'{{"file": {FILE}, "version": "1", "items": [{ITEM[:-1]}, "facts": []}}]}}',
+    "a list for a path": '{"file": {"root": "output", "path": [], "size": 1}, "version": "1", "items": []}',
+    "failed without why": '{"failed": "warcs/b.warc.gz"}',
+    "failed no text": '{"failed": ["warcs/b.warc.gz"], "why": "x"}',
+    "error no text": '{"error": null}',
+    "two words": '{"error": "x", "failed": []}',
+    "launching alone": '{"launching": "20161019234428"}',
+    "retiring no text": '{"retiring": {}}',
+    "unknown": '{"surprise": 1}',
+    "no object": "[1, 2]",
+    "no JSON": "warcs/b.warc.gz",
+    "deep": "[" * 100_000,
+    "a long number": f'{{"error": {"9" * 10_000}}}',
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES.values(), ids=BAD_LINES)
+def test_a_line_that_no_step_writes_is_named_and_blocks_nothing(
+    state: State, bad: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "_told", set())  # another test's file of this second has this one's name
+    attempt(state, Work())
+    (path,) = (state.store.base / layout.state_folder(layout.launch_of(KEY)) / "attempts").iterdir()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], bad.encode() + b"\n", b"\xff\xfe\x00\n", *lines[2:]]))
+    again = Work()
+    assert len(attempt(state, again)) == 3
+    assert again.asked == ["b"]
+    assert "line 2 is nothing that a step writes" in caplog.text
+    assert [(one.error, one.failures) for one in Ledger(state, KEY).attempts()][:1] == [("", {})]
+
+
+def test_a_line_without_end_is_passed_over_and_read_in_pieces(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "_LONGEST", 1 << 10)
+    attempt(state, Work())
+    (path,) = (state.store.base / layout.state_folder(layout.launch_of(KEY)) / "attempts").iterdir()
+    forged = b'{"error": "forged by the end of a long line"}'
+    path.write_bytes(b" " * (1 << 10) + forged + b"\n" + path.read_bytes())
+    (found,) = Ledger(state, KEY).attempts()
+    assert found.error == ""
+    assert len(found.lines) == 3
+
+
+def test_what_is_no_file_among_the_attempts_blocks_nothing(state: State) -> None:
+    attempt(state, Work())
+    (path,) = (state.store.base / layout.state_folder(layout.launch_of(KEY)) / "attempts").iterdir()
+    path.with_name(path.name.replace(".jsonl", "0.jsonl")).mkdir()
+    path.with_name(path.name.replace(".jsonl", "1.jsonl")).symlink_to("/dev/zero")
+    again = Work()
+    attempt(state, again)
+    assert again.asked == []

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from warcmill import evidence, layout
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Foreign
 from warcmill.evidence import Evidence
 from warcmill.formats import logzip
 from warcmill.formats.logzip import Packed
-from warcmill.model import FileRef, Launch
+from warcmill.model import FileRef, Launch, parse_job
 from warcmill.state import State
 from warcmill.steps.backup import FOLDER, DueCrawl
-from warcmill.stores import Store
+from warcmill.stores import Stat, Store, temporary
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +37,61 @@ class Restored:
     different: tuple[str, ...]
 
 
-def kept(store: Store) -> Iterator[Launch | DueCrawl]:
-    """The launches and the due crawls that the store has backups of."""
-    for job in store.list(FOLDER):
-        for one in store.list(job.path):
-            due = one.name.removeprefix("due.")
-            yield Launch.parse(job.name, due) if due == one.name else DueCrawl(job.name, due)
+def kept(store: Store) -> tuple[list[Launch | DueCrawl], list[BadInput]]:
+    """The launches and the due crawls that the store has backups of, and what else lies between their folders."""
+    found: list[Launch | DueCrawl] = []
+    strays: list[BadInput] = []
+    for job in _entries(store, FOLDER):
+        for one in _entries(store, job.path) if _is_job(job) else [job]:
+            try:
+                found.append(_parsed(job.name, one))
+            except BadInput as error:
+                strays.append(BadInput(f"store:{one.path}", f"no backup was made under this name: {error.why}"))
+    return found, strays
+
+
+def _entries(store: Store, folder: str) -> list[Stat]:
+    """What lies in a folder, but for what a backup that was killed has left half-written."""
+    return [entry for entry in store.list(folder) if not temporary.is_temporary(entry.name)]
+
+
+def _is_job(entry: Stat) -> bool:
+    try:
+        return entry.kind == "folder" and bool(parse_job(entry.name))
+    except BadInput:
+        return False
+
+
+def _parsed(job: str, entry: Stat) -> Launch | DueCrawl:
+    if entry.kind != "folder":
+        raise BadInput(entry.path, "it is no folder")
+    due = entry.name.removeprefix("due.")
+    launch = Launch.parse(job, due)
+    return launch if due == entry.name else DueCrawl(job, due)
 
 
 def newest(store: Store, of: Launch | DueCrawl) -> tuple[Backup | None, list[BadInput]]:
     """The newest sound backup of a launch or a due crawl, and what is wrong with the others."""
     sound: list[Backup] = []
     damaged: list[BadInput] = []
-    for entry in store.list(f"{FOLDER}/{of}"):
+    for entry in _entries(store, f"{FOLDER}/{of}"):
         try:
-            with store.open(entry.path) as file:
-                found = evidence.decode(logzip.evidence(file), entry.path)
+            sound.append(_read(store, of, entry))
         except BadInput as error:
             damaged.append(BadInput(entry.path, error.why, error.offset))
-        else:
-            sound.append(Backup(of, entry.path, found))
+        except Foreign as error:
+            damaged.append(BadInput(entry.path, error.why))
     return max(sound, key=_age, default=None), damaged
+
+
+def _read(store: Store, of: Launch | DueCrawl, entry: Stat) -> Backup:
+    if entry.kind != "file":
+        raise BadInput(entry.path, "no backup was made under this name: it is no file")
+    with store.open(entry.path) as file:
+        found = evidence.decode(logzip.evidence(file), entry.path)
+    if not all("member" in item.facts for item in found.claim.items) or not isinstance(found.run.finished, str):
+        raise BadInput(entry.path, "it is a zip of ours, and no backup")
+    return Backup(of, entry.path, found)
 
 
 def _age(backup: Backup) -> tuple[str, int, str]:
@@ -102,10 +135,12 @@ def _refuse_strange(backup: Backup, files: dict[str, FileRef]) -> None:
 
 
 def _is_sound(of: Launch | DueCrawl, folder: str, file: FileRef) -> bool:
-    key = layout.parse_marker_path(file.path)
+    if file.sha512 is None:
+        return False
     if folder == "feeds/":
-        return file.sha512 is not None and file.path == layout.feed_path(file.sha512)
+        return file.path == layout.feed_path(file.sha512)
     if folder == "launch/" and isinstance(of, Launch):
         return file.path == f"{layout.state_folder(of)}/{file.name}"
+    key = layout.parse_marker_path(file.path)
     tasks = {"launch/": ("pulse.Started",), "job/": ("pulse.StartJob", "pulse.CrawlFeed")}.get(folder, ())
     return key is not None and key.task in tasks and key["job"] == of.job

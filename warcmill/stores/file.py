@@ -204,7 +204,8 @@ class FileStore:
         try:
             data = path.read_bytes()
         except OSError as error:
-            why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'"
+            lost = "; where the state is lost for good, 'warcmill restore --new-state'" if self.root == "state" else ""
+            why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'{lost}"
             raise Unavailable(f"root '{self.root}' ({self.base})", why) from error
         roots.check_sentinel(self.root, data, str(path))
 
