@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from pathlib import Path
 
 import luigi
 from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 for it
@@ -19,7 +16,7 @@ from tasks import logs
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from tasks.summary import Ending, told_at_the_end
-from warcmill import layout, sites
+from warcmill import layout, locks, sites
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
@@ -31,7 +28,6 @@ from warcmill.stores import Store
 
 log = logging.getLogger(__name__)
 MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending tasks
-_locks: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,7 @@ class Scan(luigi.Task):
 
     def _list(self, ending: Ending) -> Listed:
         line = open_line()
-        _lock(line.state.store.base, self.task_family)
+        _lock(line.state, str(self.task_family))
         listed = self.find(line, ending)
         if len(listed.launches) != 1:  # one launch cannot be asked for in parts
             _refuse_too_many(str(self.date_interval), listed.tasks)
@@ -233,20 +229,8 @@ def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
         raise BadInput(interval, why)
 
 
-def _lock(state: Path, name: str) -> None:
+def _lock(state: State, name: str) -> None:
     """Hold the scan's lock until the process ends. It only saves work: two scans at once are harmless."""
-    if name in _locks:
-        return
-    folder = state / ".locks"
-    folder.mkdir(exist_ok=True)
-    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
-        os.close(descriptor)
-        log.error("%s is already running: process %s; this one stops (exit 10)", name, holder or "unknown")
-        raise PidLockAlreadyTakenExit from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
-    _locks[name] = descriptor
+    if holder := locks.take(state, name):
+        log.error("%s is already running: process %s; this one stops (exit 10)", name, holder)
+        raise PidLockAlreadyTakenExit
