@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -12,16 +13,18 @@ import luigi
 from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 for it
 
 from targets.marker import MarkerTarget
-from tasks import logs
+from tasks import attended, logs
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from tasks.summary import Ending, told_at_the_end
+from tasks.visualiser import Visualiser
 from warcmill import layout, locks, sites
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
 from warcmill.model import Key, Launch, Stage
 from warcmill.notice import Trouble
+from warcmill.progress import watched
 from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.stores import Store
@@ -80,9 +83,17 @@ class JobStep(luigi.Task):
             if line.state.read(self.key) is None:
                 line.state.sweep(layout.folder_of(self.key))
                 log.info("begins")
-                with Ledger(line.state, self.key).attempt():
+                with Ledger(line.state, self.key).attempt(), self._shown() as scheduler:
                     self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
+                scheduler.say_refused(line.state, self.key)
+
+    @contextmanager
+    def _shown(self) -> Iterator[Visualiser]:
+        """Show on a terminal's bar and on luigid's page how far the work has come."""
+        scheduler = Visualiser(self)
+        with attended.bar_of(short(self.key)), watched(scheduler.show):
+            yield scheduler
 
     def work(self, line: Line) -> None:
         """Read what the step needs, call one function of `warcmill`, publish."""
@@ -207,6 +218,13 @@ class LaunchScan(Scan):
             ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), str(error)))
         if len(listed.tasks) > known:
             ending.busy.add(launch.day)
+
+
+def short(key: Key) -> str:
+    """A step as a bar names it: `Checksum daily/20161019234428 final`."""
+    params = dict(key.params)
+    launch = params.get("launch_id") or params.get("due", "")
+    return f"{key.task.rpartition('.')[2]} {params.get('job', '')}/{launch} {params.get('stage', '')}".rstrip()
 
 
 def span(dates: luigi.date_interval.DateInterval) -> str:
