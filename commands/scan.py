@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from luigi.parameter import DateIntervalParameter
 
@@ -123,12 +123,12 @@ def _busy(days: Interval, codes: list[int]) -> int:
 
 def _reconciled(line: Line, days: Interval, before: Before, codes: list[int]) -> int:
     """Look at what is missing, print it, and the last line."""
+    found = survey.find(line.state, line.sites, days.first, days.end)
     try:
-        found = survey.find(line.state, line.sites, days.first, days.end)
         reports = reconcile.reports_of(line, found, before)
     except WarcmillError as error:
         print(f"warcmill: {printable(str(error))}", file=sys.stderr)
-        print(f"scan {days.text}: it could not be reconciled; next: warcmill doctor")
+        print(f"scan {days.text}: {_number(found.launches)}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
     reconcile.show(console(), days, reports, found.odd)
     away = Unavailable.exit_code if tell_away(found) else reconcile.exit_code(reports)
@@ -148,10 +148,13 @@ def sums(reports: list[LaunchReport]) -> str:
     refused = sum(gap.kind == "refused" for one in reports for gap in one.gaps)
     failed = sum(one.failed for one in reports) + sum(not one.rows and bool(one.gaps) for one in reports)
     new = sum(bool(one.unscanned) for one in reports)
-    launches = "1 launch" if len(reports) == 1 else f"{len(reports)} launches"
     warcs = sum(max(one.on_disk, one.assembled) for one in rows)
     later = f", {new} not yet scanned" if new else ""
-    return f"{launches}, {warcs} WARCs, {refused} refused, {failed} failed{later}"
+    return f"{_number(reports)}, {warcs} WARCs, {refused} refused, {failed} failed{later}"
+
+
+def _number(launches: Sequence[object]) -> str:
+    return "1 launch" if len(launches) == 1 else f"{len(launches)} launches"
 
 
 def next_command(code: int, not_planned: bool, days: Interval, reports: list[LaunchReport]) -> str:

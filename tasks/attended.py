@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tasks import words
@@ -34,6 +35,7 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is
 
     def __init__(self) -> None:
         super().__init__()
+        sys.excepthook = _silently_interrupted
         self.setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -49,6 +51,12 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is
         from rich.text import Text  # noqa: PLC0415 there is a bar, so it is loaded
 
         _bars[0].console.print(Text(self.format(record)), soft_wrap=True)
+
+
+def _silently_interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A SIGINT that `warcmill scan` has handed down is told by that one."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
 
 
 @contextmanager
