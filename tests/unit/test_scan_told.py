@@ -70,7 +70,8 @@ FAILED = ("[pid %s] Worker %s failed    %s", 1, "Worker(host=a)", "files.Copy(jo
                 "output.ScanForOutputs()",
                 "Traceback (most recent call last):\n  File 'a'\nwarcmill.errors.Unavailable: root 'output': gone\n",
             ),
-            "Will not run output.ScanForOutputs() or any dependencies due to error in deps() method: root 'output': gone",
+            "Will not run output.ScanForOutputs() or any dependencies due to error in deps() method:"
+            " root 'output': gone",
         ),
     ],
 )
