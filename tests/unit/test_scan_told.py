@@ -55,6 +55,7 @@ def of_luigi(message: str, *args: object, error: Exception | None = None) -> log
     return logging.LogRecord("luigi-interface", logging.WARNING, "", 1, message, args, info)
 
 
+NOT_PLANNED = "Will not run output.ScanForOutputs() or any dependencies due to error in deps() method"
 FAILED = ("[pid %s] Worker %s failed    %s", 1, "Worker(host=a)", "files.Copy(job=daily)")
 
 
@@ -66,12 +67,10 @@ FAILED = ("[pid %s] Worker %s failed    %s", 1, "Worker(host=a)", "files.Copy(jo
         (of_luigi(*FAILED, error=KeyError("x")), "files.Copy(job=daily): KeyError: 'x'"),
         (
             of_luigi(
-                "Will not run %s or any dependencies due to error in deps() method:\n%s",
-                "output.ScanForOutputs()",
+                f"{NOT_PLANNED}:\n%s",
                 "Traceback (most recent call last):\n  File 'a'\nwarcmill.errors.Unavailable: root 'output': gone\n",
             ),
-            "Will not run output.ScanForOutputs() or any dependencies due to error in deps() method:"
-            " root 'output': gone",
+            f"{NOT_PLANNED}: root 'output': gone",
         ),
     ],
 )
