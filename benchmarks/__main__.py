@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from servers import process
+
 HEADER = ("what", "ours", "peer", "ratio", "target")
 
 
@@ -24,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = parser.parse_args(argv).names or known
     if unknown := sorted(set(names) - set(known)):
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+    process.end_in_order()
     print(table([row for name in names for row in measure(name)]))
     return 0
 

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 from faults.report import rounds, sweep  # noqa: E402
 from faults.tally import Tally  # noqa: E402
 
-from servers import hdfs, heritrix, packages, pins, ports, sshd  # noqa: E402
+from servers import hdfs, heritrix, packages, pins, ports, process, sshd  # noqa: E402
 
 EVERY = 30  # seconds between two lines of progress
 SHOWN = 40
@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("faults", nargs="?", type=int, default=5000, metavar="FAULTS", help="how many (default: 5000)")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32), help="default: a new one")
     args = parser.parse_args()
+    process.end_in_order()
     print(f"seed: {args.seed}", flush=True)
     begin, tally = time.monotonic(), Tally()
     with servers() as (work, found):

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.stores import BLOCK_SIZE, MB, Stage, fresh, seconds, stage
-from servers import hdfs, pins, ports
+from benchmarks.stores import BLOCK_SIZE, MB, Stage, brought_up, seconds, stage
+from servers import hdfs, pins
 from servers.hdfs import Hdfs
 from warcmill.stores import Store
 from warcmill.stores.places import Access, adopt, open_store
@@ -25,15 +25,10 @@ WARM_UP, ROUNDS = 9, 3  # times that the small files are sent: until it gets no 
 
 def rows() -> Iterator[Row]:
     """Rates of both on one server, brought up for this alone."""
-    work = fresh(hdfs)
-    server = hdfs.up(work, ports.free(pins.HDFS))
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            yield _cold(server, Path(folder))
-            yield from _small(server, Path(folder))
-            yield from _large(server, Path(folder))
-    finally:
-        hdfs.down(work)
+    with brought_up(hdfs, pins.HDFS) as server, tempfile.TemporaryDirectory() as folder:
+        yield _cold(server, Path(folder))
+        yield from _small(server, Path(folder))
+        yield from _large(server, Path(folder))
 
 
 def _cold(server: Hdfs, base: Path) -> Row:

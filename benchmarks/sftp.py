@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.stores import MB, fresh, seconds, stage
-from servers import packages, pins, ports, sshd
+from benchmarks.stores import MB, brought_up, seconds, stage
+from servers import packages, pins, sshd
 from servers.sshd import Sshd
 from warcmill.stores import Store
 from warcmill.stores.places import Access, adopt, open_store
@@ -20,16 +20,11 @@ LARGE, SMALL = (20, 50 * MB), (1_000, MB // 10)
 
 def rows() -> Iterator[Row]:
     """Up and down, large and small, on one server brought up for this alone."""
-    work = fresh(sshd)
-    server = sshd.up(work, ports.free(pins.SSHD))
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            for count, size in (LARGE, SMALL):
-                base = Path(folder) / str(count)
-                base.mkdir()
-                yield from _both_ways(server, base, count, size)
-    finally:
-        sshd.down(work)
+    with brought_up(sshd, pins.SSHD) as server, tempfile.TemporaryDirectory() as folder:
+        for count, size in (LARGE, SMALL):
+            base = Path(folder) / str(count)
+            base.mkdir()
+            yield from _both_ways(server, base, count, size)
 
 
 def _both_ways(server: Sshd, base: Path, count: int, size: int) -> Iterator[Row]:

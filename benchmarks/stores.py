@@ -6,12 +6,15 @@ import hashlib
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from servers import packages
+from servers import packages, ports
+from servers.pins import Ports
 from warcmill import layout, roots
 from warcmill.evidence import Claim
 from warcmill.formats.hdfs_checksum import Hasher
@@ -76,6 +79,16 @@ def fresh(server: ModuleType) -> Path:
     server.down(work)
     shutil.rmtree(work / server.NAME, ignore_errors=True)
     return work
+
+
+@contextmanager
+def brought_up(server: ModuleType, wanted: Ports) -> Iterator[Any]:
+    """A server for one benchmark alone; ended with it, however it ends."""
+    work = fresh(server)
+    try:
+        yield server.up(work, ports.free(wanted))
+    finally:
+        server.down(work)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 import signal
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
-from types import FrameType
 
 from luigi.parameter import DateIntervalParameter
 from luigi.task_register import Register
@@ -18,6 +14,7 @@ from luigi.task_register import Register
 from commands.arguments import Interval, add_interval
 from commands.plan import SCANS, plan
 from commands.printing import err, out
+from commands.scanner import ALREADY_RUNNING, Scanner
 from commands.show import heading, tell_away
 from tasks.settings import check_hardened
 from tasks.step import MOST_TASKS, LaunchScan, open_line
@@ -45,33 +42,6 @@ exit codes: 0 every day is done, 1 a day failed, or SIGUSR1 came, 2 usage,
 3 configuration, 4 a root is unavailable, 5 another scan is running (nothing more was
 begun), 130 or 143 after SIGINT or SIGTERM
 """
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-ALREADY_RUNNING = 10  # [retcode] already_running, which `check_hardened` holds to this
-
-
-@dataclass
-class Scanner:
-    """Runs one luigi at a time, and hands signals down to it."""
-
-    child: subprocess.Popen[bytes] | None = None
-    signal: int = 0
-
-    def run(self, scan: LaunchScan, only: list[Launch]) -> int:
-        """The exit code of one scan: of all launches of its day, or of some."""
-        words = ["-m", "luigi", "--module", type(scan).__module__, scan.task_family]
-        words += ["--date-interval", str(scan.date_interval)]
-        words += ["--only", ",".join(map(str, only))] if only else []
-        # In a group of its own, so that a terminal's Ctrl-C reaches it once: through us.
-        self.child = subprocess.Popen([sys.executable, *words], process_group=0)  # noqa: S603 - our own words
-        if self.signal:
-            self.child.send_signal(self.signal)
-        return self.child.wait()
-
-    def hand_down(self, number: int, _: FrameType | None) -> None:
-        """Note a signal, and pass it on."""
-        self.signal = number
-        if self.child:
-            self.child.send_signal(number)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,13 +59,9 @@ def run(args: argparse.Namespace) -> int:
     for launch in found.launches:
         launches_of[launch.day].append(launch)
     scanner = Scanner()
-    before = {number: signal.signal(number, scanner.hand_down) for number in SIGNALS}
-    try:
+    with scanner.handing_down():
         code = _walk(scanner, launches_of)
-        return (Unavailable.exit_code if tell_away(found) else 0) or code
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return (Unavailable.exit_code if tell_away(found) else 0) or code
 
 
 def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:

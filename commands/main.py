@@ -36,6 +36,7 @@ VERBS: dict[str, dict[str, str]] = {
     },
     "do": {
         "pulse": "start, checkpoint or stop a crawl, once, however often it is called; or see how it is doing",
+        "scan": "bring some days up to date: both scans, then reconcile",
         "backfill": "run the line over a long interval, day by day",
         "redo": "move a step's marker, and all that came of it, aside so that it is done again",
         "close": "say that a launch has ended, when its engine cannot",

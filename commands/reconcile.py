@@ -12,11 +12,13 @@ from rich.text import Text
 
 from commands.arguments import Interval, add_interval, add_json
 from commands.show import as_json, console, days_json, heading, lines, printable, styled, tell_away
-from tasks.step import open_line
+from tasks.step import Line, open_line
 from warcmill import survey
 from warcmill.gaps import Gap
 from warcmill.model import Json
 from warcmill.report import COLUMNS, Counts, LaunchReport, Row, report, total
+from warcmill.sites import Found
+from warcmill.unscanned import Before
 
 SUMMARY = "compare disk, packages and archive, and name every gap"
 EPILOG = """\
@@ -72,12 +74,17 @@ def run(args: argparse.Namespace) -> int:
     line = open_line()
     days: Interval = args.interval
     found = survey.find(line.state, line.sites, days.first, days.end)
-    reports = [report(line.state, line.sites, line.store, launch) for launch in found.launches]
+    reports = reports_of(line, found)
     if args.json:
         print(as_json(document(days, reports, found.odd)))
     else:
         show(console(), days, reports, found.odd)
     return 4 if tell_away(found) else exit_code(reports)
+
+
+def reports_of(line: Line, found: Found, before: Before | None = None) -> list[LaunchReport]:
+    """A report of each launch; with `before`, what scans could not know of yet is no gap."""
+    return [report(line.state, line.sites, line.store, launch, before) for launch in found.launches]
 
 
 def exit_code(reports: list[LaunchReport]) -> int:
@@ -131,8 +138,16 @@ def _sections(reports: list[LaunchReport]) -> Iterator[Text]:
     if accepted:
         yield Text(f"\n{len(accepted)} accepted", style="bold")
         yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in accepted)
+    yield from _unscanned(reports)
     yield Text(f"\n{_number(len(found))}", style=BAD if found else "bold green")
     yield from gap_lines(found)
+
+
+def _unscanned(reports: list[LaunchReport]) -> Iterator[Text]:
+    new = [one.launch for one in reports if one.unscanned]
+    if new:
+        yield Text(f"\n{len(new)} not yet scanned: new since the scans began, for the next one", style="bold")
+        yield from (styled(f"  {launch}", DIM) for launch in new)
 
 
 def _number(gaps: int) -> str:

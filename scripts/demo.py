@@ -32,13 +32,14 @@ def main(words: list[str]) -> int:
         return 2
     folder = Path(words[0]).resolve() if words else HERE / "demo"
     began = time.monotonic()
-    os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+    os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns of one that is not there yet
     if not (folder / "luigi.cfg").exists():
         print(f"A crawl of {sample.JOB}, launch {sample.LAUNCH_ID}, as Heritrix left it, goes to {folder}/output")
         if not (folder / "output").exists():
             shutil.rmtree(folder / "output.part", ignore_errors=True)
             sample.lay_out(folder / "output.part").rename(folder / "output")
         run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
+    os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
     _line()
     run("warcmill", "status", DAY)
     code = run("warcmill", "reconcile", DAY, may_be=(0, 1))

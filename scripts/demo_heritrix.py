@@ -49,11 +49,12 @@ def main(folder: Path) -> int:
     sys.stdout.flush()
     work = packages.default_work()
     engine, archive, scheduler = heritrix.up(work), hdfs.up(work), luigid.up(work)
-    os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+    os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns of one that is not there yet
     with site() as port:
         if not (folder / "luigi.cfg").exists():
             store = f"webhdfs://{archive.namenode_http}/{folder.name}?user={archive.user}"
             _make_line(folder, engine, store, port, f"scheduler_host={HOST}\nscheduler_port={scheduler.port}")
+        os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
         _crawl(engine.jobs)
     code = _archive()
     print(f"""

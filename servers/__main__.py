@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,14 +57,25 @@ def main(arguments: list[str]) -> int:
 
 
 def _up(work: Path, name: str) -> None:
-    before = _alive(work, name)
-    SERVERS[name].up(work)
+    with _alone(work, name):
+        before = _alive(work, name)
+        SERVERS[name].up(work)
     print(f"{name}: {'is up already' if before == _alive(work, name) else 'is up'}, {_addresses(name)}")
 
 
 def _down(work: Path, name: str) -> None:
-    ended = SERVERS[name].down(work)
+    with _alone(work, name):
+        ended = SERVERS[name].down(work)
     print(f"{name}: {'ended ' + ', '.join(ended) if ended else 'was not up'}")
+
+
+@contextmanager
+def _alone(work: Path, name: str) -> Iterator[None]:
+    """Wait until no other `scripts/services` brings this server up or down: the second finds what the first did."""
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / f".{name}.lock").open("w") as lock:  # is let go when this process ends; no server inherits it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _status(work: Path, name: str) -> None:

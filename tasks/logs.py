@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from tasks import attended, words
 from warcmill.model import Key
 from warcmill.printable import PrintableFormatter, escape_last_resort
 
@@ -31,10 +32,12 @@ def configure() -> None:
     root = logging.getLogger()
     if root.handlers:
         return
-    handler = logging.StreamHandler()
+    handler = attended.Handler() if attended.is_attended() else logging.StreamHandler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(step)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"))
     handler.addFilter(_of_use)
     root.addHandler(handler)
+    if not attended.is_attended():
+        root.addHandler(words.LastWords())
     root.setLevel(logging.INFO)
 
 

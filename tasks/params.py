@@ -29,6 +29,13 @@ class LaunchesParameter(luigi.Parameter):
         return ",".join(str(_launch(one)) for one in text.split(",")) if text else ""
 
 
+class DaysParameter(luigi.Parameter):
+    """An interval of days as Luigi writes it, or nothing."""
+
+    def parse(self, text: str) -> str:
+        return str(luigi.DateIntervalParameter().parse(text)) if text else ""
+
+
 class StageParameter(luigi.Parameter):
     """A stage: `final`, or a checkpoint such as cp00002-20161020204551."""
 

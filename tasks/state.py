@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 
 import luigi
+from luigi.date_interval import DateInterval
 
 from tasks import logs
+from tasks.params import DaysParameter
 from tasks.settings import check_hardened
-from tasks.step import Line, open_line
+from tasks.step import Line, open_line, span
 from warcmill import errors, sites
-from warcmill.errors import Unsettled, WarcmillError
+from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.model import Launch
 from warcmill.steps import backup
 from warcmill.steps.backup import DueCrawl
@@ -20,31 +21,39 @@ log = logging.getLogger(__name__)
 
 
 class BackupState(luigi.Task):
-    """Put the markers of a day's closed launches, and of the crawls that were due on it, into the store.
+    """Put the markers of the closed launches of some days, and of the crawls that were due on them, into the store.
 
-    Requires: nothing; a launch that is not closed yet is left for a later run.
+    Requires: nothing; a launch that is not closed yet is left for a later run. The days: `date` or `date_interval`.
     Output:   none in the state; in the store state/{job}/{launch_id}/{digest}.zip, state/{job}/due.{due}/{digest}.zip.
     Changes:  nothing else.
     Re-run:   safe; markers that are kept as they are cost reading them, changed ones get a zip more.
     """
 
     task_namespace = "state"
-    date = luigi.DateParameter(description="the UTC day of the launches' ids and of the due times, such as 2016-10-19")
+    date = DaysParameter(default="", description="the UTC day of the launches' ids and of the due times: 2016-10-19")
+    date_interval = DaysParameter(
+        default="", description="in its place 2016, 2016-10, 2016-W43, or FIRST-END with the end not included"
+    )
     done = False
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         check_hardened()
         logs.configure()
         super().__init__(*args, **kwargs)
+        if bool(self.date) == bool(self.date_interval):
+            raise BadInput(str(self.task_family), "give it --date DAY or --date-interval INTERVAL, one of the two")
 
     def complete(self) -> bool:
         return self.done
 
     def run(self) -> None:
         line = open_line()
-        found = sites.find(line.sites, self.date, self.date + timedelta(days=1))
+        days: DateInterval = luigi.DateIntervalParameter().parse(self.date or self.date_interval)
+        log.info("%s: %s", self.task_family, span(days))
+        found = sites.find(line.sites, days.date_a, days.date_b)
         troubles = [str(error) for error in found.away]
-        kept: list[Launch | DueCrawl] = [*found.launches, *backup.due_crawls(line.state, self.date)]
+        due = (crawl for day in days.dates() for crawl in backup.due_crawls(line.state, day))
+        kept: list[Launch | DueCrawl] = [*found.launches, *due]
         for one in kept:
             try:
                 _back_up(line, one)
@@ -55,7 +64,7 @@ class BackupState(luigi.Task):
                 log.exception("%s", one)
                 troubles.append(f"{one}: {errors.told(fault)}")
         if troubles:
-            raise Unsettled(f"{self.task_family} {self.date}", troubles)
+            raise Unsettled(f"{self.task_family} {days}", troubles)
         self.done = True
 
 

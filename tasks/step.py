@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from pathlib import Path
 
 import luigi
 from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 for it
 
 from targets.marker import MarkerTarget
-from tasks import logs
+from tasks import attended, logs
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.settings import Settings, check_hardened, settings
 from tasks.summary import Ending, told_at_the_end
-from warcmill import errors, layout, sites
+from tasks.visualiser import Visualiser
+from warcmill import errors, layout, locks, sites
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
 from warcmill.model import Key, Launch, Stage
 from warcmill.notice import Trouble
+from warcmill.progress import watched
 from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.stores import Store
 
 log = logging.getLogger(__name__)
 MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending tasks
-_locks: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,17 @@ class JobStep(luigi.Task):
             if line.state.read(self.key) is None:
                 line.state.sweep(layout.folder_of(self.key))
                 log.info("begins")
-                self.work(line)
+                with self._shown() as scheduler:
+                    self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
+                scheduler.say_refused(line.state, self.key)
+
+    @contextmanager
+    def _shown(self) -> Iterator[Visualiser]:
+        """Show on a terminal's bar and on luigid's page how far the work has come."""
+        scheduler = Visualiser(self)
+        with attended.bar_of(short(self.key)), watched(scheduler.show):
+            yield scheduler
 
     def work(self, line: Line) -> None:
         """Read what the step needs, call one function of `warcmill`, publish."""
@@ -163,7 +171,7 @@ class Scan(luigi.Task):
 
     def _list(self, ending: Ending) -> Listed:
         line = open_line()
-        _lock(line.state.store.base, self.task_family)
+        _lock(line.state, str(self.task_family))
         listed = self.find(line, ending)
         if len(listed.launches) != 1:  # one launch cannot be asked for in parts
             _refuse_too_many(str(self.date_interval), listed.tasks)
@@ -220,6 +228,13 @@ def _note(launch: Launch, why: str, listed: Listed, ending: Ending) -> None:
     ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), why))
 
 
+def short(key: Key) -> str:
+    """A step as a bar names it: `Checksum daily/20161019234428 final`."""
+    params = dict(key.params)
+    launch = params.get("launch_id") or params.get("due", "")
+    return f"{key.task.rpartition('.')[2]} {params.get('job', '')}/{launch} {params.get('stage', '')}".rstrip()
+
+
 def span(dates: luigi.date_interval.DateInterval) -> str:
     """The days of an interval, as people count them."""
     note = f" ({dates.date_b} is not in it)" if isinstance(dates, luigi.date_interval.Custom) else ""
@@ -240,20 +255,8 @@ def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
         raise BadInput(interval, why)
 
 
-def _lock(state: Path, name: str) -> None:
+def _lock(state: State, name: str) -> None:
     """Hold the scan's lock until the process ends. It only saves work: two scans at once are harmless."""
-    if name in _locks:
-        return
-    folder = state / ".locks"
-    folder.mkdir(exist_ok=True)
-    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
-        os.close(descriptor)
-        log.error("%s is already running: process %s; this one stops (exit 10)", name, holder or "unknown")
-        raise PidLockAlreadyTakenExit from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
-    _locks[name] = descriptor
+    if holder := locks.take(state, name):
+        log.error("%s is already running: process %s; this one stops (exit 10)", name, holder)
+        raise PidLockAlreadyTakenExit

@@ -133,7 +133,7 @@ class Week:
 
         A scan waits for an archive that does not answer, a minute each time: these waits are hurried.
         """
-        paths = {"LUIGI_CONFIG_PATH": self.base / "luigi.cfg", "SCAN": ROOT / "scripts" / "scan", "BIN": BIN}
+        paths = {"LUIGI_CONFIG_PATH": self.base / "luigi.cfg", "BIN": BIN}
         own = crontab.variables(LOG=str(self.base / "log"), **{name: str(path) for name, path in paths.items()})
         waits = line and line.name == "scan" and not self.archive_is_up()
         return {**own, **(self.clock.hurried(HURRY) if waits else self.clock.environment)}

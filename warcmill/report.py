@@ -14,6 +14,7 @@ from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.stores import Store
 from warcmill.survey import Survey, texts
+from warcmill.unscanned import Before, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
-    """One launch. `ended` is how, or '' while it runs; `unavailable`: a disk did not answer, so it is not all told."""
+    """One launch. `ended` is how, or '' while it runs; `unavailable`: a disk did not answer, so it is not all told.
+
+    `unscanned` are gaps only of scans that began too early; `failed` counts the steps whose last run failed.
+    """
 
     launch: Launch
     ended: str
@@ -54,10 +58,15 @@ class LaunchReport:
     gaps: tuple[Gap, ...]
     accepted: tuple[Gap, ...] = ()
     unavailable: bool = False
+    unscanned: tuple[Gap, ...] = ()
+    failed: int = 0
 
 
-def report(state: State, sites: Sites, store: Store, launch: Launch) -> LaunchReport:
-    """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch."""
+def report(state: State, sites: Sites, store: Store, launch: Launch, before: Before | None = None) -> LaunchReport:
+    """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch.
+
+    `before` is what scans that have just ended had to do; a launch that is new since is not yet scanned.
+    """
     try:
         seen = survey.survey(state, sites.of(launch.job), launch)
         missing = lost.find(seen, lost.listed(store, launch))
@@ -65,7 +74,9 @@ def report(state: State, sites: Sites, store: Store, launch: Launch) -> LaunchRe
         return unreadable(launch, error)
     found, accepted = gaps.find(seen)
     found = (*found, *missing)
-    return LaunchReport(launch, seen.ended, rows(seen, found), found, accepted)
+    found, unscanned = split(seen, found, before) if before else (found, ())
+    failed = sum(bool(tried and tried[-1].error) for tried in seen.attempts.values())
+    return LaunchReport(launch, seen.ended, rows(seen, found), found, accepted, unscanned=unscanned, failed=failed)
 
 
 def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:

@@ -239,3 +239,22 @@ def test_the_due_crawls_of_a_day_are_those_of_its_folder(fed: Line) -> None:
     }
     assert [len(one) for one in days.values()] == [1, 1, 1, 0]
     assert days[DAY] == [backup.DueCrawl("daily", DUE)]
+
+
+def test_an_interval_backs_up_all_of_its_days(fed: Line) -> None:
+    feeds(fed, 1)
+    for due in (DUE, "20261120235959", "20261122000000"):
+        assert fetch(fed, due)[0] == 0
+    assert fed.scan() == [0, 0]
+    words = ("--module", "tasks.state", "state.BackupState")
+    done = fed.luigi(*words, "--date-interval", f"2026-11-20-{DAY}")
+    assert done.returncode == 0, done.stderr
+    assert "first day 2026-11-20, last day 2026-11-20 (2026-11-21 is not in it)" in done.stderr
+    assert kept(fed) == []
+    assert fed.luigi(*words, "--date-interval", "2026-11").returncode == 0
+    assert len(kept(fed)) == 1
+    assert len(list((fed.folders["store"] / "state" / "daily").glob("due.*"))) == 3
+    for wrong in ([], ["--date", DAY, "--date-interval", "2026-11"]):
+        done = fed.luigi(*words, *wrong)
+        assert done.returncode == 40
+        assert "give it --date DAY or --date-interval INTERVAL" in done.stderr

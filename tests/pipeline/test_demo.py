@@ -24,6 +24,7 @@ def test_the_demo_reconciles_and_a_second_run_does_nothing(tmp_path: Path) -> No
     first = demo(folder)
     assert first.returncode == 0, first.stdout + first.stderr
     assert "no gap" in first.stdout
+    assert "warning" not in (first.stdout + first.stderr).lower()
     before = files(folder)
     assert len([path for path in before if "/store/" in path]) == 4  # two WARCs, the zip, the root's own file
     second = demo(folder)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import sample
+from bundled import enlarge
 from line import DAY, SCANS, Line, new_line
 
 from servers import ports
@@ -129,8 +133,42 @@ def test_two_scans_at_once_share_the_work_and_leave_the_same_markers(line: Line)
     assert line.warcmill("reconcile", DAY).returncode == 0
 
 
-def graph(server: Server) -> str:
-    """All tasks that luigid knows, as it tells them to the visualiser."""
-    query = "data=%7B%22status%22%3A%22DONE%22%2C%22upstream_status%22%3A%22%22%7D"
+def graph(server: Server, status: str = "DONE") -> str:
+    """All tasks of a status that luigid knows, as it tells them to the visualiser."""
+    query = urllib.parse.urlencode({"data": json.dumps({"status": status, "upstream_status": ""})})
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/task_list?{query}", timeout=PATIENCE) as answer:
         return str(answer.read().decode())
+
+
+def test_the_page_shows_how_far_a_step_is_and_which_warcs_are_refused(line: Line, server: Server) -> None:
+    warc = next((line.folders["output"] / "warcs" / LAUNCH.job / LAUNCH.id).iterdir())
+    warc.write_bytes(warc.read_bytes()[:-1])
+    done = line.warcmill("scan", DAY)
+    assert done.returncode == 1, done.stderr
+    messages = {one["name"]: one["status_message"] for one in json.loads(graph(server))["response"].values()}
+    refused = f"1 refused: {warc.name}; warcmill why {LAUNCH.job} {LAUNCH.id}"
+    assert [messages[f"files.{step}"] for step in ("Checksum", "Copy", "Verify")] == [refused] * 3
+    assert messages["output.AssembleOutput"] is None
+
+
+def test_a_long_step_shows_on_the_page_how_far_it_is(line: Line, server: Server) -> None:
+    enlarge(line)
+    assert scan(line, *SCANS[0]).returncode == 0
+    command = [sys.executable, "-m", "luigi", "--module", SCANS[1][0], SCANS[1][1], "--date-interval", DAY]
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + PATIENCE
+        while not (shown := running(server)):
+            assert process.poll() is None, "it has ended, and nothing was shown"
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.terminate()
+    assert re.fullmatch(r"[\d.]+ of \d+\.\d MB, \d+ MB/s(, .* left)?, at .*\.warc\.gz", shown[0])
+    assert 0 <= shown[1] <= 100
+
+
+def running(server: Server) -> tuple[str, int] | None:
+    """Message and percentage of files.Checksum while it runs."""
+    found = json.loads(graph(server, "RUNNING"))["response"].values()
+    shown = [(one["status_message"], one["progress_percentage"]) for one in found if one["name"] == "files.Checksum"]
+    return shown[0] if shown and None not in shown[0] else None

@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -43,6 +46,44 @@ def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         return capsys.readouterr().out
 
     return run
+
+
+# --- two at once, and one that is ended
+
+ROOT = Path(__file__).parent.parent.parent
+ON_FREE_PORT = """
+import sys
+from servers import __main__ as command, sshd
+found = {"ssh": int(sys.argv[1])}
+command.SERVERS["sshd"] = command.Server(lambda work: sshd.up(work, found), sshd.down, found)
+sys.exit(command.main(["up", "sshd"]))
+"""
+
+
+def test_a_server_that_is_brought_up_twice_at_once_is_brought_up_once(tmp_path: Path) -> None:
+    port = ports.free(pins.SSHD)["ssh"]
+    command_line = [sys.executable, "-c", ON_FREE_PORT, str(port)]
+    environment = {**os.environ, "WARCMILL_SERVICES": str(tmp_path)}
+    both = [subprocess.Popen(command_line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) for _ in "12"]
+    told = [one.communicate()[0] for one in both]
+    sshd_server.down(tmp_path)
+    assert [one.returncode for one in both] == [0, 0]
+    where = f"127.0.0.1:{port} (ssh)"
+    assert sorted(told) == [f"sshd: is up already, {where}\n", f"sshd: is up, {where}\n"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_a_benchmark_that_is_ended_leaves_no_server(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    environment = {**os.environ, "WARCMILL_SERVICES": str(tmp_path)}
+    folder = tmp_path / "benchmark" / "sshd"
+    command_line = [sys.executable, "-m", "benchmarks", "sftp"]
+    with subprocess.Popen(command_line, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as benchmark:
+        while process.running(folder, "sshd") is None:
+            assert benchmark.poll() is None
+            time.sleep(0.02)
+        benchmark.send_signal(number)
+        assert benchmark.wait(60) == code
+    assert process.running(folder, "sshd") is None
 
 
 # --- processes: never one that is not ours

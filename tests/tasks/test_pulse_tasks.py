@@ -14,7 +14,7 @@ from luigi.configuration import LuigiConfigParser
 from luigi.date_interval import Custom
 from luigi.task_register import Register
 
-from tasks import engines, step
+from tasks import engines
 from tasks.params import CheckpointParameter, DueParameter, LaunchesParameter, NumberParameter
 from tasks.pulse import CheckpointJob, ScanForLaunches, StartJob
 from tasks.summary import Ending
@@ -39,7 +39,6 @@ PIN = "00" * 32
 def line(tmp_path: Path, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> Line:
     made = line_at(tmp_path)
     monkeypatch.setenv("ENGINE_PASSWORD", "a%secret")
-    monkeypatch.setattr(step, "_locks", {})
     monkeypatch.setattr(atexit, "register", lambda _: None)  # what a scan tells when its process ends
     configure(monkeypatch, made, ENGINE.format(port=closed_port, pin=PIN))
     return made

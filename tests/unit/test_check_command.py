@@ -146,7 +146,10 @@ def test_progress_off_a_terminal_is_a_line_each_half_minute(
         for now[0] in (1.0, 29.0, 31.0, 40.0, 62.0):
             advance(1_000_000)
     out, err = capsys.readouterr()
-    assert err.splitlines() == ["checking: 3.0 of 9.0 MB, 0 MB/s", "checking: 5.0 of 9.0 MB, 0 MB/s"]
+    assert err.splitlines() == [
+        "checking: 3.0 of 9.0 MB, 0 MB/s, 62 s left",
+        "checking: 5.0 of 9.0 MB, 0 MB/s, 50 s left",
+    ]
     assert out == ""
 
 

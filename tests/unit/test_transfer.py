@@ -331,8 +331,10 @@ def test_a_scan_asks_for_stages_in_order(tmp_path: Path) -> None:
 
 
 def test_progress_tells_how_far_and_how_fast() -> None:
-    assert told(3_100_000_000, 10_400_000_000, 25.8) == "3.1 of 10.4 GB, 120 MB/s"
-    assert told(500_000, 7_250_000, 1) == "0.5 of 7.2 MB, 0 MB/s"
+    assert told(3_100_000_000, 10_400_000_000, 25.8) == "3.1 of 10.4 GB, 120 MB/s, 61 s left"
+    assert told(500_000, 7_250_000, 60) == "0.5 of 7.2 MB, 0 MB/s, 14 min left"
+    assert told(1_000_000, 8_000_000, 3600) == "1.0 of 8.0 MB, 0 MB/s, 7 h left"
+    assert told(0, 0, 1) == "0.0 of 0.0 MB, 0 MB/s"
 
 
 def test_long_work_logs_its_progress(
@@ -344,5 +346,6 @@ def test_long_work_logs_its_progress(
     for path in one.state.store.real(layout.state_folder(LAUNCH)).glob("attempts/*"):
         path.unlink()
     monkeypatch.setattr("warcmill.progress.EVERY", 0.0)
+    monkeypatch.setattr("warcmill.progress.OFTEN", 0.0)
     step(one, "Checksum")
     assert "files.Checksum(job=daily, launch_id=20161019234428, stage=final): 0.0 of 0." in caplog.text

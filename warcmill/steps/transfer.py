@@ -54,14 +54,14 @@ class Tee:
             raise Unavailable(place(self._file), str(error.strerror or error)) from error
         for feed in self._feeds:
             feed(data)
-        self._progress.add(len(data))
+        self._progress.add(len(data), self._file.name)
         self._read += len(data)
         return data
 
     def seek(self, offset: int, /) -> int:
         """Begin again at `offset`; what was read of it counts no more."""
         assert not self._feeds, f"{place(self._file)}: those who listen would hear it twice"
-        self._progress.add(offset - self._read)
+        self._progress.add(offset - self._read, self._file.name)
         self._read = offset
         return self._stream.seek(offset)
 

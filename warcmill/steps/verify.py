@@ -10,7 +10,7 @@ from warcmill.evidence import Claim
 from warcmill.ledger import Ledger, settle
 from warcmill.model import FileRef, Item, Launch, Stage
 from warcmill.state import State
-from warcmill.steps.transfer import as_announced, counts, place, rests_on, stored
+from warcmill.steps.transfer import as_announced, counts, place, progress, rests_on, stored
 from warcmill.stores import Store
 
 
@@ -20,6 +20,8 @@ def verify(state: State, store: Store, launch: Launch, stage: Stage) -> Claim:
     copied = state.need(layout.key("files.Copy", launch, stage=stage))
     items = {stored(item): item for item in copied.claim.items}
     folders = {made.path.rpartition("/")[0] for made in items}
+    ledger = Ledger(state, key)
+    compared = progress(ledger, items)
     there = {entry.path: entry for folder in folders for entry in store.list(folder)}
 
     def version(made: FileRef) -> str:
@@ -27,9 +29,10 @@ def verify(state: State, store: Store, launch: Launch, stage: Stage) -> Claim:
 
     def work(made: FileRef) -> tuple[Item, ...]:
         algorithm = compare(store, made, str(items[made].facts.get("hdfs", "")))
+        compared.add(made.size, made.name)
         return (replace(items[made], facts={**items[made].facts, "by": algorithm}),)
 
-    verified = settle(Ledger(state, key), items, version, work, store.at_once)
+    verified = settle(ledger, items, version, work, store.at_once)
     return Claim(key, rests_on(copied), items=verified, counts=counts(verified))
 
 

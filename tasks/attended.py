@@ -1,0 +1,115 @@
+"""What a luigi shows that `warcmill scan` runs: no summary and no traceback of Luigi's, on a terminal a bar.
+
+The bar has the step, the file, the rate and the time that is left. Elsewhere, and in the processes of several
+workers, `warcmill.progress` logs a line each half minute.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from tasks import words
+from warcmill.progress import Sight, watched
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+ATTENDED = "WARCMILL_ATTENDED"  # set in the environment by `warcmill scan`
+_bars: list[Progress] = []  # the one that is drawn now
+_drawer = os.getpid()
+
+
+def is_attended() -> bool:
+    """Whether `warcmill scan` runs this process."""
+    return ATTENDED in os.environ
+
+
+class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is stderr
+    """Writes each line above the bar; of Luigi's lines the errors alone, without their tracebacks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        sys.excepthook = _silently_interrupted
+        self.setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not words.is_luigis(record):
+            self._write(record)
+        elif record.levelno > logging.INFO:
+            self._write(words.in_one_line(record))
+
+    def _write(self, record: logging.LogRecord) -> None:
+        if not _bars:
+            super().emit(record)
+            return
+        from rich.text import Text  # noqa: PLC0415 there is a bar, so it is loaded
+
+        _bars[0].console.print(Text(self.format(record)), soft_wrap=True)
+
+
+def _silently_interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A SIGINT that `warcmill scan` has handed down is told by that one."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
+@contextmanager
+def bar_of(step: str) -> Iterator[None]:
+    """While a step runs: a bar, as soon as there is something to draw."""
+    if not is_attended() or not sys.stderr.isatty() or os.getpid() != _drawer:
+        yield
+        return
+    with watched(lambda sight: _draw(step, sight)):
+        try:
+            yield
+        finally:
+            while _bars:
+                _bars.pop().stop()
+
+
+def _draw(step: str, sight: Sight) -> None:
+    if not _bars:
+        _bars.append(_begun(step, sight))
+    bar = _bars[0]
+    bar.update(bar.task_ids[0], completed=sight.done, total=sight.total, file=_shown(sight.file))
+
+
+def _shown(name: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
+def _begun(step: str, sight: Sight) -> Progress:
+    from rich.console import Console  # noqa: PLC0415 takes 50 ms: only a terminal pays for it
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.table import Column  # noqa: PLC0415
+
+    whole, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    made = Progress(  # on one line: what `warcmill scan` prints meanwhile stays
+        TextColumn("{task.description}", markup=False, table_column=whole),
+        BarColumn(bar_width=10),
+        DownloadColumn(table_column=whole),
+        TransferSpeedColumn(table_column=whole),
+        TimeRemainingColumn(table_column=whole),
+        TextColumn("{task.fields[file]}", markup=False, table_column=rest),
+        console=Console(stderr=True, markup=False, highlight=False),
+        expand=True,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    made.add_task(step, total=sight.total, file=_shown(sight.file))
+    made.start()
+    return made

@@ -1,0 +1,231 @@
+"""warcmill scan: both scans and reconcile, what it shows, and how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from bundled import (
+    DEAD,
+    LAUNCH,
+    NAMES,
+    REASON,
+    copy_launch,
+    enlarge,
+    files,
+    job_logs,
+    signal_at_checksum,
+    steps_left_undone,
+)
+from line import DAY, Line
+from receivers import web_server
+from sample import JOB, LAUNCH_ID
+
+from warcmill import layout
+from warcmill.layout import SENTINEL
+
+WHY = f"next: warcmill why {' '.join(NAMES)}"
+LUIGIS = ("Execution Summary", "Traceback")
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout.splitlines()[-1]
+
+
+def warc_of(line: Line) -> Path:
+    return next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+
+
+@contextmanager
+def scanning(line: Line, **more: object) -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+    command = [sys.executable, "-m", "commands.main", "scan", DAY]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
+        yield process
+
+
+def test_a_launch_goes_all_the_way_and_luigi_is_out_of_sight(line: Line) -> None:
+    done = line.warcmill("scan", DAY)
+    assert (done.returncode, last_line(done)) == (
+        0,
+        f"scan {DAY}: 1 launch, 2 WARCs, 0 refused, 0 failed; no gap",
+    ), done.stderr
+    assert not any(word in done.stdout + done.stderr for word in LUIGIS)
+    assert "no gap" in done.stdout.splitlines()[-2]
+    assert line.state.read(files("Verify"))
+    assert line.warcmill("scan", DAY).returncode == 0
+
+
+def test_a_failed_step_is_one_line_without_a_traceback_and_verbose_shows_it(line: Line) -> None:
+    assert line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY).returncode == 0
+    warc = warc_of(line)
+    warc.write_bytes(warc.read_bytes() + b"\n")
+    done = line.warcmill("scan", DAY)
+    assert (done.returncode, last_line(done)) == (1, f"scan {DAY}: 1 launch, 2 WARCs, 0 refused, 1 failed; {WHY}")
+    assert not any(word in done.stderr for word in LUIGIS)
+    told = [text for text in done.stderr.splitlines() if "1 item(s) failed" in text]
+    assert len(told) == 1
+    assert " ERROR " in told[0]
+    verbose = line.warcmill("scan", DAY, "--verbose")
+    assert verbose.returncode == 1
+    assert all(word in verbose.stderr for word in LUIGIS)
+
+
+def test_luigi_s_own_messages_come_last(line: Line) -> None:
+    assert line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY).returncode == 0
+    warc = warc_of(line)
+    warc.write_bytes(warc.read_bytes() + b"\n")
+    done = line.luigi("--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
+    assert done.returncode == 30
+    assert re.search(r" ERROR .*files\.Checksum.*: 1 item\(s\) failed: length of .*\n$", done.stderr)
+    (line.folders["output"] / SENTINEL).unlink()
+    done = line.luigi("--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
+    assert done.returncode == 35
+    assert "root 'output'" in done.stderr.splitlines()[-1]
+    assert "errors.Unavailable" not in done.stderr.splitlines()[-1]
+
+
+def test_a_refused_warc_is_1_until_it_is_accepted_and_its_notice_comes_before_the_last_line(line: Line) -> None:
+    warc = warc_of(line)
+    warc.write_bytes(warc.read_bytes()[:-1])
+    with web_server() as posts:
+        with line.config.open("a") as config:
+            config.write(f"[notice]\nwebhook=http://127.0.0.1:{posts.port}/hook?token=s3cret\n")
+        with scanning(line, stderr=subprocess.STDOUT) as process:
+            told = process.communicate()[0].splitlines()
+        assert process.returncode == 1
+        assert told[-1] == f"scan {DAY}: 1 launch, 2 WARCs, 1 refused, 0 failed; {WHY}"
+        assert any("a notice was sent" in text for text in told[:-1]), told
+        assert len(posts.posts) == 1
+    assert line.warcmill("accept", warc.name, *REASON).returncode == 0
+    done = line.warcmill("scan", DAY)
+    assert (done.returncode, last_line(done)) == (0, f"scan {DAY}: 1 launch, 2 WARCs, 0 refused, 0 failed; no gap")
+
+
+@pytest.mark.parametrize("name", ["scan", "files.ScanForOutputFiles"])
+def test_beside_another_scan_it_is_5(line: Line, name: str) -> None:
+    lock = line.folders["state"] / ".locks" / name
+    lock.parent.mkdir()
+    lock.write_text("4711")
+    with lock.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = line.warcmill("scan", DAY)
+    assert done.returncode == 5, done.stderr
+    assert "process 4711" in done.stderr
+
+
+def test_a_drain_is_acknowledged_when_it_comes_and_ends_with_25(line: Line) -> None:
+    enlarge(line)
+    with scanning(line) as process:
+        told = signal_at_checksum(process, signal.SIGUSR1)
+        assert process.wait(60) == 25, told
+        assert process.stdout
+        assert process.stdout.read() == f"scan {DAY}: drained; next: warcmill scan {DAY}\n"
+    assert told.index("SIGUSR1: draining") < told.index(f"done: {layout.marker_path(files('Checksum'))}")
+    assert steps_left_undone(told) == 0
+    assert line.state.read(files("Checksum"))
+    assert line.state.read(files("Verify")) is None
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_the_running_step(line: Line, number: signal.Signals, code: int) -> None:
+    enlarge(line)
+    with scanning(line) as process:
+        told = signal_at_checksum(process, number)
+        assert process.wait(60) == code, told
+        assert process.stdout
+        assert f"stopped by {number.name}; next: warcmill scan {DAY}" in process.stdout.read()
+    assert "Traceback" not in told
+    assert line.state.read(files("Checksum")) is None
+
+
+def test_without_a_hardened_configuration_it_is_3_and_with_a_root_away_4(line: Line) -> None:
+    for root in ("state", "store", "output"):
+        (line.folders[root] / SENTINEL).rename(line.folders[root] / "away")  # type: ignore[index]
+        done = line.warcmill("scan", DAY)
+        assert done.returncode == 4, (root, done.stderr)
+        assert f"root '{root}'" in done.stderr
+        if root == "store":  # the first scan needs none
+            assert last_line(done) == f"scan {DAY}: 1 launch, which could not be reconciled; next: warcmill doctor"
+        (line.folders[root] / "away").rename(line.folders[root] / SENTINEL)  # type: ignore[index]
+    line.config.write_text(line.config.read_text().replace("task_failed=30", "task_failed=0"))
+    assert line.warcmill("scan", DAY).returncode == 3
+
+
+def test_a_luigid_that_does_not_answer_is_4_at_once(line: Line, closed_port: int) -> None:
+    remote = f"scheduler_host=127.0.0.1\nscheduler_port={closed_port}"
+    line.config.write_text(line.config.read_text().replace("local_scheduler=true", remote))
+    done = line.warcmill("scan", DAY)
+    assert done.returncode == 4
+    assert f"no luigid at 127.0.0.1:{closed_port}" in done.stderr
+    assert line.state.read(files("Verify")) is None
+
+
+def appears(line: Line) -> Callable[[], None]:
+    """A launch that is not there yet, and has ended when it is."""
+    return lambda: copy_launch(line, DEAD)
+
+
+def ends(line: Line) -> Callable[[], None]:
+    """A launch that runs, and ends."""
+    copy_launch(line, DEAD)
+    logs = {path: path.read_text() for path in job_logs(line, DEAD) if path.exists()}
+    for path, text in logs.items():
+        path.write_text("".join(one for one in text.splitlines(True) if "FINISHED" not in one))
+    return lambda: [path.write_text(text) for path, text in logs.items()] and None
+
+
+@pytest.mark.parametrize("meanwhile", [appears, ends])
+def test_a_launch_that_ends_meanwhile_is_not_yet_scanned(
+    line: Line, meanwhile: Callable[[Line], Callable[[], None]]
+) -> None:
+    happen = meanwhile(line)
+    enlarge(line)
+    with scanning(line) as process:
+        assert process.stderr
+        for text in process.stderr:
+            if "files.Checksum" in text and "begins" in text:
+                happen()
+                break
+        process.stderr.read()
+        assert process.stdout
+        told = process.stdout.read()
+        assert process.wait(60) == 0, told
+    assert f"1 not yet scanned: new since the scans began, for the next one\n  {DEAD}" in told
+    assert told.splitlines()[-1].endswith("2 launches, 4 WARCs, 0 refused, 0 failed, 1 not yet scanned; no gap")
+    assert line.warcmill("reconcile", DAY).returncode == 1
+    assert line.warcmill("scan", DAY).returncode == 0
+
+
+def test_on_a_terminal_it_draws_a_bar_and_logs_no_step(line: Line) -> None:
+    enlarge(line)
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, 0x5414, b"\x28\x00\x82\x00\x00\x00\x00\x00")  # TIOCSWINSZ: 40 rows, 130 columns
+    with scanning(line, stdout=follower, stderr=follower) as process:
+        os.close(follower)
+        told = shown(leader)
+    assert process.returncode == 0, told
+    assert re.search(rf"Checksum {LAUNCH} final .*MB.* MB/s.*BL-2026", told)
+    assert "begins" not in told
+    assert not any(word in told for word in LUIGIS)
+
+
+def shown(leader: int) -> str:
+    data = b""
+    while True:
+        try:
+            more = os.read(leader, 65_536)
+        except OSError:  # EIO: nobody has the other end any more
+            os.close(leader)
+            return data.decode("utf-8", "replace")
+        data += more
