@@ -33,7 +33,7 @@ logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)  # below, it 
 _WRAPPERS = (requests.RequestException, urllib3.exceptions.HTTPError)
 _FAULTS = (*_WRAPPERS, http.client.HTTPException, OSError)
 _REDIRECT = 307
-_PIECE = 1 << 17  # bytes: it makes new ones for each read, and larger ones cost more than they save
+_PIECE = 1 << 18  # bytes: it makes new ones for each read, and larger ones cost more than they save
 
 
 class HdfsCli:
