@@ -239,6 +239,20 @@ def test_an_engine_is_not_told_to_launch_what_would_lose_pages(heritrix: Server,
     engine.close()
 
 
+def test_a_configuration_under_another_name_is_the_engine_s_alone_to_read(heritrix: Server) -> None:
+    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate))
+    engine = HeritrixEngine(client)
+    folder = heritrix.jobs / "again-named"
+    folder.mkdir()
+    (folder / "mine.cxml").write_text(profile({}, {**FOLDERS, "job": "again-named"}))
+    for name in ("seeds.txt", "surts.txt", "exclude.txt"):
+        (folder / name).touch()
+    assert not client.create("again-named"), "it is there, and is found"
+    assert engine.start("again-named")
+    engine.stop("again-named")
+    engine.close()
+
+
 def test_a_checkpoint_of_the_losing_profile_is_resumed_by_the_shipped_one(heritrix: Server, tmp_path: Path) -> None:
     """It has a bean more, and other histories, than the checkpoint knows."""
     heritrix.resolve(HOST)

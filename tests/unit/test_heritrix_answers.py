@@ -45,6 +45,11 @@ def test_a_launch_that_begins_is_nascent_for_a_moment() -> None:
     assert parse_job(body.replace(b"State>RUNNING<", b"State>NASCENT<"), "job").state is State.PREPARING
 
 
+def test_a_launch_that_ends_is_finished_and_active_for_a_moment() -> None:
+    body = recorded("job-running.xml").replace(b"Active: RUNNING", b"Active: FINISHED")
+    assert parse_job(body.replace(b"State>RUNNING<", b"State>FINISHED<"), "job").state is State.STOPPING
+
+
 def test_a_running_job() -> None:
     running = job("running")
     assert (running.name, running.launches, running.alerts) == ("recorded", 1, 0)

@@ -88,8 +88,8 @@ class HeritrixEngine:
         where = f"{CONFIGURATION} of job {job}"
         try:
             loss = recrawl.loss(self._client.get(job, CONFIGURATION), where)
-        except BadInput as error:
-            log.warning("%s; the engine decides what it makes of it", error)
+        except (BadInput, NotReady) as error:  # a job's configuration may have another name
+            log.warning("%s; it was not looked at for what would lose pages", error)
             return
         if loss:
             raise BadConfig(where, loss)

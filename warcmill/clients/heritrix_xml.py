@@ -118,7 +118,7 @@ def parse_script(body: bytes, where: str) -> Script:
 def _state(description: str, controller: str | None, where: str) -> State:
     """A job paused after its end says PAUSING for ever, but still `Finished: ...`: the description decides.
 
-    For a moment a launch that begins is `Active: NASCENT`.
+    For a moment a launch that begins is `Active: NASCENT`, and one that ends `Active: FINISHED`.
     """
     if description.startswith("Finished"):
         return State.FINISHED
@@ -126,6 +126,8 @@ def _state(description: str, controller: str | None, where: str) -> State:
         return State(description.upper())
     if description.startswith("Active") and controller == "NASCENT":
         return State.PREPARING
+    if description.startswith("Active") and controller == "FINISHED":
+        return State.STOPPING
     if description.startswith("Active") and controller in ACTIVE:
         return State(controller)
     raise BadInput(where, f"a job in a state unknown here: {description!r}, controller {controller!r}")

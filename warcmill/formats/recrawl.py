@@ -3,7 +3,7 @@
 There are two histories. That of URLs knows what each URL held last, that of digests knows each content under whatever
 URL. Either is good alone. Both together lose changed pages, unless a script comes between them: persistLoad brings back
 the digest history that the URL's old content had, and contentDigestHistoryLoader adds to it without clearing it; so the
-new content is written as a revisit of the old one, without a body (seen with Heritrix 3.13; upstream's own profile).
+new content is written as a revisit of the old one, without a body (seen with Heritrix 3.13).
 """
 
 from __future__ import annotations
