@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import itertools
+import sys
 
 import pytest
 from hypothesis import given
@@ -254,6 +255,16 @@ def test_a_record_id_twice_is_a_warning_as_wget_writes_one() -> None:
     verdict = judge(warc_gz(*RECORDS, RECORDS[2], RECORDS[2]))
     assert verdict.ok
     assert verdict.warnings == ("a WARC-Record-ID that an earlier record of the file has (2 records)",)
+
+
+def test_long_record_ids_are_compared_and_none_is_held() -> None:
+    ids = record_ids.RecordIds()
+    for number in (1, 2, 1):
+        ids.add(b"<urn:x:%d%s>" % (number, b"x" * 100_000))
+    assert ids.repeated() == 1
+    held = record_ids.RecordIds()
+    held.add(b"x" * 100_000)
+    assert sys.getsizeof(held._held[0]) < 100
 
 
 def test_record_ids_are_compared_as_far_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

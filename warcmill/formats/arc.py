@@ -25,7 +25,6 @@ def examine_record(reader: Reader) -> bytes:
     found = _HEADER.fullmatch(header)
     if not found or header.count(b" ") < 4:
         raise reader.bad(f"not the header of an ARC record: {header[:60]!r}")
-    for _ in reader.take(int(found[1])):
-        pass
+    reader.skip(int(found[1]))
     reader.skip_newlines(_NEWLINES)
     return header

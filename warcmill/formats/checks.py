@@ -119,7 +119,7 @@ class HttpPayload(Check):
 
 def checks_for(fields: Fields, length: int, bad: Bad) -> list[Check]:
     """What is to be checked over the block of a record of `length` bytes: usually nothing or one digest."""
-    checks = []
+    checks: list[Check] = []
     if BLOCK_DIGEST in fields:
         checks.append(_block_check(BLOCK, fields[BLOCK_DIGEST], bad))
     if PAYLOAD_DIGEST in fields and _type(fields) != b"revisit":

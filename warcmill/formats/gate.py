@@ -128,18 +128,19 @@ class _Walk:
     def _warc_record(self, reader: Reader) -> None:
         header = reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT)
         fields = warc.parse_header(header, reader.bad, self._warn)
-        warc.check_mandatory(fields, reader.bad)
         length = warc.content_length(fields, reader.bad)
         checks = checks_for(fields, length, reader.bad)
-        for piece in reader.take(length):
-            for check in checks:
-                check.feed(piece)
-        if not reader.expect(warc.END_OF_RECORD):
+        left = length
+        if checks:
+            left = 0
+            for piece in reader.take(length):
+                for check in checks:
+                    check.feed(piece)
+        if not reader.end_after(left, warc.END_OF_RECORD):
             raise reader.bad(f"the record does not end in CR LF CR LF after the {length} bytes of its Content-Length")
-        reader.end()
         for check in checks:
             self._conclude(check, fields, reader)
-        self._ids.add(fields[warc.RECORD_ID].strip())
+        self._ids.add(fields[warc.RECORD_ID])
         if not self._described:
             self._described = fields[warc.TYPE].strip().lower() == b"warcinfo"
 

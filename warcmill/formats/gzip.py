@@ -41,14 +41,15 @@ class Members:
 
     Whatever is not a whole, sound member raises BadInput with the offset at
     which that member begins. `offset` is where the member in hand begins,
-    `position` the end of what was consumed, `count` how many were whole.
+    `position` the end of what was consumed, `count` how many were whole;
+    `whole` says of the one in hand that it has ended, and is sound.
     """
 
     def __init__(self, stream: Readable, path: str) -> None:
         self._stream, self._path = stream, path
         self._chunk, self._at, self._chunk_offset, self._ended = b"", 0, 0, False
         self._inflater = isal_zlib.decompressobj(31)
-        self._whole, self._window = True, FIRST
+        self.whole, self._raw = True, b""  # the latter: to be inflated first
         self.offset = 0
         self.count = 0
 
@@ -62,28 +63,35 @@ class Members:
 
     def begin(self) -> bool:
         """Go to the next member; False at the end of the file. Call it when `read` has said b""."""
-        if len(self._chunk) - self._at < FIRST:
+        at = self._at
+        if len(self._chunk) - at < FIRST:
             self._fill(FIRST)
-        self.offset = self._chunk_offset + self._at
-        if self._at == len(self._chunk):
+            at = 0
+        self.offset = self._chunk_offset + at
+        if at == len(self._chunk):
             return False
         self._inflater = isal_zlib.decompressobj(31)
-        self._whole, self._window = False, FIRST
-        if self._chunk[self._at : self._at + 4] != _PLAIN:
+        self.whole = False
+        if self._chunk.startswith(_PLAIN, at):
+            self._raw = self._chunk[at : at + FIRST]
+            self._at = at + len(self._raw)
+        else:
+            self._raw = b""
             self._unusual_header()
         return True
 
     def read(self) -> bytes:
         """The next bytes of the member, at most PIECE; b"" when it has ended and its CRC and length are right."""
         inflater = self._inflater
-        while not self._whole:
-            raw = inflater.unconsumed_tail or self._next_window()
+        while not self.whole:
+            raw = self._raw or inflater.unconsumed_tail or self._next_window()
+            self._raw = b""
             try:
                 piece = inflater.decompress(raw, PIECE)
             except _InflateError as error:
                 raise self.bad(f"damaged gzip member: {error}") from error
-            self._whole = inflater.eof
-            if self._whole:
+            if inflater.eof:
+                self.whole = True
                 self._at -= len(inflater.unused_data)
                 self.count += 1
             if piece:
@@ -95,9 +103,8 @@ class Members:
     def _next_window(self) -> bytes:
         if self._at == len(self._chunk):
             self._fill(1)
-        raw = self._chunk[self._at : self._at + self._window]
+        raw = self._chunk[self._at : self._at + WINDOW]
         self._at += len(raw)
-        self._window = WINDOW
         return raw
 
     def _fill(self, wanted: int) -> None:

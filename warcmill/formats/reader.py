@@ -26,9 +26,11 @@ class Reader(Protocol):
     def begin(self) -> bool: ...
     def through(self, mark: bytes, limit: int) -> bytes: ...
     def take(self, size: int) -> Iterator[memoryview]: ...
+    def skip(self, size: int) -> None: ...
     def expect(self, mark: bytes) -> bool: ...
     def skip_newlines(self, limit: int) -> None: ...
     def end(self) -> None: ...
+    def end_after(self, size: int, mark: bytes) -> bool: ...
     def bad(self, why: str) -> BadInput: ...
 
 
@@ -89,6 +91,15 @@ class _Pieces:
             left -= len(piece)
             yield piece
 
+    def skip(self, size: int) -> None:
+        """Pass over the next `size` bytes; BadInput when there are fewer."""
+        end = self._at + size
+        if end <= len(self._piece):
+            self._at = end
+        else:
+            for _ in self.take(size):
+                pass
+
     def skip_newlines(self, limit: int) -> None:
         """Pass over at most `limit` CRs and LFs."""
         while limit and self._ahead() and self._piece[self._at] in b"\r\n":
@@ -97,9 +108,8 @@ class _Pieces:
 
     def expect(self, mark: bytes) -> bool:
         """Take as many bytes as `mark` has: are they `mark`?"""
-        end = self._at + len(mark)
-        if self._piece[self._at : end] == mark:
-            self._at = end
+        if self._piece.startswith(mark, self._at):
+            self._at += len(mark)
             return True
         taken = b""
         while len(taken) < len(mark) and self._ahead():
@@ -107,6 +117,18 @@ class _Pieces:
             taken += self._piece[self._at : end]
             self._at = min(end, len(self._piece))
         return taken == mark
+
+    def end(self) -> None:
+        """The record is over."""
+        raise NotImplementedError
+
+    def end_after(self, size: int, mark: bytes) -> bool:
+        """Pass over `size` bytes and `mark`, and end the record; False, and not ended, when `mark` is not there."""
+        self.skip(size)
+        if not self.expect(mark):
+            return False
+        self.end()
+        return True
 
     def _ahead(self) -> bool:
         """Is there another byte?"""
@@ -129,18 +151,29 @@ class MemberReader(_Pieces):
 
     def begin(self) -> bool:
         """Go to the next record; False at the end of the file."""
-        begun = self._members.begin()
-        self.offset = self._members.offset
+        members = self._members
+        begun = members.begin()
+        self.offset = members.offset
         return begun
 
     def end(self) -> None:
         """The record is over: so must its member be, with the right CRC and length."""
-        if self._ahead():
+        members = self._members
+        if self._at < len(self._piece) or (not members.whole and self._ahead()):
             rest = self._piece[self._at : self._at + 8]
             second = rest.startswith(b"WARC/")
             why = "a second record in the same gzip member" if second else f"bytes after the record's end: {rest!r}"
             raise self.bad(why)
-        self.position = self._members.position
+        self.position = members.position
+
+    def end_after(self, size: int, mark: bytes) -> bool:
+        """As it says above; at once for a record that came in one piece, as nearly all do."""
+        members, piece, end = self._members, self._piece, self._at + size
+        if members.whole and end + len(mark) == len(piece) and piece.startswith(mark, end):
+            self._at = len(piece)
+            self.position = members.position
+            return True
+        return super().end_after(size, mark)
 
 
 class PlainReader(_Pieces):

@@ -1,14 +1,19 @@
 """Has a file the same WARC-Record-ID twice? Each is "globally unique" (ISO 28500, 5.2).
 
-Eight bytes a record are kept, the beginning of the ID's SHA-1, in buckets by
-its first byte, so that only one bucket at a time is unpacked to be compared.
+Eight bytes a record are kept, the beginning of the ID's SHA-1. They are
+compared a part at a time, so that few of them are ever unpacked.
 """
 
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 LIMIT = 1 << 21  # records that are compared: 16 MiB
+_AT_ONCE = 1 << 17
+_HELD = 1 << 9  # IDs that are hashed in one go, which takes half the time
+_LONG = 1 << 8  # a longer ID is not held: it may fill its header
+_sha1 = partial(hashlib.sha1, usedforsecurity=False)
 
 
 class RecordIds:
@@ -16,19 +21,23 @@ class RecordIds:
 
     def __init__(self) -> None:
         self.count = 0
-        self._buckets = [bytearray() for _ in range(256)]
+        self._held: list[bytes] = []
+        self._marks = bytearray()
 
     def add(self, record_id: bytes) -> None:
-        self.count += 1
-        if self.count <= LIMIT:
-            digest = hashlib.sha1(record_id, usedforsecurity=False).digest()
-            self._buckets[digest[0]] += digest[1:9]
+        self._held.append(record_id if len(record_id) < _LONG else _sha1(record_id.strip()).digest())
+        if len(self._held) == _HELD:
+            self._hash()
 
     def repeated(self) -> int:
         """How many records have an ID that an earlier record has, among the first LIMIT records."""
-        return sum(_repeated(bucket) for bucket in self._buckets)
+        self._hash()
+        marks = memoryview(self._marks).cast("Q")
+        parts = len(marks) // _AT_ONCE + 1
+        return len(marks) - sum(len({mark for mark in marks if mark % parts == part}) for part in range(parts))
 
-
-def _repeated(bucket: bytearray) -> int:
-    values = memoryview(bucket).cast("Q")
-    return len(values) - len(set(values))
+    def _hash(self) -> None:
+        compared = self._held[: max(0, LIMIT - self.count)]
+        self._marks += b"".join([_sha1(one.strip()).digest()[:8] for one in compared])
+        self.count += len(self._held)
+        self._held.clear()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import cast
 
 from warcmill.errors import BadInput
 
@@ -27,6 +26,7 @@ TYPE, RECORD_ID, DATE, LENGTH = b"WARC-Type", b"WARC-Record-ID", b"WARC-Date", b
 CONTENT_TYPE, SEGMENT = b"Content-Type", b"WARC-Segment-Number"
 BLOCK_DIGEST, PAYLOAD_DIGEST = b"WARC-Block-Digest", b"WARC-Payload-Digest"
 MANDATORY = (RECORD_ID, LENGTH, DATE, TYPE)  # 5.2 to 5.5
+_WORD = b"!"  # what sorts before it is empty, or begins with a blank
 # What a record is, and what is checked of it: with two values of these, nobody can know which one holds.
 _DECISIVE = frozenset([*MANDATORY, CONTENT_TYPE, SEGMENT, BLOCK_DIGEST, PAYLOAD_DIGEST])
 _REPEATABLE = b"WARC-Concurrent-To"  # 5.7: the one field that may be
@@ -59,11 +59,10 @@ def parse_header(header: bytes, bad: Bad, warn: Warn) -> Fields:
     lines = _lines(header, bad)
     if lines[0] not in VERSIONS and lines[0].upper() not in VERSIONS:  # 4: literals are case-insensitive
         raise bad(f"the record does not begin with WARC/1.0 or WARC/1.1: {header[:20]!r}")
-    try:  # nearly all headers: every line "Name: value", every name as the standard writes it
-        fields = dict(cast("list[tuple[bytes, bytes]]", [line.split(b": ", 1) for line in lines[1:-2]]))
-    except ValueError:
-        return _any_fields(header, bad, warn)
-    if len(fields) == len(lines) - 3 and _STANDARD.issuperset(fields):
+    fields: Fields = {}
+    for line in lines[1:-2]:
+        name, _, fields[name] = line.partition(b": ")
+    if len(fields) == len(lines) - 3 and _STANDARD.issuperset(fields):  # nearly all are written so, each once
         return fields
     return _any_fields(header, bad, warn)
 
@@ -76,7 +75,7 @@ def _lines(header: bytes, bad: Bad) -> list[bytes]:
     lines = header.split(b"\r\n")
     if newlines != len(lines) - 1:
         raise bad("a line of the record's header ends in LF alone, not in CR LF")
-    if b"\0" in header:  # 4: no control character is TEXT; readers in C would see less than is there
+    if 0 in header:  # 4: no control character is TEXT; readers in C would see less than is there
         raise bad("the record's header has a NUL byte in it")
     return lines
 
@@ -112,16 +111,14 @@ def _add(fields: Fields, name: bytes, value: bytes, bad: Bad, warn: Warn) -> Non
     fields[name] = value
 
 
-def check_mandatory(fields: Fields, bad: Bad) -> None:
-    """Every record has the four fields that the standard calls mandatory (5.2 to 5.5)."""
-    for name in MANDATORY:
-        if not fields.get(name, b"").strip():
-            raise bad(f"the record's header has no {name.decode()}")
-
-
 def content_length(fields: Fields, bad: Bad) -> int:
-    """The record's Content-Length (5.3)."""
-    text = fields[LENGTH].strip()
+    """The Content-Length of a record that has all four fields that the standard calls mandatory (5.2 to 5.5)."""
+    for name in MANDATORY:
+        if fields.get(name, b"") < _WORD and not fields.get(name, b"").strip():
+            raise bad(f"the record's header has no {name.decode()}")
+    text = fields[LENGTH]
+    if not text.isdigit():
+        text = text.strip()
     if not text.isdigit() or len(text) > LENGTH_DIGITS:
         raise bad(f"the record's Content-Length is no number: {text[:30]!r}")
     return int(text)
