@@ -15,6 +15,7 @@ import luigi
 from luigi.interface import core
 from rich.text import Text
 
+from commands import doctor_more as more
 from commands.arguments import add_json
 from commands.doctor_engines import check_engines
 from commands.show import as_json, console, lines, printable
@@ -30,13 +31,16 @@ SUMMARY = "check that this machine, the configuration and the roots are fit to r
 EPILOG = """\
 examples:
   warcmill doctor
+  warcmill doctor --notice
   warcmill doctor --json | jq -r '.checks[] | select(.level != "ok") | .todo'
 
 Looks at the configuration, the versions, the roots (there, readable; state and store
-also writable, with hard links, room and no litter), the clock, the layout of
-the output root, luigid where one is configured, and the configuration of every job
-that an engine of luigi.cfg crawls. The roots of the engines are never written to. In
-state and store a small file is made and removed again.
+also writable, with hard links, room and no litter), the clock, roots that hold no
+launch and what lies there instead, symbolic links that are not followed, sections and
+keys of luigi.cfg that nobody reads, files of secrets that others can read, whether
+several workers can run, luigid where one is configured, where notices go, and the
+configuration of every job that an engine of luigi.cfg crawls. The roots of the engines
+are never written to. In state and store a small file is made and removed again.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 
@@ -50,7 +54,8 @@ PATIENCE = 3  # seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--json."""
+    """--notice, --json."""
+    parser.add_argument("--notice", action="store_true", help="send a notice, marked as a test, to where they go")
     add_json(parser)
 
 
@@ -65,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER shows how it should be"))
         code = 3
     else:
-        checks += [*configured(found), *fitness(found), *profiles(found), *check_engines(), scheduler()]
+        checks += [*configured(found), *fitness(found), *more.all_of(found, args.notice)]
+        checks += [*profiles(found), *check_engines(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:
@@ -106,7 +112,7 @@ def fitness(found: Settings) -> Iterator[Check]:
         "store": found.store,
     }
     folders = {root: Path(place) for root, place in where.items() if not is_remote(place)}
-    yield from check_roots(folders, found.output_layout, found.retire)
+    yield from check_roots(folders, found.retire)
     yield from (check_remote(root, url, found.access) for root, url in where.items() if is_remote(url))
     for section in places.named():
         yield from _of_section(found, section)
@@ -120,7 +126,7 @@ def _of_section(found: Settings, section: str) -> Iterator[Check]:
     roots = {root: place for place, some in places.roots_of(section).items() for root in some}
     folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
     remote = (check_remote(root, place, found.access) for root, place in roots.items() if is_remote(place))
-    for check in (*check_roots(folders, places.layout_of(section, found.site), found.retire), *remote):
+    for check in (*check_roots(folders, found.retire), *remote):
         todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
         lost = check.level is Level.FAIL and check.name.startswith("root ")
         yield replace(check, name=f"{check.name} [{section}]", todo=todo if lost else check.todo)

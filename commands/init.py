@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from commands.printing import out
@@ -28,8 +28,9 @@ examples:
       --known-hosts /etc/warcmill/known_hosts --key-file /etc/warcmill/key
 
 The output and jobs folders may be there already: only a small .warcmill.json is
-written into them, by which the line knows that a disk is mounted. Running init
-again changes nothing. --adopt does that for the roots that a section of luigi.cfg
+written into them, by which the line knows that a disk is mounted. One that is named
+and not there is refused, for it may be a disk that is not mounted: --create makes it.
+Running init again changes nothing. --adopt does that for the roots that a section of luigi.cfg
 names, and writes nothing else.
 
 exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already, 4 a disk or server gave an error
@@ -39,6 +40,7 @@ SCHEDULER = """\
 local_scheduler=true
 
 """
+_CREATE = "To have it made: --create"
 TEMPLATE = Path(__file__).with_name("luigi.cfg")  # a link to the one at the top, so that a wheel holds it too
 
 
@@ -56,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs", metavar="DIR|URL", help="engines' job folders (default: FOLDER/jobs; job-first: the output)"
     )
     parser.add_argument("--store", metavar="DIR|URL", help="the archive (default: FOLDER/store)")
+    parser.add_argument("--create", action="store_true", help="make folders of --output and --jobs that are not there")
     parser.add_argument("--known-hosts", default="", metavar="FILE", help="host keys to trust, for sftp:// roots")
     parser.add_argument("--key-file", default="", metavar="FILE", help="our private key, for sftp:// roots")
     parser.add_argument(
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the roots, then luigi.cfg. Safe to repeat, also after a kill."""
     try:
         if args.adopt:
-            _adopt(settings(), args.adopt)
+            _adopt(settings(), args.adopt, args.create)
         else:
             config = _make(args)
             out(f"{config} is written. Next:", "", f"  export LUIGI_CONFIG_PATH={config}", "  warcmill doctor", "")
@@ -80,16 +83,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _adopt(found: Settings, sections: list[str]) -> None:
-    """Write the sentinels of the roots that these sections name; each must be there."""
+def _adopt(found: Settings, sections: list[str], create: bool) -> None:
+    """Write the sentinels of the roots that these sections name; each must be there, unless it is to be made."""
     for section in sections:
         for place, names in configured.roots_of(section).items():
             if places.is_remote(place):
                 places.adopt(place, names, found.access)
-            elif Path(place).is_dir():
+            elif create or Path(place).is_dir():
                 roots.adopt({root: Path(place) for root in names})
             else:
-                raise Unavailable(place, f"there is no such folder; mount its disk, or correct [{section}]")
+                raise Unavailable(place, f"there is no such folder; mount its disk, or correct [{section}]. {_CREATE}")
             out(f"[{section}] {place} is adopted as {' and '.join(names)}")
 
 
@@ -101,12 +104,21 @@ def _make(args: argparse.Namespace) -> Path:
     config = base / "luigi.cfg"
     if config.exists() and config.read_text() != text:
         raise BadConfig(str(config), "is there and says something else; edit it by hand, or choose another folder")
+    if not args.create:
+        _check_there(given for given in (args.output, args.jobs) if given and not places.is_remote(given))
     roots.adopt({root: Path(place) for root, place in found.items() if not places.is_remote(place)})
     for url in dict.fromkeys(filter(places.is_remote, found.values())):
         places.adopt(url, [root for root, place in found.items() if place == url], access)
     if not config.exists():
         roots.write_whole(config, text)
     return config
+
+
+def _check_there(folders: Iterable[str]) -> None:
+    """Unavailable for a folder of the engines that is not there: made anew, it would stay empty for ever."""
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise Unavailable(folder, f"there is no such folder; mount its disk, or correct the path. {_CREATE}")
 
 
 def _roots(args: argparse.Namespace, base: Path, layout: OutputLayout) -> dict[Root, str]:

@@ -9,6 +9,7 @@ which returns 0 or 1. Only the module of the verb in hand is imported, so
 from __future__ import annotations
 
 import argparse
+import configparser
 import io
 import os
 import sys
@@ -18,7 +19,7 @@ from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
 from warcmill import __version__
-from warcmill.errors import WarcmillError
+from warcmill.errors import BadConfig, WarcmillError
 from warcmill.printable import escape_last_resort, printable, printable_lines
 
 # Each line is also the SUMMARY of its module; a test compares them.
@@ -72,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WarcmillError as error:
         print(printable(f"warcmill: {error}"), file=sys.stderr)
         return error.exit_code
+    except configparser.Error as error:  # Luigi reads luigi.cfg when it is imported
+        print(printable(f"warcmill: configuration, luigi.cfg cannot be read: {error}"), file=sys.stderr)
+        return BadConfig.exit_code
     except BrokenPipeError:
         _silence_stdout()
         return 141  # what the shell says of a program that SIGPIPE ended

@@ -40,13 +40,15 @@ still runs lacks nothing; a finding that an operator has taken note of ('warcmil
 accept') is listed as accepted, and is no gap. Of more than 500 launches, those that
 have ended without a gap are counted and not listed. Nothing is changed.
 
---json: {"first_day", "last_day", "gaps", "odd": [text], "totals": {column:
+--json: {"first_day", "last_day", "gaps", "odd": [text], "bare": [text: a root that
+holds no launch at all, and what lies there instead], "totals": {column:
 number}, "launches": [{"job", "launch_id", "ended": "" while it runs, "stages":
 [{"stage", "closed", column: number}], "gaps" and "accepted": [{"stage": "" for
 the launch as a whole, "kind", "name", "why", "todo"}]}]}
 
-exit codes: 0 no gap, 1 one or more gaps, 2 usage, 3 configuration, 4 a disk or a
-folder did not answer (what could be read is reported)
+exit codes: 0 no gap, 1 one or more gaps, or a root whose launches lie otherwise than
+configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could
+be read is reported)
 """
 HEADS = (
     "on_disk",
@@ -75,11 +77,14 @@ def run(args: argparse.Namespace) -> int:
     days: Interval = args.interval
     found = survey.find(line.state, line.sites, days.first, days.end)
     reports = reports_of(line, found)
+    misplaced = any(bare.misplaced for bare in found.bare)
     if args.json:
-        print(as_json(document(days, reports, found.odd)))
+        print(as_json({**document(days, reports, found.odd), "bare": [bare.text for bare in found.bare]}))
     else:
-        show(console(), days, reports, found.odd)
-    return 4 if tell_away(found) else exit_code(reports)
+        show(console(), days, reports, found.odd, misplaced)
+    if tell_away(found):
+        return 4
+    return exit_code(reports) or int(misplaced)
 
 
 def reports_of(line: Line, found: Found, before: Before | None = None) -> list[LaunchReport]:
@@ -94,14 +99,16 @@ def exit_code(reports: list[LaunchReport]) -> int:
     return 1 if any(one.gaps for one in reports) else 0
 
 
-def show(target: Console, days: Interval, reports: list[LaunchReport], odd: tuple[str, ...]) -> None:
-    """The table, then every gap."""
+def show(
+    target: Console, days: Interval, reports: list[LaunchReport], odd: tuple[str, ...], misplaced: bool = False
+) -> None:
+    """The table, then every gap. `misplaced`: launches lie where none is looked for, so that no gap says nothing."""
     lines(target, heading(days, len(reports)))
     if reports:
         target.print(table(reports))
     for text in odd:
         lines(target, styled(f"not a launch: {text}", DIM))
-    lines(target, *_sections(reports))
+    lines(target, *_sections(reports, misplaced))
 
 
 def table(reports: list[LaunchReport]) -> Table:
@@ -132,14 +139,15 @@ def _numbers(row: Row) -> Iterator[Text]:
         yield Text(str(number), style=style)
 
 
-def _sections(reports: list[LaunchReport]) -> Iterator[Text]:
+def _sections(reports: list[LaunchReport], misplaced: bool) -> Iterator[Text]:
     found = [gap for one in reports for gap in one.gaps]
     accepted = [gap for one in reports for gap in one.accepted]
     if accepted:
         yield Text(f"\n{len(accepted)} accepted", style="bold")
         yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in accepted)
     yield from _unscanned(reports)
-    yield Text(f"\n{_number(len(found))}", style=BAD if found else "bold green")
+    where = " where launches are looked for; others lie elsewhere" if misplaced else ""
+    yield Text(f"\n{_number(len(found))}{where}", style=BAD if found or misplaced else "bold green")
     yield from gap_lines(found)
 
 

@@ -13,8 +13,9 @@ from commands import reconcile
 from commands.arguments import Interval, add_interval
 from commands.doctor import scheduler
 from commands.plan import SCANS
+from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
-from commands.show import console, printable, tell_away
+from commands.show import console, tell_away
 from tasks.attended import ATTENDED
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
@@ -109,15 +110,15 @@ def _stopped(number: int, days: Interval, codes: list[int]) -> int:
     """What a scan comes to that a signal has ended."""
     todo = f"next: warcmill scan {days.text}"
     if number != signal.SIGUSR1:
-        print(f"scan {days.text}: stopped by {signal.Signals(number).name}; {todo}")
+        out(f"scan {days.text}: stopped by {signal.Signals(number).name}; {todo}")
         return 128 + number
     failed = [code for code in codes if code > 0 and ours(code) != Busy.exit_code]
-    print(f"scan {days.text}: drained{', after a step had failed' if failed else ''}; {todo}")
+    out(f"scan {days.text}: drained{', after a step had failed' if failed else ''}; {todo}")
     return _worst(map(ours, failed)) if failed else DRAINED
 
 
 def _busy(days: Interval, codes: list[int]) -> int:
-    print(f"scan {days.text}: another scan is at work, and does what is left; next: warcmill status {days.text}")
+    out(f"scan {days.text}: another scan is at work, and does what is left; next: warcmill status {days.text}")
     return _worst(map(ours, codes))
 
 
@@ -127,14 +128,15 @@ def _reconciled(line: Line, days: Interval, before: Before, codes: list[int]) ->
     try:
         reports = reconcile.reports_of(line, found, before)
     except WarcmillError as error:
-        print(f"warcmill: {printable(str(error))}", file=sys.stderr)
-        print(f"scan {days.text}: {_number(found.launches)}, which could not be reconciled; next: warcmill doctor")
+        err(f"warcmill: {error}")
+        out(f"scan {days.text}: {_number(found.launches)}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
-    reconcile.show(console(), days, reports, found.odd)
-    away = Unavailable.exit_code if tell_away(found) else reconcile.exit_code(reports)
+    misplaced = any(bare.misplaced for bare in found.bare)
+    reconcile.show(console(), days, reports, found.odd, misplaced)
+    away = Unavailable.exit_code if tell_away(found) else reconcile.exit_code(reports) or int(misplaced)
     code = _worst([away, *map(ours, codes)])
     todo = next_command(code, NOT_PLANNED in codes, days, reports)
-    print(f"scan {days.text}: {sums(reports)}; {f'next: {todo}' if todo else 'no gap'}")
+    out(f"scan {days.text}: {sums(reports)}; {f'next: {todo}' if todo else 'no gap'}")
     return code
 
 

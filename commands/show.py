@@ -39,7 +39,12 @@ def lines(target: Console, *texts: Text | str) -> None:
 
 
 def tell_away(found: Found) -> bool:
-    """Name the roots that did not answer, on stderr; whether there was one: what was listed is then not all."""
+    """Name the roots that did not answer, or hold no launch, on stderr; whether one did not answer.
+
+    What was listed is then not all.
+    """
+    for bare in found.bare:
+        print(printable(bare.text), file=sys.stderr)
     for error in found.away:
         err(f"{error}; launches that lie there alone are not listed")
     return bool(found.away)

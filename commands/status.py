@@ -32,7 +32,8 @@ due have come that far. Markers are read, files are not: 'warcmill reconcile' co
 disk, 'warcmill verify' reads the archive again.
 
 --json: {{"first_day", "last_day", "launches": [{{"job", "launch_id", "ended": "" while it
-runs, "error", "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
+runs, "error", "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
+"cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
 done and of count stages in the launch's cells, files in a stage's. Marks: done, partial,
 failed, waiting, refused, stale, not due.
 
@@ -135,6 +136,9 @@ def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
     for one in grids:
         if one.error:
             yield styled(f"{one.launch}: {one.error}", "red")
+    for one in grids:
+        if one.vitals:
+            yield styled(f"{one.launch}: {one.vitals.text(datetime.now(UTC))}", "cyan")
     bad = [one for one in grids if any(cell.mark in TROUBLES for cell in one.cells.values())]
     if bad:
         yield Text("\nto see what is wrong and what to do:", style="bold")
@@ -147,6 +151,7 @@ def _json(one: LaunchGrid) -> dict[str, Json]:
         "launch_id": one.launch.id,
         "ended": one.ended,
         "error": one.error,
+        "vitals": one.vitals.json() if one.vitals else None,
         "cells": _cells(one.cells),
         "stages": [{"stage": str(stage), "cells": _cells(cells)} for stage, cells in one.stages],
     }

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 
 from rich.text import Text
 
 from commands.arguments import add_json, add_launch, add_stage
 from commands.reconcile import gap_json, gap_lines
-from commands.show import as_json, console, lines, styled
+from commands.show import as_json, console, lines, printable, styled
 from tasks import engines
 from tasks.step import Line, open_line
-from warcmill import gaps, layout
+from warcmill import gaps, layout, vitals
 from warcmill.attempts import Attempt
-from warcmill.errors import BadInput, NotReady, WarcmillError
+from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.ledger import Ledger
 from warcmill.model import Json, Key, Launch, Stage
@@ -42,7 +44,7 @@ the command to type next. Nothing is changed.
 "stage", "path", "error", "failed": {file: why}}]}
 
 exit codes: 0 nothing is missing that could be there by now, 1 something is, or
-there is no such launch, 2 usage, 3 configuration, 4 unavailable
+there is no such launch, 2 usage, 3 configuration, 4 unavailable: a root or the store
 """
 MOST = 20  # files shown of one attempt; the attempt's own file has them all
 
@@ -67,12 +69,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look at the launch; answer."""
-    found = answer(open_line(), Launch(args.job, args.launch_id), args.stage)
+    line = open_line()
+    found = answer(line, Launch(args.job, args.launch_id), args.stage)
     if args.json:
         print(as_json(_json(found)))
     else:
         lines(console(), *_texts(found, args.stage))
-    return 1 if found.gaps else 0
+    return 4 if _is_away(line) else 1 if found.gaps else 0
+
+
+def _is_away(line: Line) -> bool:
+    """Whether the store does not answer; it is named, for no step could go on, and no stored file be relied on."""
+    try:
+        _ = line.store
+    except Unavailable as error:
+        print(printable(str(error)), file=sys.stderr)
+        return True
+    return False
 
 
 def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
@@ -100,7 +113,8 @@ def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
         try:
             stopped(line.state, line.engines(seen.launch.job), seen.launch)
         except NotReady as error:
-            yield "", error.why + _engine_says(seen.launch)
+            signs = vitals.of(line.engines(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
+            yield "", f"{error.why} It is {signs}.{_engine_says(seen.launch)}"
 
 
 def _engine_says(launch: Launch) -> str:

@@ -31,10 +31,7 @@ class pulse(luigi.Config):  # noqa: N801 - Luigi names the section after the cla
 
 def catch_up() -> timedelta:
     """For how long a due crawl may still be launched, or BadConfig."""
-    try:
-        hours = int(pulse().catch_up_hours)
-    except ValueError as error:
-        raise BadConfig("[pulse] catch_up_hours", str(error)) from error
+    hours = int(sections.read(pulse).catch_up_hours)
     if not 0 < hours <= 24 * 366:
         raise BadConfig("[pulse] catch_up_hours", f"is {hours}; hours, from 1 up to a year's")
     return timedelta(hours=hours)

@@ -98,10 +98,7 @@ def configure(state: State, engine: Engine, job: str, due: str) -> dict[str, Jso
 
 def configured() -> feed:
     """[feed], or BadConfig."""
-    try:
-        return feed()
-    except ValueError as error:
-        raise BadConfig("[feed]", str(error.__cause__ or error)) from error
+    return sections.read(feed)
 
 
 def source() -> Source:

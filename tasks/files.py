@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import luigi
 
 from tasks.output import AssembleOutput
 from tasks.settings import settings
-from tasks.step import LaunchScan, Line, StageStep
-from warcmill.errors import BadConfig
+from tasks.step import LaunchScan, Line, Listed, StageStep
+from tasks.summary import Ending
+from warcmill.errors import BadConfig, Unavailable
 from warcmill.model import Launch
+from warcmill.notice import Trouble
 from warcmill.steps import checksum, copy, read_back, retire, stage_report, verify
 from warcmill.steps.transfer import lacking
+
+log = logging.getLogger(__name__)
 
 
 class Checksum(StageStep):
@@ -115,6 +120,20 @@ class Retire(StageStep):
         )
 
 
+class StoreScan(LaunchScan):
+    """A scan whose steps need the store: one that is away is named, and fails the scan even when nothing is to do."""
+
+    def find(self, line: Line, ending: Ending) -> Listed:
+        listed = super().find(line, ending)
+        try:
+            _ = line.store
+        except Unavailable as error:
+            log.error("%s", error)
+            listed.troubles.append(str(error))
+            ending.unreadable.append(Trouble("", "unreadable", error.what, str(error)))
+        return listed
+
+
 class StageScan(LaunchScan):
     """A scan of the stages of some days that have their 03 marker; a sub-class says how far it brings them."""
 
@@ -137,7 +156,7 @@ class CalculateLocalChecksum(StageScan):
     upto = Checksum
 
 
-class CopyToHDFS(StageScan):
+class CopyToHDFS(StageScan, StoreScan):
     """Copy every assembled stage of some days into the store, whatever kind of store it is.
 
     Requires: Copy of each stage that has its 03 marker.
@@ -150,7 +169,7 @@ class CopyToHDFS(StageScan):
     upto = Copy
 
 
-class VerifyOnHDFS(StageScan):
+class VerifyOnHDFS(StageScan, StoreScan):
     """Verify every assembled stage of some days in the store.
 
     Requires: Verify of each stage that has its 03 marker.
@@ -163,10 +182,11 @@ class VerifyOnHDFS(StageScan):
     upto = Verify
 
 
-class ScanForOutputFiles(LaunchScan):
+class ScanForOutputFiles(StoreScan):
     """Bring every assembled stage of some days all the way into the store.
 
-    Requires: Verify of each stage that has its 03 marker; Retire instead, where `[files] retire=true`.
+    Requires: Verify of each stage that has its 03 marker; Retire instead, where `[files] retire=true`,
+              or ReadBack, where the launch lies behind a symbolic link.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not assembled are left to output.ScanForOutputs.
@@ -175,7 +195,17 @@ class ScanForOutputFiles(LaunchScan):
     task_namespace = "files"
 
     def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        return _lacking(line, launch, Retire if line.settings.retire else Verify)
+        return _lacking(line, launch, _last(line, launch))
+
+
+def _last(line: Line, launch: Launch) -> type[StageStep]:
+    """How far a launch is brought: nothing is retired through a symbolic link."""
+    if not line.settings.retire:
+        return Verify
+    if line.settings.follow_links and line.engines(launch.job).is_linked(launch):
+        log.warning("%s: lies behind a symbolic link: its WARCs are read back, and not retired", launch)
+        return ReadBack
+    return Retire
 
 
 def _lacking(line: Line, launch: Launch, task: type[StageStep]) -> Iterator[luigi.Task]:

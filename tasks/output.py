@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cached_property
 
 import luigi
 
-from tasks.step import LaunchScan, Line, StageStep, Step, open_line
-from warcmill import launches, layout
+from tasks.settings import silent_after
+from tasks.step import LaunchScan, Line, Listed, StageStep, Step, open_line
+from tasks.summary import Ending
+from warcmill import launches, layout, vitals
 from warcmill.ending import ended, is_closed
 from warcmill.launches import Listing
 from warcmill.model import FINAL, Launch, Stage
+from warcmill.notice import Trouble
 from warcmill.steps import assemble, continued, pack_logs, process, stage_report, stopped
+
+log = logging.getLogger(__name__)
 
 
 class CheckJobStopped(Step):
@@ -105,21 +113,42 @@ class ScanForOutputs(LaunchScan):
 
     task_namespace = "output"
 
+    @cached_property
+    def silent(self) -> list[Trouble]:
+        """The running launches that are silent, as they are found."""
+        return []
+
+    def find(self, line: Line, ending: Ending) -> Listed:
+        listed = super().find(line, ending)
+        ending.unreadable += self.silent
+        return listed
+
     def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
         done = line.state.holds(layout.key("output.ProcessOutputs", launch))
-        return [] if done else _unfinished(line, launch)
+        return [] if done else _unfinished(line, launch, self.silent)
 
 
-def _unfinished(line: Line, launch: Launch) -> Iterator[luigi.Task]:
+def _unfinished(line: Line, launch: Launch, silent: list[Trouble]) -> Iterator[luigi.Task]:
     listing = launches.read(line.engines(launch.job), launch)  # one that cannot be read fails here, alone
     if ended(line.state, line.engines(launch.job), launch):
         yield ProcessOutputs(job=launch.job, launch_id=launch.id)
         return
+    silent += _silence(line, launch, listing)
     newest = _newest_closed(line, launch, listing)
     if newest:
         task = AssembleOutput(job=launch.job, launch_id=launch.id, stage=str(newest))
         if not task.complete():
             yield task
+
+
+def _silence(line: Line, launch: Launch, listing: Listing) -> Iterator[Trouble]:
+    """A launch that runs, of which nothing was heard for long: somebody has to look, and to say so if it is dead."""
+    most, now = silent_after(), datetime.now(UTC)
+    signs = vitals.of(line.engines(launch.job), launch, listing)
+    if most and signs.silence(now) > most:
+        close = f"if its engine is gone: warcmill close {launch.job} {launch.id} --reason TEXT"
+        log.warning("%s: silent: %s; %s", launch, signs.text(now), close)
+        yield Trouble(str(launch), "silent", str(launch), f"{signs.text(now)}; {close}")
 
 
 def _newest_closed(line: Line, launch: Launch, listing: Listing) -> Stage | None:

@@ -43,11 +43,6 @@ def site_of(section: str, default: Site) -> Site:
     )
 
 
-def layout_of(section: str, default: Site) -> OutputLayout:
-    """How output is laid out in the roots that a section names; of a writer's nothing is said."""
-    return default.layout if section.startswith(WRITER) else site_of(section, default).layout
-
-
 def writer_of(section: str) -> WriterSite:
     """A writer's root, or BadConfig."""
     sections.refuse_unknown(section, WRITER_KEYS)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from configparser import InterpolationError
+from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeVar
 
+import luigi
 from luigi.configuration import get_config
 
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 
+CLOSE = 0.75  # how alike a name must be, for difflib, to be what was meant
+Config = TypeVar("Config", bound=luigi.Config)
 _VARIABLE = re.compile(r"\$\{[^}]+\}")
 
 
@@ -24,7 +30,32 @@ def refuse_unknown(section: str, keys: tuple[str, ...]) -> None:
     defaults = get_config().defaults()
     unknown = sorted(set(get_config().options(section)) - set(keys) - set(defaults))
     if unknown:
-        raise BadConfig(f"[{section}] {unknown[0]}", f"there is no such key; there are {', '.join(keys)}")
+        meant = similar(unknown[0], keys)
+        ask = f"did you mean {meant}? There" if meant else "there"
+        raise BadConfig(f"[{section}] {unknown[0]}", f"there is no such key; {ask} are {', '.join(keys)}")
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """The known name that was meant by one that nobody knows; '' when none is alike."""
+    return next(iter(get_close_matches(name, list(known), 1, CLOSE)), "")
+
+
+def read(config: type[Config]) -> Config:
+    """A section as Luigi reads it, or BadConfig, which names the key whose value is wrong."""
+    try:
+        return config()
+    except ValueError as error:
+        section = str(config.get_task_family())
+        raise BadConfig(f"[{section}] {_wrong_key(config)}".rstrip(), str(error.__cause__ or error)) from error
+
+
+def _wrong_key(config: type[luigi.Config]) -> str:
+    for name, parameter in config.get_params():
+        try:
+            parameter.task_value(config.get_task_family(), name)
+        except (ValueError, InterpolationError):
+            return str(name)
+    return ""
 
 
 def needed(section: str, key: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import luigi
@@ -15,7 +16,8 @@ from warcmill.notice import Channels
 from warcmill.sites import Site, Sites
 from warcmill.state import State
 from warcmill.stores import Store
-from warcmill.stores.places import Access, open_folder, open_store
+from warcmill.stores.links import Links
+from warcmill.stores.places import Access, is_remote, open_folder, open_store
 
 _HARDENED = {
     ("retcode", "already_running"): "10",
@@ -42,6 +44,9 @@ class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the 
         description="the archive: a folder, webhdfs://HOST:PORT[,HOST:PORT]/PATH?user=NAME or sftp://"
     )
     output_layout = luigi.Parameter(description="kind-first or job-first")
+    follow_links = luigi.Parameter(
+        default="", description="folders, with commas between: links to what lies below them are followed"
+    )
 
 
 class files(luigi.Config):  # noqa: N801
@@ -76,6 +81,9 @@ class notice(luigi.Config):  # noqa: N801
     webhook = luigi.Parameter(default="", description="https or http URL that takes JSON by POST; a secret as ${ENV}")
     webhook_file = luigi.Parameter(default="", description="file whose one line is that URL, in place of webhook")
     proxy = luigi.Parameter(default="", description="http://HOST:PORT by which the webhook is posted to")
+    silent_hours = luigi.IntParameter(
+        default=24, description="hours without a sign of its engine, after which a running launch is told of; 0: never"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +98,18 @@ class Settings:
     hdfs_block_size: int
     retire: bool
     access: Access
+    follow_links: tuple[str, ...] = ()
 
     def sites(self) -> Sites:
         """Which folders serve which job, or BadConfig. None is opened before it is needed."""
-        return places.sites(self.site, lambda root, url: open_store(root, url, self.access))
+        found = places.sites(self.site, lambda root, url: open_store(root, url, access))
+        access = replace(self.access, links=self.links(found))
+        return found
+
+    def links(self, found: Sites) -> Links:
+        """Which symbolic links are followed in the roots that are folders."""
+        levels = {self.state: 0, self.store: 0, **found.levels()}
+        return Links(self.follow_links, {place: number for place, number in levels.items() if not is_remote(place)})
 
     @property
     def site(self) -> Site:
@@ -112,13 +128,13 @@ class Settings:
 def settings() -> Settings:
     """The configuration of this moment, or BadConfig."""
     try:
-        roots, transfer, ssh = warcmill(), files(), sftp()
+        roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)
     except luigi.parameter.MissingParameterException as error:
         hint = "Run 'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
         raise BadConfig("[warcmill]", f"{error}. {hint}") from error
     except ValueError as error:
-        raise BadConfig("[warcmill] output_layout", f"{error}: kind-first or job-first") from error
+        raise BadConfig("[warcmill] output_layout", f"is {roots.output_layout}; kind-first or job-first") from error
     return Settings(
         roots.output,
         roots.jobs,
@@ -128,15 +144,30 @@ def settings() -> Settings:
         transfer.hdfs_block_size,
         transfer.retire,
         Access(transfer.hdfs_block_size, ssh.known_hosts, ssh.key_file),
+        _folders(roots.follow_links),
     )
+
+
+def _folders(text: str) -> tuple[str, ...]:
+    """The folders that [warcmill] follow_links names, or BadConfig."""
+    found = tuple(folder for part in text.split(",") if (folder := part.strip()))
+    for folder in found:
+        if not folder.startswith("/"):
+            raise BadConfig("[warcmill] follow_links", f"{folder!r} is not an absolute path")
+    return found
+
+
+def silent_after() -> timedelta | None:
+    """After which silence of its engine a running launch is told of; None: never. BadConfig for no number of hours."""
+    hours = int(sections.read(notice).silent_hours)
+    if not 0 <= hours <= 24 * 366:
+        raise BadConfig("[notice] silent_hours", f"is {hours}; hours, from 0 (never) up to a year's")
+    return timedelta(hours=hours) if hours else None
 
 
 def notice_channels() -> Channels:
     """Where notices go, or BadConfig."""
-    try:
-        found = notice()
-    except ValueError as error:
-        raise BadConfig("[notice]", str(error.__cause__ or error)) from error
+    found = sections.read(notice)
     url = found.webhook
     if found.webhook_file:
         if url:

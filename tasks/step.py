@@ -20,6 +20,7 @@ from tasks.summary import Ending, told_at_the_end
 from tasks.visualiser import Visualiser
 from warcmill import errors, layout, locks, sites
 from warcmill.errors import BadInput, Unsettled, WarcmillError
+from warcmill.instead import Bare
 from warcmill.launches import Engines
 from warcmill.ledger import Ledger
 from warcmill.model import Key, Launch, Stage
@@ -203,6 +204,8 @@ class LaunchScan(Scan):
             log.error("%s; what lies there alone is left for another run", error)
             listed.troubles.append(str(error))
             ending.unreadable.append(Trouble("", "unreadable", error.what, str(error)))
+        for bare in found.bare:
+            _tell_bare(bare, listed, ending)
         for launch in asked:
             self._list_one(line, launch, listed, ending)
         log.info("%s: %s, %d launches", self.task_family, span(dates), len(asked))
@@ -233,6 +236,16 @@ def short(key: Key) -> str:
     params = dict(key.params)
     launch = params.get("launch_id") or params.get("due", "")
     return f"{key.task.rpartition('.')[2]} {params.get('job', '')}/{launch} {params.get('stage', '')}".rstrip()
+
+
+def _tell_bare(bare: Bare, listed: Listed, ending: Ending) -> None:
+    """Say that a root holds no launch. Where launches lie otherwise than configured, no scan would ever see them."""
+    if not bare.misplaced:
+        log.warning("%s", bare.text)
+        return
+    log.error("%s", bare.text)
+    listed.troubles.append(bare.text)
+    ending.unreadable.append(Trouble("", "unreadable", "launches", bare.text))
 
 
 def span(dates: luigi.date_interval.DateInterval) -> str:

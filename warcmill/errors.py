@@ -4,6 +4,7 @@
     ├── BadInput      bytes that are wrong for good: the item is refused
     ├── BadConfig     a setting is missing or wrong: nothing was started
     ├── Unavailable   a disk or server said nothing: an outage, never an absence
+    │   └── NotFollowed   what lies there is behind a symbolic link that is not followed
     ├── NotReady      it is too early: the crawl has not come that far
     ├── Mismatch      two things that must be equal are not
     ├── Conflict      another claim is already published under that name
@@ -55,6 +56,10 @@ class Unavailable(WarcmillError):
     def __init__(self, what: str, why: str) -> None:
         self.what, self.why = what, why
         super().__init__(f"{what} is unavailable: {why}")
+
+
+class NotFollowed(Unavailable):
+    """A folder behind a symbolic link that is not followed: what it holds is not known, which is no absence."""
 
 
 class NotReady(WarcmillError):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warcmill import layout
 from warcmill.attempts import Attempt
-from warcmill.model import Item, Key, Launch, Outcome, Stage
+from warcmill.model import Item, Json, Key, Launch, Outcome, Stage
 from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
 ACCEPTABLE = (
-    "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole"
+    "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
+    "got nothing",
 )  # fmt: skip
 
 
@@ -51,6 +53,7 @@ def _all(seen: Survey) -> Iterator[Gap]:
         yield from _named(seen, stage)
         yield from _not_as_listed(seen, stage)
     yield from _holes(seen)
+    yield from _got_nothing(seen)
     yield from _late(seen)
 
 
@@ -185,6 +188,34 @@ def _holes(seen: Survey) -> Iterator[Gap]:
         name = f"cp{int(number):05d}"
         why = "checkpoints below and above it are there"
         yield _gap(seen, None, "checkpoint hole", name, why, accept(seen.launch, name))
+
+
+def _got_nothing(seen: Survey) -> Iterator[Gap]:
+    """A launch that is whole, and archived no page: all its seeds failed, or it was never let off."""
+    complete = seen.marker("process")
+    stages = [found for stage in seen.stages if (found := seen.marker("assemble", stage))]
+    if complete is None or not stages or ("continues" in complete.claim.facts):
+        return  # of a resumed launch the pages may all lie before the checkpoint
+    warcs, lines = (sum(_number(one.claim.counts.get(name)) for one in stages) for name in ("warcs", "lines"))
+    statuses = Counter[str]()
+    for one in stages:
+        tally = one.claim.counts.get("by_status")
+        statuses.update({code: _number(number) for code, number in (tally if isinstance(tally, dict) else {}).items()})
+    if warcs and (not statuses or any(map(_is_success, statuses))):
+        return  # of WARCs without a crawl log nothing is known but that they are there
+    seen_codes = ", ".join(f"{code} ({number})" for code, number in statuses.most_common(3)) or "none"
+    why = f"{warcs} WARCs, and of {lines} lines of the crawl log none is of a page that was got; statuses: {seen_codes}"
+    yield _gap(seen, None, "got nothing", "crawl", why, accept(seen.launch, "crawl"))
+
+
+def _number(found: Json) -> int:
+    return found if isinstance(found, int) else 0
+
+
+def _is_success(code: str) -> bool:
+    """An answer that is no error, of HTTP or FTP, or whois' (1001); 1 is a name that was looked up, no page."""
+    number = int(code) if code.isdecimal() else 0
+    return 200 <= number < 400 or number > 1000
 
 
 def _late(seen: Survey) -> Iterator[Gap]:

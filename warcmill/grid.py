@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from warcmill import gaps, layout, survey
+from warcmill import gaps, layout, survey, vitals
 from warcmill.attempts import Attempt
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.evidence import file_from_json
@@ -14,6 +14,7 @@ from warcmill.model import Key, Launch, Outcome, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, Survey
+from warcmill.vitals import Vitals
 
 STEPS = ("stop", "pack", "assemble", "process", "checksum", "copy", "verify", "read-back", "retire")
 _BEFORE = {"checksum": "assemble", "copy": "checksum", "verify": "copy", "read-back": "verify", "retire": "read-back"}
@@ -56,12 +57,15 @@ class LaunchGrid:
     stages: tuple[tuple[Stage, Cells], ...]
     error: str = ""
     unavailable: bool = False
+    vitals: Vitals | None = None  # of one that runs
 
 
 def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
     """The grid of one launch; its error, if any, is in it and hides no other launch."""
     try:
-        return of_survey(survey.glance(state, sites.of(launch.job), launch))
+        seen = survey.glance(state, sites.of(launch.job), launch)
+        runs = None if seen.ended else vitals.of(sites.of(launch.job), launch, seen.listing)
+        return replace(of_survey(seen), vitals=runs)
     except WarcmillError as error:
         return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
 

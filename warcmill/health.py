@@ -17,7 +17,6 @@ from pathlib import Path
 from warcmill.clients.heritrix_job import CONFIGURATION
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats import profile
-from warcmill.layout import KINDS, OutputLayout
 from warcmill.model import Root, is_writer
 from warcmill.roots import OWN
 from warcmill.state import SCRATCH
@@ -51,7 +50,7 @@ class Check:
     todo: str = ""
 
 
-def check_roots(folders: Mapping[Root, Path], layout: OutputLayout, retire: bool) -> Iterator[Check]:
+def check_roots(folders: Mapping[Root, Path], retire: bool) -> Iterator[Check]:
     """Everything about the roots. A root that is not there is told once, and not looked into."""
     for root, base in folders.items():
         name = f"root {root}"
@@ -64,8 +63,6 @@ def check_roots(folders: Mapping[Root, Path], layout: OutputLayout, retire: bool
         yield _readable(name, base, [base / entry.path for entry in entries if entry.kind == "folder"])
         if root in OWN:
             yield from _own(root, base)
-        elif root == "output":
-            yield from _output(base, layout)
         if retire and (root == "output" or is_writer(root)) and not os.access(base, os.W_OK):
             yield Check("retire", Level.FAIL, f"{base} cannot be written", "retire=false, or let this user write there")
 
@@ -154,27 +151,6 @@ def _litter(root: Root, base: Path) -> Check:
         text = f"{dead} half-written by processes that are gone{part}"
         return Check(f"litter {root}", Level.WARN, text, "nothing: the next run of their steps removes them")
     return Check(f"litter {root}", Level.OK, f"none{part}")
-
-
-def _output(base: Path, layout: OutputLayout) -> Iterator[Check]:
-    other = _looks_like(base)
-    if other and other is not layout:
-        todo = f"if it is: output_layout={other} in [warcmill]"
-        yield Check("layout", Level.WARN, f"output_layout is {layout}, {base} looks {other}", todo)
-    else:
-        yield Check("layout", Level.OK, f"{layout}, as {base} looks" if other else f"{layout}; no output yet")
-
-
-def _looks_like(output: Path) -> OutputLayout | None:
-    """The layout of which the first two levels remind; None when they hold nothing that tells."""
-    folders = [entry for entry in islice(output.iterdir(), MOST_ENTRIES) if entry.is_dir() and not entry.is_symlink()]
-    if any(entry.name in KINDS for entry in folders):
-        return OutputLayout.KIND_FIRST
-    for job in folders:
-        with suppress(PermissionError):
-            if any((launch / kind).is_dir() for launch in islice(job.iterdir(), 100) for kind in KINDS):
-                return OutputLayout.JOB_FIRST
-    return None
 
 
 def check_clock(known: Path) -> Check:

@@ -13,6 +13,7 @@ from warcmill.layout import KINDS, Kind, OutputLayout
 from warcmill.model import FINAL, FileRef, Launch, Root, Stage
 from warcmill.rendered import Rendered
 from warcmill.stores import Stat, Store
+from warcmill.stores.engine_folder import EngineFolder
 
 JOB_FILES = ("crawler-beans.cxml", "job.log", "seeds.txt", "surts.dump")
 
@@ -49,6 +50,11 @@ class Engines:
         """The roots that have folders for each launch, with their layouts: the engine's output first."""
         yield self.output, self.layout
         yield from ((worker.store, worker.layout) for worker in self.workers)
+
+    def is_linked(self, launch: Launch) -> bool:
+        """Whether some folder of a launch's files is reached through a symbolic link."""
+        places = ((store, known.folder(kind, launch)) for store, known in self.sources() for kind in KINDS)
+        return any(isinstance(store, EngineFolder) and store.is_linked(folder) for store, folder in places)
 
     def root(self, root: Root) -> Store:
         """The root of that name, or BadConfig when none of this job is called so."""

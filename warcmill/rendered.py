@@ -7,6 +7,7 @@ that had a page rendered names their `warcPrefix`.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,6 +18,7 @@ from warcmill.model import FileRef
 from warcmill.stores import Stat, Store
 
 DEEPEST = 2
+log = logging.getLogger(__name__)
 
 
 class Rendered:
@@ -43,3 +45,5 @@ class Rendered:
                 yield entry
             elif entry.kind == "folder" and depth < DEEPEST and not entry.name.startswith("."):
                 yield from self._entries(entry.path, depth + 1)
+            elif entry.why:
+                log.warning("%s:%s: %s", self.store.root, entry.path, entry.why)

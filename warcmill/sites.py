@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from warcmill import layout
-from warcmill.errors import BadInput, Unavailable
+from warcmill import instead, layout
+from warcmill.errors import BadInput, NotFollowed, Unavailable
+from warcmill.instead import Bare, Expected
 from warcmill.launches import Engines, Worker
 from warcmill.layout import KINDS, OutputLayout
 from warcmill.model import Launch, Root, WriterRoot
@@ -16,6 +17,9 @@ from warcmill.stores import Stat, Store
 
 Open = Callable[[Root, str], Store]
 Folders = dict[tuple[str, str], Root]  # by place and path in it
+Look = tuple[Root, str]  # a place, and what it is looked at as: one folder may be both output and jobs
+_DEFAULT = "[warcmill]"
+_STAMP = 14  # digits of a launch id
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,13 @@ class Site:
     output: str
     jobs: str
     layout: OutputLayout
+
+    def expected(self) -> dict[Look, Expected]:
+        """How launches lie in each place, and the keys that say so."""
+        own = self.section == _DEFAULT
+        jobs = Expected(f"{self.section} {'jobs' if own else 'job_files'}", "", None)
+        output = Expected(f"{self.section} output", f"{self.section} output_layout", self.layout)
+        return {("jobs", self.jobs): jobs, ("output", self.output): output}
 
     def folders(self) -> Folders:
         """The folders that hold a folder for each job."""
@@ -41,6 +52,11 @@ class WriterSite:
     jobs: tuple[str, ...]
     layout: OutputLayout | None
 
+    def expected(self) -> dict[Look, Expected]:
+        """How launches lie in its place, and the keys that say so."""
+        section = f"[{self.root}]"
+        return {(self.root, self.place): Expected(f"{section} root", f"{section} layout", self.layout)}
+
     def folders(self) -> Folders:
         """The folders that hold a folder for each job."""
         return {(self.place, folder): self.root for folder in _folders(self.layout)} if self.layout else {}
@@ -55,12 +71,13 @@ class Found:
     """One listing of the launches in a span of days.
 
     `odd` names folders that are no launch of ours, with why. `away`: roots that did not answer; launches whose
-    folders lie there alone are not listed.
+    folders lie there alone are not listed. `bare`: roots that hold no launch at all, of whatever day.
     """
 
     launches: tuple[Launch, ...]
     odd: tuple[str, ...]
     away: tuple[Unavailable, ...] = ()
+    bare: tuple[Bare, ...] = ()
 
 
 class Sites:
@@ -101,6 +118,22 @@ class Sites:
             found |= site.folders()
         for writer in self.writers:
             found |= writer.folders()
+        return found
+
+    def expected(self) -> dict[Look, Expected]:
+        """How launches lie in each place."""
+        found: dict[Look, Expected] = {}
+        for writer in self.writers:
+            found |= writer.expected()
+        for site in reversed(self.all()):  # the default's last: a place that engines share with it is told by its keys
+            found |= site.expected()
+        return found
+
+    def levels(self) -> dict[str, int]:
+        """How many levels below each place lead to a launch's files: {job}/{launch}, and with output the kind."""
+        found = {writer.place: 3 if writer.layout else 0 for writer in self.writers}
+        for site in self.all():
+            found |= {site.jobs: max(2, found.get(site.jobs, 0)), site.output: 3}
         return found
 
     def places(self, job: str) -> dict[Root, str]:
@@ -166,6 +199,8 @@ class _Looking:
         self._sites, self._first, self._end = sites, first, end
         self._names: dict[tuple[str, str], str] = {}
         self._odd: list[str] = []
+        self._looked: dict[Look, Store] = {}
+        self._held: set[Look] = set()  # those in which a launch was seen
         self.away: dict[str, Unavailable] = {}
 
     def into(self, root: Root, place: str, folder: str) -> None:
@@ -174,15 +209,28 @@ class _Looking:
             return
         try:
             store = self._sites.open(root, place)
+            self._looked.setdefault((root, place), store)
             for job in store.list(folder):
+                self._tell_link(place, job)
                 if job.kind == "folder" and not job.name.startswith("."):
-                    self._job(store, place, folder, job)
+                    self._job(store, (root, place), folder, job)
+        except NotFollowed as error:
+            self._odd.append(f"{place}/{folder}: {error.why}")
         except Unavailable as error:
             named = place in error.what
             self.away[place] = error if named else Unavailable(f"root '{root}' ({place})", f"{error.what}: {error.why}")
 
-    def _job(self, store: Store, place: str, folder: str, job: Stat) -> None:
-        found = dict(self._dated_folders(store, job))
+    def _tell_link(self, place: str, entry: Stat) -> None:
+        if entry.why and not layout.NEVER_A_LAUNCH.fullmatch(entry.name):
+            self._odd.append(f"{place}/{entry.path}: {entry.why}")
+
+    def _job(self, store: Store, look: Look, folder: str, job: Stat) -> None:
+        place = look[1]
+        try:
+            found = dict(self._dated_folders(store, look, job))
+        except NotFollowed as error:  # a link that was changed since it was listed
+            self._odd.append(f"{place}/{job.path}: {error.why}")
+            return
         if (place, folder) in self._sites.folders(job.name):
             self._names.update(found)
         elif number := sum(name.isdigit() for name, _ in found):
@@ -190,10 +238,13 @@ class _Looking:
             why = f"launches of these days: {number}, of a job that lies elsewhere, as {section} says"
             self._odd.append(f"{place}/{job.path}: {why}; nothing here is read")
 
-    def _dated_folders(self, store: Store, job: Stat) -> Iterator[tuple[tuple[str, str], str]]:
+    def _dated_folders(self, store: Store, look: Look, job: Stat) -> Iterator[tuple[tuple[str, str], str]]:
         """The folders of a job that may be launches of these days: (launch id, job), and the path."""
         for entry in store.list(job.path):
             name = entry.name
+            self._tell_link(look[1], entry)
+            if entry.kind == "folder" and len(name) == _STAMP and name.isdigit():
+                self._held.add(look)
             if entry.kind != "folder" or (name[:8].isdigit() and not self._first <= name[:8] < self._end):
                 continue
             if not layout.NEVER_A_LAUNCH.fullmatch(name):
@@ -207,4 +258,11 @@ class _Looking:
                 launches.append(Launch.parse(job, launch_id))
             except BadInput as error:
                 self._odd.append(f"{path}: {error.path} is {error.why}")
-        return Found(tuple(launches), tuple(self._odd), tuple(self.away.values()))
+        return Found(tuple(launches), tuple(self._odd), tuple(self.away.values()), tuple(self._without_a_launch()))
+
+    def _without_a_launch(self) -> Iterator[Bare]:
+        """What lies in the roots in which no launch was seen."""
+        expected = self._sites.expected()
+        for look, store in self._looked.items():
+            if look not in self._held and look[1] not in self.away:
+                yield instead.look(store, look[1], expected[look])

@@ -13,7 +13,7 @@ Keys:
       stages    for each stage (checkpoint or final) the same of its steps: done, failed, refused (done,
                 and found files that are wrong for good), stale, partial, waiting, not due
       counts    refused, failed, unnamed, absent, stale, accepted
-      troubles  what an operator has to look at: kind (refused, failed, stale), task, name, why
+      troubles  what an operator has to look at: kind (refused, failed, stale, got nothing), task, name, why
       error     only when the launch could not be looked at: why; then there is none of the others
 """
 
@@ -146,6 +146,8 @@ def _found(seen: Survey, found: Iterable[Gap]) -> Iterator[Document]:
     for gap in found:
         if gap.kind == "refused":
             yield {"kind": "refused", "task": _refused_by(seen, gap), "name": gap.name, "why": gap.why}
+        elif gap.kind == "got nothing":
+            yield {"kind": "got nothing", "task": "output.ProcessOutputs", "name": gap.name, "why": gap.why}
         elif gap.kind == "stale" and (key := layout.parse_marker_name(gap.name)):
             yield {"kind": "stale", "task": key.task, "name": gap.name, "why": gap.why}
 

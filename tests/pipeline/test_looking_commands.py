@@ -282,16 +282,16 @@ def test_an_accepted_finding_is_listed_and_is_no_gap(line: Line) -> None:
     assert line.warcmill("reconcile", DAY).returncode == 1  # only findings of the crawl can be accepted
 
 
-def test_doctor_warns_of_the_other_layout_of_litter_and_of_nothing_else(line: Line) -> None:
+def test_doctor_fails_for_the_other_layout_and_warns_of_what_is_passed_over_and_of_litter(line: Line) -> None:
     text = line.config.read_text().replace("output_layout=kind-first", "output_layout=job-first")
     line.config.write_text(text)
     litter = line.folders["state"] / f".x.{socket.gethostname()}.00000000.1.0123abcd.tmp"
     litter.write_bytes(b"")
     code, document = answered(line, "doctor")
-    assert code == 0
+    assert code == 1
     warned = {check["name"]: check["todo"] for check in document["checks"] if check["level"] != "ok"}
-    assert set(warned) - {"space state", "space store"} == {"layout", "litter state"}
-    assert "output_layout=kind-first" in warned["layout"]
+    assert set(warned) - {"space state", "space store"} == {"launches", "passed over", "litter state"}
+    assert "output_layout=kind-first" in warned["launches"]
 
 
 def test_doctor_fails_for_a_root_that_is_gone_and_for_a_luigid_that_does_not_answer(

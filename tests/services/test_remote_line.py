@@ -93,3 +93,29 @@ def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:
     assert not (tmp_path / "output").exists()
     assert list((there / "store" / "warcs").rglob("*.warc.gz"))
     restored(line)
+
+
+def test_links_on_an_ssh_host_are_named_and_not_followed(tmp_path: Path, sshd: Sshd) -> None:
+    there = sshd.root / f"{tmp_path.parent.name}-{tmp_path.name}"
+    output = sample.lay_out(there / "output")
+    (there / "disk").mkdir()
+    url = f"sftp://{sshd.user}@127.0.0.1:{sshd.port}{there}"
+    reached = "--known-hosts", str(sshd.known_hosts), "--key-file", str(sshd.key)
+    roots = "--output", f"{url}/output", "--jobs", f"{url}/output/jobs"
+    line = Line(tmp_path, *roots, *reached)
+    config = tmp_path / "luigi.cfg"
+    config.write_text(config.read_text().replace("[warcmill]\n", f"[warcmill]\nfollow_links={there}/disk\n"))
+    (output / "warcs" / sample.JOB).rename(there / "disk" / "job")
+    (output / "warcs" / sample.JOB).symlink_to(there / "disk" / "job")
+    words = [sys.executable, "-m", "commands.main", "reconcile", DAY]
+    done = subprocess.run(words, env=line.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert f"{url}/output/warcs/{sample.JOB}: a link; on sftp none is followed" in done.stdout
+
+
+def test_a_folder_that_is_not_there_on_an_ssh_host_is_refused(tmp_path: Path, sshd: Sshd) -> None:
+    url = f"sftp://{sshd.user}@127.0.0.1:{sshd.port}{sshd.root}/{tmp_path.name}-gone"
+    reached = "--known-hosts", str(sshd.known_hosts), "--key-file", str(sshd.key)
+    words = [sys.executable, "-m", "commands.main", "init", str(tmp_path), "--output", url, *reached]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, "there is no such folder" in done.stderr) == (4, True)

@@ -93,7 +93,7 @@ def test_each_job_is_processed_from_the_roots_of_its_engine(two: Two) -> None:
     assert [(file.root, file.path) for file in claim.outputs] == [("output", f"{BUILT}/warcs/a.warc.gz")]
     doctor = json.loads(two.line.warcmill("doctor", "--json").stdout)["checks"]
     levels = {check["name"]: check["level"] for check in doctor}
-    assert levels["layout [engine.second]"] == levels["root jobs [engine.second]"] == "ok"
+    assert levels["root output [engine.second]"] == levels["root jobs [engine.second]"] == "ok"
     redone = two.line.warcmill("redo", BUILT.job, BUILT.id, "assemble", "final", "--downstream")
     assert redone.returncode == 0, redone.stderr
     assert two.line.scan(INTERVAL) == [0, 0]

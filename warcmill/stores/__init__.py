@@ -17,12 +17,16 @@ from warcmill.model import Root
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """One entry of a store. `version` changes when the file is another or has changed; it says nothing of order."""
+    """One entry of a store. `version` changes when the file is another or has changed; it says nothing of order.
+
+    `why`: of a symbolic link where a folder of launches may be, why it is not followed. One that is, is a folder.
+    """
 
     path: str
     kind: Literal["file", "folder", "other"]
     size: int = 0
     version: str = ""
+    why: str = ""
 
     @property
     def name(self) -> str:

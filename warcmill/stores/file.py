@@ -26,7 +26,7 @@ from warcmill.model import Root
 from warcmill.stores import Stat, temporary
 from warcmill.stores.plain import Plain
 
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
 class FileStore:
@@ -42,9 +42,9 @@ class FileStore:
     def stat(self, path: str) -> Stat | None:
         with self._outage(path):
             try:
-                return _stat(path, os.lstat(self.real(path)))
+                return stat_of(path, os.lstat(self.real(path)))
             except OSError as error:
-                if error.errno not in _ABSENT:
+                if error.errno not in ABSENT:
                     raise
         self._check_sentinel()
         return None
@@ -55,7 +55,7 @@ class FileStore:
                 with os.scandir(self.real(folder)) as entries:
                     found = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
-                if error.errno not in _ABSENT:
+                if error.errno not in ABSENT:
                     raise
                 self._check_sentinel()
                 return
@@ -70,7 +70,7 @@ class FileStore:
             try:
                 return frozenset(os.listdir(self.real(folder)))
             except OSError as error:
-                if error.errno not in _ABSENT:
+                if error.errno not in ABSENT:
                     raise
         self._check_sentinel()
         return frozenset()
@@ -78,9 +78,9 @@ class FileStore:
     def open(self, path: str, start: int = 0) -> BinaryIO:
         with self._outage(path):
             try:
-                file = open(self.real(path), "rb", buffering=0, opener=_no_follow)  # noqa: SIM115 - the caller's to close
+                file = open(self.real(path), "rb", buffering=0, opener=no_follow)  # noqa: SIM115 - the caller's to close
             except OSError as error:
-                if error.errno not in _ABSENT:
+                if error.errno not in ABSENT:
                     raise
             else:
                 file.seek(start)
@@ -217,9 +217,9 @@ class FileStore:
             raise Unavailable(self.where(path), f"{error.strerror or error} (root {self.base})") from error
 
 
-def _no_follow(path: str, flags: int) -> int:
-    """Open a plain file; a link, a pipe or a device raises OSError, without waiting."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+def no_follow(path: str, flags: int, folder: int | None = None) -> int:
+    """Open a plain file, of an open folder perhaps; a link, a pipe or a device raises OSError, without waiting."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not modes.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a plain file")
@@ -229,10 +229,11 @@ def _no_follow(path: str, flags: int) -> int:
 def _entry(path: str, entry: os.DirEntry[str]) -> Stat:
     if entry.is_dir(follow_symlinks=False):
         return Stat(path, "folder")  # known from the listing alone: a scan meets many folders
-    return _stat(path, entry.stat(follow_symlinks=False))
+    return stat_of(path, entry.stat(follow_symlinks=False))
 
 
-def _stat(path: str, found: os.stat_result) -> Stat:
+def stat_of(path: str, found: os.stat_result) -> Stat:
+    """What the system says of an entry; a link is told as one, wherever it leads."""
     if modes.S_ISDIR(found.st_mode):
         return Stat(path, "folder")
     kind = "file" if modes.S_ISREG(found.st_mode) else "other"

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warcmill import roots
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Store, temporary
 from warcmill.stores.budget import Budget
+from warcmill.stores.engine_folder import EngineFolder
 from warcmill.stores.file import FileStore
+from warcmill.stores.links import Links
 from warcmill.stores.sftp import SftpStore
 from warcmill.stores.sftp_pool import Pool
 from warcmill.stores.webhdfs import WebHdfsStore
@@ -39,11 +41,12 @@ _WRITERS = ("sftp",)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the configuration says of remote roots beside their URLs."""
+    """What the configuration says of roots beside their paths and URLs."""
 
     block_size: int = 128 << 20
     known_hosts: str = ""
     key_file: str = ""
+    links: Links = field(default_factory=Links)
 
 
 def is_remote(url: str) -> bool:
@@ -63,7 +66,8 @@ def open_store(root: Root, url: str, access: Access, *, new: bool = False) -> St
         return _open_webhdfs(root, url, access, new)
     if scheme == "sftp":
         return _open_sftp(root, url, access, new)
-    return open_folder(root, url)
+    folder = open_folder(root, url)
+    return folder if root in roots.OWN else EngineFolder(root, folder.base, access.links)
 
 
 def open_folder(root: Root, path: str) -> FileStore:
@@ -75,8 +79,11 @@ def open_folder(root: Root, path: str) -> FileStore:
 
 def adopt(url: str, names: list[Root], access: Access) -> None:
     """Make a remote folder these roots by writing its sentinel. Safe to repeat; BadConfig when it is another root
-    already, or when the store would begin in a folder that holds something else."""
+    already, or when the store would begin in a folder that holds something else. Unavailable when there is no such
+    folder behind sftp://: it is not made, for an engine's that is empty would pass for a crawl without output."""
     store, text = open_store(names[0], url, access, new=True), roots.sentinel(names)
+    if url.startswith("sftp://") and store.stat("") is None:
+        raise Unavailable(url, "there is no such folder; correct the URL, or make the folder on that host")
     if store.stat(SENTINEL) is None:
         found = (entry.name for entry in store.list("") if not temporary.is_temporary(entry.name))
         if set(names) & set(roots.OWN) and list(islice(found, 1)):

@@ -16,7 +16,7 @@ from functools import partial
 from typing import BinaryIO, cast
 
 from warcmill import fixity, roots
-from warcmill.errors import BadConfig, Conflict, Mismatch, NotReady, Unavailable
+from warcmill.errors import BadConfig, Conflict, Mismatch, NotFollowed, NotReady, Unavailable
 from warcmill.fixity import Readable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
@@ -44,6 +44,7 @@ class SftpStore:
         self._pool, self._base, self._new = pool, base, new
         self._sentinel, self._checked = "", 0.0
         self._syncs: dict[str, Together] = {}
+        self._no_links: set[str] = set()  # folders that were seen to be no links
         self._check_sentinel()
 
     def stat(self, path: str) -> Stat | None:
@@ -53,6 +54,7 @@ class SftpStore:
         return found
 
     def list(self, folder: str) -> Iterator[Stat]:
+        self._check_no_link(folder)
         real = self._real(folder)
         try:
             found = self._pool.ask(lambda session: list(session.entries(real)))
@@ -69,6 +71,7 @@ class SftpStore:
             yield _stat(prefix + name.decode("utf-8", "surrogateescape"), attributes)
 
     def open(self, path: str, start: int = 0) -> BinaryIO:
+        self._check_no_link(parent(path))
         found = self.stat(path)
         if found is None:
             raise NotReady(self.where(path), "there is no such file")
@@ -108,6 +111,7 @@ class SftpStore:
         return True
 
     def remove(self, path: str, only: Stat) -> None:
+        self._check_no_link(parent(path))
         found = self.stat(path)
         if found != only:
             raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
@@ -217,6 +221,17 @@ class SftpStore:
         found = self._pool.ask(lambda session: session.lstat(real))
         return _stat(path, found) if found else None
 
+    def _check_no_link(self, folder: str) -> None:
+        """NotFollowed when a folder of an engine is reached through a link: a server follows each, unasked."""
+        if self.root in roots.OWN or not folder or folder in self._no_links:
+            return
+        self._check_no_link(parent(folder))
+        found = self._lstat(folder)
+        if found and found.why:
+            raise NotFollowed(self.where(folder), found.why)
+        if found:
+            self._no_links.add(folder)
+
     def _remove(self, session: Session, path: str) -> None:
         """One that is gone already is as good."""
         try:
@@ -269,4 +284,6 @@ class SftpStore:
 def _stat(path: str, found: Attributes) -> Stat:
     if modes.S_ISDIR(found.mode):
         return Stat(path, "folder")
+    if modes.S_ISLNK(found.mode):
+        return Stat(path, "other", why="a link; on sftp none is followed")
     return Stat(path, "file" if modes.S_ISREG(found.mode) else "other", found.size, f"{found.size}:{found.mtime}")
