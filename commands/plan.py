@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     dates = DateIntervalParameter().parse(days.text)
     scans = [scan(date_interval=dates) for scan in SCANS]
     found = sites.find(line.sites, days.first, days.end)
-    planned = list(plan(line, scans, found.launches))
+    planned = list(each_once(line, scans, found.launches))
     if args.json:
         print(as_json(_json(days, planned)))
     else:
@@ -70,19 +70,23 @@ def run(args: argparse.Namespace) -> int:
     return 4 if tell_away(found) or any(one.unavailable for one in planned) else 0
 
 
-def plan(line: Line, scans: list[LaunchScan], launches: Iterable[Launch]) -> Iterator[Planned]:
-    """The steps that scans would run for each launch, each step after those it requires, and in the whole plan once:
+def plan(line: Line, scans: list[LaunchScan], launch: Launch, planned: Collection[str] = ()) -> Planned:
+    """The steps that scans would run for one launch, each after those it requires; none that is `planned` already:
     a launch that continues another's checkpoint requires steps of that one."""
-    planned: set[str] = set()
+    try:
+        roots = [task for scan in scans for task in scan.missing(line, launch)]
+        return Planned(launch, tuple(in_order(roots, planned)))
+    except WarcmillError as error:
+        return Planned(launch, (), str(error), isinstance(error, Unavailable))
+
+
+def each_once(line: Line, scans: list[LaunchScan], launches: Iterable[Launch]) -> Iterator[Planned]:
+    """What each launch lacks, no step twice."""
+    seen: set[str] = set()
     for launch in launches:
-        try:
-            roots = [task for scan in scans for task in scan.missing(line, launch)]
-            tasks = tuple(in_order(roots, planned))
-        except WarcmillError as error:
-            yield Planned(launch, (), str(error), isinstance(error, Unavailable))
-            continue
-        planned.update(task.task_id for task in tasks)
-        yield Planned(launch, tasks)
+        planned = plan(line, scans, launch, seen)
+        seen.update(task.task_id for task in planned.tasks)
+        yield planned
 
 
 def in_order(roots: list[luigi.Task], planned: Collection[str] = ()) -> Iterator[luigi.Task]:

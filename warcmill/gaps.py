@@ -120,13 +120,15 @@ def tried(attempts: tuple[Attempt, ...]) -> str:
 def stale(seen: Survey) -> dict[Key, str]:
     """The markers that rest on a claim which is no longer the current one, and on which."""
     current = {layout.marker_path(key): found.digest for key, found in seen.markers.items()}
-    missing = {layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)} - set(current)
-    return {
-        key: one.marker
+    others = [
+        (key, one.marker)
         for key, found in seen.markers.items()
         for one in found.claim.inputs
-        if current.get(one.marker) != one.claim and one.marker not in missing
-    }
+        if current.get(one.marker) != one.claim
+    ]
+    due = (layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)) if others else ()
+    missing = set(due) - set(current)
+    return {key: marker for key, marker in others if marker not in missing}
 
 
 def _stale(seen: Survey) -> Iterator[Gap]:

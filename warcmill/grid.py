@@ -32,6 +32,7 @@ class Mark(StrEnum):
 
 
 HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
+TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Cell:
     of: int = 0
 
 
+_WHOLE, _NOT_DUE = Cell(Mark.DONE, 1, 1), Cell(Mark.NOT_DUE)  # what nearly all cells of a month are
 Cells = Mapping[str, Cell]
 
 
@@ -56,6 +58,41 @@ class LaunchGrid:
     stages: tuple[tuple[Stage, Cells], ...]
     error: str = ""
     unavailable: bool = False
+
+    @property
+    def word(self) -> str:
+        """Where it stands, as totals count it: one of WORDS."""
+        if self.error or any(cell.mark in TROUBLES for cell in self.cells.values()):
+            return "in trouble"
+        if not self.ended:
+            return "running"
+        whole = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
+        return "whole" if whole else "waiting"
+
+
+WORDS = ("whole", "waiting", "running", "in trouble")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Many launches: how many there are of each word; and of each step, in how many stages it is done, of those due."""
+
+    launches: Mapping[str, int]
+    stages: int
+    cells: Mapping[str, tuple[int, int]]
+
+
+def totals(grids: Iterable[LaunchGrid]) -> Totals:
+    """The totals of some launches."""
+    launches, stages, cells = dict.fromkeys(WORDS, 0), 0, dict.fromkeys(STEPS, (0, 0))
+    for one in grids:
+        launches[one.word] += 1
+        stages += len(one.stages)
+        for step, cell in one.cells.items():
+            due = int(cell.mark is not Mark.NOT_DUE)
+            done, of = (int(cell.mark in HAS_MARKER), due) if step in LAUNCH_STEPS else (cell.done, cell.of)
+            cells[step] = cells[step][0] + done, cells[step][1] + of
+    return Totals(launches, stages, cells)
 
 
 def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
@@ -93,12 +130,13 @@ def together(cells: Iterable[Cell]) -> Cell:
 def _cell(seen: Survey, step: str, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:
     key = seen.key(step, stage)
     if key in seen.markers:
-        mark = Mark.STALE if key in stale else Mark.REFUSED if stage and _refuses(seen, step, stage) else Mark.DONE
-        return Cell(mark, 1, 1)
+        if key in stale:
+            return Cell(Mark.STALE, 1, 1)
+        return Cell(Mark.REFUSED, 1, 1) if stage and _refuses(seen, step, stage, key) else _WHOLE
     if layout.marker_name(key) in seen.unsound:
         return Cell(Mark.FAILED, 0, 1)
     attempts = seen.attempts.get(key, ())
-    return _tried(seen, step, stage, attempts) if attempts or seen.due(step, stage) else Cell(Mark.NOT_DUE)
+    return _tried(seen, step, stage, attempts) if attempts or seen.due(step, stage) else _NOT_DUE
 
 
 def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
@@ -121,7 +159,11 @@ def _files(seen: Survey, step: str, stage: Stage) -> int:
     return len(before.claim.outputs or before.claim.items) if before else 1
 
 
-def _refuses(seen: Survey, step: str, stage: Stage) -> bool:
+def _refuses(seen: Survey, step: str, stage: Stage, key: Key) -> bool:
     """Whether this step found WARCs wrong, and no operator has taken note of them."""
-    items = seen.items(step, stage) if step in ("assemble", "checksum") else {}
+    if step not in ("assemble", "checksum") or all(
+        item.outcome is not Outcome.REFUSED for item in seen.markers[key].claim.items
+    ):
+        return False
+    items = seen.items(step, stage)
     return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())

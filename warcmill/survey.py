@@ -171,6 +171,8 @@ def _survey(
 def _attempts(state: State, seen: Survey) -> dict[Key, tuple[Attempt, ...]]:
     """The attempts at steps that have no marker; a launch that lacks nothing costs one listing."""
     names = state.store.names(f"{layout.state_folder(seen.launch)}/attempts")
+    if not names:
+        return {}
     tried = {name.rsplit(".", 4)[0] for name in names}  # {marker}.{utc}.{host}.{pid}.jsonl
     keys = (seen.key(*step) for step in seen.steps() if not seen.marker(*step))
     return {key: tuple(Ledger(state, key).attempts()) for key in keys if layout.marker_name(key) in tried}
@@ -185,22 +187,23 @@ def read_markers(state: State, launch: Launch) -> tuple[dict[Key, Evidence], dic
     """The sound markers in a launch's folder by key, and the others by file name."""
     sound: dict[Key, Evidence] = {}
     unsound: dict[str, Unsound] = {}
-    for entry in state.store.list(layout.state_folder(launch)):
-        key = layout.parse_marker_name(entry.name)
+    folder = layout.state_folder(launch)
+    for name in sorted(state.store.names(folder)):
+        key = layout.parse_marker_name(name)
         if key is None:
             continue
-        if layout.marker_path(key) != entry.path:
-            unsound[entry.name] = Unsound("foreign", "a marker of another launch; it does not belong in this folder")
+        if layout.folder_of(key) != folder:
+            unsound[name] = Unsound("foreign", "a marker of another launch; it does not belong in this folder")
             continue
         try:
             found = state.read(key)
         except Foreign as error:
-            unsound[entry.name] = Unsound("foreign", error.why)
+            unsound[name] = Unsound("foreign", error.why)
             continue
         if found:
             sound[key] = found
         else:
-            unsound[entry.name] = Unsound("broken", _why_broken(state, entry.path))
+            unsound[name] = Unsound("broken", _why_broken(state, f"{folder}/{name}"))
     return sound, unsound
 
 

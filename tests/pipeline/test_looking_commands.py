@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
@@ -311,3 +312,28 @@ def test_doctor_says_what_is_not_hardened(line: Line) -> None:
     code, document = answered(line, "doctor")
     assert code == 3
     assert any("task_failed" in check["text"] for check in document["checks"] if check["level"] == "fail")
+
+
+def test_status_of_one_job_and_of_what_is_in_trouble(line: Line) -> None:
+    marker = line.folders["state"] / layout.marker_path(layout.key("files.Verify", LAUNCH, stage=FINAL))
+    assert answered(line, "status", DAY, "--trouble")[1]["launches"] == []
+    marker.write_bytes(marker.read_bytes()[:-9])
+    code, document = answered(line, "status", DAY, "--trouble", "--job", JOB)
+    assert code == 0
+    assert [one["cells"]["verify"]["mark"] for one in document["launches"]] == ["failed"], "a broken marker is told"
+    assert (document["totals"]["in_trouble"], document["totals"]["whole"]) == (1, 0)
+    assert document["totals"]["cells"]["verify"] == {"done": 0, "of": 1}
+    result = line.warcmill("status", DAY, "--job", JOB[:-1])
+    assert "0 launches" in result.stdout
+    assert f"did you mean '{JOB}'?" in result.stderr
+
+
+def test_status_names_a_scan_that_is_at_work(line: Line) -> None:
+    assert answered(line, "status", DAY)[1]["scans"] == []
+    (line.folders["state"] / ".locks").mkdir(exist_ok=True)
+    with (line.folders["state"] / ".locks" / "files.ScanForOutputFiles").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4711")
+        lock.flush()
+        assert "at work: files.ScanForOutputFiles, process 4711" in line.warcmill("status", DAY).stdout
+        assert answered(line, "status", DAY)[1]["scans"] == [{"name": "files.ScanForOutputFiles", "pid": 4711}]

@@ -33,8 +33,8 @@ def resumed(base: Path) -> Line:
 def planned(line: Line, interval: str) -> tuple[int, list[list[str]]]:
     """The number told, and by launch the id and stage of each task."""
     document = json.loads(line.warcmill("plan", interval, "--json").stdout)
-    told = [[" ".join((one["task"], *one["params"].values())) for one in each["tasks"]] for each in document["launches"]]
-    return document["tasks"], told
+    launches = [each["tasks"] for each in document["launches"]]
+    return document["tasks"], [[" ".join((one["task"], *one["params"].values())) for one in each] for each in launches]
 
 
 def test_a_predecessors_steps_are_counted_once(tmp_path: Path) -> None:
