@@ -114,6 +114,8 @@ def tried(attempts: tuple[Attempt, ...]) -> str:
     """What the last attempt at a step came to."""
     if not attempts:
         return "it was not run yet"
+    if any("again" in line for line in attempts[-1].lines):
+        return "an operator has asked for a file of it to be done again"
     return attempts[-1].error or "its last run was cut short, or is going on; the next goes on where that one stopped"
 
 

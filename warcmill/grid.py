@@ -9,7 +9,7 @@ from enum import StrEnum
 from warcmill import gaps, layout, survey
 from warcmill.attempts import Attempt
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.evidence import file_from_json
+from warcmill.ledger import settled
 from warcmill.model import Key, Launch, Outcome, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
@@ -144,8 +144,7 @@ def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt
     if not attempts or _was_early(attempts[-1]):
         return Cell(Mark.WAITING, 0, 1)
     mark = Mark.FAILED if attempts[-1].error else Mark.PARTIAL
-    settled = {file_from_json(line["file"]).label for one in attempts for line in one.lines if "items" in line}
-    return Cell(mark, len(settled), _files(seen, step, stage) if stage else 1)
+    return Cell(mark, len(settled(attempts)), _files(seen, step, stage) if stage else 1)
 
 
 def _was_early(attempt: Attempt) -> bool:
