@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Iterator
 
 from commands.arguments import add_launch, reason, stage
-from commands.nearest import did_you_mean
 from commands.printing import err, out
-from tasks.step import open_line
+from tasks.step import Line, open_line
 from warcmill import gaps, layout
 from warcmill.model import FileRef, Key, Launch, Stage
+from warcmill.nearest import did_you_mean
 from warcmill.state import State
 from warcmill.steps import redo, redo_file
-from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS
+from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, did_you_mean_launch
 
 SUMMARY = "move a step's marker, and all that came of it, aside so that it is done again"
 EPILOG = """\
@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
     found = redo.markers(line.state, launch)
     below = redo.descendants(found, key)
     if key not in found and not below:
-        err(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way")
+        hint = _known_instead(line, launch, key, found)
+        err(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way{hint}")
         return 1
     roots = redo.Roots(line.state, line.engines(launch.job), line.store)
     one = _file(found, key, args.file) if args.file else None
@@ -82,6 +83,13 @@ def run(args: argparse.Namespace) -> int:
         out(f"moved aside: {path}")
     out("Next:", *(f"  {command}" for command in _next(launch, [*below, key])))
     return 0
+
+
+def _known_instead(line: Line, launch: Launch, key: Key, found: redo.Markers) -> str:
+    """A marker of this launch that may be meant; of a launch without any, another launch."""
+    if not found:
+        return did_you_mean_launch(line.state, line.engines(launch.job), launch)
+    return did_you_mean(layout.marker_name(key), map(layout.marker_name, found))
 
 
 def _file(found: redo.Markers, key: Key, name: str) -> FileRef | None:

@@ -12,13 +12,13 @@ from rich.text import Text
 
 from commands.arguments import Interval, add_interval, add_json, job, last_days
 from commands.grid_table import legend, table
-from commands.nearest import did_you_mean
 from commands.show import as_json, console, days_json, heading, lines, styled, tell_away
 from tasks.step import open_line
 from warcmill import survey
 from warcmill.grid import TROUBLES, Cells, LaunchGrid, grid, totals
 from warcmill.locks import scans_at_work
 from warcmill.model import Json
+from warcmill.nearest import did_you_mean
 
 SUMMARY = "show how far each launch has come, stage by day"
 DAYS = 7

@@ -15,6 +15,7 @@ from warcmill.formats import logzip
 from warcmill.launches import Engines, Listing
 from warcmill.ledger import Ledger
 from warcmill.model import FileRef, Item, Json, Key, Launch, Stage
+from warcmill.nearest import did_you_mean
 from warcmill.sites import Found, Sites
 from warcmill.state import State
 
@@ -221,9 +222,22 @@ def need(state: State, engines: Engines, launch: Launch) -> Survey:
     """Look at everything of a launch, or BadInput when there is no such launch."""
     seen = survey(state, engines, launch)
     if not seen.is_there:
+        hint = did_you_mean_launch(state, engines, launch)
         why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
-        raise BadInput(str(launch), why)
+        raise BadInput(str(launch), why + hint)
     return seen
+
+
+def did_you_mean_launch(state: State, engines: Engines, launch: Launch) -> str:
+    """`; did you mean ...?` for a launch that is not there: the id of one of its job's, or a job; else ''."""
+    months = (entry.path for entry in state.store.list("") if entry.name[:1].isdigit())
+    jobs = [f"{month}/{job}" for month in months for job in state.store.names(month)]
+    ours = (path for path in jobs if path.endswith(f"/{launch.job}"))
+    ids = {launch_id for path in ours for launch_id in state.store.names(path)}
+    ids |= {entry.name for entry in engines.jobs.list(launch.job)}
+    known = [one for one in ids if len(one) == len(launch.id) and one.isdigit()]
+    names = {path.partition("/")[2] for path in jobs} | {entry.name for entry in engines.jobs.list("")}
+    return did_you_mean(launch.id, known) if known else did_you_mean(launch.job, names - {launch.job})
 
 
 def texts(found: Evidence | None, name: str) -> list[str]:

@@ -337,3 +337,38 @@ def test_status_names_a_scan_that_is_at_work(line: Line) -> None:
         lock.flush()
         assert "at work: files.ScanForOutputFiles, process 4711" in line.warcmill("status", DAY).stdout
         assert answered(line, "status", DAY)[1]["scans"] == [{"name": "files.ScanForOutputFiles", "pid": 4711}]
+
+
+NEAR = [
+    (("why", JOB[:-1], LAUNCH_ID), JOB),
+    (("why", JOB, f"{LAUNCH_ID[:-2]}00"), LAUNCH_ID),
+    (("files", JOB[:-1], LAUNCH_ID), JOB),
+    (("close", JOB[:-1], LAUNCH_ID, "--reason", "x"), JOB),
+    (("redo", JOB[:-1], LAUNCH_ID, "verify", "final"), JOB),
+    (("redo", JOB, LAUNCH_ID, "verifi", "final"), "verify"),
+    (("redo", JOB, LAUNCH_ID, f"files.retired.{JOB}.{LAUNCH_ID}.final"), f"files.verified.{JOB}.{LAUNCH_ID}.final"),
+    (("files", DAY, "--lacking", "coppy"), "copy"),
+    (("pulse", "strat", JOB), "start"),
+    (("status", "--trubble"), "--trouble"),
+    (("reconcyle", DAY), "reconcile"),
+    (("accept", "absent.warc.gs", "--reason", "x"), "absent.warc.gz"),
+    (("completion", "bahs"), "bash"),
+]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory, done: Line) -> Line:
+    """A line that has a finding, and nobody changes it."""
+    base = tmp_path_factory.mktemp("named")
+    shutil.copytree(done.config.parent, base / "line", symlinks=True)
+    line = line_at(base / "line")
+    key = layout.key("output.AssembleOutput", Launch("other", LAUNCH_ID), stage=FINAL)
+    line.state.publish(key, Claim(key, facts={"absent": ["absent.warc.gz"], "prefixes": []}))
+    return line
+
+
+@pytest.mark.parametrize(("words", "meant"), NEAR, ids=lambda one: " ".join(one) if isinstance(one, tuple) else one)
+def test_a_name_that_is_not_there_is_answered_with_the_nearest(named: Line, words: tuple[str, ...], meant: str) -> None:
+    result = named.warcmill(*words)
+    assert result.returncode in (1, 2)
+    assert f"did you mean '{meant}'?" in result.stderr
