@@ -18,6 +18,7 @@ from warcmill.model import FileRef, Item, Json, Key, Launch, Stage
 from warcmill.nearest import did_you_mean
 from warcmill.sites import Found, Sites
 from warcmill.state import State
+from warcmill.stores import Store
 
 STAGE_STEPS: Mapping[str, str] = {
     "pack": "output.PackageLogs",
@@ -230,14 +231,16 @@ def need(state: State, engines: Engines, launch: Launch) -> Survey:
 
 def did_you_mean_launch(state: State, engines: Engines, launch: Launch) -> str:
     """`; did you mean ...?` for a launch that is not there: the id of one of its job's, or a job; else ''."""
-    months = (entry.path for entry in state.store.list("") if entry.name[:1].isdigit())
-    jobs = [f"{month}/{job}" for month in months for job in state.store.names(month)]
-    ours = (path for path in jobs if path.endswith(f"/{launch.job}"))
-    ids = {launch_id for path in ours for launch_id in state.store.names(path)}
-    ids |= {entry.name for entry in engines.jobs.list(launch.job)}
-    known = [one for one in ids if len(one) == len(launch.id) and one.isdigit()]
-    names = {path.partition("/")[2] for path in jobs} | {entry.name for entry in engines.jobs.list("")}
-    return did_you_mean(launch.id, known) if known else did_you_mean(launch.job, names - {launch.job})
+    homes = [(engines.jobs, ""), *((state.store, f"{month}/") for month in _folders(state.store, ""))]
+    ids = {one for store, home in homes for one in _folders(store, f"{home}{launch.job}")}
+    if known := [one for one in ids if len(one) == len(launch.id) and one.isdigit()]:
+        return did_you_mean(launch.id, known)
+    return did_you_mean(launch.job, {one for store, home in homes for one in _folders(store, home.rstrip("/"))})
+
+
+def _folders(store: Store, path: str) -> list[str]:
+    """The names of the folders in a folder; hidden ones are nobody's."""
+    return [one.name for one in store.list(path) if one.kind == "folder" and not one.name.startswith(".")]
 
 
 def texts(found: Evidence | None, name: str) -> list[str]:
