@@ -17,6 +17,7 @@ from warcmill.errors import BadInput, Conflict
 from warcmill.evidence import Claim
 from warcmill.gaps import accept as command
 from warcmill.model import Launch
+from warcmill.nearest import did_you_mean
 from warcmill.state import State
 from warcmill.steps import operator
 from warcmill.survey import Survey
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = {name: _called(name, everything) for name in args.names}
     for name, found in chosen.items():
         if len(found) != 1:
-            return _not_once(name, found)
+            return _not_once(name, found, everything)
     claims = [operator.accept(one.seen, one.name, args.reason) for (one,) in chosen.values()]
     for claim in claims:
         _refuse_another_reason(line.state, claim, args.reason)
@@ -110,9 +111,10 @@ def _called(name: str, everything: list[Finding]) -> list[Finding]:
     return [one for one in everything if one.name == name] or [one for one in everything if name in one.names()]
 
 
-def _not_once(name: str, found: list[Finding]) -> int:
+def _not_once(name: str, found: list[Finding], everything: list[Finding]) -> int:
     if not found:
-        err(f"warcmill accept: nothing is found under {name}; nothing was accepted")
+        hint = did_you_mean(name, [known for one in everything for known in one.names()])
+        err(f"warcmill accept: nothing is found under {name}{hint}; nothing was accepted")
         return 1
     err(f"warcmill accept: {name} is found more than once; which one is meant?")
     for one in found:

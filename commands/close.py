@@ -11,11 +11,12 @@ from commands.arguments import add_launch, reason
 from commands.printing import out
 from tasks.settings import settings
 from warcmill import launches, layout
-from warcmill.errors import Unavailable
+from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Launch
 from warcmill.sites import Sites
 from warcmill.steps import operator
 from warcmill.stores.places import is_remote
+from warcmill.survey import did_you_mean_launch
 
 SUMMARY = "say that a launch has ended, when its engine cannot"
 EPILOG = """\
@@ -45,7 +46,10 @@ def run(args: argparse.Namespace) -> int:
     """Leave the 01.closed marker, unless the engine's own logs say the end already."""
     found, launch = settings(), Launch(args.job, args.launch_id)
     engines, state = found.sites().of(launch.job), found.open_state()
-    claim = operator.close(engines, launch, args.reason)
+    try:
+        claim = operator.close(engines, launch, args.reason)
+    except BadInput as error:
+        raise BadInput(error.path, error.why + did_you_mean_launch(state, engines, launch)) from error
     how = launches.how_ended(engines, launch)
     if how:
         out(f"{launch} has ended by its engine's own logs ({how}); there is nothing to close, nothing was written")

@@ -8,15 +8,12 @@ which returns 0 or 1. Only the module of the verb in hand is imported, so
 
 from __future__ import annotations
 
-import argparse
 import configparser
 import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
-from typing import NoReturn, Protocol, cast
 
 from warcmill import __version__
 from warcmill.errors import BadConfig, WarcmillError
@@ -47,20 +44,15 @@ VERBS: dict[str, dict[str, str]] = {
         "check": "check WARC files for wholeness, anywhere, without a line",
         "feed": "check a crawl feed for faults, and count its targets",
     },
+    "learn": {
+        "completion": "print what bash, zsh or fish needs to complete the words of warcmill",
+        "man": "print the manual page of warcmill, for man",
+    },
 }
 
+DESCRIPTION = "A production line for web archives: from the crawler's disk to a verified, reconciled archive."
 USAGE = "usage: warcmill VERB [ARGUMENT ...]"
 CODES = "exit codes: 0 yes or done, 1 the answer is no, 2 usage, 3 configuration, 4 unavailable, 5 busy, 70 a bug"
-
-
-class Verb(Protocol):
-    """What a module of a verb offers."""
-
-    SUMMARY: str
-    EPILOG: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-    def run(self, args: argparse.Namespace) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,7 +99,9 @@ def _dispatch(words: list[str]) -> int:
         case ["--version", *_]:
             print(f"warcmill {__version__}")
             return 0
-        case [verb, *rest] if any(verb in group for group in VERBS.values()):
+        case ["__complete", *rest]:
+            return _complete(rest)
+        case [verb, *rest] if verb in _verbs():
             return _run(verb, rest)
         case _:
             print(f"{USAGE}\nwarcmill: no verb '{printable(words[0])}'{_nearest(words[0])}", file=sys.stderr)
@@ -115,23 +109,24 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _run(verb: str, words: list[str]) -> int:
-    module = cast(Verb, import_module(f"commands.{verb}"))
-    parser = _Parser(
-        prog=f"warcmill {verb}",
-        description=module.SUMMARY,
-        epilog=module.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    module.add_arguments(parser)
-    return module.run(parser.parse_args(words))
+    from commands import parser  # noqa: PLC0415 the overview needs no verb
+
+    args = parser.parser_of(verb).parse_args(words)
+    return parser.verb(verb).run(args)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Repeats what was typed, of which a part may be a file's name, harmlessly."""
+def _complete(words: list[str]) -> int:
+    """For the shells of `warcmill completion`: what the last of these words may become, one a line."""
+    from commands.candidates import candidates  # noqa: PLC0415
+    from commands.known import Known  # noqa: PLC0415
 
-    def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
+    for one in candidates(words, _verbs(), Known()):
+        print(one)
+    return 0
+
+
+def _verbs() -> list[str]:
+    return [verb for group in VERBS.values() for verb in group]
 
 
 def overview() -> str:
@@ -139,7 +134,7 @@ def overview() -> str:
     lines = [
         USAGE,
         "",
-        "A production line for web archives: from the crawler's disk to a verified, reconciled archive.",
+        DESCRIPTION,
     ]
     for group, verbs in VERBS.items():
         lines += ["", f"{group}:", *(f"  {verb:<10} {summary}" for verb, summary in verbs.items())]
@@ -147,10 +142,9 @@ def overview() -> str:
 
 
 def _nearest(unknown: str) -> str:
-    import difflib  # noqa: PLC0415 of use only to who mistyped
+    from warcmill.nearest import did_you_mean  # noqa: PLC0415 of use only to who mistyped
 
-    near = difflib.get_close_matches(unknown, [verb for group in VERBS.values() for verb in group], n=1)
-    return f"; did you mean '{near[0]}'?" if near else "; 'warcmill --help' lists them"
+    return did_you_mean(unknown, _verbs()) or "; 'warcmill --help' lists them"
 
 
 def _silence_stdout() -> None:

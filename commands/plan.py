@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import luigi
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     dates = DateIntervalParameter().parse(days.text)
     scans = [scan(date_interval=dates) for scan in SCANS]
     found = sites.find(line.sites, days.first, days.end)
-    planned = [plan(line, scans, launch) for launch in found.launches]
+    planned = list(each_once(line, scans, found.launches))
     if args.json:
         print(as_json(_json(days, planned)))
     else:
@@ -70,18 +70,29 @@ def run(args: argparse.Namespace) -> int:
     return 4 if tell_away(found) or any(one.unavailable for one in planned) else 0
 
 
-def plan(line: Line, scans: list[LaunchScan], launch: Launch) -> Planned:
-    """The steps that scans would run for one launch, each after those it requires."""
+def plan(line: Line, scans: list[LaunchScan], launch: Launch, planned: Collection[str] = ()) -> Planned:
+    """The steps that scans would run for one launch, each after those it requires; none that is `planned` already:
+    a launch that continues another's checkpoint requires steps of that one."""
     try:
         roots = [task for scan in scans for task in scan.missing(line, launch)]
-        return Planned(launch, tuple(in_order(roots)))
+        return Planned(launch, tuple(in_order(roots, planned)))
     except WarcmillError as error:
         return Planned(launch, (), str(error), isinstance(error, Unavailable))
 
 
-def in_order(roots: list[luigi.Task]) -> Iterator[luigi.Task]:
-    """The incomplete tasks among some and all that they require: what is required comes first."""
+def each_once(line: Line, scans: list[LaunchScan], launches: Iterable[Launch]) -> Iterator[Planned]:
+    """What each launch lacks, no step twice."""
     seen: set[str] = set()
+    for launch in launches:
+        planned = plan(line, scans, launch, seen)
+        seen.update(task.task_id for task in planned.tasks)
+        yield planned
+
+
+def in_order(roots: list[luigi.Task], planned: Collection[str] = ()) -> Iterator[luigi.Task]:
+    """The incomplete tasks among some and all that they require, but for those planned already: what is required
+    comes first."""
+    seen = set(planned)
     stack = [(task, False) for task in reversed(roots)]
     while stack:
         task, required_are_out = stack.pop()

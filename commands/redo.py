@@ -7,16 +7,19 @@ from collections.abc import Iterator
 
 from commands.arguments import add_launch, reason, stage
 from commands.printing import err, out
-from tasks.step import open_line
+from tasks.step import Line, open_line
 from warcmill import gaps, layout
-from warcmill.model import Key, Launch, Stage
-from warcmill.steps import redo
-from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS
+from warcmill.model import FileRef, Key, Launch, Stage
+from warcmill.nearest import did_you_mean
+from warcmill.state import State
+from warcmill.steps import redo, redo_file
+from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, did_you_mean_launch
 
 SUMMARY = "move a step's marker, and all that came of it, aside so that it is done again"
 EPILOG = """\
 examples:
   warcmill redo daily 20161019234428 checksum final --downstream
+  warcmill redo daily 20161019234428 checksum final --downstream --file BL-20161019234428123-00000.warc.gz
   warcmill redo daily 20161019234428 stop --downstream --reason "it was closed too early"
 
 STEP is one of: stop, process, close (of the launch), pack, assemble, checksum,
@@ -24,6 +27,9 @@ copy, verify, read-back, retire (of a stage); or a marker's name, as 'reconcile'
 prints it. Nothing is deleted: the markers, and the attempts at these steps, go to
 aside/ in the launch's state folder, where a journal keeps the reason. Files in the
 archive stay where they are.
+
+--file does one file again, in checksum, copy, verify or read-back and the steps after it:
+what these steps have settled of the stage's other files stays, and is not read again.
 
 Refused, and nothing moved: when other markers rest on this one, unless
 --downstream moves them too; when one of them tells of an act outside the state
@@ -37,7 +43,7 @@ STEPS = {**LAUNCH_STEPS, **STAGE_STEPS, "close": "operator.Close"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """JOB LAUNCH STEP [STAGE] [--downstream] [--also NAME]... [--reason TEXT]."""
+    """JOB LAUNCH STEP [STAGE] [--downstream] [--also NAME]... [--file NAME] [--reason TEXT]."""
     add_launch(parser)
     parser.add_argument("step", metavar="STEP", help="a step, or a marker's name")
     parser.add_argument("stage", nargs="?", type=stage, metavar="STAGE", help="final, or a checkpoint")
@@ -45,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--also", action="append", default=[], metavar="NAME", help="the marker of an outward act, that it may move too"
     )
+    parser.add_argument("--file", metavar="NAME", help="this file of the stage alone: its path or its name")
     parser.add_argument("--reason", type=reason, metavar="TEXT", help="kept in aside/")
 
 
@@ -54,20 +61,57 @@ def run(args: argparse.Namespace) -> int:
     key = _key(launch, args.step, args.stage)
     if key is None:
         return 2
+    if args.file and key.task not in redo_file.TASKS:
+        err("warcmill redo: --file is of checksum, copy, verify and read-back of a stage")
+        return 2
     line = open_line()
     found = redo.markers(line.state, launch)
     below = redo.descendants(found, key)
     if key not in found and not below:
-        err(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way")
+        hint = _known_instead(line, launch, key, found)
+        err(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way{hint}")
         return 1
     roots = redo.Roots(line.state, line.engines(launch.job), line.store)
+    one = _file(found, key, args.file) if args.file else None
+    if args.file and one is None:
+        return 1
     if refusals := list(_refusals(roots, found, key, below, args)):
         err("warcmill redo: refused, nothing was moved", *(f"  {why}" for why in refusals))
         return 1
-    for path in redo.move_aside(line.state, found, [*below, key], args.reason or ""):
+    kept = _forget(line.state, key, one) if one else []
+    for path in redo.move_aside(line.state, found, [*below, key], args.reason or "", kept):
         out(f"moved aside: {path}")
     out("Next:", *(f"  {command}" for command in _next(launch, [*below, key])))
     return 0
+
+
+def _known_instead(line: Line, launch: Launch, key: Key, found: redo.Markers) -> str:
+    """A marker of this launch that may be meant; of a launch without any, another launch."""
+    if not found:
+        return did_you_mean_launch(line.state, line.engines(launch.job), launch)
+    return did_you_mean(layout.marker_name(key), map(layout.marker_name, found))
+
+
+def _file(found: redo.Markers, key: Key, name: str) -> FileRef | None:
+    """The file that NAME means; None, having said why, when it is not one."""
+    known = redo_file.files(found, key)
+    chosen = redo_file.called(name, known)
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        err(f"warcmill redo: {name} is more than one file; which one?", *(f"  {one.label}" for one in chosen))
+    else:
+        near = did_you_mean(name, [text for one in known for text in (one.label, one.name)])
+        err(f"warcmill redo: {layout.marker_name(key)} speaks of no file {name}{near}")
+    return None
+
+
+def _forget(state: State, key: Key, file: FileRef) -> list[Key]:
+    """Say of which file nothing counts any more; the steps whose attempts stay."""
+    for step, others in redo_file.forget(state, key, file):
+        if others:
+            out(f"{step.task}: {others} other files stay settled")
+    return redo_file.steps(key)
 
 
 def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:
@@ -79,7 +123,7 @@ def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:
             return named
         why = f"{step} is not a marker of {launch}" if of_stage is None else "a marker's name tells its stage already"
     elif step not in STEPS:
-        why = f"no step is called '{step}'; one of: {', '.join(STEPS)}"
+        why = f"no step is called '{step}'{did_you_mean(step, STEPS)}; one of: {', '.join(STEPS)}"
     elif (step in STAGE_STEPS) != (of_stage is not None):
         why = (
             f"{step} is a step of a stage: which one?" if of_stage is None else f"{step} is a step of the whole launch"

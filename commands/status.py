@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import groupby
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from commands.arguments import Interval, add_interval, add_json, last_days
+from commands.arguments import Interval, add_interval, add_json, job, last_days
+from commands.grid_table import legend, table
 from commands.show import as_json, console, days_json, heading, lines, styled, tell_away
 from tasks.step import open_line
 from warcmill import survey
-from warcmill.grid import STEPS, Cell, Cells, LaunchGrid, Mark, grid
+from warcmill.grid import TROUBLES, Cells, LaunchGrid, grid, totals
+from warcmill.locks import scans_at_work
 from warcmill.model import Json
+from warcmill.nearest import did_you_mean
 
 SUMMARY = "show how far each launch has come, stage by day"
 DAYS = 7
@@ -24,45 +26,34 @@ EPILOG = f"""\
 examples:
   warcmill status
   warcmill status 2016-10
+  warcmill status 2016-10 --job daily --trouble
   warcmill status 2016-10 --json | jq -r '.launches[] | select(.cells.verify.mark != "done") | .launch_id'
 
 Without INTERVAL: the last {DAYS} days (UTC), today included. A row a launch, by day; a
 column a step. A number such as 2/3 tells that 2 of the launch's 3 stages that are
-due have come that far. Markers are read, files are not: 'warcmill reconcile' compares with the
-disk, 'warcmill verify' reads the archive again.
+due have come that far. The first line counts the launches: whole, waiting (ended, and not
+all done), running, in trouble (something failed, is refused or stale); the last row the
+stages. Scans that are at work are named. Markers are read, files are not: 'warcmill
+reconcile' compares with the disk, 'warcmill verify' reads the archive again.
 
---json: {{"first_day", "last_day", "launches": [{{"job", "launch_id", "ended": "" while it
-runs, "error", "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
+--json: {{"first_day", "last_day", "totals": {{"whole", "waiting", "running", "in_trouble":
+launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],
+"launches": [{{"job", "launch_id", "ended": "" while it runs, "error",
+"vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
 done and of count stages in the launch's cells, files in a stage's. Marks: done, partial,
 failed, waiting, refused, stale, not due.
 
 exit codes: 0 shown, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
-SIGNS: dict[Mark, tuple[str, str]] = {
-    Mark.DONE: ("✔", "green"),
-    Mark.PARTIAL: ("◐", "yellow"),
-    Mark.WAITING: ("○", "cyan"),
-    Mark.FAILED: ("✘", "bold red"),
-    Mark.REFUSED: ("!", "bold magenta"),
-    Mark.STALE: ("↻", "bold yellow"),
-    Mark.NOT_DUE: ("·", "dim"),
-}
-HEADS = {
-    "assemble": "assem-\nble",
-    "process": "pro-\ncess",
-    "checksum": "check-\nsum",
-    "verify": "veri-\nfy",
-    "read-back": "read-\nback",
-    "retire": "re-\ntire",
-}
-OPTIONAL = ("read-back", "retire")
-TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
+Scans = list[tuple[str, int]]  # by name, each with its process
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """[INTERVAL], --json."""
+    """[INTERVAL], --job, --trouble, --json."""
     add_interval(parser, nargs="?")
+    parser.add_argument("--job", type=job, metavar="JOB", help="the launches of this job alone")
+    parser.add_argument("--trouble", action="store_true", help="those alone that somebody has to look at")
     add_json(parser)
 
 
@@ -71,64 +62,36 @@ def run(args: argparse.Namespace) -> int:
     line = open_line()
     days: Interval = args.interval or last_days(DAYS, datetime.now(UTC).date())
     found = survey.find(line.state, line.sites, days.first, days.end)
-    grids = [grid(line.state, line.sites, launch) for launch in found.launches]
+    launches = [one for one in found.launches if args.job in (None, one.job)]
+    if args.job and not launches:
+        tell_no_job(args.job, (one.job for one in found.launches))
+    grids = [grid(line.state, line.sites, launch) for launch in launches]
+    shown = [one for one in grids if one.word == "in trouble"] if args.trouble else grids
+    scans = scans_at_work(line.state)
     if args.json:
-        print(as_json({**days_json(days), "launches": [_json(one) for one in grids]}))
+        print(as_json(document(days, grids, shown, scans)))
     else:
-        show(console(), days, grids)
+        show(console(), days, grids, shown, scans)
     return 4 if tell_away(found) or any(one.unavailable for one in grids) else 0
 
 
-def show(target: Console, days: Interval, grids: list[LaunchGrid]) -> None:
+def tell_no_job(name: str, known: Iterable[str]) -> None:
+    """Say, on stderr, that these days have no launch of a job; a name that is close may be meant."""
+    print(f"warcmill status: no launch of job '{name}' in these days{did_you_mean(name, known)}", file=sys.stderr)
+
+
+def show(target: Console, days: Interval, grids: list[LaunchGrid], shown: list[LaunchGrid], scans: Scans) -> None:
     """The grid, what its signs mean, and where to look next."""
-    lines(target, heading(days, len(grids)))
-    if grids:
-        target.print(table(grids))
+    everything = totals(grids)
+    words = ", ".join(f"{number} {word}" for word, number in everything.launches.items() if number)
+    lines(target, heading(days, len(grids)) + (f", {words}" if words else ""))
+    for name, pid in scans:
+        lines(target, Text(f"at work: {name}, process {pid}", style="cyan"))
+    if shown:
+        for text in table(target, shown, totals(shown)):
+            print(text)
         lines(target, legend())
-    lines(target, *_next(grids))
-
-
-def table(grids: list[LaunchGrid]) -> Table:
-    """A row a launch, under its day."""
-    shown = [step for step in STEPS if step not in OPTIONAL or any(_began(one, step) for one in grids)]
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    made.add_column("\nday, launch", overflow="fold", header_style="bold")
-    made.add_column("\nended", no_wrap=True)
-    made.add_column("sta-\nges", justify="right", no_wrap=True)
-    for step in shown:
-        made.add_column(HEADS.get(step, f"\n{step}"), no_wrap=True)
-    for day, group in groupby(grids, key=lambda one: one.launch.day):
-        made.add_row(Text(f"{day:%Y-%m-%d %a}", style="bold"))
-        for one in group:
-            made.add_row(
-                f" {one.launch}", _ended(one), str(len(one.stages)), *(sign(one.cells.get(step)) for step in shown)
-            )
-    return made
-
-
-def _began(one: LaunchGrid, step: str) -> bool:
-    return step in one.cells and one.cells[step].mark is not Mark.NOT_DUE
-
-
-def _ended(one: LaunchGrid) -> Text:
-    if one.error:
-        return Text("unreadable", style="bold red")
-    return Text(one.ended) if one.ended else Text("running", style="cyan")
-
-
-def sign(cell: Cell | None) -> Text:
-    """A cell as its sign; with n/m where some of a launch's stages are not done."""
-    if cell is None:
-        return Text("")
-    mark, style = SIGNS[cell.mark]
-    number = f" {cell.done}/{cell.of}" if cell.done < cell.of and cell.of > 1 else ""
-    return Text(f"{mark}{number}", style=style)
-
-
-def legend() -> Text:
-    """What each sign means."""
-    words = [part for mark, (text, style) in SIGNS.items() for part in ((text, style), f" {mark}   ")]
-    return Text.assemble("\n", *words)
+    lines(target, *_next(shown))
 
 
 def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
@@ -143,6 +106,21 @@ def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
     if bad:
         yield Text("\nto see what is wrong and what to do:", style="bold")
         yield from (f"  warcmill why {one.launch.job} {one.launch.id}" for one in bad)
+
+
+def document(days: Interval, grids: list[LaunchGrid], shown: list[LaunchGrid], scans: Scans) -> dict[str, Json]:
+    """The same for machines; the totals are of all launches, also of those that are not shown."""
+    everything = totals(grids)
+    return {
+        **days_json(days),
+        "totals": {
+            **{word.replace(" ", "_"): number for word, number in everything.launches.items()},
+            "stages": everything.stages,
+            "cells": {step: {"done": done, "of": of} for step, (done, of) in everything.cells.items()},
+        },
+        "scans": [{"name": name, "pid": pid} for name, pid in scans],
+        "launches": [_json(one) for one in shown],
+    }
 
 
 def _json(one: LaunchGrid) -> dict[str, Json]:

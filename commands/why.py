@@ -23,6 +23,7 @@ from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.ledger import Ledger
 from warcmill.model import Json, Key, Launch, Stage
+from warcmill.nearest import did_you_mean
 from warcmill.steps.stopped import stopped
 from warcmill.survey import Survey, need
 
@@ -92,7 +93,9 @@ def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
     """All that can be told of a launch, or of one of its stages; BadInput when there is no such thing."""
     seen = need(line.state, line.engines(launch.job), launch)
     if stage and stage not in seen.stages:
-        raise BadInput(f"{launch} {stage}", f"no such stage; there are: {', '.join(map(str, seen.stages))}")
+        known = [str(one) for one in seen.stages]
+        hint = did_you_mean(str(stage), known)
+        raise BadInput(f"{launch} {stage}", f"no such stage{hint}; there are: {', '.join(known)}")
 
     def asked(one: str) -> bool:
         return stage is None or one in ("", str(stage))

@@ -28,6 +28,11 @@ class Attempt:
     lines: tuple[dict[str, Any], ...]
 
     @property
+    def name(self) -> str:
+        """The name of its file."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def error(self) -> str:
         """What the attempt ended with; empty when it did not end with an error."""
         return next((line["error"] for line in reversed(self.lines) if "error" in line), "")
@@ -91,6 +96,15 @@ def _launches(line: object) -> bool:
             return False
 
 
+def _forgets(line: object) -> bool:
+    match line:
+        case {"again": list(files), "attempts": dict(attempts)}:
+            places = all(isinstance(one, dict) and _says("root", "path")(one) for one in files)
+            return places and all(isinstance(number, int) for number in attempts.values())
+        case _:
+            return False
+
+
 def _says(*names: str) -> Callable[[Any], bool]:
     return lambda line: all(isinstance(line.get(name), str) for name in names)
 
@@ -124,6 +138,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "stopped": _says("stopped"),
     "retiring": _says("retiring"),
     "launching": _launches,
+    "again": _forgets,
 }
 
 

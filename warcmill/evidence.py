@@ -109,7 +109,7 @@ def _document(data: bytes, path: str) -> dict[str, Any]:
     if last != sha512(body).hexdigest().encode() + b"\n":
         raise BadInput(path, "the marker's last line is not the SHA-512 of the lines before it: cut or altered", cut)
     try:
-        document = json.loads(body, parse_float=_no_float, parse_constant=_no_float)
+        document = _DECODER.decode(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"not JSON: {error}") from error
     if not isinstance(document, dict):
@@ -119,6 +119,11 @@ def _document(data: bytes, path: str) -> dict[str, Any]:
 
 def _no_float(text: str) -> NoReturn:
     raise ValueError(f"{text} is no integer; markers hold no floats")
+
+
+# Made once: a month of launches has tens of thousands of markers.
+_DECODER = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _upgrade(document: dict[str, Any], path: str) -> int:
@@ -131,8 +136,7 @@ def _upgrade(document: dict[str, Any], path: str) -> int:
 
 
 def _digest(claim: Mapping[str, Any]) -> str:
-    canonical = json.dumps(claim, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return sha512(canonical.encode("utf-8")).hexdigest()
+    return sha512(_CANONICAL.encode(claim).encode("utf-8")).hexdigest()
 
 
 def _claim_to_json(claim: Claim) -> dict[str, Any]:

@@ -117,19 +117,23 @@ def tried(attempts: tuple[Attempt, ...]) -> str:
     """What the last attempt at a step came to."""
     if not attempts:
         return "it was not run yet"
+    if any("again" in line for line in attempts[-1].lines):
+        return "an operator has asked for a file of it to be done again"
     return attempts[-1].error or "its last run was cut short, or is going on; the next goes on where that one stopped"
 
 
 def stale(seen: Survey) -> dict[Key, str]:
     """The markers that rest on a claim which is no longer the current one, and on which."""
     current = {layout.marker_path(key): found.digest for key, found in seen.markers.items()}
-    missing = {layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)} - set(current)
-    return {
-        key: one.marker
+    others = [
+        (key, one.marker)
         for key, found in seen.markers.items()
         for one in found.claim.inputs
-        if current.get(one.marker) != one.claim and one.marker not in missing
-    }
+        if current.get(one.marker) != one.claim
+    ]
+    due = (layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)) if others else ()
+    missing = set(due) - set(current)
+    return {key: marker for key, marker in others if marker not in missing}
 
 
 def _stale(seen: Survey) -> Iterator[Gap]:

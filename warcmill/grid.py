@@ -9,7 +9,7 @@ from enum import StrEnum
 from warcmill import gaps, layout, survey, vitals
 from warcmill.attempts import Attempt
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.evidence import file_from_json
+from warcmill.ledger import settled
 from warcmill.model import Key, Launch, Outcome, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
@@ -33,6 +33,7 @@ class Mark(StrEnum):
 
 
 HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
+TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Cell:
     of: int = 0
 
 
+_WHOLE, _NOT_DUE = Cell(Mark.DONE, 1, 1), Cell(Mark.NOT_DUE)  # what nearly all cells of a month are
 Cells = Mapping[str, Cell]
 
 
@@ -58,6 +60,41 @@ class LaunchGrid:
     error: str = ""
     unavailable: bool = False
     vitals: Vitals | None = None  # of one that runs
+
+    @property
+    def word(self) -> str:
+        """Where it stands, as totals count it: one of WORDS."""
+        if self.error or any(cell.mark in TROUBLES for cell in self.cells.values()):
+            return "in trouble"
+        if not self.ended:
+            return "running"
+        whole = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
+        return "whole" if whole else "waiting"
+
+
+WORDS = ("whole", "waiting", "running", "in trouble")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Many launches: how many there are of each word; and of each step, in how many stages it is done, of those due."""
+
+    launches: Mapping[str, int]
+    stages: int
+    cells: Mapping[str, tuple[int, int]]
+
+
+def totals(grids: Iterable[LaunchGrid]) -> Totals:
+    """The totals of some launches."""
+    launches, stages, cells = dict.fromkeys(WORDS, 0), 0, dict.fromkeys(STEPS, (0, 0))
+    for one in grids:
+        launches[one.word] += 1
+        stages += len(one.stages)
+        for step, cell in one.cells.items():
+            due = int(cell.mark is not Mark.NOT_DUE)
+            done, of = (int(cell.mark in HAS_MARKER), due) if step in LAUNCH_STEPS else (cell.done, cell.of)
+            cells[step] = cells[step][0] + done, cells[step][1] + of
+    return Totals(launches, stages, cells)
 
 
 def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
@@ -97,12 +134,13 @@ def together(cells: Iterable[Cell]) -> Cell:
 def _cell(seen: Survey, step: str, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:
     key = seen.key(step, stage)
     if key in seen.markers:
-        mark = Mark.STALE if key in stale else Mark.REFUSED if stage and _refuses(seen, step, stage) else Mark.DONE
-        return Cell(mark, 1, 1)
+        if key in stale:
+            return Cell(Mark.STALE, 1, 1)
+        return Cell(Mark.REFUSED, 1, 1) if stage and _refuses(seen, step, stage, key) else _WHOLE
     if layout.marker_name(key) in seen.unsound:
         return Cell(Mark.FAILED, 0, 1)
     attempts = seen.attempts.get(key, ())
-    return _tried(seen, step, stage, attempts) if attempts or seen.due(step, stage) else Cell(Mark.NOT_DUE)
+    return _tried(seen, step, stage, attempts) if attempts or seen.due(step, stage) else _NOT_DUE
 
 
 def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
@@ -110,8 +148,7 @@ def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt
     if not attempts or _was_early(attempts[-1]):
         return Cell(Mark.WAITING, 0, 1)
     mark = Mark.FAILED if attempts[-1].error else Mark.PARTIAL
-    settled = {file_from_json(line["file"]).label for one in attempts for line in one.lines if "items" in line}
-    return Cell(mark, len(settled), _files(seen, step, stage) if stage else 1)
+    return Cell(mark, len(settled(attempts)), _files(seen, step, stage) if stage else 1)
 
 
 def _was_early(attempt: Attempt) -> bool:
@@ -125,7 +162,11 @@ def _files(seen: Survey, step: str, stage: Stage) -> int:
     return len(before.claim.outputs or before.claim.items) if before else 1
 
 
-def _refuses(seen: Survey, step: str, stage: Stage) -> bool:
+def _refuses(seen: Survey, step: str, stage: Stage, key: Key) -> bool:
     """Whether this step found WARCs wrong, and no operator has taken note of them."""
-    items = seen.items(step, stage) if step in ("assemble", "checksum") else {}
+    if step not in ("assemble", "checksum") or all(
+        item.outcome is not Outcome.REFUSED for item in seen.markers[key].claim.items
+    ):
+        return False
+    items = seen.items(step, stage)
     return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())

@@ -63,7 +63,9 @@ def _parser(pattern: str) -> re.Pattern[str]:
 
 
 _STAGE = re.compile(_FIELDS["stage"])
-_PARSERS = {task: _parser(pattern) for task, pattern in _MARKERS.items()}
+_PARSERS: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # by the words that a name begins with, up to its job
+for _task, _pattern in _MARKERS.items():
+    _PARSERS.setdefault(_pattern.partition("{")[0], []).append((_task, _parser(_pattern)))
 
 
 def key(task: str, launch: Launch, **more: object) -> Key:
@@ -96,13 +98,17 @@ def folder_of(key: Key) -> str:
     """Where a key's marker lies in the state root."""
     params = dict(key.params)
     if "launch_id" in params:
-        return state_folder(launch_of(key))
-    return f"{params['due'][:4]}-{params['due'][4:6]}/{params['job']}"
+        return f"{_month(params['launch_id'])}/{params['job']}/{params['launch_id']}"
+    return f"{_month(params['due'])}/{params['job']}"
 
 
 def state_folder(launch: Launch) -> str:
     """Where a launch's markers lie in the state root."""
-    return f"{launch.id[:4]}-{launch.id[4:6]}/{launch.job}/{launch.id}"
+    return f"{_month(launch.id)}/{launch.job}/{launch.id}"
+
+
+def _month(stamp: str) -> str:
+    return f"{stamp[:4]}-{stamp[4:6]}"
 
 
 def marker_name(key: Key) -> str:
@@ -117,9 +123,12 @@ def marker_path(key: Key) -> str:
 
 def parse_marker_name(name: str) -> Key | None:
     """The key whose marker is so named; None when the name is no marker's."""
-    for task, pattern in _PARSERS.items():
-        if found := pattern.fullmatch(name):
-            return Key(task, tuple(sorted(found.groupdict().items())))
+    for begin, some in _PARSERS.items():
+        if not name.startswith(begin):
+            continue  # a month of launches has tens of thousands of names
+        for task, pattern in some:
+            if found := pattern.fullmatch(name):
+                return Key(task, tuple(sorted(found.groupdict().items())))
     return None
 
 

@@ -8,6 +8,8 @@ begins, with several those that are done by then together, as a sync takes as lo
     {"failed": ..., "why": ...}                       one file failed; it will be tried again
     {"error": ...}                                    the attempt ended with this
     {"stopped": ...}                                  an operator ended it, which is no error of the step
+    {"again": [...], "attempts": {...: number}}       an operator's redo: what so many first lines of these attempts
+                                                      say of these files counts no more
 """
 
 from __future__ import annotations
@@ -33,7 +35,36 @@ from warcmill.state import State
 from warcmill.stores import temporary
 
 log = logging.getLogger(__name__)
+Settled = dict[tuple[str, str], tuple[str, tuple[Item, ...]]]  # by root and path: the version, and the items
 _Done = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
+
+
+def settled(some: Iterable[Attempt]) -> Settled:
+    """For each file (root, path) that some of these attempts settled: the version it had, and the items."""
+    tried = list(some)
+    void = _void(tried)
+    return {
+        place: (line["version"], tuple(map(item_from_json, line["items"])))
+        for attempt in tried
+        for number, line in enumerate(attempt.lines)
+        if "items" in line
+        and number >= void.get((attempt.name, *(place := (line["file"]["root"], line["file"]["path"]))), 0)
+    }
+
+
+def _void(tried: list[Attempt]) -> dict[tuple[str, str, str], int]:
+    """By an attempt's name and a file: how many of its first lines count no more for this file."""
+    found: dict[tuple[str, str, str], int] = {}
+    for line in (line for attempt in tried for line in attempt.lines if "again" in line):
+        for file in line["again"]:
+            for name, lines in line["attempts"].items():
+                place = (name, file["root"], file["path"])
+                found[place] = max(lines, found.get(place, 0))
+    return found
+
+
+def _is_of(item: Item, file: FileRef) -> bool:
+    return (item.file.root, item.file.path) == (file.root, file.path)
 
 
 class Ledger:
@@ -52,14 +83,19 @@ class Ledger:
         ours = sorted(path for path in files if path.startswith(self._prefix) and path.endswith(".jsonl"))
         return [attempts.read(self.state.store, path) for path in ours]
 
-    def settled(self) -> dict[tuple[str, str], tuple[str, tuple[Item, ...]]]:
+    def settled(self) -> Settled:
         """For each file (root, path) that some attempt settled: the version it had, and the items."""
-        return {
-            (line["file"]["root"], line["file"]["path"]): (line["version"], tuple(map(item_from_json, line["items"])))
-            for attempt in self.attempts()
-            for line in attempt.lines
-            if "items" in line
-        }
+        return settled(self.attempts())
+
+    def forget(self, file: FileRef) -> int:
+        """Have what is settled of one file, and of what was made of it, done again; how many others stay settled."""
+        attempts = self.attempts()
+        known = settled(attempts)
+        places = [place for place, (_, items) in known.items() if any(_is_of(item, file) for item in items)]
+        if places:
+            again = [{"root": root, "path": path} for root, path in sorted(places)]
+            self.append({"again": again, "attempts": {one.name: len(one.lines) for one in attempts}})
+        return len(known) - len(places)
 
     def append(self, *lines: dict[str, Any]) -> None:
         """Add lines to this attempt's file, and make them durable."""

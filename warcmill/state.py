@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from warcmill import __version__, clock, evidence, fixity, layout
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady
@@ -48,8 +47,14 @@ class State:
 
     def read(self, key: Key) -> Evidence | None:
         """The evidence a step left; None when there is none. Foreign: a sound marker of something else."""
-        found = self._find(layout.marker_path(key), key)
-        return found.evidence if found else None
+        path = layout.marker_path(key)
+        try:
+            return self._read(path, key)
+        except NotReady:
+            return None
+        except BadInput:
+            found = self._find(path, key)  # which reports it
+            return found.evidence if found else None
 
     def holds(self, key: Key) -> bool:
         """Whether a step left sound evidence. As `read`, without building it: for those who ask thousands of times."""
@@ -158,8 +163,10 @@ class State:
 
     def _bytes(self, path: str, key: Key) -> bytes:
         is_zip = layout.marker_name(key).endswith(".zip")  # `path` may be one in aside/
+        if not is_zip:
+            return self.store.read(path, evidence.LARGEST + 1)
         with self.store.open(path) as file:
-            return logzip.evidence(file) if is_zip else file.read(_size(file) + 1)
+            return logzip.evidence(file)
 
     def _commit(self, path: str, artefact: Path | None, data: bytes | None) -> bool:
         if artefact is None:
@@ -204,13 +211,6 @@ def input_of(state: State, key: Key) -> Input:
 def _refuse_foreign(path: str, found: Key, wanted: Key) -> None:
     if found != wanted:
         raise Foreign(path, f"a sound marker, but of {found}")
-
-
-def _size(file: BinaryIO) -> int:
-    """How much of a marker to read: memory is set aside for all that is asked for."""
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    return min(size, evidence.LARGEST)
 
 
 def _report(path: str, version: str, error: BadInput) -> None:

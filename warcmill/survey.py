@@ -15,8 +15,10 @@ from warcmill.formats import logzip
 from warcmill.launches import Engines, Listing
 from warcmill.ledger import Ledger
 from warcmill.model import FileRef, Item, Json, Key, Launch, Stage
+from warcmill.nearest import did_you_mean
 from warcmill.sites import Found, Sites
 from warcmill.state import State
+from warcmill.stores import Store
 
 STAGE_STEPS: Mapping[str, str] = {
     "pack": "output.PackageLogs",
@@ -171,6 +173,8 @@ def _survey(
 def _attempts(state: State, seen: Survey) -> dict[Key, tuple[Attempt, ...]]:
     """The attempts at steps that have no marker; a launch that lacks nothing costs one listing."""
     names = state.store.names(f"{layout.state_folder(seen.launch)}/attempts")
+    if not names:
+        return {}
     tried = {name.rsplit(".", 4)[0] for name in names}  # {marker}.{utc}.{host}.{pid}.jsonl
     keys = (seen.key(*step) for step in seen.steps() if not seen.marker(*step))
     return {key: tuple(Ledger(state, key).attempts()) for key in keys if layout.marker_name(key) in tried}
@@ -185,22 +189,23 @@ def read_markers(state: State, launch: Launch) -> tuple[dict[Key, Evidence], dic
     """The sound markers in a launch's folder by key, and the others by file name."""
     sound: dict[Key, Evidence] = {}
     unsound: dict[str, Unsound] = {}
-    for entry in state.store.list(layout.state_folder(launch)):
-        key = layout.parse_marker_name(entry.name)
+    folder = layout.state_folder(launch)
+    for name in sorted(state.store.names(folder)):
+        key = layout.parse_marker_name(name)
         if key is None:
             continue
-        if layout.marker_path(key) != entry.path:
-            unsound[entry.name] = Unsound("foreign", "a marker of another launch; it does not belong in this folder")
+        if layout.folder_of(key) != folder:
+            unsound[name] = Unsound("foreign", "a marker of another launch; it does not belong in this folder")
             continue
         try:
             found = state.read(key)
         except Foreign as error:
-            unsound[entry.name] = Unsound("foreign", error.why)
+            unsound[name] = Unsound("foreign", error.why)
             continue
         if found:
             sound[key] = found
         else:
-            unsound[entry.name] = Unsound("broken", _why_broken(state, entry.path))
+            unsound[name] = Unsound("broken", _why_broken(state, f"{folder}/{name}"))
     return sound, unsound
 
 
@@ -218,9 +223,24 @@ def need(state: State, engines: Engines, launch: Launch) -> Survey:
     """Look at everything of a launch, or BadInput when there is no such launch."""
     seen = survey(state, engines, launch)
     if not seen.is_there:
+        hint = did_you_mean_launch(state, engines, launch)
         why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
-        raise BadInput(str(launch), why)
+        raise BadInput(str(launch), why + hint)
     return seen
+
+
+def did_you_mean_launch(state: State, engines: Engines, launch: Launch) -> str:
+    """`; did you mean ...?` for a launch that is not there: the id of one of its job's, or a job; else ''."""
+    homes = [(engines.jobs, ""), *((state.store, f"{month}/") for month in _folders(state.store, ""))]
+    ids = {one for store, home in homes for one in _folders(store, f"{home}{launch.job}")}
+    if known := [one for one in ids if len(one) == len(launch.id) and one.isdigit()]:
+        return did_you_mean(launch.id, known)
+    return did_you_mean(launch.job, {one for store, home in homes for one in _folders(store, home.rstrip("/"))})
+
+
+def _folders(store: Store, path: str) -> list[str]:
+    """The names of the folders in a folder; hidden ones are nobody's."""
+    return [one.name for one in store.list(path) if one.kind == "folder" and not one.name.startswith(".")]
 
 
 def texts(found: Evidence | None, name: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
@@ -311,3 +312,63 @@ def test_doctor_says_what_is_not_hardened(line: Line) -> None:
     code, document = answered(line, "doctor")
     assert code == 3
     assert any("task_failed" in check["text"] for check in document["checks"] if check["level"] == "fail")
+
+
+def test_status_of_one_job_and_of_what_is_in_trouble(line: Line) -> None:
+    marker = line.folders["state"] / layout.marker_path(layout.key("files.Verify", LAUNCH, stage=FINAL))
+    assert answered(line, "status", DAY, "--trouble")[1]["launches"] == []
+    marker.write_bytes(marker.read_bytes()[:-9])
+    code, document = answered(line, "status", DAY, "--trouble", "--job", JOB)
+    assert code == 0
+    assert [one["cells"]["verify"]["mark"] for one in document["launches"]] == ["failed"], "a broken marker is told"
+    assert (document["totals"]["in_trouble"], document["totals"]["whole"]) == (1, 0)
+    assert document["totals"]["cells"]["verify"] == {"done": 0, "of": 1}
+    result = line.warcmill("status", DAY, "--job", JOB[:-1])
+    assert "0 launches" in result.stdout
+    assert f"did you mean '{JOB}'?" in result.stderr
+
+
+def test_status_names_a_scan_that_is_at_work(line: Line) -> None:
+    assert answered(line, "status", DAY)[1]["scans"] == []
+    (line.folders["state"] / ".locks").mkdir(exist_ok=True)
+    with (line.folders["state"] / ".locks" / "files.ScanForOutputFiles").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4711")
+        lock.flush()
+        assert "at work: files.ScanForOutputFiles, process 4711" in line.warcmill("status", DAY).stdout
+        assert answered(line, "status", DAY)[1]["scans"] == [{"name": "files.ScanForOutputFiles", "pid": 4711}]
+
+
+NEAR = [
+    (("why", JOB[:-1], LAUNCH_ID), JOB),
+    (("why", JOB, f"{LAUNCH_ID[:-2]}00"), LAUNCH_ID),
+    (("files", JOB[:-1], LAUNCH_ID), JOB),
+    (("close", JOB[:-1], LAUNCH_ID, "--reason", "x"), JOB),
+    (("redo", JOB[:-1], LAUNCH_ID, "verify", "final"), JOB),
+    (("redo", JOB, LAUNCH_ID, "verifi", "final"), "verify"),
+    (("redo", JOB, LAUNCH_ID, f"files.retired.{JOB}.{LAUNCH_ID}.final"), f"files.verified.{JOB}.{LAUNCH_ID}.final"),
+    (("files", DAY, "--lacking", "coppy"), "copy"),
+    (("pulse", "strat", JOB), "start"),
+    (("status", "--trubble"), "--trouble"),
+    (("reconcyle", DAY), "reconcile"),
+    (("accept", "absent.warc.gs", "--reason", "x"), "absent.warc.gz"),
+    (("completion", "bahs"), "bash"),
+]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory, done: Line) -> Line:
+    """A line that has a finding, and nobody changes it."""
+    base = tmp_path_factory.mktemp("named")
+    shutil.copytree(done.config.parent, base / "line", symlinks=True)
+    line = line_at(base / "line")
+    key = layout.key("output.AssembleOutput", Launch("other", LAUNCH_ID), stage=FINAL)
+    line.state.publish(key, Claim(key, facts={"absent": ["absent.warc.gz"], "prefixes": []}))
+    return line
+
+
+@pytest.mark.parametrize(("words", "meant"), NEAR, ids=lambda one: " ".join(one) if isinstance(one, tuple) else one)
+def test_a_name_that_is_not_there_is_answered_with_the_nearest(named: Line, words: tuple[str, ...], meant: str) -> None:
+    result = named.warcmill(*words)
+    assert result.returncode in (1, 2)
+    assert f"did you mean '{meant}'?" in result.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 
 from bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_files
 from line import DAY, Line
@@ -104,3 +105,50 @@ def test_an_operators_word_is_taken_back_by_its_markers_name(line: Line) -> None
 
 def test_a_marker_that_is_not_there_is_1(line: Line) -> None:
     assert line.warcmill("redo", *NAMES, "copy", "final").returncode == 1
+
+
+def test_one_file_is_done_again_and_the_others_are_not_read(line: Line) -> None:
+    one = min((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    other = shutil.copy(one, one.with_name(f"more-{one.name}"))
+    assert line.scan() == [0, 0]
+    before = evidence(line, *map(files, STEPS))
+    words = ("redo", *NAMES, "checksum", "final", "--file", one.name)
+    assert line.warcmill(*words).returncode == 1, "without --downstream nothing moves"
+    assert evidence(line, *map(files, STEPS)) == before
+    assert line.warcmill(*words, "--downstream", "--reason", "its disk was repaired").returncode == 0
+    assert evidence(line, *map(files, STEPS)) == [None, None, None]
+    assert "an operator has asked for a file of it to be done again" in line.warcmill("why", *NAMES).stdout
+    flip_without_a_trace(other)
+    assert line.scan() == [0, 0]
+    after = evidence(line, *map(files, STEPS))
+    assert [found and found.digest for found in after] == [found and found.digest for found in before]
+
+
+def test_the_file_that_is_done_again_is_read_through_all_its_steps(done: Line) -> None:
+    one = min((done.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    flip_without_a_trace(one)
+    assert done.warcmill("redo", *NAMES, "checksum", "final", "--file", one.name, "--downstream").returncode == 0
+    assert done.scan() == [0, 30], "its bytes are others than the store has"
+    checked = done.state.read(files("Checksum"))
+    assert checked
+    assert [item.file.name for item in checked.claim.items if item.outcome == "refused"] == [one.name]
+    code = done.warcmill("why", *NAMES)
+    assert "another file is there" in code.stdout
+
+
+def flip_without_a_trace(path: Path) -> None:
+    times = path.stat()
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\0\0\0\0")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_a_file_that_the_step_has_not_is_1_and_a_step_without_files_is_2(done: Line) -> None:
+    one = min((done.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    before = line_files(done)
+    unknown = done.warcmill("redo", *NAMES, "verify", "final", "--file", one.name[:-1])
+    assert unknown.returncode == 1
+    assert f"did you mean '{one.name}'?" in unknown.stderr
+    assert done.warcmill("redo", *NAMES, "assemble", "final", "--file", one.name).returncode == 2
+    assert line_files(done) == before

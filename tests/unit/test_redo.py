@@ -13,8 +13,9 @@ from engine import LAUNCH, Engine, line_of
 from warcmill import layout
 from warcmill.errors import Conflict
 from warcmill.evidence import Claim, Evidence, Input, Run
+from warcmill.ledger import Ledger
 from warcmill.model import FINAL, Key, Stage
-from warcmill.steps import process, redo
+from warcmill.steps import process, redo, redo_file
 
 RUN = Run("host1", "2016-10-20T00:00:00Z", "2016-10-20T00:00:01Z", {})
 CP1 = Stage(1, "20161019234500")
@@ -127,3 +128,71 @@ def test_a_log_whose_name_is_not_utf_8_is_found_again(tmp_path: Path) -> None:
     log.unlink()
     (missing,) = redo.gone(roots, redo.markers(engine.state, LAUNCH), [PACK])
     assert missing.endswith("caf%E9.log")
+
+
+def warcs(tmp_path: Path) -> Engine:
+    """A launch of one stage with three WARCs, verified."""
+    made = Engine(tmp_path)
+    made.logs(*(line_of(f"http://a.example/{name}", name) for name in NAMES))
+    for name in NAMES:
+        made.warc(name, b"")
+    made.finish()
+    chain.assembled(made)
+    chain.upto(made, "Verify")
+    return made
+
+
+NAMES = ["a.warc", "b.warc", "c.warc"]
+CHECKSUM, COPY, VERIFY = (layout.key(f"files.{step}", LAUNCH, stage=FINAL) for step in ("Checksum", "Copy", "Verify"))
+
+
+def remembered(engine: Engine, key: Key) -> set[str]:
+    return {Path(path).name for _, path in Ledger(engine.state, key).settled()} & set(NAMES)
+
+
+def test_one_file_is_forgotten_by_its_step_and_all_after_it_and_no_other(tmp_path: Path) -> None:
+    engine = warcs(tmp_path)
+    found = redo.markers(engine.state, LAUNCH)
+    (file,) = redo_file.called("b.warc", redo_file.files(found, COPY))
+    told = {key.task: others for key, others in redo_file.forget(engine.state, COPY, file)}
+    assert told == {"files.ReadBack": 0, "files.Verify": 3, "files.Copy": 3}, "the other WARCs, and the zip of logs"
+    assert remembered(engine, CHECKSUM) == set(NAMES)
+    assert remembered(engine, COPY) == remembered(engine, VERIFY) == {"a.warc", "c.warc"}
+
+
+def test_a_step_that_was_tried_and_has_no_marker_forgets_the_file_too(tmp_path: Path) -> None:
+    engine = warcs(tmp_path)
+    (engine.folders["state"] / layout.marker_path(VERIFY)).unlink()
+    (file,) = redo_file.called("b.warc", redo_file.files(redo.markers(engine.state, LAUNCH), CHECKSUM))
+    list(redo_file.forget(engine.state, CHECKSUM, file))
+    assert remembered(engine, VERIFY) == {"a.warc", "c.warc"}
+
+
+def test_what_is_settled_after_it_was_asked_for_counts(tmp_path: Path) -> None:
+    """Also in the same second: which attempts count no more is told by their names, not by any clock."""
+    engine = warcs(tmp_path)
+    found = redo.markers(engine.state, LAUNCH)
+    for _ in range(2):
+        (file,) = redo_file.called("b.warc", redo_file.files(found, VERIFY))
+        list(redo_file.forget(engine.state, VERIFY, file))
+        assert remembered(engine, VERIFY) == {"a.warc", "c.warc"}
+        assert chain.step(engine, "Verify") == found[VERIFY].claim
+        assert remembered(engine, VERIFY) == set(NAMES)
+
+
+def test_a_kill_at_any_moment_of_a_redo_of_one_file_loses_nothing(tmp_path: Path) -> None:
+    engine = warcs(tmp_path)
+    found = redo.markers(engine.state, LAUNCH)
+    (file,) = redo_file.called("b.warc", redo_file.files(found, CHECKSUM))
+    keys = [VERIFY, COPY, CHECKSUM]
+    for moves in range(len(keys) + 1):
+        list(redo_file.forget(engine.state, CHECKSUM, file))
+        now = redo.markers(engine.state, LAUNCH)
+        some = redo.move_aside(engine.state, now, [key for key in keys if key in now], "", keys)
+        assert len([path for path, _ in zip(some, range(moves), strict=False)]) <= len(keys)
+        assert orphans(engine) == []
+        assert all(remembered(engine, key) == {"a.warc", "c.warc"} for key in keys if key not in now)
+        chain.upto(engine, "Verify")
+        assert {key: redo.markers(engine.state, LAUNCH)[key].digest for key in keys} == {
+            key: found[key].digest for key in keys
+        }

@@ -272,3 +272,18 @@ def test_reports_may_be_replaced(store: FileStore) -> None:
     store.replace("r/info.json", b"22")
     assert store.real("r/info.json").read_bytes() == b"22"
     assert files(store) == ["r/info.json"]
+
+
+def test_a_small_file_is_read_at_once_as_it_is_opened(store: FileStore) -> None:
+    commit(store, DATA)
+    assert store.read(PATH, len(DATA) + 1) == DATA
+    assert store.read(PATH, 7) == DATA[:7]
+    with pytest.raises(NotReady):
+        store.read(f"{PATH}.not", 7)
+    with pytest.raises(BadInput):
+        store.read("../a", 7)
+    with pytest.raises(Unavailable):
+        store.read(PATH.rpartition("/")[0], 7)
+    (store.base / SENTINEL).unlink()
+    with pytest.raises(Unavailable, match="Mount the disk"):
+        store.read(f"{PATH}.not", 7)

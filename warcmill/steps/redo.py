@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from urllib.parse import unquote_to_bytes
@@ -110,13 +110,17 @@ def _unsaid(engines: Engines, claim: Claim) -> Iterator[str]:
             yield f"jobs:{launch}/job.log, or the line in it, or in the job's, that says that the launch has ended"
 
 
-def move_aside(state: State, found: Markers, keys: Iterable[Key], reason: str) -> Iterator[str]:
+def move_aside(
+    state: State, found: Markers, keys: Iterable[Key], reason: str, remembered: Collection[Key] = ()
+) -> Iterator[str]:
     """Move these markers and the attempts at them, in this order; the path of each marker that was moved.
+
+    The attempts at the steps that are `remembered` stay: what they settled is not done again.
 
     Conflict when a marker is no longer the one that was looked at.
     """
     for key in keys:
-        if key.task not in REMEMBERED:
+        if key.task not in REMEMBERED and key not in remembered:
             for attempt in _attempts(state, key):
                 _move(state, attempt, reason)
         path = layout.marker_path(key)

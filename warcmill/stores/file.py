@@ -27,6 +27,7 @@ from warcmill.stores import Stat, temporary
 from warcmill.stores.plain import Plain
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_OUTSIDE = frozenset({"", ".", ".."})
 
 
 class FileStore:
@@ -66,12 +67,11 @@ class FileStore:
 
     def names(self, folder: str) -> frozenset[str]:
         """The names in a folder and nothing more: cheap enough to ask of thousands of folders."""
-        with self._outage(folder):
-            try:
-                return frozenset(os.listdir(self.real(folder)))
-            except OSError as error:
-                if error.errno not in ABSENT:
-                    raise
+        try:
+            return frozenset(os.listdir(f"{self.base}/{self._inside(folder)}"))
+        except OSError as error:
+            if error.errno not in ABSENT:
+                raise self._unavailable(folder, error) from error
         self._check_sentinel()
         return frozenset()
 
@@ -93,6 +93,21 @@ class FileStore:
         stream = self.open(path)
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         return stream
+
+    def read(self, path: str, most: int) -> bytes:
+        """The bytes of a small file, at most so many of them; NotReady when there is none. As `open`, in a third of
+        the time: for those who read tens of thousands."""
+        try:
+            descriptor = no_follow(f"{self.base}/{self._inside(path)}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return _read_all(descriptor, most)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if error.errno not in ABSENT:
+                raise self._unavailable(path, error) from error
+        self._check_sentinel()
+        raise NotReady(self.where(path), "there is no such file")
 
     def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
         target = self.real(path)
@@ -171,9 +186,12 @@ class FileStore:
 
     def real(self, path: str) -> Path:
         """The path on disk, or BadInput for one that would leave the root."""
-        if "\0" in path or any(part in ("", ".", "..") for part in path.split("/") if path):
+        return self.base / self._inside(path)
+
+    def _inside(self, path: str) -> str:
+        if "\0" in path or (path and not _OUTSIDE.isdisjoint(path.split("/"))):
             raise BadInput(path, f"not a path inside the root '{self.root}'")
-        return self.base / path
+        return path
 
     def where(self, path: str) -> str:
         """A path as messages show it."""
@@ -214,7 +232,10 @@ class FileStore:
         try:
             yield
         except OSError as error:
-            raise Unavailable(self.where(path), f"{error.strerror or error} (root {self.base})") from error
+            raise self._unavailable(path, error) from error
+
+    def _unavailable(self, path: str, error: OSError) -> Unavailable:
+        return Unavailable(self.where(path), f"{error.strerror or error} (root {self.base})")
 
 
 def no_follow(path: str, flags: int, folder: int | None = None) -> int:
@@ -224,6 +245,16 @@ def no_follow(path: str, flags: int, folder: int | None = None) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a plain file")
     return descriptor
+
+
+def _read_all(descriptor: int, most: int) -> bytes:
+    """All bytes of a plain file, or the first `most`; read(2) may give only a part."""
+    chunks = []
+    left = min(os.fstat(descriptor).st_size + 1, most)
+    while left and (chunk := os.read(descriptor, left)):
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
 
 
 def _entry(path: str, entry: os.DirEntry[str]) -> Stat:

@@ -1,0 +1,88 @@
+"""What the next word of a command line may be: verbs, options, choices, and names of jobs, launches and stages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from commands.known import Known
+from commands.parser import arguments, nested, parser_of
+
+
+def candidates(words: list[str], verbs: Iterable[str], known: Known) -> list[str]:
+    """What may stand in place of the last of these words, which may be empty. Nothing: a file, or free text."""
+    *before, begun = words or [""]
+    if not before:
+        found: Iterable[str] = [*verbs, "--help", "--version"]
+    elif before[0] in verbs:
+        found = _next(parser_of(before[0]), before[1:], begun, known)
+    else:
+        found = ()
+    return [one for one in found if one.startswith(begun)]
+
+
+@dataclass
+class _Read:
+    """The words before the one that is asked for: what they stand for, and what may follow."""
+
+    positionals: list[argparse.Action]
+    values: dict[str, str] = field(default_factory=dict)  # by metavar: the last
+    awaited: list[str] = field(default_factory=list)  # metavars of an option that is not complete
+    option: argparse.Action | None = None
+
+
+def _next(parser: argparse.ArgumentParser, before: list[str], begun: str, known: Known) -> Iterable[str]:
+    options = {name: action for action in arguments(parser) for name in action.option_strings}
+    read = _Read([action for action in arguments(parser) if not action.option_strings])
+    for place, word in enumerate(before):
+        if read.awaited:
+            read.values[read.awaited.pop(0)] = word
+        elif word in options:
+            read.option, read.awaited = options[word], _metavars(options[word])
+        elif word in nested(parser):
+            return _next(nested(parser)[word], before[place + 1 :], begun, known)
+        elif read.positionals:
+            _take(read, word)
+    if read.awaited and read.option:
+        return _values(read.option, read.awaited[0], read.values, known)
+    if begun.startswith("-"):
+        return sorted(options)
+    if not read.positionals:
+        return ()
+    return _values(read.positionals[0], str(read.positionals[0].metavar), read.values, known)
+
+
+def _take(read: _Read, word: str) -> None:
+    action = read.positionals[0]
+    read.values[str(action.metavar)] = word
+    if action.nargs not in ("+", "*"):
+        read.positionals.pop(0)
+
+
+def _metavars(option: argparse.Action) -> list[str]:
+    """What an option is followed by."""
+    if option.nargs == 0:
+        return []
+    return list(option.metavar) if isinstance(option.metavar, tuple) else [str(option.metavar)]
+
+
+def _values(action: argparse.Action, metavar: str, values: dict[str, str], known: Known) -> Iterable[str]:
+    if action.choices is not None:
+        return map(str, action.choices)
+    match metavar:
+        case "JOB":
+            return known.jobs()
+        case "LAUNCH":
+            return known.launches(values.get("JOB", ""))
+        case "STAGE":
+            return known.stages(values.get("JOB", ""), values.get("LAUNCH", ""))
+        case "STEP":
+            from commands.redo import STEPS  # noqa: PLC0415 it is loaded by now: none but it has a STEP
+
+            return STEPS
+        case "INTERVAL":
+            return known.months()
+        case "WHAT":  # an interval, or a job and its launch
+            return known.launches(values["WHAT"]) if "WHAT" in values else [*known.months(), *known.jobs()]
+    return ()
