@@ -133,7 +133,7 @@ def test_names_that_cannot_be_published_are_refused_by_name(engine: Engine) -> N
 
 
 def test_a_launch_without_logs_or_warcs_is_ordinary(engine: Engine) -> None:
-    engine.finish()
+    engine.job_log(f"FINISHED {LAUNCH.id}")
     (final,) = run(engine, FINAL)
     assert final.counts["lines"] == 0
     assert final.items == ()

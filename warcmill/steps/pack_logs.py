@@ -65,9 +65,10 @@ def _whose(file: FileRef) -> str:
 
 
 def absent(listing: Listing, stage: Stage) -> Iterable[str]:
-    """What a stage should have and has not, by plain name: never invented, always named."""
-    logs = {layout.split_log_name(file.name)[0] for file in listing.logs.get(stage, [])}
-    yield from (name for name in layout.ENGINE_LOGS if name not in logs)
+    """What a stage should have of its engine and has not, by plain name: never invented, always named."""
+    own = (file.name for file in listing.logs.get(stage, []) if not is_writer(file.root))
+    logs = {layout.split_log_name(name)[0].removesuffix(".gz") for name in own}
+    yield from (name for name in layout.ENGINE_LOGS if name.removesuffix(".gz") not in logs)
     if stage.is_final:
         papers = {file.name for file in listing.job_files}
         yield from (name for name in launches.JOB_FILES if name not in papers)
