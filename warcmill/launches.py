@@ -122,14 +122,8 @@ def _sort_in(listing: Listing, kind: Kind, entry: Stat, file: FileRef) -> None:
 
 
 def _sort_log(listing: Listing, file: FileRef) -> None:
-    if not layout.is_log_name(file.name):
-        return
-    try:
-        stage = Stage.parse(layout.split_log_name(file.name)[1])
-    except BadInput as error:
-        listing.odd.append(f"{file.label}: {error.why}")
-        return
-    listing.logs.setdefault(stage, []).append(file)
+    if layout.is_log_name(file.name):
+        listing.logs.setdefault(Stage.parse(layout.split_log_name(file.name)[1]), []).append(file)
 
 
 def stages(listing: Listing, known: set[Stage]) -> list[Stage]:

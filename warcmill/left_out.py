@@ -62,5 +62,5 @@ def _expected(step: str, listed: Mapping[str, bool]) -> set[str]:
 
 
 def _stands(step: str, item: Item) -> bool:
-    """Whether an item stands for a file of the stage: what was salvaged is beside it, what was made of nothing is not."""
+    """Whether an item stands for a file of the stage: what was salvaged lies beside one."""
     return not item.facts.get("salvaged") and (step == "checksum" or item.made is not None)

@@ -60,7 +60,8 @@ def work(state: State, launch: Launch) -> Work:
         return Work(launch, findings=(Finding(launch, str(launch), str(error), "warcmill doctor", out),))
     zips = tuple(found for key, found in sorted(sound.items()) if key.task == STAGE_STEPS["pack"])
     findings = [_unsound(launch, name, one) for name, one in sorted(unsound.items())]
-    findings += [Finding(launch, one.path, f"{one.kind}: {one.why}", gaps.redo(one.key)) for one in left_out.find(sound)]
+    differ = left_out.find(sound)
+    findings += [Finding(launch, one.path, f"{one.kind}: {one.why}", gaps.redo(one.key)) for one in differ]
     return Work(launch, _stored(sound), zips, tuple(findings))
 
 
