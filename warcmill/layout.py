@@ -115,6 +115,11 @@ def marker_path(key: Key) -> str:
     return f"{folder_of(key)}/{marker_name(key)}"
 
 
+def run_path(key: Key) -> str:
+    """Where the run of a marker that is a zip lies beside it in the state root."""
+    return f"{marker_path(key)}.run.json"
+
+
 def parse_marker_name(name: str) -> Key | None:
     """The key whose marker is so named; None when the name is no marker's."""
     for task, pattern in _PARSERS.items():
