@@ -51,7 +51,7 @@ class Finding:
 
     def names(self) -> tuple[str, ...]:
         """What an operator may type for it: the whole name, or the file's alone; also as a terminal shows them."""
-        short = self.name.rpartition("/")[2]
+        short = self.name.rstrip("/").rpartition("/")[2]
         return self.name, short, printable(self.name), printable(short)
 
 
