@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from warcmill import layout, left_out
 from warcmill.attempts import Attempt
-from warcmill.model import Item, Key, Launch, Outcome, Stage
+from warcmill.model import Item, Key, Launch, Outcome, Stage, is_writer
 from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
@@ -170,7 +170,8 @@ def _left_out(seen: Survey) -> Iterator[Gap]:
 
 
 def _absent_logs(seen: Survey, stage: Stage) -> Iterator[Gap]:
-    there = {file.name for file in (*seen.listing.logs.get(stage, ()), *seen.listing.job_files)}
+    own = (file for file in (*seen.listing.logs.get(stage, ()), *seen.listing.job_files) if not is_writer(file.root))
+    there = {file.name for file in own}
     for plain in texts(seen.marker("pack", stage), "absent"):
         name = f"final/{plain}" if stage.is_final else f"{plain}.{stage}"
         why = "it should be among the stage's logs, and was not there when they were packed"

@@ -231,8 +231,19 @@ def test_figures_that_differ_for_no_reason_given_are_a_gap_themselves(engine: En
     for stage in ("final", ""):
         explains = Gap(LAUNCH, stage, "lacking", "x", "it was not run yet", "luigi")
         assert list(unexplained(seen, [Row(FINAL, True, differing)], (explains,))) == []
-    accepted = replace(explains, stage="final", kind="absent log")
-    assert list(unexplained(seen, [Row(FINAL, True, differing)], (accepted,))) == [gap], "it explains no figure"
+    for kind in ("absent log", "refused"):
+        other = replace(explains, stage="final", kind=kind)
+        assert list(unexplained(seen, [Row(FINAL, True, differing)], (other,))) == [gap], "it explains no figure"
+
+
+def test_a_name_that_cannot_be_stored_explains_the_figures_by_itself(engine: Engine) -> None:
+    crawled(engine)
+    engine.warc("\u00e9" * 60 + ".warc.gz", WHOLE)
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    assert {gap.kind for gap in reconciled(engine).gaps} == {"refused", "unnamed"}
+    (row,) = reconciled(engine).rows
+    assert (row.counts.on_disk, row.counts.assembled, row.counts.verified) == (3, 3, 2)
 
 
 # In which order.

@@ -21,7 +21,8 @@ def count(state: State, logs: Evidence) -> tuple[CrawlCounts, list[str]]:
     Nothing is counted when the launch left none.
     """
     tally = Tally()
-    crawl_logs = [item for item in logs.claim.items if item.file.is_engines and layout.is_crawl_log(_plain(item))]
+    packed = (item for item in logs.claim.items if str(item.facts["member"]).startswith("logs/"))
+    crawl_logs = [item for item in packed if layout.is_crawl_log(_plain(item))]
     read = in_order(crawl_logs)
     uncounted = {item.file.label for item in crawl_logs} - {item.file.label for item in read}
     for item in read:
