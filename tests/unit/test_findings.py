@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from warcs import warc_gz, warcinfo
 
 from warcmill import gaps, layout, reread
 from warcmill.evidence import Claim
@@ -19,7 +19,7 @@ from warcmill.report import Counts, LaunchReport, Row, report, unexplained
 from warcmill.steps import operator, process
 from warcmill.survey import survey
 
-WHOLE = gzip.compress(b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", mtime=0)
+WHOLE = warc_gz(warcinfo())
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
 PATHS = [f"warcs/daily/{LAUNCH.id}/{name}" for name in NAMES]
 CP1, CP2 = Stage.parse("cp00001-20161019234500"), Stage.parse("cp00002-20161019234600")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from warcs import warc_gz, warcinfo
 
 from warcmill import clock, layout
 from warcmill.errors import Conflict
@@ -18,7 +18,7 @@ from warcmill.state import State
 from warcmill.steps import crawl_logs, operator, process
 from warcmill.survey import survey
 
-WHOLE = gzip.compress(b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", mtime=0)
+WHOLE = warc_gz(warcinfo())
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(3)]
 CP1 = Stage.parse("cp00001-20161019234500")
 GOLDEN = Path(__file__).parent.parent / "data" / "markers" / "schema-1.zip"
