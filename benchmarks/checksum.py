@@ -107,7 +107,7 @@ class Trial:
         with self.state.scratch() as folder:
             target = folder / ZIP
             with target.open("xb", buffering=0) as file:
-                logzip.write(file, [], lambda _: self.state.document(Claim(key)))
+                logzip.write(file, [], lambda _: self.state.plain_document(Claim(key)))
             self.state.publish(key, Claim(key), target)
 
     def step(self) -> None:

@@ -30,8 +30,8 @@ examples:
   warcmill accept cp00003 --launch daily 20161019234428 --reason "the disk was full"
 
 NAME is what 'warcmill reconcile' prints: the path or the file name of a WARC that
-is refused or unnamed, the name of one that is absent, a serial or a checkpoint that
-is missing. It is sought in every launch, and has to be found once; --launch says in
+is refused or unnamed, the name of one that is absent, a log ('final/surts.dump'), a
+serial or a checkpoint that is missing. It is sought in every launch, and has to be found once; --launch says in
 which one. A NAME that begins with '-' goes last, after '--'.
 
 The file itself stays as it was judged: a refused WARC is kept out of indexes and
@@ -52,7 +52,7 @@ class Finding:
 
     def names(self) -> tuple[str, ...]:
         """What an operator may type for it: the whole name, or the file's alone; also as a terminal shows them."""
-        short = self.name.rpartition("/")[2]
+        short = self.name.rstrip("/").rpartition("/")[2]
         return self.name, short, printable(self.name), printable(short)
 
 

@@ -35,7 +35,8 @@ refused: its bytes are wrong for good; unnamed: on disk, in no crawl log; stale:
 markers that rest on a claim which is no longer the current one. The last stage
 of a launch also holds the WARCs that no stage has yet.
 
-Below it every gap by name, why, and the command to type next. A launch that
+Below it every gap by name, why, and the command to type next: first what is
+mended, then what is redone, and last what can only be accepted. A launch that
 still runs lacks nothing; a finding that an operator has taken note of ('warcmill
 accept') is listed as accepted, and is no gap. Of more than 500 launches, those that
 have ended without a gap are counted and not listed. Nothing is changed.

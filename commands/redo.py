@@ -34,7 +34,8 @@ what these steps have settled of the stage's other files stays, and is not read 
 Refused, and nothing moved: when other markers rest on this one, unless
 --downstream moves them too; when one of them tells of an act outside the state
 (WARCs retired, a crawl stopped), unless --also names it; when a file that a step
-would read again is gone.
+would read again is gone; when a zip of logs is stored that would not be packed again
+byte for byte, for the store replaces nothing: move it away by hand first.
 
 exit codes: 0 moved, 1 refused, or there is no such marker, 2 usage,
 3 configuration, 4 a root is unavailable
@@ -143,17 +144,15 @@ def _refusals(
         yield from (f"  {layout.marker_name(one)}" for one in reversed(below))
     for name in redo.outward([*below, key], frozenset(args.also)):
         yield f"{name} tells of an act outside the state, which redo does not undo: --also {name} moves it all the same"
-    for text in redo.gone(roots, found, [*below, key]):
+    gone = redo.gone(roots, found, [*below, key])
+    for text in gone:
         yield f"it would be read again and is not there: {text}"
+    for text in () if gone else redo.stored_otherwise(roots, found, [*below, key]):
+        yield f"{text} is another file than would be packed now: move it away by hand first"
 
 
 def _next(launch: Launch, moved: list[Key]) -> Iterator[str]:
     """The commands that do again what was moved."""
-    packed = {key["stage"] for key in moved if key.task == "output.PackageLogs"}
-    for key in moved:
-        if key.task == "files.Copy" and key["stage"] in packed:
-            name = layout.marker_name(layout.key("output.PackageLogs", launch, stage=key["stage"]))
-            yield f"move store:{layout.stored_path('logs', launch, name)} away: a zip packed anew is another file"
     for prefix in ("output.", "files."):
         if keys := [key for key in moved if key.task.startswith(prefix)]:
             yield gaps.scan(launch, keys[0])

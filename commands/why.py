@@ -37,8 +37,9 @@ examples:
 Tells whether the launch has ended, what its engine says while it runs (its
 alerts too, where luigi.cfg has the engine), which stages wait for the crawl, the first
 step that each stage lacks with what its last attempt ended with, file by file,
-and every WARC that is refused (with the offset), absent or unnamed. With each,
-the command to type next. Nothing is changed.
+and every WARC that is refused (with the offset), absent or unnamed, and every log
+that is absent. With each, the command to type next, in the order in which they are
+best typed: mend, redo, accept. Nothing is changed.
 
 --json: {"job", "launch_id", "ended": "" while it runs, "waiting": [{"stage", "why"}],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",

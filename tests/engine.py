@@ -15,6 +15,7 @@ from warcmill.state import State
 from warcmill.stores.file import FileStore
 
 LAUNCH = Launch("daily", "20161019234428")
+PAPERS = ("crawler-beans.cxml", "seeds.txt", "surts.dump")
 
 
 def line_of(uri: str, warc: str | None, offset: int = 0, status: int = 200) -> str:
@@ -88,10 +89,18 @@ class Engine:
             file.write(text)
 
     def finish(self) -> None:
-        """What the engine logs at the end of the launch."""
+        """What the engine logs at the end of the launch, and the papers that it keeps of it."""
         self.job_log(
             *(f"{word} {self.launch.id}" for word in ("PREPARING", "RUNNING", "STOPPING", "EMPTY", "FINISHED"))
         )
+        self.papers()
+
+    def papers(self) -> None:
+        """What a launch was crawled by, and one of the reports that the engine writes when it ends."""
+        for name in PAPERS:
+            self._write(self.folders["jobs"] / self.launch.job / self.launch.id / name, b"")
+        reports = self.folders["output"] / self.layout.folder("reports", self.launch)
+        self._write(reports / "crawl-report.txt", b"")
 
     def _write(self, path: Path, data: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,9 @@ class Run:
     tools: Mapping[str, str]
 
 
+UNKNOWN = Run("", "", "", {})  # in a zip of logs, whose bytes must follow from its logs alone; of a run that is lost
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A marker that was read whole. `digest` is its claim's."""
@@ -70,11 +73,7 @@ def claim_digest(claim: Claim) -> str:
 
 def encode(claim: Claim, run: Run) -> bytes:
     """The bytes of a marker."""
-    document = {
-        "schema": SCHEMA,
-        "claim": _claim_to_json(claim),
-        "run": {"host": run.host, "started": run.started, "finished": run.finished, "tools": dict(run.tools)},
-    }
+    document = {"schema": SCHEMA, "claim": _claim_to_json(claim), "run": run_to_json(run)}
     body = json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode("utf-8") + b"\n"
     return body + sha512(body).hexdigest().encode() + b"\n"
 
@@ -85,8 +84,7 @@ def decode(data: bytes, path: str) -> Evidence:
     try:
         schema = _upgrade(document, path)
         claim = document["claim"]
-        run = Run(**{name: document["run"][name] for name in ("host", "started", "finished", "tools")})
-        return Evidence(_claim_from_json(claim), run, _digest(claim), schema)
+        return Evidence(_claim_from_json(claim), run_from_json(document["run"]), _digest(claim), schema)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(path, f"soundly digested, but no marker of schema {SCHEMA}: {error!r}") from error
 
@@ -172,6 +170,16 @@ def _claim_from_json(data: dict[str, Any]) -> Claim:
 
 def _key_from_json(data: dict[str, Any]) -> Key:
     return Key(data["task"], tuple(sorted(data["params"].items())))
+
+
+def run_to_json(run: Run) -> dict[str, Any]:
+    """A run as a marker, or the file beside a zip, has it."""
+    return {"host": run.host, "started": run.started, "finished": run.finished, "tools": dict(run.tools)}
+
+
+def run_from_json(data: Mapping[str, Any]) -> Run:
+    """The run in a marker's JSON, or in the file beside a zip."""
+    return Run(**{name: data[name] for name in ("host", "started", "finished", "tools")})
 
 
 def file_to_json(file: FileRef) -> dict[str, Any]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from warcmill import layout
+from warcmill import layout, left_out
 from warcmill.attempts import Attempt
-from warcmill.model import Item, Json, Key, Launch, Outcome, Stage
+from warcmill.model import Item, Json, Key, Launch, Outcome, Stage, is_writer
 from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
-    "got nothing",
+    "absent log", "uncounted log", "odd", "got nothing",
 )  # fmt: skip
+# What a file put back, or another run, mends. All else that is no finding is for `warcmill redo`.
+MENDED = ("foreign marker", "broken marker", "lacking", "gone", "changed", "unavailable", "unreadable")
+
+_ODD = re.compile(r"(.+): ((?:a link|a folder|not) .+)", re.DOTALL)  # 03 tells of each as `path: why`
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -36,7 +41,13 @@ def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     found: dict[bool, list[Gap]] = {False: [], True: []}
     for gap in _all(seen):
         found[gap.kind in ACCEPTABLE and is_accepted(seen, gap.name)].append(gap)
-    return tuple(found[False]), tuple(found[True])
+    return in_order(found[False]), in_order(found[True])
+
+
+def in_order(found: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Gaps as they are best closed: what is mended first, then what is redone, and what is accepted last of all,
+    for a redo moves the word of an operator aside with the marker that it rests on."""
+    return tuple(sorted(found, key=lambda gap: 0 if gap.kind in MENDED else 2 if gap.kind in ACCEPTABLE else 1))
 
 
 def is_accepted(seen: Survey, name: str) -> bool:
@@ -48,9 +59,13 @@ def _all(seen: Survey) -> Iterator[Gap]:
     yield from _unsound(seen)
     yield from _lacking(seen)
     yield from _stale(seen)
+    yield from _left_out(seen)
     for stage in seen.stages:
         yield from _refused(seen, stage)
+        yield from _absent_logs(seen, stage)
         yield from _named(seen, stage)
+        yield from _odd(seen, stage)
+        yield from _still_carried(seen, stage)
         yield from _not_as_listed(seen, stage)
     yield from _holes(seen)
     yield from _got_nothing(seen)
@@ -155,6 +170,44 @@ def _refused(seen: Survey, stage: Stage) -> Iterator[Gap]:
         yield _gap(seen, stage, "refused", path, why, accept(seen.launch, path))
 
 
+def _left_out(seen: Survey) -> Iterator[Gap]:
+    for one in left_out.find(seen.markers):
+        yield _gap(seen, one.key["stage"], one.kind, one.path, one.why, redo(one.key))
+
+
+def _absent_logs(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    own = (file for file in (*seen.listing.logs.get(stage, ()), *seen.listing.job_files) if not is_writer(file.root))
+    there = {file.name for file in own}
+    for plain in texts(seen.marker("pack", stage), "absent"):
+        name = f"final/{plain}" if stage.is_final else f"{plain}.{stage}"
+        why = "it should be among the stage's logs, and was not there when they were packed"
+        came = name.removeprefix("final/") in there or (plain == "reports/" and seen.listing.reports)
+        if came:
+            why += "; it is there now"
+        todo = redo(seen.key("pack", stage)) if came else accept(seen.launch, name)
+        yield _gap(seen, stage, "absent log", name, why, todo)
+
+
+def _odd(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    for text in texts(seen.marker("assemble", stage), "odd"):
+        found = _ODD.fullmatch(text)
+        name, why = found.groups() if found else (text, "nothing that the line knows")
+        why = f"it lies in a folder of the launch, and is in no package: {why}"
+        yield _gap(seen, stage, "odd", name, why, accept(seen.launch, name))
+
+
+def _still_carried(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    """Before `final` a stage may leave a WARC that is open to the next; once that is assembled, it is some stage's."""
+    later = [seen.marker("assemble", one) for one in seen.stages if one > stage]
+    if not all(later) or not seen.marker("assemble", seen.stages[-1]):
+        return  # it may yet come; a marker that is missing is a gap of its own
+    told = {layout.closed_name(path.rpartition("/")[2]) for one in seen.stages for path in seen.items("assemble", one)}
+    told.update(name for found in later for fact in ("absent", "named_again", "carried") for name in texts(found, fact))
+    for name in sorted(set(texts(seen.marker("assemble", stage), "carried")) - told):
+        why = "this stage left it to the next, for it was open, and no later stage has it"
+        yield _gap(seen, stage, "carried", name, why, redo(seen.key("assemble", stage)))
+
+
 def _named(seen: Survey, stage: Stage) -> Iterator[Gap]:
     found = seen.marker("assemble", stage)
     words = {
@@ -163,6 +216,7 @@ def _named(seen: Survey, stage: Stage) -> Iterator[Gap]:
         "named_again": "the crawl log names it, and an earlier stage has it already",
         "absent_prefix": "the crawl log names it as a warcPrefix, and no WARC of the launch has it",
         "refused_prefix": "the crawl log names it as a warcPrefix, and it cannot be one",
+        "uncounted_log": "it is packed; its lines are not counted, and WARCs that it alone names are called unnamed",
     }
     for fact, why in words.items():
         for name in texts(found, fact):

@@ -16,6 +16,7 @@ from warcmill.stores import Stat, Store
 from warcmill.stores.engine_folder import EngineFolder
 
 JOB_FILES = ("crawler-beans.cxml", "job.log", "seeds.txt", "surts.dump")
+FEED_FILES = ("exclude.txt", "surts.txt", "sheets")  # a launch has them where its job was made so: never absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,22 @@ def read(engines: Engines, launch: Launch) -> Listing:
         for kind in KINDS:
             for entry in store.list(known.folder(kind, launch)):
                 _sort_in(listing, kind, entry, FileRef(store.root, entry.path, entry.size))
-    job_folder = f"{launch.job}/{launch.id}"
-    for name in JOB_FILES:
-        paper = engines.jobs.stat(f"{job_folder}/{name}")
-        if paper and paper.kind == "file":
-            listing.job_files.append(FileRef("jobs", paper.path, paper.size))
+    for paper in engines.jobs.list(f"{launch.job}/{launch.id}"):
+        if paper.name in (*JOB_FILES, *FEED_FILES):
+            _sort_paper(listing, engines.jobs, paper)
     return listing
+
+
+def _sort_paper(listing: Listing, jobs: Store, paper: Stat) -> None:
+    """What a launch was crawled by; `sheets` may be a folder of files."""
+    if paper.kind == "file":
+        listing.job_files.append(FileRef("jobs", paper.path, paper.size))
+    elif paper.name == "sheets" and paper.kind == "folder":
+        for sheet in jobs.list(paper.path):
+            if sheet.kind == "file":
+                listing.job_files.append(FileRef("jobs", sheet.path, sheet.size))
+            else:
+                listing.odd.append(f"{sheet.path}: not a file, where sheets are expected")
 
 
 def rendered(engines: Engines, launch: Launch, prefixes: Collection[str]) -> list[FileRef]:
@@ -128,14 +139,8 @@ def _sort_in(listing: Listing, kind: Kind, entry: Stat, file: FileRef) -> None:
 
 
 def _sort_log(listing: Listing, file: FileRef) -> None:
-    if not layout.is_log_name(file.name):
-        return
-    try:
-        stage = Stage.parse(layout.split_log_name(file.name)[1])
-    except BadInput as error:
-        listing.odd.append(f"{file.label}: {error.why}")
-        return
-    listing.logs.setdefault(stage, []).append(file)
+    if layout.is_log_name(file.name):
+        listing.logs.setdefault(Stage.parse(layout.split_log_name(file.name)[1]), []).append(file)
 
 
 def stages(listing: Listing, known: set[Stage]) -> list[Stage]:

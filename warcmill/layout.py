@@ -121,6 +121,11 @@ def marker_path(key: Key) -> str:
     return f"{folder_of(key)}/{marker_name(key)}"
 
 
+def run_path(key: Key) -> str:
+    """Where the run of a marker that is a zip lies beside it in the state root."""
+    return f"{marker_path(key)}.run.json"
+
+
 def parse_marker_name(name: str) -> Key | None:
     """The key whose marker is so named; None when the name is no marker's."""
     for begin, some in _PARSERS.items():
@@ -234,7 +239,33 @@ ENGINE_LOGS = (
 def split_log_name(name: str) -> tuple[str, str]:
     """A log's plain name and the text of its stage: `crawl.log.cp00001-...` or `crawl.log` of `final`."""
     found = _LOG_SUFFIX.fullmatch(name)
-    return (found["log"], found["stage"]) if found else (name, "final")
+    if not found:
+        return name, "final"
+    try:
+        Stage.parse(found["stage"])
+    except BadInput:
+        return name, "final"  # a time that no calendar knows
+    return found["log"], found["stage"]
+
+
+_CRAWL_LOG = re.compile(r"crawl\.log(?:\.(?:(?P<stamp>[0-9]{14})|(?P<number>[0-9]{1,3})))?(?P<gz>\.gz)?")
+
+
+def crawl_log_order(plain: str) -> tuple[int, str, int, bool] | None:
+    """Where a crawl log stands among those of its stage, by its plain name: oldest first. None: its lines do not count.
+
+    Rotated ones are stamped, or numbered from the newest; the one without either is written last.
+    """
+    found = _CRAWL_LOG.fullmatch(plain)
+    if not found:
+        return None
+    stamp, number = found["stamp"] or "", int(found["number"] or -1)
+    return (0 if stamp else 1, stamp, -number, not found["gz"])
+
+
+def is_crawl_log(plain: str) -> bool:
+    """Whether a log's plain name begins as a crawl log's does; `crawl_log_order` tells whether its lines count."""
+    return plain.startswith("crawl.log")
 
 
 def is_log_name(name: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, fields
 
 from warcmill import gaps, lost, survey
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.gaps import Gap
-from warcmill.model import FINAL, Launch, Stage
+from warcmill.model import FINAL, Launch, Outcome, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
 from warcmill.stores import Store
@@ -34,6 +34,11 @@ class Counts:
 
 LOOK = "look at what is named there; 'warcmill doctor' checks the disks"
 COLUMNS = tuple(field.name for field in fields(Counts))
+VERIFIED = COLUMNS.index("verified") + 1  # so many columns count how far the same WARCs have come
+EXPLAINS = frozenset(
+    {"lacking", "broken marker", "foreign marker", "left out", "not listed", "lost"}
+    | {"gone", "changed", "late", "late stage", "stale"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,31 @@ def report(state: State, sites: Sites, store: Store, launch: Launch, before: Bef
     found = (*found, *missing)
     found, unscanned = split(seen, found, before) if before else (found, ())
     failed = sum(bool(tried and tried[-1].error) for tried in seen.attempts.values())
-    return LaunchReport(launch, seen.ended, rows(seen, found), found, accepted, unscanned=unscanned, failed=failed)
+    drawn = rows(seen, found)
+    found = gaps.in_order((*found, *unexplained(seen, drawn, (*found, *unscanned, *accepted))))
+    return LaunchReport(launch, seen.ended, drawn, found, accepted, unscanned=unscanned, failed=failed)
+
+
+def unexplained(seen: Survey, drawn: Iterable[Row], found: Iterable[Gap]) -> Iterator[Gap]:
+    """Rows of closed stages whose figures differ, and no gap says why: nothing that differs is passed over."""
+    told = {gap.stage for gap in found if gap.kind in EXPLAINS}
+    for row in drawn:
+        names = [item.outcome for item in seen.items("assemble", row.stage).values()].count(Outcome.REFUSED)
+        if row.closed and not told & {"", str(row.stage)} and len(_figures(row.counts, names)) > 1:
+            name = f"{row.stage}: {', '.join(f'{one} {getattr(row.counts, one)}' for one in COLUMNS[:VERIFIED])}"
+            why = "these count the same WARCs, and differ; look at the markers of the stage"
+            yield Gap(seen.launch, str(row.stage), "counts", name, why, gaps.redo(seen.key("checksum", row.stage)))
+
+
+def _figures(counts: Counts, refused_names: int) -> set[int]:
+    """One, where all is as it should be: once all is verified, what lies on disk may have been removed.
+
+    What 03 refused by its name is in no later marker.
+    """
+    all_names = {counts.packed, counts.assembled}
+    if counts.verified != counts.assembled - refused_names:
+        all_names.add(counts.on_disk)
+    return {*(figure - refused_names for figure in all_names), counts.checksummed, counts.stored, counts.verified}
 
 
 def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
-from warcmill import fixity, gaps, layout
+from warcmill import fixity, gaps, layout, left_out
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.evidence import Evidence
 from warcmill.formats import logzip
@@ -59,8 +59,10 @@ def work(state: State, launch: Launch) -> Work:
         out = isinstance(error, Unavailable)
         return Work(launch, findings=(Finding(launch, str(launch), str(error), "warcmill doctor", out),))
     zips = tuple(found for key, found in sorted(sound.items()) if key.task == STAGE_STEPS["pack"])
-    findings = tuple(_unsound(launch, name, one) for name, one in sorted(unsound.items()))
-    return Work(launch, _stored(sound), zips, findings)
+    findings = [_unsound(launch, name, one) for name, one in sorted(unsound.items())]
+    differ = left_out.find(sound)
+    findings += [Finding(launch, one.path, f"{one.kind}: {one.why}", gaps.redo(one.key)) for one in differ]
+    return Work(launch, _stored(sound), zips, tuple(findings))
 
 
 def _stored(sound: dict[Key, Evidence]) -> tuple[tuple[FileRef, Key], ...]:

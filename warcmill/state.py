@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import logging
 import platform
 import secrets
@@ -27,6 +28,7 @@ from warcmill.stores.file import FileStore
 
 log = logging.getLogger(__name__)
 SCRATCH = ".scratch"
+LARGEST_RUN = 1 << 20  # bytes
 _reported: set[tuple[str, str]] = set()
 
 
@@ -90,19 +92,38 @@ class State:
 
     def document(self, claim: Claim) -> bytes:
         """The bytes of the marker that this run would publish for a claim."""
+        return _document(claim, self._run())
+
+    def plain_document(self, claim: Claim) -> bytes:
+        """The same, of no run: two honest runs give the same bytes. `publish` leaves the run beside it."""
+        return _document(claim, evidence.UNKNOWN)
+
+    def run_of(self, found: Evidence) -> Run:
+        """Who left a marker, when and with what: as it says, or for a zip the file beside it; else UNKNOWN."""
+        if found.run != evidence.UNKNOWN:
+            return found.run
+        path = layout.run_path(found.claim.key)
+        try:
+            with self.store.open(path) as file:
+                return evidence.run_from_json(json.loads(file.read(LARGEST_RUN)))
+        except (NotReady, ValueError, KeyError, TypeError, RecursionError):
+            return evidence.UNKNOWN
+
+    def _run(self) -> Run:
         tools = {"warcmill": __version__, "python": platform.python_version()}
-        data = evidence.encode(claim, Run(temporary.host(), self.started, clock.now(), tools))
-        evidence.decode(data, layout.marker_path(claim.key))  # what we cannot read we do not write
-        return data
+        return Run(temporary.host(), self.started, clock.now(), tools)
 
     def publish(self, key: Key, claim: Claim, artefact: Path | None = None) -> None:
         """Leave the marker of a claim; all that it speaks of must be durable by now.
 
-        `artefact` is a file that is the marker itself (a zip with the document in it).
+        `artefact` is a file that is the marker itself (a zip with the document in it, of no run): the run is written
+        beside it first, so that no zip is there without; the first stays.
         The same claim already published is success, another is Conflict.
         """
         path = layout.marker_path(key)
         data = None if artefact else self.document(claim)
+        if artefact:
+            self._leave_run(key)
         while not self._commit(path, artefact, data):
             found = self._find(path, key)
             if found is None:
@@ -112,9 +133,10 @@ class State:
             elif found.evidence.digest == evidence.claim_digest(claim):
                 return
             else:
+                since = self.run_of(found.evidence).finished or "a time that is not known"
                 raise Conflict(
                     path,
-                    f"a marker with another claim is there since {found.evidence.run.finished}, and was left as it is;"
+                    f"a marker with another claim is there since {since}, and was left as it is;"
                     " if the new one is right, 'warcmill redo' the step",
                 )
 
@@ -168,6 +190,11 @@ class State:
         with self.store.open(path) as file:
             return logzip.evidence(file)
 
+    def _leave_run(self, key: Key) -> None:
+        text = json.dumps(evidence.run_to_json(self._run()), ensure_ascii=False, sort_keys=True, indent=1)
+        data = f"{text}\n".encode()
+        self.store.commit_new(layout.run_path(key), io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+
     def _commit(self, path: str, artefact: Path | None, data: bytes | None) -> bool:
         if artefact is None:
             assert data is not None
@@ -206,6 +233,12 @@ class State:
 def input_of(state: State, key: Key) -> Input:
     """A marker as a claim names it among its inputs, or NotReady."""
     return Input(layout.marker_path(key), state.need(key).digest)
+
+
+def _document(claim: Claim, run: Run) -> bytes:
+    data = evidence.encode(claim, run)
+    evidence.decode(data, layout.marker_path(claim.key))  # what we cannot read we do not write
+    return data
 
 
 def _refuse_foreign(path: str, found: Key, wanted: Key) -> None:

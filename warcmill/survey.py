@@ -244,6 +244,6 @@ def _folders(store: Store, path: str) -> list[str]:
 
 
 def texts(found: Evidence | None, name: str) -> list[str]:
-    """A list of names among a claim's facts; empty without the claim."""
+    """A list of names among a claim's facts, or the names of an object; empty without the claim."""
     facts: Json = found.claim.facts.get(name) if found else None
-    return [str(one) for one in facts] if isinstance(facts, list) else []
+    return [str(one) for one in facts] if isinstance(facts, list | dict) else []

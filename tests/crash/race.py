@@ -170,7 +170,7 @@ class Race:
         with state.scratch() as folder:
             path = folder / "logs.zip"
             with path.open("xb", buffering=0) as file:
-                logzip.write(file, [], lambda _: state.document(claim))
+                logzip.write(file, [], lambda _: state.plain_document(claim))
             state.publish(trial.key, claim, path)
 
     def _watch(self) -> None:

@@ -46,7 +46,7 @@ def publish(state: State, key: Key, lines: int) -> Stat:
         path = folder / "logs.zip"
         if key.task == "output.PackageLogs":
             with path.open("xb") as file:
-                logzip.write(file, [], lambda _: state.document(claim))
+                logzip.write(file, [], lambda _: state.plain_document(claim))
         state.publish(key, claim, path if path.exists() else None)
     found = state.store.stat(layout.marker_path(key))
     assert found

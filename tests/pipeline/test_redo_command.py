@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
+import pytest
 from bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_files
 from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 
-from warcmill import layout
+from warcmill import fixity, layout
+from warcmill.evidence import UNKNOWN
+from warcmill.model import FINAL
+from warcmill.state import State
+from warcmill.steps import pack_logs
+from warcmill.stores import temporary
 
 STEPS = ("Checksum", "Copy", "Verify")
 
@@ -80,14 +87,58 @@ def test_logs_that_are_gone_stop_a_redo_of_the_zip_and_of_the_end(done: Line) ->
     assert all(evidence(done, layout.key("output.CheckJobStopped", LAUNCH), files("Verify")))
 
 
-def test_a_zip_that_is_packed_anew_asks_for_the_stored_one_to_be_moved(done: Line) -> None:
-    moved = done.warcmill("redo", *NAMES, "pack", "final", "--downstream")
-    assert moved.returncode == 0
+def test_a_stored_zip_that_would_be_packed_otherwise_stops_a_redo_until_it_is_moved(done: Line) -> None:
     stored = f"logs/{JOB}/{LAUNCH_ID}/02.logs.{JOB}.{LAUNCH_ID}.final.zip"
-    assert f"move store:{stored} away" in moved.stdout
+    words = ("redo", *NAMES, "pack", "final", "--downstream")
+    with (done.folders["output"] / "logs" / JOB / LAUNCH_ID / "alerts.log").open("a") as log:
+        log.write("one more\n")
+    before = line_files(done)
+    refused = done.warcmill(*words)
+    assert refused.returncode == 1
+    assert f"store:{stored} is another file than would be packed now" in refused.stderr
+    assert line_files(done) == before
     (done.folders["store"] / stored).rename(done.folders["store"] / "old.zip")
+    assert done.warcmill(*words).returncode == 0
     assert done.scan() == [0, 0]
     assert done.warcmill("reconcile", DAY).returncode == 0
+
+
+def test_every_step_done_again_makes_the_same_claim_and_the_same_zip(done: Line) -> None:
+    """The zip held its run: its digest, and with it every claim of files.*, differed from one run to the next."""
+    before = {name: one.digest for name, one in done.state.folder(LAUNCH).items()}
+    assert len(before) == 7
+    packed = layout.key("output.PackageLogs", LAUNCH, stage=FINAL)
+    zipped, run = (done.state.store.real(path) for path in (layout.marker_path(packed), layout.run_path(packed)))
+    first, bytes_of_zip = run.read_bytes(), zipped.read_bytes()
+    time.sleep(1)  # a run's times are whole seconds
+    moved = done.warcmill("redo", *NAMES, "stop", "--downstream")
+    assert moved.returncode == 0, moved.stderr
+    assert done.state.folder(LAUNCH) == {}
+    assert not run.exists(), "it is moved aside with its zip"
+    assert done.scan() == [0, 0], "what was stored is found as it was"
+    assert {name: one.digest for name, one in done.state.folder(LAUNCH).items()} == before
+    assert zipped.read_bytes() == bytes_of_zip
+    assert run.read_bytes() != first
+    found = done.state.need(packed)
+    assert (found.run, done.state.run_of(found).host) == (UNKNOWN, temporary.host())
+
+
+def test_a_zip_of_an_older_warcmill_that_holds_its_run_reads_and_stops_a_redo_of_its_pack(line: Line) -> None:
+    scan = ("--module", "tasks.output", "output.CheckJobStopped", "--job", JOB, "--launch-id", LAUNCH_ID)
+    assert line.luigi(*scan).returncode == 0
+    state = line.state
+    with state.scratch() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(State, "plain_document", State.document)
+        claim, path = pack_logs.pack(state, line.engines, LAUNCH, FINAL, folder)
+        with path.open("rb") as zipped, path.open("rb") as again:
+            state.store.commit_new(layout.marker_path(claim.key), zipped, *fixity.sha512(again))
+    assert line.scan() == [0, 0]
+    found = line.state.need(claim.key)
+    assert line.state.run_of(found) == found.run != UNKNOWN
+    assert line.warcmill("reconcile", DAY).returncode == 0
+    refused = line.warcmill("redo", *NAMES, "pack", "final", "--downstream")
+    assert refused.returncode == 1
+    assert f"store:logs/{JOB}/{LAUNCH_ID}/" in refused.stderr
 
 
 def test_an_operators_word_is_taken_back_by_its_markers_name(line: Line) -> None:
@@ -99,6 +150,10 @@ def test_an_operators_word_is_taken_back_by_its_markers_name(line: Line) -> None
     assert line.warcmill("redo", *NAMES, accepted).returncode == 0
     assert line.warcmill("reconcile", DAY).returncode == 1
     line.warcmill("accept", warc.name, *REASON)
+    refused = line.warcmill("redo", *NAMES, "close", "--downstream")
+    assert refused.returncode == 1
+    assert "is another file than would be packed now" in refused.stderr, "nobody knows how it will have ended"
+    shutil.rmtree(line.folders["store"] / "logs" / JOB / LAUNCH_ID)
     assert line.warcmill("redo", *NAMES, "close", "--downstream").returncode == 0
     assert line.state.folder(LAUNCH) == {}, "all of it rested on the word that the launch had ended"
 

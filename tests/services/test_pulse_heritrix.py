@@ -432,7 +432,10 @@ def test_a_resumed_launch_names_what_it_continues_and_its_package_holds_both(cra
     zips = [Path(file["path"]).name for file in package["zips"]]
     assert len(zips) == 3
     assert stage in zips[0], "the earlier launch's own end is crawled again, and is no part of it"
-    assert crawl.line.warcmill("reconcile", interval()).returncode == 0
+    found = json.loads(crawl.line.warcmill("reconcile", interval(), "--json").stdout)
+    gaps = [(one["launch_id"], gap["kind"], gap["name"]) for one in found["launches"] for gap in one["gaps"]]
+    papers = ("final/seeds.txt", "final/surts.dump")
+    assert gaps == [(second.id, "absent log", name) for name in papers], "an engine that resumes does not write them"
 
 
 # What an engine complains of.

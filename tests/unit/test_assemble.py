@@ -133,7 +133,7 @@ def test_names_that_cannot_be_published_are_refused_by_name(engine: Engine) -> N
 
 
 def test_a_launch_without_logs_or_warcs_is_ordinary(engine: Engine) -> None:
-    engine.finish()
+    engine.job_log(f"FINISHED {LAUNCH.id}")
     (final,) = run(engine, FINAL)
     assert final.counts["lines"] == 0
     assert final.items == ()
@@ -197,3 +197,36 @@ def test_process_waits_for_every_stage_and_tells_the_holes(engine: Engine) -> No
     assert claim.facts["stage_holes"] == [2]
     assert claim.counts["lines"] == 2
     assert len(claim.inputs) == 3
+
+
+def test_what_a_feed_made_of_the_job_is_packed_where_it_is_there_and_never_absent(engine: Engine) -> None:
+    engine.logs()
+    engine.finish()
+    folder = engine.folders["jobs"] / str(LAUNCH)
+    for name in ("exclude.txt", "surts.txt"):
+        (folder / name).write_text("+http://(uk,gov,\n")
+    (folder / "other.txt").write_text("not ours")
+    run(engine, FINAL)
+    claim = engine.state.need(layout.key("output.PackageLogs", LAUNCH, stage=FINAL)).claim
+    members = {str(item.facts["member"]) for item in claim.items}
+    assert {"jobs/exclude.txt", "jobs/surts.txt", "jobs/job.log"} <= members
+    assert "jobs/other.txt" not in members
+    assert claim.facts["absent"] == []
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_sheets_are_packed_as_a_file_or_as_a_folder_of_files(engine: Engine, is_folder: bool) -> None:
+    engine.logs()
+    engine.finish()
+    sheets = engine.folders["jobs"] / str(LAUNCH) / "sheets"
+    if is_folder:
+        (sheets / "more").mkdir(parents=True)
+    sheet = sheets / "deep crawl.xml" if is_folder else sheets
+    sheet.write_text("<beans/>")
+    (final,) = run(engine, FINAL)
+    packed = engine.state.need(layout.key("output.PackageLogs", LAUNCH, stage=FINAL)).claim
+    members = {str(item.facts["member"]): item.file.path for item in packed.items}
+    name = "jobs/sheets/deep%20crawl.xml" if is_folder else "jobs/sheets"
+    assert members[name] == sheet.relative_to(engine.folders["jobs"]).as_posix()
+    odd = [f"{LAUNCH}/sheets/more: not a file, where sheets are expected"] if is_folder else []
+    assert final.facts["odd"] == odd

@@ -264,3 +264,11 @@ def test_blocks_of_the_real_log() -> None:
     data = SAMPLE.read_bytes() * 3
     assert len(data) > CHUNK
     assert b"".join(text + b"\n" for block in blocks(io.BytesIO(data)) for text in block) == data
+
+
+@pytest.mark.parametrize(
+    ("annotations", "tries"),
+    [(b"-", 1), (b"3t", 3), (b"unsatisfiableCharsetInHeader:binary,12t", 12), (b"0t", 1), (b"t", 1), (b"3ts,x3t", 1)],
+)
+def test_an_annotation_counts_the_tries(annotations: bytes, tries: int) -> None:
+    assert line(FRONT + b" http://seed.example/ " + annotations + b" {}").tries == tries

@@ -72,8 +72,9 @@ def test_the_listing_sorts_logs_by_stage_and_leaves_locks_out(engine: Engine) ->
     listing = launches.read(engine.engines, LAUNCH)
     assert sorted(listing.logs) == [CP1, FINAL]
     assert [file.name for file in listing.logs[CP1]] == sorted(f"{log}.{CP1}" for log in launches.layout.ENGINE_LOGS)
-    assert "crawl.log.cp1-20161020000000" in [file.name for file in listing.logs[FINAL]]
-    assert len(listing.odd) == 1
+    strange = {"crawl.log.cp1-20161020000000", "crawl.log.cp00001-20169920000000"}
+    assert strange <= {file.name for file in listing.logs[FINAL]}
+    assert listing.odd == []
 
 
 def test_stages_unite_disk_and_markers(engine: Engine) -> None:

@@ -8,6 +8,7 @@ Columns, parted by runs of spaces (the second and third are padded):
      4 URI                8 #thread             12 annotations, by commas
     13 JSON: contentSize, warcFilename, warcFileOffset, warcPrefix (of a page that a renderer fetched), or {}
 
+Of the annotations `3t` counts the tries that it took.
 Older engines write less: no JSON (12), no source (11), no annotations (10),
 and the time as 17 digits. `-` is nothing; the status may be blank. What is no
 such line (a stack trace, a cut line, two lines run into one) is `Unread`; the
@@ -35,6 +36,7 @@ _LINE = re.compile(
     rb"([^ ]++)[ ]++([^ ]++)[ ]++([^ ]++)[ ]++([^ ]++)[ ]++(#\d++)[ ]++([^ ]++)[ ]++([^ ]++)"
     rb"([^\n]*)"
 )
+_TRIES = re.compile(r"([1-9]\d{0,5})t")
 _THREAD = re.compile(rb" #\d")
 _WARC_NAME = re.compile(rb'"(warcFilename|warcPrefix)"\s*+:\s*+("(?:[^"\\{\x00-\x1f]|\\.)++")')
 
@@ -68,6 +70,11 @@ class Line:
     def second(self) -> str:
         """The time logged as `2016-10-19T23:44:28Z`."""
         return f"{_moment(self.logged).isoformat(timespec='seconds')}Z"
+
+    @property
+    def tries(self) -> int:
+        """How often the engine has tried this URI by now: its annotation `3t`; it writes none for the first try."""
+        return next((int(found[1]) for found in map(_TRIES.fullmatch, self.annotations) if found), 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,12 @@ from warcmill import launches, layout
 from warcmill.clock import stamp_text
 from warcmill.ending import how_it_ended
 from warcmill.evidence import Claim, Evidence
-from warcmill.formats import logzip
-from warcmill.formats.crawlcounts import CrawlCounts, Tally
+from warcmill.formats.crawlcounts import CrawlCounts
 from warcmill.launches import Engines, Listing
 from warcmill.layout import Kind
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.state import State, input_of
-from warcmill.steps import continued, rendered
+from warcmill.steps import continued, crawl_logs, rendered
 from warcmill.steps.rendered import Prefixes
 
 WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
@@ -51,7 +50,7 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
     before = stage_before(state, engines, launch, stage)
     logs_key = layout.key("output.PackageLogs", launch, stage=stage)
     earlier = _earlier(state, launch, stage)
-    counts = _count(state, state.need(logs_key))
+    counts, uncounted = crawl_logs.count(state, state.need(logs_key))
     listing = launches.read(engines, launch)
     taken = {item.file for one in earlier for item in one.claim.items}
     names = counts.warcs | _carried(earlier)
@@ -74,7 +73,8 @@ def assemble(state: State, engines: Engines, launch: Launch, stage: Stage) -> Cl
         facts=_facts(picked, listing, stage)
         | rendered.facts(prefixes, {*taken, *web}, stage)
         | _dates(state, launch, stage, before, counts)
-        | (resumed.facts() if resumed else {}),
+        | (resumed.facts() if resumed else {})
+        | ({"uncounted_log": list(uncounted)} if uncounted else {}),
     )
 
 
@@ -88,16 +88,6 @@ def _carried(earlier: list[Evidence]) -> Offsets:
     carried = earlier[-1].claim.facts["carried"] if earlier else {}
     assert isinstance(carried, dict)
     return {name: offset if isinstance(offset, int) else None for name, offset in carried.items()}
-
-
-def _count(state: State, logs: Evidence) -> CrawlCounts:
-    """Count the crawl log in the 02 zip; nothing is counted when the launch left none."""
-    tally = Tally()
-    for item in logs.claim.items:
-        if layout.split_log_name(item.file.name)[0] == "crawl.log" and item.file.is_engines:
-            with state.store.open(layout.marker_path(logs.claim.key)) as file:
-                tally.add(logzip.open_member(file, str(item.facts["member"])))
-    return tally.counts()
 
 
 def _pick(engines: Engines, launch: Launch, listing: Listing, names: Offsets, taken: set[str], stage: Stage) -> Picked:

@@ -56,6 +56,9 @@ def _stands_in(seen: Survey, gap: Gap) -> Iterator[Key]:
         yield seen.key("process")
         return
     stage = Stage.parse(gap.stage)
+    if gap.kind == "absent log":
+        yield seen.key("pack", stage)
+        return
     yield seen.key("assemble", stage)
     if gap.name in seen.items("assemble", stage):  # a file that is there
         if not seen.marker("checksum", stage):

@@ -30,7 +30,7 @@ def pack(state: State, engines: Engines, launch: Launch, stage: Stage, folder: P
     def document(packed: list[Packed]) -> bytes:
         items = tuple(_item(file, one) for (_, file), one in zip(files, packed, strict=True))
         claims.append(Claim(key, inputs, items=items, facts={"absent": list(absent(listing, stage))}))
-        return state.document(claims[0])
+        return state.plain_document(claims[0])
 
     path = folder / ZIP
     with path.open("xb", buffering=0) as target:
@@ -54,9 +54,14 @@ def _members(listing: Listing, stage: Stage) -> list[tuple[str, FileRef]]:
     """The names in the zip and the files: the stage's logs, and with `final` the launch's own papers."""
     files = [("logs", file) for file in listing.logs.get(stage, [])]
     if stage.is_final:
-        files += [("jobs", file) for file in listing.job_files]
+        files += [(_papers(file), file) for file in listing.job_files]
         files += [("reports", file) for file in listing.reports]
     return sorted((f"{folder}/{_whose(file)}{layout.stored_name(file.name)}", file) for folder, file in files)
+
+
+def _papers(file: FileRef) -> str:
+    """The folder in the zip for what a launch was crawled by, which lies in `{job}/{launch_id}/` or below it."""
+    return "/".join(["jobs", *file.path.split("/")[2:-1]])
 
 
 def _whose(file: FileRef) -> str:
@@ -65,9 +70,10 @@ def _whose(file: FileRef) -> str:
 
 
 def absent(listing: Listing, stage: Stage) -> Iterable[str]:
-    """What a stage should have and has not, by plain name: never invented, always named."""
-    logs = {layout.split_log_name(file.name)[0] for file in listing.logs.get(stage, [])}
-    yield from (name for name in layout.ENGINE_LOGS if name not in logs)
+    """What a stage should have of its engine and has not, by plain name: never invented, always named."""
+    own = (file.name for file in listing.logs.get(stage, []) if not is_writer(file.root))
+    logs = {layout.split_log_name(name)[0].removesuffix(".gz") for name in own}
+    yield from (name for name in layout.ENGINE_LOGS if name.removesuffix(".gz") not in logs)
     if stage.is_final:
         papers = {file.name for file in listing.job_files}
         yield from (name for name in launches.JOB_FILES if name not in papers)

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from urllib.parse import unquote_to_bytes
 
-from warcmill import clock, launches, layout
+from warcmill import clock, evidence, fixity, launches, layout
 from warcmill.errors import Conflict
 from warcmill.evidence import Claim, Evidence
 from warcmill.launches import Engines
-from warcmill.model import FileRef, Key, Launch, Root
+from warcmill.model import FileRef, Key, Launch, Root, Stage
 from warcmill.state import State
+from warcmill.steps import pack_logs, stopped
 from warcmill.stores import Stat, Store, temporary
 
 # These changed something outside the state.
@@ -110,6 +111,38 @@ def _unsaid(engines: Engines, claim: Claim) -> Iterator[str]:
             yield f"jobs:{launch}/job.log, or the line in it, or in the job's, that says that the launch has ended"
 
 
+def stored_otherwise(roots: Roots, found: Markers, keys: Collection[Key]) -> Iterator[str]:
+    """The stored zips of logs that these steps would not make again byte for byte: the store replaces nothing."""
+    for key in keys:
+        if key.task == "output.PackageLogs" and key in found:
+            path = layout.stored_path("logs", layout.launch_of(key), layout.marker_name(key))
+            if roots.store.stat(path) is not None and not _is_packed_alike(roots, found, keys, key, path):
+                yield f"store:{path}"
+
+
+def _is_packed_alike(roots: Roots, found: Markers, keys: Collection[Key], key: Key, path: str) -> bool:
+    if not _ends_alike(roots, found, keys, key):
+        return False
+    stage = Stage.parse(key["stage"])
+    with roots.state.scratch() as folder:
+        _, packed = pack_logs.pack(roots.state, roots.engines, layout.launch_of(key), stage, folder)
+        with packed.open("rb") as anew, roots.store.open(path) as stored:
+            return fixity.sha512(anew) == fixity.sha512(stored)
+
+
+def _ends_alike(roots: Roots, found: Markers, keys: Collection[Key], packed: Key) -> bool:
+    """Whether the 01.stopped that a zip rests on stays, or would be made again as it is."""
+    launch = layout.launch_of(packed)
+    ended = layout.key("output.CheckJobStopped", launch)
+    rests_on = {one.marker for one in found[packed].claim.inputs}
+    if ended not in keys or layout.marker_path(ended) not in rests_on:
+        return True
+    if any(layout.key(task, launch) in keys for task in ("operator.Close", "pulse.StopJob")):
+        return False  # it is not known yet how the launch will have ended
+    claim = stopped.stopped(roots.state, roots.engines, launch)
+    return ended in found and evidence.claim_digest(claim) == found[ended].digest
+
+
 def move_aside(
     state: State, found: Markers, keys: Iterable[Key], reason: str, remembered: Collection[Key] = ()
 ) -> Iterator[str]:
@@ -128,6 +161,8 @@ def move_aside(
         if stat and key in found:
             if state.read(key) != found[key]:
                 raise Conflict(path, "it was written anew this moment; look at it, and try again")
+            if run := state.store.stat(layout.run_path(key)):  # first: it must not be taken for that of the next zip
+                _move(state, run, reason)
             _move(state, stat, reason)
             yield path
 
