@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tasks import words
+from warcmill.printable import printable
 from warcmill.progress import Sight, watched
 
 if TYPE_CHECKING:
@@ -77,11 +78,7 @@ def _draw(step: str, sight: Sight) -> None:
     if not _bars:
         _bars.append(_begun(step, sight))
     bar = _bars[0]
-    bar.update(bar.task_ids[0], completed=sight.done, total=sight.total, file=_shown(sight.file))
-
-
-def _shown(name: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in name)
+    bar.update(bar.task_ids[0], completed=sight.done, total=sight.total, file=printable(sight.file))
 
 
 def _begun(step: str, sight: Sight) -> Progress:
@@ -110,6 +107,6 @@ def _begun(step: str, sight: Sight) -> Progress:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    made.add_task(step, total=sight.total, file=_shown(sight.file))
+    made.add_task(step, total=sight.total, file=printable(sight.file))
     made.start()
     return made
