@@ -52,7 +52,7 @@ def test_verbs_options_and_choices_come_from_the_parsers() -> None:
     assert of("status", "--t") == ["--trouble"]
     assert of("init", "--layout", "") == ["kind-first", "job-first"]
     assert of("files", "--lacking", "re") == ["read-back", "retire"]
-    assert of("pulse", "st") == ["start", "stop"]
+    assert {"start", "stop"} <= {*of("pulse", "st")}
     assert "--due" in of("pulse", "start", "--")
     assert of("completion", "") == ["bash", "fish", "zsh"]
     assert of("nonsense", "") == of("check", "") == of("redo", "daily", "--reason", "") == []
