@@ -13,7 +13,7 @@ from warcmill.errors import BadConfig, Unavailable
 from warcmill.health import Check, Level
 
 EVER = date(1970, 1, 1), date(9999, 12, 31)
-SECRETS = ("password_file", "webhook_file", "key_file")
+SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file")
 NO_CRAWL = "nothing, when no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
 
 

@@ -56,7 +56,7 @@ def check_channels(channels: Channels, send: bool) -> Iterator[Check]:
         place = channels.smtp_host, channels.smtp_port
         yield _check("mail", place, channels, notice.send_mail if send else None)
     if channels.webhook:
-        url = urlsplit(channels.webhook)
+        url = urlsplit(channels.proxy or channels.webhook)
         place = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
         yield _check("webhook", place, channels, notice.send_webhook if send else None)
 

@@ -15,7 +15,9 @@ from warcmill.notice import Channels
 
 
 def channels(smtp_port: int, webhook: str) -> Channels:
-    return Channels("a@lib.example", "b@lib.example", "127.0.0.1", smtp_port, webhook)
+    return Channels(
+        mail_to="a@lib.example", mail_from="b@lib.example", smtp_host="127.0.0.1", smtp_port=smtp_port, webhook=webhook
+    )
 
 
 def test_several_workers_can_run_here() -> None:
