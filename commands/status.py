@@ -31,12 +31,12 @@ examples:
 
 Without INTERVAL: the last {DAYS} days (UTC), today included. A row a launch, by day; a
 column a step. A number such as 2/3 tells that 2 of the launch's 3 stages that are
-due have come that far. The first line counts the launches: whole, waiting (ended, and not
+due have come that far. The first line counts the launches: done, waiting (ended, and not
 all done), running, in trouble (something failed, is refused or stale); the last row the
 stages. Scans that are at work are named. Markers are read, files are not: 'warcmill
 reconcile' compares with the disk, 'warcmill verify' reads the archive again.
 
---json: {{"first_day", "last_day", "totals": {{"whole", "waiting", "running", "in_trouble":
+--json: {{"first_day", "last_day", "totals": {{"done", "waiting", "running", "in_trouble":
 launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],
 "launches": [{{"job", "launch_id", "ended": "" while it runs, "error",
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,

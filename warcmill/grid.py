@@ -68,11 +68,11 @@ class LaunchGrid:
             return "in trouble"
         if not self.ended:
             return "running"
-        whole = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
-        return "whole" if whole else "waiting"
+        done = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
+        return "done" if done else "waiting"
 
 
-WORDS = ("whole", "waiting", "running", "in trouble")
+WORDS = ("done", "waiting", "running", "in trouble")
 
 
 @dataclass(frozen=True, slots=True)

@@ -321,7 +321,7 @@ def test_status_of_one_job_and_of_what_is_in_trouble(line: Line) -> None:
     code, document = answered(line, "status", DAY, "--trouble", "--job", JOB)
     assert code == 0
     assert [one["cells"]["verify"]["mark"] for one in document["launches"]] == ["failed"], "a broken marker is told"
-    assert (document["totals"]["in_trouble"], document["totals"]["whole"]) == (1, 0)
+    assert (document["totals"]["in_trouble"], document["totals"]["done"]) == (1, 0)
     assert document["totals"]["cells"]["verify"] == {"done": 0, "of": 1}
     result = line.warcmill("status", DAY, "--job", JOB[:-1])
     assert "0 launches" in result.stdout

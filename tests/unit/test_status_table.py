@@ -63,9 +63,9 @@ def test_an_ending_from_a_marker_cannot_move_the_cursor() -> None:
 def test_every_launch_is_counted_under_one_word() -> None:
     waits = launch(verify=Cell(Mark.WAITING, 0, 1))
     some = launch(), waits, launch(ended=""), launch(error="gone"), launch(ended="", copy=Cell(Mark.FAILED, 0, 1))
-    assert [one.word for one in some] == ["whole", "waiting", "running", "in trouble", "in trouble"]
+    assert [one.word for one in some] == ["done", "waiting", "running", "in trouble", "in trouble"]
     found = totals(some)
-    assert dict(found.launches) == {"whole": 1, "waiting": 1, "running": 1, "in trouble": 2}
+    assert dict(found.launches) == {"done": 1, "waiting": 1, "running": 1, "in trouble": 2}
     assert found.stages == 5
     assert found.cells["verify"] == (3, 4), "the launch that cannot be read has no cells"
     assert found.cells["retire"] == (0, 0)
