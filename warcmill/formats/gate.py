@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warcmill.errors import BadInput
-from warcmill.formats import arc, warc
+from warcmill.formats import arc, plain, warc
 from warcmill.formats.checks import NOT_CHECKED, PAYLOAD, UNFIT, Check, checks_for
 from warcmill.formats.gzip import CHUNK, Readable
 from warcmill.formats.reader import MemberReader, PlainReader, Reader
@@ -126,6 +126,13 @@ class _Walk:
             self._described = True
 
     def _warc_record(self, reader: Reader) -> None:
+        if record_id := plain.record_id(reader.whole()):
+            reader.end_whole()
+            self._ids.add(record_id)
+        else:
+            self._careful_record(reader)
+
+    def _careful_record(self, reader: Reader) -> None:
         header = reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT)
         fields = warc.parse_header(header, reader.bad, self._warn)
         length = warc.content_length(fields, reader.bad)

@@ -24,6 +24,8 @@ class Reader(Protocol):
     position: int
 
     def begin(self) -> bool: ...
+    def whole(self) -> bytes: ...
+    def end_whole(self) -> None: ...
     def through(self, mark: bytes, limit: int) -> bytes: ...
     def take(self, size: int) -> Iterator[memoryview]: ...
     def skip(self, size: int) -> None: ...
@@ -50,6 +52,14 @@ class _Pieces:
     def bad(self, why: str) -> BadInput:
         """The error for the record in hand."""
         return BadInput(self.path, why, self.offset)
+
+    def whole(self) -> bytes:
+        """All of a record that was just begun, where it lies in one piece; b"" where it does not. Takes nothing."""
+        return b""
+
+    def end_whole(self) -> None:
+        """Take what `whole` gave, and end the record."""
+        raise NotImplementedError
 
     def through(self, mark: bytes, limit: int) -> bytes:
         """All bytes up to `mark` and with it; BadInput when it is not within `limit` bytes."""
@@ -155,6 +165,14 @@ class MemberReader(_Pieces):
         begun = members.begin()
         self.offset = members.offset
         return begun
+
+    def whole(self) -> bytes:
+        self._piece, self._at = self._more(), 0
+        return self._piece if self._members.whole else b""
+
+    def end_whole(self) -> None:
+        self._at = len(self._piece)
+        self.position = self._members.position
 
     def end(self) -> None:
         """The record is over: so must its member be, with the right CRC and length."""

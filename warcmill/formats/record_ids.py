@@ -1,19 +1,17 @@
 """Has a file the same WARC-Record-ID twice? Each is "globally unique" (ISO 28500, 5.2).
 
-Eight bytes a record are kept, the beginning of the ID's SHA-1. They are
+Eight bytes a record are kept, the beginning of the ID's SHA-256. They are
 compared a part at a time, so that few of them are ever unpacked.
 """
 
 from __future__ import annotations
 
-import hashlib
-from functools import partial
+from hashlib import sha256
 
 LIMIT = 1 << 21  # records that are compared: 16 MiB
 _AT_ONCE = 1 << 17
 _HELD = 1 << 9  # IDs that are hashed in one go, which takes half the time
 _LONG = 1 << 8  # a longer ID is not held: it may fill its header
-_sha1 = partial(hashlib.sha1, usedforsecurity=False)
 
 
 class RecordIds:
@@ -25,7 +23,7 @@ class RecordIds:
         self._marks = bytearray()
 
     def add(self, record_id: bytes) -> None:
-        self._held.append(record_id if len(record_id) < _LONG else _sha1(record_id.strip()).digest())
+        self._held.append(record_id if len(record_id) < _LONG else sha256(record_id.strip()).digest())
         if len(self._held) == _HELD:
             self._hash()
 
@@ -38,6 +36,6 @@ class RecordIds:
 
     def _hash(self) -> None:
         compared = self._held[: max(0, LIMIT - self.count)]
-        self._marks += b"".join([_sha1(one.strip()).digest()[:8] for one in compared])
+        self._marks += b"".join([sha256(one.strip()).digest()[:8] for one in compared])
         self.count += len(self._held)
         self._held.clear()
