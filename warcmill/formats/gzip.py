@@ -63,18 +63,17 @@ class Members:
 
     def begin(self) -> bool:
         """Go to the next member; False at the end of the file. Call it when `read` has said b""."""
-        at = self._at
-        if len(self._chunk) - at < FIRST:
+        if len(self._chunk) - self._at < FIRST:
             self._fill(FIRST)
-            at = 0
+        chunk, at = self._chunk, self._at
         self.offset = self._chunk_offset + at
-        if at == len(self._chunk):
+        if at == len(chunk):
             return False
         self._inflater = isal_zlib.decompressobj(31)
         self.whole = False
-        if self._chunk.startswith(_PLAIN, at):
-            self._raw = self._chunk[at : at + FIRST]
-            self._at = at + len(self._raw)
+        if chunk.startswith(_PLAIN, at):
+            self._raw = raw = chunk[at : at + FIRST]
+            self._at = at + len(raw)
         else:
             self._raw = b""
             self._unusual_header()
