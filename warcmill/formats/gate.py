@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from warcmill.errors import BadInput
 from warcmill.formats import arc, plain, warc
-from warcmill.formats.checks import NOT_CHECKED, PAYLOAD, UNFIT, Check, checks_for
+from warcmill.formats.checks import AS_TRANSFERRED, NOT_CHECKED, PAYLOAD, UNFIT, Check, checks_for
 from warcmill.formats.gzip import CHUNK, Readable
 from warcmill.formats.reader import MemberReader, PlainReader, Reader
 from warcmill.formats.record_ids import LIMIT, RecordIds
@@ -126,9 +126,12 @@ class _Walk:
             self._described = True
 
     def _warc_record(self, reader: Reader) -> None:
-        if record_id := plain.record_id(reader.whole()):
+        if seen := plain.look(reader.whole()):
             reader.end_whole()
+            record_id, has_payload = seen
             self._ids.add(record_id)
+            if has_payload:
+                self._readings[AS_TRANSFERRED] += 1
         else:
             self._careful_record(reader)
 
