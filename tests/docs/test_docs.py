@@ -8,17 +8,12 @@ import configparser
 import importlib
 import pkgutil
 import re
-import shlex
 from collections.abc import Iterator
-from contextlib import redirect_stderr
-from io import StringIO
-from itertools import takewhile
 from pathlib import Path
 
 import luigi
 import pytest
-from luigi.cmdline_parser import CmdlineParser
-from luigi.configuration import LuigiConfigParser
+from documented import PAGES, ROOT, printed
 
 import tasks
 from commands import main as command
@@ -28,8 +23,6 @@ from warcmill import errors, gaps, layout
 from warcmill.errors import WarcmillError
 from warcmill.grid import Mark
 
-ROOT = Path(__file__).parent.parent.parent
-PAGES = {path.name: path.read_text("utf-8") for path in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]}
 VERBS = [verb for group in command.VERBS.values() for verb in group]
 MODULES = [importlib.import_module(f"tasks.{found.name}") for found in pkgutil.iter_modules(tasks.__path__)]
 
@@ -90,7 +83,7 @@ def test_every_task_and_every_parameter_of_it_is_documented(name: str) -> None:
         assert f"--{parameter.replace('_', '-')}" in told, parameter
     if issubclass(TASKS[name], JobStep):
         assert layout._MARKERS[name] in told
-    assert any(name in line.split() for line in commands_of(text)), "no command line to copy"
+    assert any(name in one.bare.split() for one in printed(text)), "no command line to copy"
 
 
 @pytest.mark.parametrize("name", sorted(layout.TASKS))
@@ -117,7 +110,7 @@ def test_every_verb_and_every_option_of_it_is_documented(verb: str) -> None:
     told = {words.split()[0] for words in code(text) if words.startswith("-")}
     options = options_of(parser_of(verb))
     assert options - {"-h", "--help"} <= told
-    assert any(line.startswith(f"warcmill {verb}") for line in commands_of(text)), "no command line to copy"
+    assert any(one.bare.startswith(f"warcmill {verb}") for one in printed(text)), "no command line to copy"
 
 
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
@@ -238,58 +231,7 @@ def test_every_kind_of_gap_is_documented_with_what_to_do() -> None:
     assert kinds <= first_cells(section("operators-guide.md", "### Gaps"))
 
 
-# What is documented exists.
-
-
-def blocks_of(text: str) -> Iterator[str]:
-    yield from (found[1] for found in re.finditer(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
-
-
-def commands_of(text: str) -> Iterator[str]:
-    """The lines of fenced blocks that begin with one of our commands; in a block with prompts, those after one."""
-    for block in blocks_of(text):
-        lines = block.replace("\\\n", " ").splitlines()
-        typed = [line[2:] for line in lines if line.startswith("$ ")] or [line.strip() for line in lines]
-        for line in typed:
-            bare = re.sub(r"^([A-Z_]+=\S+ )+", "", line)
-            if bare.startswith(("warcmill ", "luigi ")):
-                yield bare
-
-
-WRITTEN = sorted({(page, line) for page, text in PAGES.items() for line in commands_of(text)})
-
-
-@pytest.mark.parametrize(("page", "line"), [pair for pair in WRITTEN if pair[1].startswith("warcmill ")])
-def test_every_warcmill_command_parses(page: str, line: str) -> None:
-    verb, *words = takewhile(lambda word: word not in (">", "|"), shlex.split(line, comments=True)[1:])
-    if verb in ("--help", "--version"):
-        return
-    assert verb in VERBS, f"{page}: {line}"
-    said = StringIO()
-    try:
-        with redirect_stderr(said):
-            parser_of(verb).parse_args(words)
-    except SystemExit:
-        pytest.fail(f"{page}: {line}\n{said.getvalue()}")
-
-
-@pytest.mark.parametrize(("page", "line"), [pair for pair in WRITTEN if pair[1].startswith("luigi ")])
-def test_every_luigi_command_names_a_task_and_its_parameters(
-    page: str, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hardened = LuigiConfigParser()
-    hardened.read(ROOT / "luigi.cfg")
-    monkeypatch.setattr(LuigiConfigParser, "_instance", hardened)
-    words = shlex.split(line, comments=True)[1:]
-    assert words[0] == "--module", f"{page}: {line}"
-    importlib.import_module(words[1])
-    said = StringIO()
-    try:
-        with redirect_stderr(said), CmdlineParser.global_instance(words) as parser:
-            task = parser.get_task_obj()
-    except SystemExit:
-        pytest.fail(f"{page}: {line}\n{said.getvalue()}")
-    assert type(task).__module__ == words[1]
+# What is documented exists: commands are run, by test_commands_run.
 
 
 def anchors(text: str) -> set[str]:

@@ -19,13 +19,16 @@ from pathlib import Path
 import pytest
 import sample
 from bundled import enlarge
+from documented import PAGES, PRINTED
 from line import DAY, SCANS, Line, new_line
 
 from servers import ports
 from warcmill import layout
 from warcmill.model import FINAL, Launch
 
-LUIGID = Path(sys.executable).with_name("luigid")
+# As the operator's guide prints them.
+(COMMAND,) = (one.command for one in PRINTED if one.bare.startswith("luigid "))
+(SCHEDULER,) = re.findall(r"^```ini\n(\[scheduler\]\n.*?)^```$", PAGES["operators-guide.md"], re.DOTALL | re.MULTILINE)
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
 STAGE_TASKS = ("output.PackageLogs", "output.AssembleOutput", "files.Checksum", "files.Copy", "files.Verify")
 MARKERS = {
@@ -56,14 +59,13 @@ class Server:
 def server(tmp_path: Path) -> Iterator[Server]:
     base = tmp_path / "luigid"
     (base / "log").mkdir(parents=True)  # luigid does not make it
-    config = base / "luigi.cfg"
-    config.write_text("[scheduler]\nstable_done_cooldown_secs=0\n")  # else a scan run again within 10 s ends with 25
+    (base / "luigi.cfg").write_text(SCHEDULER)
     port = ports.free({"luigid": 8082})["luigid"]
-    places = ["--logdir", str(base / "log"), "--state-path", str(base / "state.pickle")]
-    command = [str(LUIGID), "--address", "127.0.0.1", "--port", str(port), *places]
+    command = COMMAND.replace("/srv/archive/luigid", str(base)).replace("8082", str(port))
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    words = ["sh", "-c", re.sub(r" luigid ", " exec luigid ", command, count=1)]
     with (base / "out").open("wb") as out:
-        environment = {**os.environ, "LUIGI_CONFIG_PATH": str(config)}
-        process = subprocess.Popen(command, cwd=base, env=environment, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(words, cwd=base, env=environment, stdout=out, stderr=subprocess.STDOUT)
     try:
         yield wait_for(Server(process, port, base))
     finally:

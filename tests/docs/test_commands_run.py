@@ -1,0 +1,139 @@
+"""Every command that a page prints is run as it is printed, with the page's folders in a folder of the test's own:
+here, or by the test that is named beside it, or by hand alone, for the reason that is given. Its output is compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documented import PRINTED, ROOT, Printed, World, is_as_shown
+
+PULSE = ("tests/services/test_documented_pulse.py", "PRINTED")
+# Run elsewhere, by how they begin: the file that runs them, and its words.
+ELSEWHERE = {
+    "warcmill pulse": PULSE,
+    "luigi --module tasks.pulse": PULSE,
+    "luigi --module tasks.feeds": PULSE,
+    "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
+    "scripts/check": ("scripts/test", "    scripts/check"),
+    "scripts/demo --engine heritrix": (
+        "tests/services/test_documented_demo.py",
+        '"scripts/demo", "--engine", "heritrix"',
+    ),
+    "scripts/demo": ("tests/pipeline/test_demo.py", '"scripts" / "demo.py"'),
+    "scripts/packages": (".ci/run", "run ./scripts/packages"),
+    "scripts/services up": ("tests/services/test_servers.py", '"up"'),
+    "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
+    "scripts/test services": (".ci/run", "run ./scripts/test services"),
+    "scripts/test": (".ci/run", "run ./scripts/test\n"),
+    "python -m benchmarks.crash_sweep": ("tests/pipeline/test_crash.py", "sweep"),
+    "python -m benchmarks.fault_sweep": ("tests/services/test_fault_sweep.py", "sweep"),
+}
+# No test runs these. What needs root changes the machine itself: users, units, packages.
+BY_HAND = {
+    "apt-get install": "needs root; scripts/packages, which does the same, is run by .ci/run",
+    "crontab config/crontab": "changes its user's crontab; its lines are run by tests/services/test_week.py",
+    "git clone": "names a repository of the reader's own",
+    "install": "needs root; tests/services/test_installed.py holds what is installed to be sound",
+    "journalctl": "needs the units to be installed",
+    "pip install": "fetches packages into an environment of the reader's own",
+    "scripts/bench": "measures for long, and needs a machine with nothing else to do; it proves nothing",
+    "scripts/lock": "fetches newest versions, and changes the lock; tests/unit/test_project.py holds it to setup.cfg",
+    "scripts/pictures": "needs a browser; the page's pictures are compared by eye",
+    "sudo": "needs root; the command behind it is run by tests/docs as `warcmill init`",
+    "systemctl": "needs root; the units are verified, and what they run is run, by tests/services/test_installed.py",
+    "useradd": "needs root",
+}
+
+INIT = "warcmill init /srv/archive --output /data/heritrix/output --jobs /data/heritrix/jobs"
+CLOSE = "warcmill close crashed 20261121083734 --reason 'its engine was killed'"
+SCAN = "warcmill scan 2026-11"
+HIDE = "mv /srv/archive/state/2026-11 /srv/archive/hidden"
+SHOW = "rm -rf /srv/archive/state/2026-11; mv /srv/archive/hidden /srv/archive/state/2026-11"
+FORGET = "rm -r /srv/archive/state/2026-11/crashed /srv/archive/store/logs/crashed"
+UNDO = "rm -r /srv/archive /data/heritrix/jobs/.warcmill.json"
+SECOND = (
+    "mkdir -p /data/heritrix/second/jobs; "
+    "printf '[engine.second]\\noutput=%s\\njobs=events\\n' /data/heritrix/second >> /srv/archive/luigi.cfg"
+)
+RETIRE = "sed -i s/retire=false/retire=true/ /srv/archive/luigi.cfg"
+# What the page's story has done before it begins, or before one of its commands.
+BEFORE = {
+    ("commands.md", "warcmill status 2026-11-21"): (CLOSE, SCAN),
+    ("commands.md", "warcmill why weekly 20261121081735"): (HIDE,),
+    ("commands.md", "warcmill why crashed 20261121083734"): (SHOW,),
+    ("commands.md", "warcmill plan 2026-11-21"): (HIDE,),
+    ("commands.md", "warcmill files crashed 20261121083734"): (SHOW,),
+    ("commands.md", "warcmill close crashed 20261121083734"): (FORGET,),
+    ("commands.md", "warcmill accept"): (SCAN,),
+    ("commands.md", "warcmill restore"): (
+        "luigi --module tasks.state state.BackupState --date-interval 2026-11",
+        "rm -r /srv/archive/state",
+    ),
+    ("operators-guide.md", ""): (INIT, "rm -r /data/heritrix/output/reports/crashed"),
+    ("operators-guide.md", "warcmill init --adopt engine.second"): (
+        CLOSE,
+        SCAN,
+        "mkdir -p /data/heritrix/second/jobs",
+        SECOND,
+    ),
+    ("operators-guide.md", "warcmill redo daily 20261121081844 checksum final --downstream --file"): (SCAN,),
+    ("operators-guide.md", "warcmill close"): (FORGET,),
+    ("operators-guide.md", "warcmill accept final/reports/"): (SCAN,),
+    ("quickstart.md", "warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first"): (UNDO,),
+    ("quickstart.md", "warcmill doctor"): (UNDO, INIT),
+    ("tasks.md", ""): (INIT,),
+    ("tasks.md", "luigi --module tasks.files files.Retire"): (RETIRE,),
+    ("why.md", ""): (INIT,),
+}
+# What is printed when the answer is no: the exit code is 1 then, and 0 else.
+NO = re.compile(
+    r"^ +(lacking|refused): |^(refused|differs|fail) |^\d+ (gaps?|faults?)$|nothing was moved| [1-9]\d* refused,",
+    re.MULTILINE,
+)
+
+
+def begins(command: Printed, start: str) -> bool:
+    return command.bare.removeprefix("./").startswith(start)
+
+
+def is_here(command: Printed) -> bool:
+    return not any(begins(command, start) for start in [*ELSEWHERE, *BY_HAND])
+
+
+HERE = [command for command in PRINTED if is_here(command)]
+
+
+def test_the_pages_print_commands() -> None:
+    assert len(HERE) > 60
+    assert {command.bare.split()[0] for command in HERE} == {"warcmill", "luigi", "mkdir", "sed", "rm"}
+
+
+@pytest.mark.parametrize("start", sorted({**ELSEWHERE, **BY_HAND}))
+def test_what_is_not_run_here_is_printed_and_what_is_run_elsewhere_is_there(start: str) -> None:
+    assert any(begins(command, start) for command in PRINTED)
+    file, words = ELSEWHERE.get(start, ("setup.cfg", ""))
+    assert words in (ROOT / file).read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", sorted({command.page for command in HERE}))
+def test_the_commands_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    prepare(world, page, "")
+    for command in (one for one in HERE if one.page == page):
+        prepare(world, page, command.command)
+        done = world.run(command.command)
+        told = world.told(done.stdout)
+        assert done.returncode == (1 if NO.search(told) else 0), f"{command.text}\n{told}"
+        assert "Traceback" not in told, f"{command.text}\n{told}"
+        assert is_as_shown(told, command.shown), f"{command.text}\n{told}\nThe page:\n{command.shown}"
+
+
+def prepare(world: World, page: str, command: str) -> None:
+    """Do what the page's story has done before a command."""
+    for (where, start), steps in BEFORE.items():
+        if where == page and (command.startswith(start) if start else not command):
+            for step in steps:
+                done = world.run(step)
+                assert done.returncode in (0, 1), f"{step}\n{done.stdout}"
