@@ -242,9 +242,12 @@ def _holes(seen: Survey) -> Iterator[Gap]:
     for name in texts(complete, "serial_holes"):
         why = "WARCs with serials below and above it are there"
         yield _gap(seen, None, "serial hole", name, why, accept(seen.launch, name))
-    for number in texts(complete, "stage_holes"):
-        name = f"cp{int(number):05d}"
-        why = "checkpoints below and above it are there"
+    there = [stage.number for stage in seen.stages if stage.number is not None]
+    for number in map(int, texts(complete, "stage_holes")):
+        name = f"cp{number:05d}"
+        between = there and min(there) < number < max(there)
+        said = "checkpoints below and above it are there" if between else "job.log says that it was taken"
+        why = f"{said}, and none of its logs is there"
         yield _gap(seen, None, "checkpoint hole", name, why, accept(seen.launch, name))
 
 

@@ -78,6 +78,20 @@ def write_anew(engine: Engine, key: Key, change: Callable[[Claim], Claim]) -> No
 # A log that is missing.
 
 
+def test_a_checkpoint_of_which_every_log_is_gone_is_named(engine: Engine) -> None:
+    engine.job_log(*(f"CHECKPOINTED {stage}" for stage in (CP1, CP2)))
+    papers = engine.folders["jobs"] / str(LAUNCH) / "job.log"
+    taken = papers.read_text()
+    engine.logs(stage=str(CP1))
+    crawled(engine)
+    papers.write_text(taken + papers.read_text())
+    found = reconciled(assembled(engine, CP1)).gaps
+    (hole,) = (gap for gap in found if gap.kind == "checkpoint hole")
+    assert (hole.name, hole.why) == ("cp00002", "job.log says that it was taken, and none of its logs is there")
+    accept(engine, "cp00002")
+    assert "checkpoint hole" not in {kind for _, kind, _ in told(engine)}
+
+
 def test_a_log_that_was_not_there_is_a_gap_by_its_name_and_stage_until_it_is_accepted(engine: Engine) -> None:
     engine.logs(line_of("http://a.example/", NAMES[0]), stage=str(CP1))
     crawled(engine)
