@@ -58,8 +58,8 @@ def is_accepted(seen: Survey, name: str) -> bool:
 def _all(seen: Survey) -> Iterator[Gap]:
     yield from _unsound(seen)
     yield from _lacking(seen)
+    yield from _left_out(seen)  # before what is stale by it: the redo of the earlier step is for both
     yield from _stale(seen)
-    yield from _left_out(seen)
     for stage in seen.stages:
         yield from _refused(seen, stage)
         yield from _absent_logs(seen, stage)

@@ -203,6 +203,17 @@ def test_a_file_that_a_later_marker_leaves_out_is_a_gap_and_verify_finds_it(
     assert [(one.name, one.todo) for one in findings] == [(path, gap.todo)]
 
 
+def test_what_an_earlier_marker_leaves_out_is_told_before_what_is_stale_by_it(engine: Engine) -> None:
+    """The redo of the earlier step is for both; that of the later alone would leave the file out again."""
+    stored(engine)
+    key = layout.key("files.Checksum", LAUNCH, stage=FINAL)
+    write_anew(engine, key, lambda claim: replace(claim, items=claim.items[1:]))
+    assert [(gap.kind, gap.todo) for gap in reconciled(engine).gaps] == [
+        ("left out", gaps.redo(key)),
+        ("stale", gaps.redo(layout.key("files.Copy", LAUNCH, stage=FINAL))),
+    ]
+
+
 def test_a_file_that_several_markers_leave_out_is_one_gap_that_names_them(engine: Engine) -> None:
     stored(engine)
     names = []
