@@ -73,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
     """Look at the launch; answer."""
     line = open_line()
     found = answer(line, Launch(args.job, args.launch_id), args.stage)
+    away = _is_away(line)
     if args.json:
         print(as_json(_json(found)))
     else:
-        lines(console(), *_texts(found, args.stage))
-    return 4 if _is_away(line) else 1 if found.gaps else 0
+        lines(console(), *_texts(found, args.stage, away=away))
+    return 4 if away else 1 if found.gaps else 0
 
 
 def _is_away(line: Line) -> bool:
@@ -143,7 +144,7 @@ def _pulse_attempts(line: Line, seen: Survey) -> Iterator[tuple[Key, Attempt]]:
         yield from ((key, last) for last in Ledger(line.state, key).attempts()[-1:])
 
 
-def _texts(found: Answer, stage: Stage | None) -> Iterator[Text]:
+def _texts(found: Answer, stage: Stage | None, *, away: bool) -> Iterator[Text]:
     seen = found.seen
     subject = f"{seen.launch} {stage or ''}".rstrip()
     yield Text.assemble((subject, "bold"), f": {seen.ended or 'running'}, stages {', '.join(map(str, seen.stages))}")
@@ -153,7 +154,9 @@ def _texts(found: Answer, stage: Stage | None) -> Iterator[Text]:
         yield from _attempt(key, attempt)
     yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in found.accepted)
     if not found.gaps:
-        yield Text("  nothing is missing" + (" that could be there by now" if found.waiting else ""), style="green")
+        text = "  nothing is missing" + (" that could be there by now" if found.waiting else "")
+        but = "; but the store does not answer: what is in it is not known"
+        yield Text(text + but, style="yellow") if away else Text(text, style="green")
 
 
 def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:

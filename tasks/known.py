@@ -15,7 +15,8 @@ from luigi.configuration import get_config
 from luigi.task_register import Register
 
 from tasks import engines, places
-from tasks.sections import similar
+from tasks.sections import CLOSE
+from warcmill.nearest import nearest
 
 NAMED = {places.ENGINE: places.ENGINE_KEYS, places.WRITER: places.WRITER_KEYS, "job.": engines.JOB_KEYS}
 LUIGIS_OWN = ("resources", "logging", "email", "batch_notifier", "task_history", "execution_summary")
@@ -42,7 +43,7 @@ def unknown() -> Iterator[Unknown]:
         elif section in luigis:  # Luigi reads more keys than it lists: only what looks like one of those is told
             yield from filter(attrgetter("meant"), _keys(section, luigis[section], is_ours=False))
         elif section not in (*LUIGIS_OWN, *Register.task_names()):
-            meant = similar(section, [*ours, *luigis, *NAMED])
+            meant = nearest(section, [*ours, *luigis, *NAMED], CLOSE)
             yield Unknown(f"[{section}]", f"[{meant}]" if meant else "", meant in ours or meant in NAMED)
 
 
@@ -68,5 +69,5 @@ def _keys(section: str, known: Iterable[str], *, is_ours: bool = True) -> Iterat
     names = list(known)
     for key in sorted(set(get_config().options(section)) - set(get_config().defaults())):
         if key.replace("-", "_") not in names:
-            meant = similar(key.replace("-", "_"), names)
+            meant = nearest(key.replace("-", "_"), names, CLOSE)
             yield Unknown(f"[{section}] {key}", meant, is_ours)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from configparser import InterpolationError
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,8 +12,9 @@ from luigi.configuration import get_config
 
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+from warcmill.nearest import nearest
 
-CLOSE = 0.75  # how alike a name must be, for difflib, to be what was meant
+CLOSE = 0.75  # how alike a key must be to be what was meant: Luigi reads keys that nobody lists
 Config = TypeVar("Config", bound=luigi.Config)
 _VARIABLE = re.compile(r"\$\{[^}]+\}")
 
@@ -30,14 +29,9 @@ def refuse_unknown(section: str, keys: tuple[str, ...]) -> None:
     defaults = get_config().defaults()
     unknown = sorted(set(get_config().options(section)) - set(keys) - set(defaults))
     if unknown:
-        meant = similar(unknown[0], keys)
+        meant = nearest(unknown[0], keys, CLOSE)
         ask = f"did you mean {meant}? There" if meant else "there"
         raise BadConfig(f"[{section}] {unknown[0]}", f"there is no such key; {ask} are {', '.join(keys)}")
-
-
-def similar(name: str, known: Iterable[str]) -> str:
-    """The known name that was meant by one that nobody knows; '' when none is alike."""
-    return next(iter(get_close_matches(name, list(known), 1, CLOSE)), "")
 
 
 def read(config: type[Config]) -> Config:

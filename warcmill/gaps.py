@@ -58,8 +58,8 @@ def is_accepted(seen: Survey, name: str) -> bool:
 def _all(seen: Survey) -> Iterator[Gap]:
     yield from _unsound(seen)
     yield from _lacking(seen)
+    yield from _left_out(seen)  # before what is stale by it: the redo of the earlier step is for both
     yield from _stale(seen)
-    yield from _left_out(seen)
     for stage in seen.stages:
         yield from _refused(seen, stage)
         yield from _absent_logs(seen, stage)
@@ -242,9 +242,12 @@ def _holes(seen: Survey) -> Iterator[Gap]:
     for name in texts(complete, "serial_holes"):
         why = "WARCs with serials below and above it are there"
         yield _gap(seen, None, "serial hole", name, why, accept(seen.launch, name))
-    for number in texts(complete, "stage_holes"):
-        name = f"cp{int(number):05d}"
-        why = "checkpoints below and above it are there"
+    there = [stage.number for stage in seen.stages if stage.number is not None]
+    for number in map(int, texts(complete, "stage_holes")):
+        name = f"cp{number:05d}"
+        between = there and min(there) < number < max(there)
+        said = "checkpoints below and above it are there" if between else "job.log says that it was taken"
+        why = f"{said}, and none of its logs is there"
         yield _gap(seen, None, "checkpoint hole", name, why, accept(seen.launch, name))
 
 

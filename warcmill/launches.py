@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from warcmill import layout
@@ -184,8 +184,13 @@ def is_checkpointed(engines: Engines, launch: Launch, stage: Stage) -> bool:
 
 def checkpoints(engines: Engines, launch: Launch) -> list[Stage]:
     """The checkpoints that the launch's own job.log tells of, in order of time."""
+    return taken(_events(engines, f"{launch.job}/{launch.id}/job.log"))
+
+
+def taken(events: Iterable[joblog.Event]) -> list[Stage]:
+    """The checkpoints that the events of a launch's job.log tell of, in their order."""
     found = []
-    for event in _events(engines, f"{launch.job}/{launch.id}/job.log"):
+    for event in events:
         if event.word == "CHECKPOINTED":
             try:
                 found.append(Stage.parse(event.subject))

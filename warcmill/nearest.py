@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def did_you_mean(typed: str, known: Iterable[str]) -> str:
-    """`; did you mean 'status'?`, when a name that there is comes close; else ''."""
+def nearest(typed: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """The known name that comes closest; '' when none is at least so much alike, as difflib counts it."""
     from difflib import get_close_matches  # noqa: PLC0415 of use only to who mistyped
 
-    near = get_close_matches(typed, sorted(set(known)), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    return next(iter(get_close_matches(typed, sorted(set(known)), 1, alike)), "")
+
+
+def did_you_mean(typed: str, known: Iterable[str]) -> str:
+    """`; did you mean 'status'?`, when a name that there is comes close; else ''."""
+    near = nearest(typed, known)
+    return f"; did you mean '{near}'?" if near else ""

@@ -29,6 +29,9 @@ def adopt(folders: dict[Root, Path]) -> None:
             write_whole(folder / SENTINEL, sentinel(names).decode())
 
 
+_AND = "' and '"
+
+
 def sentinel(names: list[Root]) -> bytes:
     """The content of the file that marks a folder as these roots."""
     return (json.dumps({"roots": sorted(map(_word, names)), "schema": 1}) + "\n").encode()
@@ -42,11 +45,19 @@ def _word(root: Root) -> str:
 def check_sentinel(root: Root, data: bytes, where: str) -> None:
     """BadConfig unless the file at `where` says that its folder is this root."""
     try:
-        named = json.loads(data)["roots"]
-    except (ValueError, KeyError, TypeError) as error:
+        named = [_named(one) for one in json.loads(data)["roots"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadConfig(root, f"{where} is not the file that 'warcmill init' writes: {error!r}") from error
     if _word(root) not in named:
-        raise BadConfig(root, f"{where} says that this folder is {named}, not '{root}'")
+        raise BadConfig(
+            root, f"{where} says that this folder is '{_AND.join(named)}', not '{root}': correct luigi.cfg"
+        )
+
+
+def _named(found: object) -> str:
+    if not isinstance(found, str):
+        raise TypeError(f"{found!r} is no name of a root")
+    return found
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ and is reported once; only the writer that replaces it moves it to `aside/`.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warcmill import __version__, clock, evidence, fixity, layout
-from warcmill.errors import BadInput, Conflict, Foreign, NotReady
+from warcmill.errors import BadInput, Conflict, Foreign, NotReady, Unavailable
 from warcmill.evidence import Claim, Evidence, Input, Run
 from warcmill.formats import logzip
 from warcmill.model import FileRef, Key, Launch, Stage
@@ -28,6 +29,7 @@ from warcmill.stores.file import FileStore
 
 log = logging.getLogger(__name__)
 SCRATCH = ".scratch"
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 LARGEST_RUN = 1 << 20  # bytes
 _reported: set[tuple[str, str]] = set()
 
@@ -150,13 +152,18 @@ class State:
     def scratch(self) -> Iterator[Path]:
         """A new folder on the state's own disk, gone afterwards."""
         base = self.store.base / SCRATCH
-        base.mkdir(exist_ok=True)
         folder = base / temporary.name("step")
-        folder.mkdir()
         try:
-            yield folder
-        finally:
-            shutil.rmtree(folder)
+            base.mkdir(exist_ok=True)
+            folder.mkdir()
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno in CANNOT_WRITE:  # nothing else is written to meanwhile: the roots raise errors of their own
+                raise Unavailable(f"state:{SCRATCH}", f"{error.strerror} (root {self.store.base})") from error
+            raise
 
     def sweep(self, folder: str) -> None:
         """Remove what this host's dead processes left half-made: in a folder of markers and in scratch."""

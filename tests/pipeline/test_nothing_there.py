@@ -75,7 +75,7 @@ def test_a_files_scan_and_why_see_that_the_store_is_away(built: tuple[Line, Engi
     assert scan(line, OUTPUT)[0] == 0
     done = line.warcmill("why", LAUNCH.job, LAUNCH.id)
     assert (done.returncode, "root 'store'" in done.stderr) == (4, True)
-    assert "nothing is missing that could be there by now" in done.stdout
+    assert "nothing is missing that could be there by now; but the store does not answer" in done.stdout
 
 
 def test_a_launch_that_runs_shows_its_age_and_its_last_sign_and_is_told_of_when_silent(

@@ -199,6 +199,23 @@ def test_process_waits_for_every_stage_and_tells_the_holes(engine: Engine) -> No
     assert len(claim.inputs) == 3
 
 
+def test_a_checkpoint_that_was_taken_and_left_no_log_is_a_hole(engine: Engine) -> None:
+    """As seen: seven logs were lost with their disk; the next checkpoint's were there, so nothing was between."""
+    cp2, cp3 = "cp00002-20161020010000", "cp00003-20161020020000"
+    engine.logs(line_of("http://a/", None), stage=cp2)
+    engine.logs()
+    engine.job_log(
+        f"PREPARING {LAUNCH.id}", *(f"CHECKPOINTED {one}" for one in (CP1, cp2, cp3)), f"FINISHED {LAUNCH.id}"
+    )
+    engine.papers()
+    paper = engine.folders["jobs"] / str(LAUNCH) / "job.log"
+    run(engine, Stage.parse(cp2), FINAL)
+    claim = process.process(engine.state, engine.engines, LAUNCH)
+    assert claim.facts["stage_holes"] == [1, 3]
+    paper.unlink()
+    assert process.process(engine.state, engine.engines, LAUNCH) == claim, "it follows from what was packed"
+
+
 def test_what_a_feed_made_of_the_job_is_packed_where_it_is_there_and_never_absent(engine: Engine) -> None:
     engine.logs()
     engine.finish()

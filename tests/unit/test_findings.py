@@ -78,6 +78,20 @@ def write_anew(engine: Engine, key: Key, change: Callable[[Claim], Claim]) -> No
 # A log that is missing.
 
 
+def test_a_checkpoint_of_which_every_log_is_gone_is_named(engine: Engine) -> None:
+    engine.job_log(*(f"CHECKPOINTED {stage}" for stage in (CP1, CP2)))
+    papers = engine.folders["jobs"] / str(LAUNCH) / "job.log"
+    taken = papers.read_text()
+    engine.logs(stage=str(CP1))
+    crawled(engine)
+    papers.write_text(taken + papers.read_text())
+    found = reconciled(assembled(engine, CP1)).gaps
+    (hole,) = (gap for gap in found if gap.kind == "checkpoint hole")
+    assert (hole.name, hole.why) == ("cp00002", "job.log says that it was taken, and none of its logs is there")
+    accept(engine, "cp00002")
+    assert "checkpoint hole" not in {kind for _, kind, _ in told(engine)}
+
+
 def test_a_log_that_was_not_there_is_a_gap_by_its_name_and_stage_until_it_is_accepted(engine: Engine) -> None:
     engine.logs(line_of("http://a.example/", NAMES[0]), stage=str(CP1))
     crawled(engine)
@@ -187,6 +201,17 @@ def test_a_file_that_a_later_marker_leaves_out_is_a_gap_and_verify_finds_it(
     assert gap.todo == gaps.redo(key)
     findings = reread.work(engine.state, LAUNCH).findings
     assert [(one.name, one.todo) for one in findings] == [(path, gap.todo)]
+
+
+def test_what_an_earlier_marker_leaves_out_is_told_before_what_is_stale_by_it(engine: Engine) -> None:
+    """The redo of the earlier step is for both; that of the later alone would leave the file out again."""
+    stored(engine)
+    key = layout.key("files.Checksum", LAUNCH, stage=FINAL)
+    write_anew(engine, key, lambda claim: replace(claim, items=claim.items[1:]))
+    assert [(gap.kind, gap.todo) for gap in reconciled(engine).gaps] == [
+        ("left out", gaps.redo(key)),
+        ("stale", gaps.redo(layout.key("files.Copy", LAUNCH, stage=FINAL))),
+    ]
 
 
 def test_a_file_that_several_markers_leave_out_is_one_gap_that_names_them(engine: Engine) -> None:

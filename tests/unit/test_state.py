@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
 from warcmill import evidence, layout, roots
-from warcmill.errors import Conflict, Foreign, NotReady, Unavailable
+from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
 from warcmill.evidence import Claim
 from warcmill.model import FINAL, Launch
 from warcmill.state import State, input_of
@@ -125,3 +127,24 @@ def test_scratch_is_gone_afterwards_also_after_an_error(state: State) -> None:
     with pytest.raises(ValueError, match="x"), state.scratch() as folder:
         half_done(folder)
     assert list((state.store.base / ".scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_state_that_cannot_take_a_step_s_scratch_is_named(state: State, code: int) -> None:
+    """As seen on a full disk: `[Errno 28] No space left on device`, and nobody knew which."""
+    with pytest.raises(Unavailable, match=f"state:.scratch is unavailable: .*{state.store.base}"), state.scratch():
+        raise OSError(code, os.strerror(code))
+    with pytest.raises(OSError, match="Input/output error"), state.scratch():
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    assert list((state.store.base / ".scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("said", [b'{"roots": 5}', b'{"roots": null}', b'{"roots": [["state"]]}', b"[]", b"\xff", b""])
+def test_a_root_s_file_that_init_never_wrote_is_said_so(said: bytes) -> None:
+    with pytest.raises(BadConfig, match="is not the file that 'warcmill init' writes"):
+        roots.check_sentinel("state", said, "/a/.warcmill.json")
+
+
+def test_roots_that_are_swapped_are_said_so_in_words() -> None:
+    with pytest.raises(BadConfig, match="says that this folder is 'jobs' and 'output', not 'state': correct luigi.cfg"):
+        roots.check_sentinel("state", roots.sentinel(["output", "jobs"]), "/a/.warcmill.json")

@@ -8,11 +8,13 @@ from itertools import islice, pairwise
 from warcmill import launches, layout
 from warcmill.errors import NotReady
 from warcmill.evidence import Claim, Evidence, Input
+from warcmill.formats import joblog, logzip
 from warcmill.launches import Engines
-from warcmill.model import Json, Launch, Outcome, Stage
+from warcmill.model import FINAL, Json, Launch, Outcome, Stage
 from warcmill.state import State
 
 MOST_HOLES = 1_000  # named per writer: a hostile name must not make a marker of millions of lines
+JOB_LOG = "jobs/job.log"  # in the zip of `final`
 TOTALS = ("lines", "uris", "bytes", "unread", "warcs", "warc_bytes")
 
 
@@ -27,7 +29,7 @@ def process(state: State, engines: Engines, launch: Launch) -> Claim:
         counts=_totals(evidence),
         facts={
             "stages": [str(stage) for stage in known],
-            "stage_holes": list(launches.holes(known)),
+            "stage_holes": _stage_holes(known, _taken(state, launch)),
             "serial_holes": list(serial_holes(_names(evidence))),
             "ended": evidence[-1].claim.facts["ended"],
             **_continues(evidence),
@@ -39,6 +41,22 @@ def _continues(assembled: list[Evidence]) -> dict[str, Json]:
     """The launch that this one was resumed from, as its stages say; nothing for a fresh one."""
     told = [one.claim.facts["continues"] for one in assembled if "continues" in one.claim.facts]
     return {"continues": told[-1]} if told else {}
+
+
+def _stage_holes(known: list[Stage], taken: list[Stage]) -> list[Json]:
+    """Checkpoint numbers that no stage has: those between the stages', and those that job.log says were taken."""
+    there = {stage.number for stage in known}
+    missing = {stage.number for stage in taken if stage.number is not None} - there
+    return [*sorted({*launches.holes(known), *missing})]
+
+
+def _taken(state: State, launch: Launch) -> list[Stage]:
+    """The checkpoints that the launch's job.log tells of, as it was packed with `final`; none when it was absent."""
+    logs = state.read(layout.key("output.PackageLogs", launch, stage=FINAL))
+    if not logs or all(item.facts["member"] != JOB_LOG for item in logs.claim.items):
+        return []
+    with state.store.open(layout.marker_path(logs.claim.key)) as file:
+        return launches.taken(joblog.events(logzip.open_member(file, JOB_LOG)))
 
 
 def _need(state: State, launch: Launch, stage: Stage) -> Evidence:
