@@ -95,6 +95,8 @@ def _findings(line: Line, only: Launch | None) -> Iterator[Finding]:
     launches = [only] if only else _all(line)
     for launch in launches:
         seen = survey.glance(line.state, line.engines(launch.job), launch)
+        if only:
+            survey.refuse_unknown(line.state, line.engines(launch.job), seen)
         yield from (Finding(seen, name) for name in sorted({gap.name for gap in operator.findings(seen)}))
 
 
@@ -114,7 +116,7 @@ def _called(name: str, everything: list[Finding]) -> list[Finding]:
 def _not_once(name: str, found: list[Finding], everything: list[Finding]) -> int:
     if not found:
         hint = did_you_mean(name, [known for one in everything for known in one.names()])
-        err(f"warcmill accept: nothing is found under {name}{hint}; nothing was accepted")
+        err(f"warcmill accept: nothing was accepted: nothing is found under {name}{hint}")
         return 1
     err(f"warcmill accept: {name} is found more than once; which one is meant?")
     for one in found:

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     found = redo.markers(line.state, launch)
     below = redo.descendants(found, key)
     if key not in found and not below:
-        hint = _known_instead(line, launch, key, found)
+        hint = _known_instead(line, launch, args.step, found)
         err(f"warcmill redo: there is no {layout.marker_path(key)}, so nothing is in the way{hint}")
         return 1
     roots = redo.Roots(line.state, line.engines(launch.job), line.store)
@@ -86,11 +86,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _known_instead(line: Line, launch: Launch, key: Key, found: redo.Markers) -> str:
-    """A marker of this launch that may be meant; of a launch without any, another launch."""
+def _known_instead(line: Line, launch: Launch, step: str, found: redo.Markers) -> str:
+    """A marker of this launch that may be meant by a marker's name; of a launch without any, another launch."""
     if not found:
         return did_you_mean_launch(line.state, line.engines(launch.job), launch)
-    return did_you_mean(layout.marker_name(key), map(layout.marker_name, found))
+    return "" if step in STEPS else did_you_mean(step, map(layout.marker_name, found))
 
 
 def _file(found: redo.Markers, key: Key, name: str) -> FileRef | None:
@@ -124,7 +124,7 @@ def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:
             return named
         why = f"{step} is not a marker of {launch}" if of_stage is None else "a marker's name tells its stage already"
     elif step not in STEPS:
-        why = f"no step is called '{step}'{did_you_mean(step, STEPS)}; one of: {', '.join(STEPS)}"
+        why = f"no step is called '{step}'; one of: {', '.join(STEPS)}{did_you_mean(step, STEPS)}"
     elif (step in STAGE_STEPS) != (of_stage is not None):
         why = (
             f"{step} is a step of a stage: which one?" if of_stage is None else f"{step} is a step of the whole launch"

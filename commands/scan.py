@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from luigi.parameter import DateIntervalParameter
 
@@ -21,6 +21,7 @@ from tasks.settings import check_hardened
 from tasks.step import Line, open_line
 from warcmill import locks, sites, survey, unscanned
 from warcmill.errors import BadConfig, Busy, Unavailable, WarcmillError
+from warcmill.gaps import in_order
 from warcmill.health import Level
 from warcmill.report import LaunchReport
 from warcmill.unscanned import Before
@@ -129,7 +130,7 @@ def _reconciled(line: Line, days: Interval, before: Before, codes: list[int]) ->
         reports = reconcile.reports_of(line, found, before)
     except WarcmillError as error:
         err(f"warcmill: {error}")
-        out(f"scan {days.text}: {_number(found.launches)}, which could not be reconciled; next: warcmill doctor")
+        out(f"scan {days.text}: {_number(len(found.launches), 'launch')}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
     misplaced = any(bare.misplaced for bare in found.bare)
     reconcile.show(console(), days, reports, found.odd, misplaced)
@@ -151,12 +152,16 @@ def sums(reports: list[LaunchReport]) -> str:
     failed = sum(one.failed for one in reports) + sum(not one.rows and bool(one.gaps) for one in reports)
     new = sum(bool(one.unscanned) for one in reports)
     warcs = sum(max(one.on_disk, one.assembled) for one in rows)
+    wanting = sum(len(one.gaps) for one in reports)
+    more = f", {_number(wanting, 'gap')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""
-    return f"{_number(reports)}, {warcs} WARCs, {refused} refused, {failed} failed{later}"
+    return f"{_number(len(reports), 'launch')}, {_number(warcs, 'WARC')}, {refused} refused, {failed} failed{more}{later}"
 
 
-def _number(launches: Sequence[object]) -> str:
-    return "1 launch" if len(launches) == 1 else f"{len(launches)} launches"
+def _number(number: int, what: str) -> str:
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} {what}{'es' if what == 'launch' else 's'}"
 
 
 def next_command(code: int, not_planned: bool, days: Interval, reports: list[LaunchReport]) -> str:
@@ -165,7 +170,6 @@ def next_command(code: int, not_planned: bool, days: Interval, reports: list[Lau
         return "warcmill doctor"
     if not_planned:  # it says which launch, or that there are too many steps for one scan
         return f"warcmill plan {days.text}"
-    with_gaps = [one.launch for one in reports if one.gaps]
-    if with_gaps:
-        return f"warcmill why {with_gaps[0].job} {with_gaps[0].id}"
+    if found := in_order(gap for one in reports for gap in one.gaps):  # what is to be mended comes first
+        return f"warcmill why {found[0].launch.job} {found[0].launch.id}"
     return "warcmill doctor" if code else ""

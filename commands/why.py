@@ -97,7 +97,7 @@ def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
     if stage and stage not in seen.stages:
         known = [str(one) for one in seen.stages]
         hint = did_you_mean(str(stage), known)
-        raise BadInput(f"{launch} {stage}", f"no such stage{hint}; there are: {', '.join(known)}")
+        raise BadInput(f"{launch} {stage}", f"no such stage; there are: {', '.join(known)}{hint}")
 
     def asked(one: str) -> bool:
         return stage is None or one in ("", str(stage))
@@ -119,7 +119,7 @@ def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
             stopped(line.state, line.engines(seen.launch.job), seen.launch)
         except NotReady as error:
             signs = vitals.of(line.engines(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
-            yield "", f"{error.why} It is {signs}.{_engine_says(seen.launch)}"
+            yield "", f"{error.why}. It is {signs}.{_engine_says(seen.launch)}"
 
 
 def _engine_says(launch: Launch) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ from luigi.configuration import get_config
 from tasks import places, sections
 from warcmill.errors import BadConfig
 from warcmill.layout import OutputLayout
+from warcmill.nearest import did_you_mean
 from warcmill.notice import Channels
 from warcmill.sites import Site, Sites
 from warcmill.state import State
@@ -19,6 +22,7 @@ from warcmill.stores import Store
 from warcmill.stores.links import Links
 from warcmill.stores.places import Access, is_remote, open_folder, open_store
 
+_INIT = "'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
 _HARDENED = {
     ("retcode", "already_running"): "10",
     ("retcode", "missing_data"): "20",
@@ -131,8 +135,7 @@ def settings() -> Settings:
         roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)
     except luigi.parameter.MissingParameterException as error:
-        hint = "Run 'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
-        raise BadConfig("[warcmill]", f"{error}. {hint}") from error
+        raise BadConfig("[warcmill]", _missing(error)) from error
     except ValueError as error:
         raise BadConfig("[warcmill] output_layout", f"is {roots.output_layout}; kind-first or job-first") from error
     return Settings(
@@ -183,6 +186,16 @@ def notice_channels() -> Channels:
     return channels
 
 
+def _missing(error: Exception) -> str:
+    """Which key Luigi misses, and what stands there in its place; Luigi names the section's class, too."""
+    found = re.search(r"requires the '(\w+)' parameter", str(error))
+    what = f"the key '{found[1]}' is missing" if found else str(error)
+    if _is_ours():
+        others = set(get_config().options("warcmill")) - set(warcmill.get_param_names())
+        return f"{what}{did_you_mean(found[1] if found else '', others) or '; each root has one'}"
+    return f"{what}. {_not_there() or 'Run ' + _INIT}"
+
+
 def check_hardened() -> None:
     """BadConfig unless Luigi is told to fail loudly: by itself it exits 0 over failed tasks and missing outputs."""
     config = get_config()
@@ -191,6 +204,23 @@ def check_hardened() -> None:
         if found.lower() != wanted:
             raise BadConfig(
                 f"[{section}] {name}",
-                f"must be {wanted}, is {found or 'not set'}. Luigi found no hardened luigi.cfg:"
-                " run from its folder, or set LUIGI_CONFIG_PATH",
+                f"must be {wanted}, is {found or 'not set'}. {_where_to_look()}",
             )
+
+
+def _where_to_look() -> str:
+    """What to do about a configuration that is not hardened: mend the file, or have it read."""
+    if _is_ours():
+        return f"Correct it in {os.environ.get('LUIGI_CONFIG_PATH') or 'luigi.cfg'}"
+    return _not_there() or "Luigi found no hardened luigi.cfg: run from its folder, or set LUIGI_CONFIG_PATH"
+
+
+def _is_ours() -> bool:
+    """Whether the configuration that was read is one of this line, be it with a mistake."""
+    return bool(get_config().has_section("warcmill")) and not _not_there()
+
+
+def _not_there() -> str:
+    """That LUIGI_CONFIG_PATH names a file that is not there; '' when it does not."""
+    path = os.environ.get("LUIGI_CONFIG_PATH", "")
+    return f"LUIGI_CONFIG_PATH names {path}, and there is no such file" if path and not Path(path).is_file() else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from warcmill import gaps
-from warcmill.evidence import file_from_json
+from warcmill.ledger import settled
 from warcmill.model import FileRef, Item, Outcome, Stage
 from warcmill.survey import Survey
 
@@ -83,6 +83,6 @@ def _tried(seen: Survey, step: str, stage: Stage, item: Item) -> str:
     """What attempts at a step whose marker is not there have come to for a file."""
     attempts = seen.attempts.get(seen.key(step, stage), ())
     names = {item.file.label, *([item.made.path] if item.made else [])}
-    if any(file_from_json(line["file"]).label in names for one in attempts for line in one.lines if "items" in line):
+    if any(FileRef(root, path, 0).label in names for root, path in settled(attempts)):
         return SETTLED
     return FAILED if attempts and names & set(attempts[-1].failures) else LACKING

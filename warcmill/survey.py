@@ -222,11 +222,16 @@ def _why_broken(state: State, path: str) -> str:
 def need(state: State, engines: Engines, launch: Launch) -> Survey:
     """Look at everything of a launch, or BadInput when there is no such launch."""
     seen = survey(state, engines, launch)
-    if not seen.is_there:
-        hint = did_you_mean_launch(state, engines, launch)
-        why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
-        raise BadInput(str(launch), why + hint)
+    refuse_unknown(state, engines, seen)
     return seen
+
+
+def refuse_unknown(state: State, engines: Engines, seen: Survey) -> None:
+    """BadInput when nothing was seen of a launch: there is none of this name."""
+    if not seen.is_there:
+        hint = did_you_mean_launch(state, engines, seen.launch)
+        why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
+        raise BadInput(str(seen.launch), why + hint)
 
 
 def did_you_mean_launch(state: State, engines: Engines, launch: Launch) -> str:

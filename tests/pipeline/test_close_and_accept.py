@@ -110,6 +110,10 @@ def test_all_names_are_accepted_or_none(line: Line) -> None:
     done = line.warcmill("accept", warc.name, "nowhere.warc.gz", *REASON)
     assert done.returncode == 1
     assert "nothing is found under nowhere.warc.gz" in done.stderr
+    elsewhere = line.warcmill("accept", warc.name, "--launch", f"{JOB}x", LAUNCH_ID, *REASON)
+    assert elsewhere.returncode == 1
+    assert f"{JOB}x/{LAUNCH_ID}: no engine has left a file of it" in elsewhere.stderr, "not: nothing is found"
+    assert f"did you mean '{JOB}'?" in elsewhere.stderr
     assert line.warcmill("reconcile", DAY).returncode == 1
 
 

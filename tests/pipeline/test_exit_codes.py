@@ -115,8 +115,20 @@ def test_a_configuration_that_is_not_hardened_starts_nothing(
     line.config.write_text(line.config.read_text().replace(hardened, softened))
     done = scan_in(line.folders["store"], str(line.config))
     assert done.returncode == code
-    assert "Luigi found no hardened luigi.cfg" in done.stdout + done.stderr
+    assert f"Correct it in {line.config}" in done.stdout + done.stderr
     assert line.state.folder(LAUNCH) == {}
+
+
+def test_a_key_that_is_mistyped_and_a_file_that_is_not_there_are_named(line: Line) -> None:
+    line.config.write_text(line.config.read_text().replace("\nstore=", "\nstroe="))
+    mistyped = line.warcmill("scan", DAY)
+    assert mistyped.returncode == 3
+    assert "the key 'store' is missing; did you mean 'stroe'?" in mistyped.stderr
+    line.config.unlink()
+    for verb in ("scan", "status"):
+        gone = line.warcmill(verb, DAY)
+        assert gone.returncode == 3
+        assert f"LUIGI_CONFIG_PATH names {line.config}, and there is no such file" in gone.stderr
 
 
 def test_a_folder_without_luigi_cfg_fails_loudly(tmp_path: Path) -> None:

@@ -207,3 +207,20 @@ def test_a_file_that_the_step_has_not_is_1_and_a_step_without_files_is_2(done: L
     assert f"did you mean '{one.name}'?" in unknown.stderr
     assert done.warcmill("redo", *NAMES, "assemble", "final", "--file", one.name).returncode == 2
     assert line_files(done) == before
+
+
+def test_a_file_that_is_to_be_done_again_is_not_called_settled(done: Line) -> None:
+    one, *others = sorted((done.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    assert done.warcmill("redo", *NAMES, "checksum", "final", "--file", one.name, "--downstream").returncode == 0
+    told = [line for line in done.warcmill("files", *NAMES).stdout.splitlines() if "output:" in line]
+    rows = {line.rsplit("/", 1)[-1]: line.split()[1] for line in told}
+    assert rows[one.name] == "○"
+    assert {rows[other.name] for other in others} <= {"◐"}
+
+
+def test_a_step_that_is_not_done_is_answered_with_no_other_step(done: Line) -> None:
+    words = ("redo", *NAMES, "checksum", "final", "--downstream")
+    assert done.warcmill(*words).returncode == 0
+    again = done.warcmill(*words)
+    assert again.returncode == 1
+    assert "did you mean" not in again.stderr

@@ -104,7 +104,7 @@ def test_a_refused_warc_is_1_until_it_is_accepted_and_its_notice_comes_before_th
         with scanning(line, stderr=subprocess.STDOUT) as process:
             told = process.communicate()[0].splitlines()
         assert process.returncode == 1
-        assert told[-1] == f"scan {DAY}: 1 launch, 2 WARCs, 1 refused, 0 failed; {WHY}"
+        assert told[-1] == f"scan {DAY}: 1 launch, 2 WARCs, 1 refused, 0 failed, 1 gap; {WHY}"
         assert any("a notice was sent" in text for text in told[:-1]), told
         assert len(posts.posts) == 1
     assert line.warcmill("accept", warc.name, *REASON).returncode == 0

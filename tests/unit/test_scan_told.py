@@ -10,19 +10,21 @@ import pytest
 from luigi.rpc import RPCError
 
 from commands.arguments import Interval
-from commands.scan import _worst, next_command, ours
+from commands.scan import _worst, next_command, ours, sums
 from tasks import words
 from tasks.visualiser import Visualiser
 from warcmill.errors import Unsettled
 from warcmill.gaps import Gap
-from warcmill.model import Launch
+from warcmill.model import FINAL, Launch
 from warcmill.progress import Sight
-from warcmill.report import LaunchReport
+from warcmill.report import Counts, LaunchReport, Row
 
 DAYS = Interval("2016-10", date(2016, 10, 1), date(2016, 11, 1))
 LAUNCH = Launch("daily", "20161019234428")
 BAD = LaunchReport(LAUNCH, "finished", (), (Gap(LAUNCH, "final", "refused", "a.warc.gz", "cut", "look"),))
 GOOD = LaunchReport(LAUNCH, "finished", (), ())
+LATER = Launch("daily", "20161020234428")
+LACKS = LaunchReport(LATER, "finished", (), (Gap(LATER, "final", "lacking", "files.copied", "disk full", "scan"),))
 
 
 def test_luigi_s_exit_codes_are_ours() -> None:
@@ -36,6 +38,7 @@ def test_luigi_s_exit_codes_are_ours() -> None:
     [
         (0, False, [GOOD], ""),
         (1, False, [GOOD, BAD], "warcmill why daily 20161019234428"),
+        (1, False, [BAD, LACKS], "warcmill why daily 20161020234428"),  # first what is mended, last what is accepted
         (1, False, [GOOD], "warcmill doctor"),
         (1, True, [BAD], "warcmill plan 2016-10"),
         (4, True, [BAD], "warcmill doctor"),
@@ -43,6 +46,13 @@ def test_luigi_s_exit_codes_are_ours() -> None:
 )
 def test_the_command_to_type_next(code: int, not_planned: bool, reports: list[LaunchReport], told: str) -> None:
     assert next_command(code, not_planned, DAYS, reports) == told
+
+
+def test_the_last_line_counts_what_makes_it_end_with_1() -> None:
+    assert sums([GOOD]) == "1 launch, 0 WARCs, 0 refused, 0 failed"
+    gap = Gap(LAUNCH, "final", "absent log", "final/reports/", "gone", "accept")
+    absent = LaunchReport(LAUNCH, "finished", (Row(FINAL, True, Counts(1, 1)),), (gap,))
+    assert sums([absent]) == "1 launch, 1 WARC, 0 refused, 0 failed, 1 gap"
 
 
 def of_luigi(message: str, *args: object, error: Exception | None = None) -> logging.LogRecord:
