@@ -15,7 +15,7 @@ from commands.arguments import Interval, add_interval
 from commands.plan import SCANS, plan
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
-from commands.show import heading, tell_away
+from commands.show import counted, heading, tell_away
 from tasks.settings import check_hardened
 from tasks.step import MOST_TASKS, LaunchScan, open_line
 from warcmill import sites
@@ -73,7 +73,7 @@ def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
         bad = [f"{task} ended with {code}" for task, code in codes.items() if code]
         failed += [day] if bad else []
         what = ", ".join(bad) or "ok"
-        out(f"{day}: {what} ({len(launches)} launches; day {place + 1} of {len(launches_of)})")
+        out(f"{day}: {what} ({counted(len(launches), 'launch', 'launches')}; day {place + 1} of {len(launches_of)})")
     for day in failed:
         err(f"failed: {day}; 'warcmill reconcile {day}' tells what is missing")
     return 1 if failed else 0

@@ -13,6 +13,7 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
 from warcmill import __version__
@@ -86,6 +87,7 @@ def _print_harmlessly() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     escape_last_resort()
+    warnings.filterwarnings("ignore", "Config file does not exist", UserWarning)  # Luigi's; settings() says it in words
 
 
 def _dispatch(words: list[str]) -> int:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from commands.printing import out
+from commands.show import counted
 from tasks.settings import settings
 from tasks.step import open_line
 from warcmill import roots
@@ -58,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
         out(str(stray))
     codes = [_one(line.state, line.store, of) for of in kept]
     launches = sum(isinstance(of, Launch) for of in kept)
-    out(f"{launches} launches and {len(kept) - launches} due crawls have backups")
+    due = counted(len(kept) - launches, "due crawl", "due crawls")
+    out(f"{counted(launches, 'launch', 'launches')} and {due} have backups")
     return max(codes, default=0) or int(bool(strays))
 
 

@@ -15,7 +15,7 @@ from commands.doctor import scheduler
 from commands.plan import SCANS
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
-from commands.show import console, tell_away
+from commands.show import console, counted, tell_away
 from tasks.attended import ATTENDED
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
@@ -130,7 +130,8 @@ def _reconciled(line: Line, days: Interval, before: Before, codes: list[int]) ->
         reports = reconcile.reports_of(line, found, before)
     except WarcmillError as error:
         err(f"warcmill: {error}")
-        out(f"scan {days.text}: {_number(len(found.launches), 'launch')}, which could not be reconciled; next: warcmill doctor")
+        there = counted(len(found.launches), "launch", "launches")
+        out(f"scan {days.text}: {there}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
     misplaced = any(bare.misplaced for bare in found.bare)
     reconcile.show(console(), days, reports, found.odd, misplaced)
@@ -153,15 +154,10 @@ def sums(reports: list[LaunchReport]) -> str:
     new = sum(bool(one.unscanned) for one in reports)
     warcs = sum(max(one.on_disk, one.assembled) for one in rows)
     wanting = sum(len(one.gaps) for one in reports)
-    more = f", {_number(wanting, 'gap')}" if wanting else ""
+    more = f", {counted(wanting, 'gap', 'gaps')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""
-    return f"{_number(len(reports), 'launch')}, {_number(warcs, 'WARC')}, {refused} refused, {failed} failed{more}{later}"
-
-
-def _number(number: int, what: str) -> str:
-    if number == 1:
-        return f"1 {what}"
-    return f"{number} {what}{'es' if what == 'launch' else 's'}"
+    there = f"{counted(len(reports), 'launch', 'launches')}, {counted(warcs, 'WARC', 'WARCs')}"
+    return f"{there}, {refused} refused, {failed} failed{more}{later}"
 
 
 def next_command(code: int, not_planned: bool, days: Interval, reports: list[LaunchReport]) -> str:

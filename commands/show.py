@@ -53,8 +53,12 @@ def tell_away(found: Found) -> bool:
 def heading(days: Interval, launches: int) -> str:
     """Which days, and how many launches."""
     note = f" ({days.note})" if days.note else ""
-    number = "1 launch" if launches == 1 else f"{launches} launches"
-    return f"first day {days.first}, last day {days.last}{note}: {number}"
+    return f"first day {days.first}, last day {days.last}{note}: {counted(launches, 'launch', 'launches')}"
+
+
+def counted(number: int, one: str, more: str) -> str:
+    """How many: `1 launch`, `2 launches`."""
+    return f"{number} {one if number == 1 else more}"
 
 
 def as_json(document: dict[str, Json]) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from commands.arguments import Interval, add_json, add_scope
 from commands.progress import bytes_done
-from commands.show import as_json, console, lines, printable
+from commands.show import as_json, console, counted, lines, printable
 from tasks.step import Line, open_line
 from warcmill.errors import BadInput
 from warcmill.model import Json, Launch
@@ -86,7 +86,11 @@ def _texts(one: Finding) -> Iterator[Text]:
 
 
 def _verdict(todo: list[Work], findings: list[Finding]) -> Text:
-    read = "{launches} launches: {files} stored files and {zips} zips of logs, {bytes:,} bytes".format(**_sums(todo))
+    sums = _sums(todo)
+    launches = counted(sums["launches"], "launch", "launches")
+    files = counted(sums["files"], "stored file", "stored files")
+    zips = counted(sums["zips"], "zip of logs", "zips of logs")
+    read = f"{launches}: {files} and {zips}, {sums['bytes']:,} bytes"
     verdict = f"{len(findings)} not as the markers say" if findings else "all as the markers say"
     return Text.assemble(f"{read}: ", (verdict, "bold red" if findings else "bold green"))
 

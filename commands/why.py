@@ -119,7 +119,7 @@ def _waiting(line: Line, seen: Survey) -> Iterator[tuple[str, str]]:
             stopped(line.state, line.engines(seen.launch.job), seen.launch)
         except NotReady as error:
             signs = vitals.of(line.engines(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
-            yield "", f"{error.why}. It is {signs}.{_engine_says(seen.launch)}"
+            yield "", f"it has been {signs}.{_engine_says(seen.launch)} {error.why[:1].upper()}{error.why[1:]}"
 
 
 def _engine_says(launch: Launch) -> str:

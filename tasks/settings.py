@@ -130,7 +130,10 @@ class Settings:
 
 
 def settings() -> Settings:
-    """The configuration of this moment, or BadConfig."""
+    """The configuration of this moment, or BadConfig: also for a file that is not there, in whose place
+    Luigi would read the luigi.cfg of the folder that it is run from."""
+    if gone := _not_there():
+        raise BadConfig("[warcmill]", f"{gone}. Correct it; for a new line: warcmill init FOLDER")
     try:
         roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)

@@ -190,7 +190,7 @@ def test_a_due_crawl_is_known_again_with_its_feed_and_not_started_twice(fed: Lin
     lose_the_state(fed)
     told = fed.warcmill("restore")
     assert told.returncode == 0, told.stdout
-    assert told.stdout == f"daily/due.{DUE}: 4 files restored\n0 launches and 1 due crawls have backups\n"
+    assert told.stdout == f"daily/due.{DUE}: 4 files restored\n0 launches and 1 due crawl have backups\n"
     assert files(fed.folders["state"]) == before
     again = fed.warcmill("pulse", "start", "daily", "--due", DUE)
     assert (again.returncode, again.stderr) == (0, ""), "the engine, which is not there, is not asked"

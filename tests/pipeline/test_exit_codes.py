@@ -137,6 +137,17 @@ def test_a_folder_without_luigi_cfg_fails_loudly(tmp_path: Path) -> None:
     assert "Luigi found no hardened luigi.cfg" in done.stdout + done.stderr
 
 
+def test_a_configuration_that_is_not_there_is_named_and_no_other_is_read(line: Line, tmp_path: Path) -> None:
+    """As seen: a mistyped LUIGI_CONFIG_PATH gave a warning of Luigi's, and the luigi.cfg of this folder was read."""
+    gone = tmp_path / "gone.cfg"
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(gone)}
+    command = [sys.executable, "-m", "commands.main", "status"]
+    done = subprocess.run(command, cwd=line.config.parent, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"LUIGI_CONFIG_PATH names {gone}, and there is no such file" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_drained_scan_is_25_with_the_running_step_done_and_no_other_begun(line: Line) -> None:
     warc = next(path for path in (line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
     whole = warc.read_bytes()

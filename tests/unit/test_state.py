@@ -132,7 +132,7 @@ def test_scratch_is_gone_afterwards_also_after_an_error(state: State) -> None:
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
 def test_a_state_that_cannot_take_a_step_s_scratch_is_named(state: State, code: int) -> None:
     """As seen on a full disk: `[Errno 28] No space left on device`, and nobody knew which."""
-    with pytest.raises(Unavailable, match=f"state:.scratch is unavailable: .*{state.store.base}"), state.scratch():
+    with pytest.raises(Unavailable, match=f"state:[.]scratch is unavailable: .*{state.store.base}"), state.scratch():
         raise OSError(code, os.strerror(code))
     with pytest.raises(OSError, match="Input/output error"), state.scratch():
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -146,5 +146,5 @@ def test_a_root_s_file_that_init_never_wrote_is_said_so(said: bytes) -> None:
 
 
 def test_roots_that_are_swapped_are_said_so_in_words() -> None:
-    with pytest.raises(BadConfig, match="says that this folder is 'jobs' and 'output', not 'state': correct luigi.cfg"):
+    with pytest.raises(BadConfig, match="says that this folder is 'jobs' and 'output', not 'state': correct luigi"):
         roots.check_sentinel("state", roots.sentinel(["output", "jobs"]), "/a/.warcmill.json")

@@ -78,9 +78,9 @@ def newest(store: Store, of: Launch | DueCrawl) -> tuple[Backup | None, list[Bad
         try:
             sound.append(_read(store, of, entry))
         except BadInput as error:
-            damaged.append(BadInput(entry.path, error.why, error.offset))
+            damaged.append(BadInput(f"store:{entry.path}", error.why, error.offset))
         except Foreign as error:
-            damaged.append(BadInput(entry.path, error.why))
+            damaged.append(BadInput(f"store:{entry.path}", error.why))
     return max(sound, key=_age, default=None), damaged
 
 
