@@ -130,7 +130,8 @@ def _reconciled(line: Line, days: Interval, before: Before, codes: list[int]) ->
         reports = reconcile.reports_of(line, found, before)
     except WarcmillError as error:
         err(f"warcmill: {error}")
-        out(f"scan {days.text}: {_number(len(found.launches), 'launch')}, which could not be reconciled; next: warcmill doctor")
+        number = _number(len(found.launches), "launch")
+        out(f"scan {days.text}: {number}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
     misplaced = any(bare.misplaced for bare in found.bare)
     reconcile.show(console(), days, reports, found.odd, misplaced)
@@ -155,7 +156,8 @@ def sums(reports: list[LaunchReport]) -> str:
     wanting = sum(len(one.gaps) for one in reports)
     more = f", {_number(wanting, 'gap')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""
-    return f"{_number(len(reports), 'launch')}, {_number(warcs, 'WARC')}, {refused} refused, {failed} failed{more}{later}"
+    launches, files = _number(len(reports), "launch"), _number(warcs, "WARC")
+    return f"{launches}, {files}, {refused} refused, {failed} failed{more}{later}"
 
 
 def _number(number: int, what: str) -> str:
