@@ -146,5 +146,5 @@ def test_a_root_s_file_that_init_never_wrote_is_said_so(said: bytes) -> None:
 
 
 def test_roots_that_are_swapped_are_said_so_in_words() -> None:
-    with pytest.raises(BadConfig, match="says that this folder is 'jobs' and 'output', not 'state': correct luigi.cfg"):
+    with pytest.raises(BadConfig, match="says that this folder is 'jobs' and 'output', not 'state': correct luigi"):
         roots.check_sentinel("state", roots.sentinel(["output", "jobs"]), "/a/.warcmill.json")
