@@ -46,7 +46,11 @@ def launch_id(text: str) -> str:
 
 def due(text: str) -> str:
     """TIME: 14 digits."""
-    return _parsed(parse_stamp, text)
+    try:
+        return parse_stamp(text)
+    except BadInput as error:
+        why = f"'{text}' is no due time: 14 digits that are a UTC time, such as 20261121060000"
+        raise argparse.ArgumentTypeError(why) from error
 
 
 def checkpoint(text: str) -> str:

@@ -94,8 +94,8 @@ def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
 
 
 def _texts(found: list[Listed]) -> Iterator[Text | str]:
-    legend = [part for word, (sign, style) in SIGNS.items() if word != "-" for part in ((sign, style), f" {word}   ")]
-    yield Text.assemble((HEAD, "bold"), "\n  ", *legend)
+    legend = (Text.assemble((sign, style), f" {word}") for word, (sign, style) in SIGNS.items() if word != "-")
+    yield Text.assemble((HEAD, "bold"), "\n  ", Text("   ").join(legend))
     for one in found:
         if one.error:
             yield styled(f"{one.launch}: {one.error}", "bold red")

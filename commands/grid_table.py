@@ -104,8 +104,8 @@ def sign(cell: Cell | None) -> Shown:
 
 def legend() -> Text:
     """What each sign means."""
-    words = [part for mark, (text, style) in SIGNS.items() for part in ((text, style), f" {mark}   ")]
-    return Text.assemble("\n", *words)
+    words = (Text.assemble((text, style), f" {mark}") for mark, (text, style) in SIGNS.items())
+    return Text("\n") + Text("   ").join(words)
 
 
 def _painter(target: Console) -> Callable[[str, str, int], str]:

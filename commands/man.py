@@ -34,6 +34,7 @@ def run(_: argparse.Namespace) -> int:
 def page() -> Iterator[str]:
     """The lines of the page, in the macros of man(7)."""
     yield f'.TH WARCMILL 1 "" "warcmill {__version__}" "Warcmill"'
+    yield ".ad l"  # ragged: names and options keep their blanks
     yield from (".SH NAME", rf"warcmill \- {escaped(DESCRIPTION)}")
     yield from (".SH SYNOPSIS", ".B warcmill", "VERB [ARGUMENT ...]")
     for group, verbs in VERBS.items():

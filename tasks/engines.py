@@ -16,6 +16,7 @@ from warcmill.clients.heritrix import Heritrix
 from warcmill.clients.heritrix_engine import HeritrixEngine
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+from warcmill.nearest import did_you_mean
 from warcmill.schedule import Frequency, Schedule
 
 JOB_KEYS = ("frequency", "start")
@@ -41,7 +42,9 @@ def engine_of(job: str) -> Engine:
     """The engine that crawls a job, to be closed after use, or BadConfig. It is not spoken to yet."""
     section = section_of(job)
     if not section:
-        raise BadConfig("[engine.NAME] jobs", f"no engine has job '{job}' among its jobs; add it where it is crawled")
+        hint = did_you_mean(job, (one for name in sections.named(_ENGINE) for one in jobs_of(name)))
+        why = f"no engine has job '{job}' among its jobs; add it where it is crawled{hint}"
+        raise BadConfig("[engine.NAME] jobs", why)
     return engine_at(section)
 
 

@@ -83,6 +83,6 @@ def _tried(seen: Survey, step: str, stage: Stage, item: Item) -> str:
     """What attempts at a step whose marker is not there have come to for a file."""
     attempts = seen.attempts.get(seen.key(step, stage), ())
     names = {item.file.label, *([item.made.path] if item.made else [])}
-    if any(FileRef(root, path, 0).label in names for root, path in settled(attempts)):
+    if any(one.file.label in names for _, items in settled(attempts).values() for one in items):
         return SETTLED
     return FAILED if attempts and names & set(attempts[-1].failures) else LACKING

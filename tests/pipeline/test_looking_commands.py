@@ -323,6 +323,8 @@ def test_status_of_one_job_and_of_what_is_in_trouble(line: Line) -> None:
     assert [one["cells"]["verify"]["mark"] for one in document["launches"]] == ["failed"], "a broken marker is told"
     assert (document["totals"]["in_trouble"], document["totals"]["done"]) == (1, 0)
     assert document["totals"]["cells"]["verify"] == {"done": 0, "of": 1}
+    for verb in ("status", "files"):
+        assert not [text for text in line.warcmill(verb, DAY).stdout.splitlines() if text != text.rstrip()]
     result = line.warcmill("status", DAY, "--job", JOB[:-1])
     assert "0 launches" in result.stdout
     assert f"did you mean '{JOB}'?" in result.stderr

@@ -71,7 +71,10 @@ def test_a_failed_step_is_one_line_without_a_traceback_and_verbose_shows_it(line
     warc = warc_of(line)
     warc.write_bytes(warc.read_bytes() + b"\n")
     done = line.warcmill("scan", DAY)
-    assert (done.returncode, last_line(done)) == (1, f"scan {DAY}: 1 launch, 2 WARCs, 0 refused, 1 failed; {WHY}")
+    assert (done.returncode, last_line(done)) == (
+        1,
+        f"scan {DAY}: 1 launch, 2 WARCs, 0 refused, 1 failed, 2 gaps; {WHY}",
+    )
     assert not any(word in done.stderr for word in LUIGIS)
     told = [text for text in done.stderr.splitlines() if "1 item(s) failed" in text]
     assert len(told) == 1

@@ -194,6 +194,8 @@ def test_the_engine_of_a_job_is_the_one_that_names_it(line: Line) -> None:
     assert not engines.has_engine("weekly")
     with pytest.raises(BadConfig, match=r"\[engine.NAME\] jobs: no engine has job 'weekly'"):
         engines.engine_of("weekly")
+    with pytest.raises(BadConfig, match="did you mean 'monthly'"):
+        engines.engine_of("montly")
 
 
 def test_a_job_of_two_engines_is_refused(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:

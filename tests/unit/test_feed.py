@@ -194,6 +194,15 @@ def test_what_needs_a_login(fields: dict[str, str], needs: bool) -> None:
 W3ACT = (DATA / "w3act.json").read_bytes()
 
 
+def test_a_mark_of_byte_order_changes_nothing() -> None:
+    for data in (json.dumps([TARGET]).encode(), lines(TARGET)):
+        assert parse(b"\xef\xbb\xbf" + data, "feed") == parse(data, "feed")
+
+
+def test_what_is_no_object_is_shown_as_the_feed_has_it() -> None:
+    assert [fault.why for fault in read(b"[null]", "feed").faults] == ["is no JSON object, but null"]
+
+
 def test_a_feed_as_a_curators_tool_exports_it() -> None:
     """Numbers for secrets, empty end dates, nulls, words in any case, frequencies that are no crawls of ours."""
     found = read(W3ACT, "feed")

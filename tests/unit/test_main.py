@@ -154,3 +154,10 @@ def test_every_module_of_commands_is_a_verb_or_a_known_helper() -> None:
     for path in (ROOT / "commands").glob("*.py"):
         source = path.read_text("utf-8")
         assert ("\nSUMMARY = " in source) <= (path.stem in VERBS), f"{path.name} is in no group"
+
+
+def test_a_due_time_is_not_called_a_launch_id(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["pulse", "start", "daily", "--due", "20261122"])
+    assert ended.value.code == 2
+    assert "'20261122' is no due time" in capsys.readouterr().err

@@ -37,5 +37,5 @@ def test_no_line_of_text_is_taken_for_a_macro() -> None:
     assert escaped(".nf") == r"\&.nf"
     assert escaped("'x' \\ -y `z`") == r"\&\(aqx\(aq \e \-y \(gaz\(ga"
     macros = {line.split()[0] for line in PAGE if line.startswith(".")}
-    assert macros <= {".TH", ".SH", ".SS", ".B", ".TP", ".PP", ".nf", ".fi"}
+    assert macros <= {".TH", ".SH", ".SS", ".B", ".TP", ".PP", ".nf", ".fi", ".ad"}
     assert not any(line.startswith("'") for line in PAGE)

@@ -62,7 +62,7 @@ def read_file(path: str, most: int = LARGEST) -> bytes:
     """All of a feed in a file. Raises as `read` does."""
     try:
         if not Path(path).is_file():
-            raise Unavailable(path, "there is no such file")
+            raise Unavailable(path, "it is no file" if Path(path).exists() else "there is no such file")
         with Path(path).open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:

@@ -13,6 +13,7 @@ scheme, a schedule whose frequency is not one of ours.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -128,6 +129,7 @@ def _entries(data: bytes, path: str) -> Iterator[tuple[str, Any]]:
     """Each target's place, and its bytes, or what they are in JSON."""
     if len(data) > LARGEST:
         raise BadInput(path, f"the feed has more than {LARGEST:,} bytes")
+    data = data.removeprefix(codecs.BOM_UTF8)  # editors on Windows put one there
     if data.lstrip().startswith(b"["):
         yield from ((f"target {number}", raw) for number, raw in enumerate(_json(data, path), 1))
         return
@@ -147,7 +149,7 @@ def _object(raw: Any, where: str) -> dict[str, Any]:
     if isinstance(raw, bytes):
         raw = _json(raw, where)
     if not isinstance(raw, dict):
-        raise BadInput(where, f"is no JSON object, but {str(raw)[:60]!r}")
+        raise BadInput(where, f"is no JSON object, but {json.dumps(raw, ensure_ascii=False)[:60]}")
     return raw
 
 
