@@ -10,23 +10,24 @@ from itertools import groupby
 from rich.text import Text
 
 from commands.arguments import Interval, add_json, add_scope
+from commands.printing import in_words
 from commands.show import as_json, console, lines, printable, styled, tell_away
 from tasks.step import Line, open_line
-from warcmill import survey
+from warcmill import chain, survey
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.inventory import STEPS, FileState, inventory
+from warcmill.inventory import FileState, inventory, steps
 from warcmill.model import Json, Launch
 from warcmill.sites import Found
 
 SUMMARY = "list every WARC with its state in each step"
-EPILOG = """\
+EPILOG = f"""\
 examples:
   warcmill files 2016-10-19
   warcmill files daily 20161019234428
   warcmill files 2016-10 --lacking verify
   warcmill files 2016-10 --json | jq -r '.files[] | select(.steps.checksum == "refused") | .path'
 
-A line a file: its state in assemble, checksum, copy, verify, read-back and retire;
+A line a file: its state in {in_words(steps())};
 its bytes; its path. With the WARCs stand what else is stored: the zip of a stage's
 logs, and what was salvaged of an .open WARC. --lacking STEP: only files for which
 that step has not been done.
@@ -34,16 +35,15 @@ that step has not been done.
 States: ok, refused, lacking, failed, settled (done for this file, while others of
 its stage are not), - (a step that this file does not go through).
 
---json: {"files": [{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
-"size", "on_disk", "stored": path in the store or "", "steps": {step: state}, "why"}],
-"errors": [{"job", "launch_id", "error"}]}
+--json: {{"files": [{{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
+"size", "on_disk", "stored": path in the store or "", "steps": {{step: state}}, "why"}}],
+"errors": [{{"job", "launch_id", "error"}}]}}
 
 exit codes: 0 listed, 1 --lacking found some, 2 usage, 3 configuration, 4 a disk or a
 folder did not answer (what could be read is listed)
 """
 SIGNS = {"ok": ("✔", "green"), "refused": ("!", "bold magenta"), "lacking": ("○", "cyan"), "-": ("-", "dim")}
 SIGNS |= {"failed": ("✘", "bold red"), "settled": ("◐", "yellow")}
-HEAD = "  asm chk cpy ver rbk ret           bytes  file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Listed:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL or JOB LAUNCH, --lacking, --json."""
     add_scope(parser)
-    parser.add_argument("--lacking", choices=STEPS, metavar="STEP", help=f"only files that lack it: {', '.join(STEPS)}")
+    words = steps()
+    parser.add_argument("--lacking", choices=words, metavar="STEP", help=f"only files that lack it: {', '.join(words)}")
     add_json(parser)
 
 
@@ -95,7 +96,8 @@ def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
 
 def _texts(found: list[Listed]) -> Iterator[Text | str]:
     legend = [part for word, (sign, style) in SIGNS.items() if word != "-" for part in ((sign, style), f" {word}   ")]
-    yield Text.assemble((HEAD, "bold"), "\n  ", *legend)
+    heads = " ".join(row.files for row in chain.of_files(chain.ROWS))
+    yield Text.assemble((f"  {heads}           bytes  file", "bold"), "\n  ", *legend)
     for one in found:
         if one.error:
             yield styled(f"{one.launch}: {one.error}", "bold red")
@@ -107,7 +109,7 @@ def _texts(found: list[Listed]) -> Iterator[Text | str]:
 
 
 def _line(file: FileState) -> Text:
-    signs = [part for step in STEPS for part in (" ", SIGNS[file.steps[step]], "  ")]
+    signs = [part for step in steps() for part in (" ", SIGNS[file.steps[step]], "  ")]
     gone = "" if file.on_disk or file.file.root == "store" else " (not on disk)"
     why = f"  {file.why}" if file.why else ""
     text = printable(f"{file.file.root}:{file.file.path}")

@@ -135,13 +135,19 @@ def after_list(rows: Rows) -> Rows:
 @cache
 def storing(rows: Rows) -> Rows:
     """The steps that put files into the store: they work on none that lies there already."""
-    return tuple(row for row in rows if row.stored and not by_word(rows)[row.after].stored)
+    return tuple(row for row in rows if row.stored and not (row.after and by_word(rows)[row.after].stored))
 
 
 @cache
 def scans(rows: Rows) -> tuple[str, ...]:
     """The scans that bring the steps about, in the order they are run in."""
     return tuple(dict.fromkeys(row.scan for row in rows if row.scan))
+
+
+@cache
+def ends(rows: Rows) -> Rows:
+    """Those of some steps on which no other of them works: whoever asks for them asks for all."""
+    return tuple(row for row in rows if row.word not in {one.after for one in rows})
 
 
 @cache

@@ -28,14 +28,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from warcmill import errors, gaps, grid, layout, survey
+from warcmill import chain, errors, gaps, grid, layout, survey
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.gaps import Gap
-from warcmill.grid import LaunchGrid, Mark
+from warcmill.grid import Cell, LaunchGrid, Mark
 from warcmill.model import Json, Launch, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
-from warcmill.survey import LAUNCH_STEPS, Survey
+from warcmill.survey import Survey
 
 log = logging.getLogger(__name__)
 Document = dict[str, Json]
@@ -131,7 +131,7 @@ def of_survey(seen: Survey) -> Document:
     kinds = [gap.kind for gap in (*open_gaps, *accepted)]
     return {
         "ended": drawn.ended,
-        "steps": {step: str(cell.mark) for step, cell in drawn.cells.items() if step in LAUNCH_STEPS},
+        "steps": {step: str(cell.mark) for step, cell in _of_launch(drawn)},
         "stages": {str(stage): {step: str(cell.mark) for step, cell in cells.items()} for stage, cells in drawn.stages},
         "counts": {
             "accepted": len(accepted),
@@ -147,18 +147,26 @@ def _found(seen: Survey, found: Iterable[Gap]) -> Iterator[Document]:
         if gap.kind == "refused":
             yield {"kind": "refused", "task": _refused_by(seen, gap), "name": gap.name, "why": gap.why}
         elif gap.kind == "got nothing":
-            yield {"kind": "got nothing", "task": "output.ProcessOutputs", "name": gap.name, "why": gap.why}
+            yield {"kind": "got nothing", "task": seen.key("process").task, "name": gap.name, "why": gap.why}
         elif gap.kind == "stale" and (key := layout.parse_marker_name(gap.name)):
             yield {"kind": "stale", "task": key.task, "name": gap.name, "why": gap.why}
 
 
 def _refused_by(seen: Survey, gap: Gap) -> str:
-    items = seen.items("checksum", Stage.parse(gap.stage))
-    return "files.Checksum" if gap.name in items else "output.AssembleOutput"
+    """The task that judged a file last."""
+    stage = Stage.parse(gap.stage)
+    judges = (row for row in chain.of_stage(chain.ROWS) if row.judges and gap.name in seen.items(row.word, stage))
+    return [row.task for row in judges][-1]
+
+
+def _of_launch(drawn: LaunchGrid) -> list[tuple[str, Cell]]:
+    """The steps of the whole launch."""
+    rows = chain.by_word(chain.ROWS)
+    return [(step, cell) for step, cell in drawn.cells.items() if rows[step].scope == "launch"]
 
 
 def _failed(seen: Survey, drawn: LaunchGrid) -> Iterator[Document]:
-    of_launch = [(step, None, cell) for step, cell in drawn.cells.items() if step in LAUNCH_STEPS]
+    of_launch = [(step, None, cell) for step, cell in _of_launch(drawn)]
     of_stages = [(step, stage, cell) for stage, cells in drawn.stages for step, cell in cells.items()]
     for step, stage, cell in (*of_launch, *of_stages):
         if cell.mark is Mark.FAILED:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import groupby
 
-from warcmill import evidence, launches, layout, sites
+from warcmill import chain, evidence, launches, layout, sites
 from warcmill.attempts import Attempt
 from warcmill.ending import ended, is_closed
 from warcmill.errors import BadInput, Foreign
@@ -19,19 +20,6 @@ from warcmill.nearest import did_you_mean
 from warcmill.sites import Found, Sites
 from warcmill.state import State
 from warcmill.stores import Store
-
-STAGE_STEPS: Mapping[str, str] = {
-    "pack": "output.PackageLogs",
-    "assemble": "output.AssembleOutput",
-    "checksum": "files.Checksum",
-    "copy": "files.Copy",
-    "verify": "files.Verify",
-    "read-back": "files.ReadBack",
-    "retire": "files.Retire",
-}
-LAUNCH_STEPS: Mapping[str, str] = {"stop": "output.CheckJobStopped", "process": "output.ProcessOutputs"}
-DUE = ("pack", "assemble", "checksum", "copy", "verify")  # the steps that every closed stage must have
-OPTIONAL = ("read-back", "retire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +50,8 @@ class Survey:
         return bool(self.markers or self.unsound or files.logs or files.warcs or files.reports or files.job_files)
 
     def key(self, step: str, stage: Stage | None = None) -> Key:
-        """The key of a step of this launch, by the step's short name."""
-        if stage is None:
-            return layout.key(LAUNCH_STEPS[step], self.launch)
-        return layout.key(STAGE_STEPS[step], self.launch, stage=stage)
+        """The key of a step of this launch, by the step's word."""
+        return layout.step(step, self.launch, stage)
 
     def marker(self, step: str, stage: Stage | None = None) -> Evidence | None:
         """The sound marker of a step; None when there is none."""
@@ -79,7 +65,11 @@ class Survey:
 
     def due(self, step: str, stage: Stage | None = None) -> bool:
         """Whether a step should have left its marker by now."""
-        return stage in self.closed and step in DUE if stage else bool(self.ended)
+        return self.wants(step) and (stage in self.closed if stage else bool(self.ended))
+
+    def wants(self, step: str) -> bool:
+        """Whether this launch goes through a step without being asked to."""
+        return chain.by_word(chain.ROWS)[step].due == chain.ALWAYS
 
     def failed(self, step: str, stage: Stage) -> bool:
         """Whether the last attempt at a step that left no marker ended with an error."""
@@ -88,11 +78,10 @@ class Survey:
 
     def steps(self) -> Iterator[tuple[str, Stage | None]]:
         """Every step of the launch, in the order of the line."""
-        yield "stop", None
-        yield from ((step, stage) for stage in self.stages for step in ("pack", "assemble"))
-        yield "process", None
-        late = [step for step in STAGE_STEPS if step not in ("pack", "assemble")]
-        yield from ((step, stage) for stage in self.stages for step in late)
+        for scope, rows in groupby(chain.steps(chain.ROWS), key=lambda row: row.scope):
+            words = [row.word for row in rows]
+            stages = self.stages if scope == "stage" else (None,)
+            yield from ((word, stage) for stage in stages for word in words)
 
     def warcs(self) -> dict[str, FileRef]:
         """The WARCs on disk, by label as markers write it."""
@@ -137,14 +126,15 @@ def survey(state: State, engines: Engines, launch: Launch) -> Survey:
 def glance(state: State, engines: Engines, launch: Launch) -> Survey:
     """Look at the markers alone; at the disk only while stages may still come."""
     markers, unsound = read_markers(state, launch)
-    over = layout.key(LAUNCH_STEPS["process"], launch) in markers
+    over = layout.step("process", launch) in markers
     return _survey(state, engines, launch, markers, unsound, Listing() if over else _listing(engines, launch, markers))
 
 
 def _listing(engines: Engines, launch: Launch, markers: Mapping[Key, Evidence]) -> Listing:
     """What lies on disk, with the rendered WARCs whose prefixes the assembled stages name."""
     listing = launches.read(engines, launch)
-    assembled = (found for key, found in markers.items() if key.task == STAGE_STEPS["assemble"])
+    task = chain.by_word(chain.ROWS)["assemble"].task
+    assembled = (found for key, found in markers.items() if key.task == task)
     listing.warcs += launches.rendered(engines, launch, {name for one in assembled for name in texts(one, "prefixes")})
     return listing
 
@@ -157,7 +147,7 @@ def _survey(
     unsound: Mapping[str, Unsound],
     listing: Listing,
 ) -> Survey:
-    stopped = markers.get(layout.key(LAUNCH_STEPS["stop"], launch))
+    stopped = markers.get(layout.step("stop", launch))
     how = str(stopped.claim.facts["how"]) if stopped else ended(state, engines, launch)
     known = {Stage.parse(key["stage"]) for key in markers if "stage" in dict(key.params)}
     stages = launches.stages(listing, known | _stages_of(unsound))
