@@ -169,5 +169,5 @@ def _next(launch: Launch, moved: list[Key]) -> Iterator[str]:
     yield from (gaps.step(key) for key, row in rows.items() if row.scan and row.due == chain.ASKED)
     if any(key.task == "operator.Accept" for key in moved):
         yield f"warcmill reconcile {launch.day}      and accept again what is still found"
-    if any(key.task == "operator.Close" for key in moved):
+    if any(row.word == "close" for row in rows.values()):
         yield f"warcmill close {launch.job} {launch.id} --reason TEXT      if it has ended after all"
