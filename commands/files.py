@@ -81,14 +81,14 @@ def run(args: argparse.Namespace) -> int:
 def launches_of(line: Line, scope: Interval | Launch) -> Found:
     """The launches that an interval, or a launch, names; BadInput when there is no such launch."""
     if isinstance(scope, Launch):
-        return Found((survey.need(line.state, line.engines(scope.job), scope).launch,), ())
+        return Found((survey.need(line.state, line.engines(scope.job), scope, line.settings.wanted()).launch,), ())
     return survey.find(line.state, line.sites, scope.first, scope.end)
 
 
 def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
     """The files of a launch, or those that lack a step."""
     try:
-        files = inventory(survey.survey(line.state, line.engines(launch.job), launch))
+        files = inventory(survey.survey(line.state, line.engines(launch.job), launch, line.settings.wanted()))
         return Listed(launch, tuple(one for one in files if lacking is None or one.lacks(lacking)))
     except WarcmillError as error:
         return Listed(launch, (), str(error), isinstance(error, Unavailable))
@@ -96,20 +96,23 @@ def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
 
 def _texts(found: list[Listed]) -> Iterator[Text | str]:
     legend = [part for word, (sign, style) in SIGNS.items() if word != "-" for part in ((sign, style), f" {word}   ")]
-    heads = " ".join(row.files for row in chain.of_files(chain.ROWS))
+    met = {step for one in found for file in one.files for step in file.steps}
+    always = chain.unswitched(chain.ROWS)
+    columns = [row for row in chain.of_files(chain.ROWS) if row in always or row.word in met]
+    heads = " ".join(row.files for row in columns)
     yield Text.assemble((f"  {heads}           bytes  file", "bold"), "\n  ", *legend)
     for one in found:
         if one.error:
             yield styled(f"{one.launch}: {one.error}", "bold red")
         for stage, files in groupby(one.files, key=lambda file: file.stage):
             yield Text(f"{one.launch} {stage or '(no stage yet)'}", style="bold")
-            yield from map(_line, files)
+            yield from (_line(file, [row.word for row in columns]) for file in files)
     number = sum(len(one.files) for one in found)
     yield Text("no file" if number == 0 else "1 file" if number == 1 else f"{number} files", style="bold")
 
 
-def _line(file: FileState) -> Text:
-    signs = [part for step in steps() for part in (" ", SIGNS[file.steps[step]], "  ")]
+def _line(file: FileState, columns: list[str]) -> Text:
+    signs = [part for step in columns for part in (" ", SIGNS[file.steps.get(step, "-")], "  ")]
     gone = "" if file.on_disk or file.file.root == "store" else " (not on disk)"
     why = f"  {file.why}" if file.why else ""
     text = printable(f"{file.file.root}:{file.file.path}")

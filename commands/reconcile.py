@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 def reports_of(line: Line, found: Found, before: Before | None = None) -> list[LaunchReport]:
     """A report of each launch; with `before`, what scans could not know of yet is no gap."""
-    return [report(line.state, line.sites, line.store, launch, before) for launch in found.launches]
+    wanted = line.settings.wanted()
+    return [report(line.state, line.sites, line.store, launch, wanted, before) for launch in found.launches]
 
 
 def exit_code(reports: list[LaunchReport]) -> int:

@@ -198,8 +198,9 @@ class ScanForOutputFiles(StoreScan):
 
     def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
         allowed = {str(one.task_family) for one in _allowed(line, launch)}
+        wanted = line.settings.wanted()
         ours = [row for row in chain.ROWS if row.scan == self.task_family]
-        asked = tuple(row for row in ours if row.due == chain.ALWAYS or row.task in allowed)
+        asked = tuple(row for row in ours if chain.is_wanted(row, launch, wanted) or row.task in allowed)
         for row in chain.ends(asked):
             yield from _lacking(line, launch, Register.get_task_cls(row.task))
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from typing import Literal
+
+from warcmill.model import Launch
 
 ALWAYS, ASKED = "always", "asked"
 
@@ -41,6 +44,17 @@ class Row:
 
 
 Rows = tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A switch that is on: from which day on, by launch id, and for which jobs. None: for all."""
+
+    since: date
+    jobs: frozenset[str] | None = None
+
+
+Wanted = Mapping[str, Switch]  # the switches of the configuration that are on, by the name that rows have in `due`
 _OUTPUTS, _FILES = "output.ScanForOutputs", "files.ScanForOutputFiles"
 ROWS: Rows = (
     Row("pulse.CrawlFeed", "00.feed.{job}.{due}", "due"),
@@ -94,6 +108,20 @@ ROWS: Rows = (
     Row("state.Backup", "state.backup.{job}.{launch_id}", "launch"),
     Row("state.BackupDue", "state.backup.due.{job}.{due}", "due"),
 )  # fmt: skip
+
+
+def is_wanted(row: Row, launch: Launch, wanted: Wanted) -> bool:
+    """Whether a launch goes through a step without being asked to."""
+    if row.due in (ALWAYS, ASKED):
+        return row.due == ALWAYS
+    switch = wanted.get(row.due)
+    return switch is not None and switch.since <= launch.day and (switch.jobs is None or launch.job in switch.jobs)
+
+
+@cache
+def unswitched(rows: Rows) -> Rows:
+    """The steps that no switch turns off: they have their columns whatever the configuration says."""
+    return tuple(row for row in rows if row.due in (ALWAYS, ASKED))
 
 
 @cache

@@ -96,7 +96,7 @@ def _lacking(seen: Survey) -> Iterator[Gap]:
     for stage in sorted(seen.closed):
         rows = chain.of_stage(chain.ROWS)
         yield from _lack(seen, stage, [row for row in rows if seen.due(row.word, stage)])
-        tried_in_vain = [row for row in rows if not seen.due(row.word, stage) and seen.failed(row.word, stage)]
+        tried_in_vain = [row for row in rows if row.due == chain.ASKED and seen.failed(row.word, stage)]
         yield from _lack(seen, stage, tried_in_vain)
     for row in of_launch:
         if row.after and all(seen.marker(row.after, stage) for stage in seen.closed):

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from warcmill import chain, gaps, layout, survey, vitals
 from warcmill.attempts import Attempt
-from warcmill.chain import Row
+from warcmill.chain import Row, Wanted
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.ledger import settled
 from warcmill.model import Key, Launch, Outcome, Stage
@@ -85,8 +85,10 @@ class Totals:
 def totals(grids: Iterable[LaunchGrid]) -> Totals:
     """The totals of some launches."""
     steps = chain.by_word(chain.ROWS)
-    launches, stages = dict.fromkeys(WORDS, 0), 0
-    cells = {row.word: (0, 0) for row in chain.steps(chain.ROWS)}
+    grids = tuple(grids)
+    launches, stages, met = dict.fromkeys(WORDS, 0), 0, {step for one in grids for step in one.cells}
+    unswitched = chain.unswitched(chain.ROWS)
+    cells = {word: (0, 0) for word, row in steps.items() if row.head and (row in unswitched or word in met)}
     for one in grids:
         launches[one.word] += 1
         stages += len(one.stages)
@@ -97,10 +99,10 @@ def totals(grids: Iterable[LaunchGrid]) -> Totals:
     return Totals(launches, stages, cells)
 
 
-def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
+def grid(state: State, sites: Sites, launch: Launch, wanted: Wanted) -> LaunchGrid:
     """The grid of one launch; its error, if any, is in it and hides no other launch."""
     try:
-        seen = survey.glance(state, sites.of(launch.job), launch)
+        seen = survey.glance(state, sites.of(launch.job), launch, wanted)
         runs = None if seen.ended else vitals.of(sites.of(launch.job), launch, seen.listing)
         return replace(of_survey(seen), vitals=runs)
     except WarcmillError as error:
@@ -109,16 +111,16 @@ def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
 
 def of_survey(seen: Survey) -> LaunchGrid:
     """The grid of what was seen of a launch."""
-    stale = gaps.stale(seen)
+    stale, rows = gaps.stale(seen), seen.rows()
     stages = tuple(
-        (stage, {row.word: _cell(seen, row, stage, stale) for row in chain.of_stage(chain.ROWS)})
+        (stage, {row.word: _cell(seen, row, stage, stale) for row in rows if row.scope == "stage"})
         for stage in seen.stages
     )
     cells = {
         row.word: together(each[row.word] for _, each in stages)
         if row.scope == "stage"
         else _cell(seen, row, None, stale)
-        for row in chain.steps(chain.ROWS)
+        for row in rows
     }
     return LaunchGrid(seen.launch, seen.ended, cells, stages)
 

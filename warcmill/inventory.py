@@ -17,7 +17,10 @@ _HAVE = (Outcome.OK, Outcome.REFUSED, NEVER)
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One file. Each step: ok, refused, lacking, settled (done, but not yet the whole stage), failed, or - (never)."""
+    """One file. Each step: ok, refused, lacking, settled (done, but not yet the whole stage), failed, or - (never).
+
+    A step whose switch is off is not among them, unless it has left a marker.
+    """
 
     file: FileRef
     stage: str  # '' when no stage has it yet
@@ -28,7 +31,11 @@ class FileState:
 
     def lacks(self, step: str) -> bool:
         """Whether a step that this file should go through has not been done."""
-        return self.steps[step] not in _HAVE
+        return self.steps.get(step, NEVER) not in _HAVE
+
+
+def _steps(seen: Survey) -> list[Row]:
+    return [row for row in seen.rows() if row.files]
 
 
 def steps() -> tuple[str, ...]:
@@ -43,11 +50,13 @@ def inventory(seen: Survey) -> Iterator[FileState]:
     listed = gaps.listed(seen)
     for path, file in sorted(seen.warcs().items()):
         if path not in listed:
-            yield FileState(file, "", True, "", dict.fromkeys(steps(), LACKING), "no stage has it yet")
+            yield FileState(
+                file, "", True, "", dict.fromkeys((row.word for row in _steps(seen)), LACKING), "no stage has it yet"
+            )
 
 
 def _of_stage(seen: Survey, stage: Stage) -> Iterator[FileState]:
-    rows = chain.of_files(chain.ROWS)
+    rows = _steps(seen)
     found = {row.word: {_name(item): item for item in _items(seen, row.word, stage)} for row in rows}
     latest = {name: item for items in found.values() for name, item in items.items()}
     on_disk = seen.warcs()

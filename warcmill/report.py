@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from warcmill import chain, gaps, lost, survey
 from warcmill.chain import Row as Step
+from warcmill.chain import Wanted
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.model import FINAL, Launch, Outcome, Stage
@@ -51,13 +52,15 @@ class LaunchReport:
     failed: int = 0
 
 
-def report(state: State, sites: Sites, store: Store, launch: Launch, before: Before | None = None) -> LaunchReport:
+def report(
+    state: State, sites: Sites, store: Store, launch: Launch, wanted: Wanted, before: Before | None = None
+) -> LaunchReport:
     """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch.
 
     `before` is what scans that have just ended had to do; a launch that is new since is not yet scanned.
     """
     try:
-        seen = survey.survey(state, sites.of(launch.job), launch)
+        seen = survey.survey(state, sites.of(launch.job), launch, wanted)
         missing = lost.find(seen, lost.listed(store, launch))
     except WarcmillError as error:
         return unreadable(launch, error)
@@ -142,7 +145,9 @@ def heads(counts: Iterable[Counts]) -> dict[str, str]:
     """The columns, with what is written over each, `_` where it may break: a step that not all go through has one
     when some stage has. `packed` counts the WARCs whose stage's logs are packed, `stale` markers."""
     met = set[str]().union(*counts)
-    steps = {row.column: row.done for row in counted(chain.ROWS) if row.due == chain.ALWAYS or row.column in met}
+    steps = {
+        row.column: row.done for row in counted(chain.ROWS) if row in chain.unswitched(chain.ROWS) or row.column in met
+    }
     return {"on_disk": "on_disk", **steps, "refused": "re-_fused", "unnamed": "un-_named", "stale": "_stale"}
 
 

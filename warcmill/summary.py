@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from warcmill import chain, errors, gaps, grid, layout, survey
+from warcmill.chain import Wanted
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.grid import Cell, LaunchGrid, Mark
@@ -57,10 +58,10 @@ def path(day: date) -> str:
     return f"{day:%Y-%m}/status.{day}.json"
 
 
-def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
+def rewrite(state: State, sites: Sites, scanned: Scanned, wanted: Wanted) -> None:
     """Rewrite the summary of every day that was worked on, or on which a marker has come or gone since."""
     on_disk = _by_day(scanned.launches)
-    bases = {day: basis(state, launches) for day, launches in on_disk.items()}
+    bases = {day: basis(state, launches, wanted) for day, launches in on_disk.items()}
     todo = [day for day in on_disk if day in scanned.busy or not _is_current(read(state, day), bases[day])]
     if not todo:
         return
@@ -68,7 +69,7 @@ def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
     known = _by_day(found.launches)
     away: list[Json] = [str(error) for error in found.away]
     for day in todo:
-        launches: list[Json] = [of_launch(state, sites, launch) for launch in known[day]]
+        launches: list[Json] = [of_launch(state, sites, launch, wanted) for launch in known[day]]
         document: Document = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
@@ -88,10 +89,13 @@ def _by_day(launches: Iterable[Launch]) -> dict[date, list[Launch]]:
     return days
 
 
-def basis(state: State, launches: Iterable[Launch]) -> str:
-    """What changes when a marker of these launches comes or goes: it costs one look at each folder, no reading."""
+def basis(state: State, launches: Iterable[Launch], wanted: Wanted) -> str:
+    """What changes when a marker of these launches comes or goes, or a step becomes due: it costs one look at each
+    folder, no reading."""
     digest = hashlib.sha256()
     for launch in launches:
+        on = [row.word for row in chain.ROWS if row.due in wanted and chain.is_wanted(row, launch, wanted)]
+        digest.update("".join(f"{word}\n" for word in on).encode())
         try:
             found = os.stat(f"{state.store.base}/{layout.state_folder(launch)}")
         except FileNotFoundError:
@@ -111,11 +115,11 @@ def read(state: State, day: date) -> Document:
     return document if isinstance(document, dict) else {}
 
 
-def of_launch(state: State, sites: Sites, launch: Launch) -> Document:
+def of_launch(state: State, sites: Sites, launch: Launch, wanted: Wanted) -> Document:
     """One launch; an error that hinders the look stands in its place."""
     head: Document = {"job": launch.job, "launch_id": launch.id}
     try:
-        return head | of_survey(survey.glance(state, sites.of(launch.job), launch))
+        return head | of_survey(survey.glance(state, sites.of(launch.job), launch, wanted))
     except WarcmillError as error:
         return head | {"error": str(error)}
     except Exception as fault:  # a fault in Warcmill, met at one launch, hides no other

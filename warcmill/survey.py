@@ -9,6 +9,7 @@ from itertools import groupby
 
 from warcmill import chain, evidence, launches, layout, sites
 from warcmill.attempts import Attempt
+from warcmill.chain import Row, Wanted
 from warcmill.ending import ended, is_closed
 from warcmill.errors import BadInput, Foreign
 from warcmill.evidence import Evidence
@@ -42,6 +43,7 @@ class Survey:
     unsound: Mapping[str, Unsound]
     attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that have no marker
     listing: Listing
+    wanted: Wanted  # the switches that are on
 
     @property
     def is_there(self) -> bool:
@@ -69,7 +71,14 @@ class Survey:
 
     def wants(self, step: str) -> bool:
         """Whether this launch goes through a step without being asked to."""
-        return chain.by_word(chain.ROWS)[step].due == chain.ALWAYS
+        return chain.is_wanted(chain.by_word(chain.ROWS)[step], self.launch, self.wanted)
+
+    def rows(self) -> list[Row]:
+        """The steps of the launch, in the order of the line; one whose switch is off where it has left a marker."""
+        there = {key.task for key in self.markers}
+        always = chain.unswitched(chain.ROWS)
+        known = chain.steps(chain.ROWS)
+        return [row for row in known if row in always or row.task in there or self.wants(row.word)]
 
     def failed(self, step: str, stage: Stage) -> bool:
         """Whether the last attempt at a step that left no marker ended with an error."""
@@ -78,7 +87,7 @@ class Survey:
 
     def steps(self) -> Iterator[tuple[str, Stage | None]]:
         """Every step of the launch, in the order of the line."""
-        for scope, rows in groupby(chain.steps(chain.ROWS), key=lambda row: row.scope):
+        for scope, rows in groupby(self.rows(), key=lambda row: row.scope):
             words = [row.word for row in rows]
             stages = self.stages if scope == "stage" else (None,)
             yield from ((word, stage) for stage in stages for word in words)
@@ -117,17 +126,18 @@ def _in_months(state: State, first: date, end: date) -> Iterator[Launch]:
                     continue  # a folder that no step made
 
 
-def survey(state: State, engines: Engines, launch: Launch) -> Survey:
-    """Look at everything of a launch."""
+def survey(state: State, engines: Engines, launch: Launch, wanted: Wanted) -> Survey:
+    """Look at everything of a launch. `wanted` are the switches that are on: they say which more steps are due."""
     markers, unsound = read_markers(state, launch)
-    return _survey(state, engines, launch, markers, unsound, _listing(engines, launch, markers))
+    return _survey(state, engines, launch, wanted, markers, unsound, _listing(engines, launch, markers))
 
 
-def glance(state: State, engines: Engines, launch: Launch) -> Survey:
+def glance(state: State, engines: Engines, launch: Launch, wanted: Wanted) -> Survey:
     """Look at the markers alone; at the disk only while stages may still come."""
     markers, unsound = read_markers(state, launch)
     over = layout.step("process", launch) in markers
-    return _survey(state, engines, launch, markers, unsound, Listing() if over else _listing(engines, launch, markers))
+    listing = Listing() if over else _listing(engines, launch, markers)
+    return _survey(state, engines, launch, wanted, markers, unsound, listing)
 
 
 def _listing(engines: Engines, launch: Launch, markers: Mapping[Key, Evidence]) -> Listing:
@@ -143,6 +153,7 @@ def _survey(
     state: State,
     engines: Engines,
     launch: Launch,
+    wanted: Wanted,
     markers: Mapping[Key, Evidence],
     unsound: Mapping[str, Unsound],
     listing: Listing,
@@ -156,7 +167,7 @@ def _survey(
         for one in stages
         if how or (not one.is_final and (one in known or is_closed(state, engines, launch, one, listing)))
     )
-    seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing)
+    seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing, wanted)
     return replace(seen, attempts=_attempts(state, seen))
 
 
@@ -209,9 +220,9 @@ def _why_broken(state: State, path: str) -> str:
     return "it was broken a moment ago, and has been replaced since; look again"
 
 
-def need(state: State, engines: Engines, launch: Launch) -> Survey:
+def need(state: State, engines: Engines, launch: Launch, wanted: Wanted) -> Survey:
     """Look at everything of a launch, or BadInput when there is no such launch."""
-    seen = survey(state, engines, launch)
+    seen = survey(state, engines, launch, wanted)
     refuse_unknown(state, engines, seen)
     return seen
 

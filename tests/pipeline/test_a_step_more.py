@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from warcs import warc_gz, warcinfo
 from commands.init import configuration
 from commands.main import main
 from tasks.files import Verify
+from tasks.settings import Settings
 from tasks.step import Line, StageStep
 from tasks.summary import Ending
 from warcmill import chain, fixity, layout
-from warcmill.chain import ALWAYS, Row
+from warcmill.chain import Row, Switch, Wanted
 from warcmill.evidence import Claim
 from warcmill.ledger import Ledger
 from warcmill.model import FINAL, FileRef, Item, Outcome
@@ -39,10 +41,17 @@ MARKER = f"files.pretended.daily.{LAUNCH.id}.final"
 SCAN = "luigi --module tasks.files files.ScanForOutputFiles --date-interval 2016-10-19"
 ROW = Row(
     "files.Pretend", "files.pretended.{job}.{launch_id}.{stage}", "stage",
-    word="pretend", head="pre-_tend", after="verify", due=ALWAYS, scan="files.ScanForOutputFiles",
+    word="pretend", head="pre-_tend", after="verify", due="pretend", scan="files.ScanForOutputFiles",
     files="pre", done="pre-_tended", judges=True, stored=True, reads="made",
 )  # fmt: skip
 KEY_OF = {"stage": FINAL}
+ON = {"pretend": Switch(date(2016, 10, 19))}
+OFF: list[Wanted] = [
+    {},
+    {"another": Switch(date(2016, 10, 19))},
+    {"pretend": Switch(date(2016, 10, 20))},
+    {"pretend": Switch(date(2016, 10, 19), frozenset({"weekly"}))},
+]
 
 
 class Pretend(StageStep):
@@ -77,7 +86,7 @@ def _item(store: Store, item: Item) -> Item:
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    """A finished launch with one WARC, verified in the store; the row is in the table."""
+    """A finished launch with one WARC, verified in the store; the row is in the table, and its switch is on."""
     made = Engine(tmp_path)
     made.logs(line_of("http://a.example/", NAME))
     made.warc(NAME, warc_gz(warcinfo()))
@@ -92,6 +101,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     parser.read(config)
     monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
     monkeypatch.setattr(chain, "ROWS", (*chain.ROWS, ROW))
+    monkeypatch.setattr(Settings, "wanted", lambda _: ON)
     return made
 
 
@@ -182,3 +192,42 @@ def test_it_is_redone_alone_and_with_what_it_rests_on(engine: Engine, operator: 
         "pretended",
         "verified",
     ]
+
+
+@pytest.mark.parametrize("wanted", OFF, ids=["off", "another", "since a later day", "for another job"])
+def test_it_is_not_due_and_nobody_mentions_it(
+    engine: Engine, operator: Operator, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "wanted", lambda _: wanted)
+    Ledger(engine.state, layout.key(ROW.task, LAUNCH, **KEY_OF)).append({"error": "no", "kind": "Unavailable"})
+    assert operator.asks("status", DAY)["launches"][0]["cells"].get("pretend") is None
+    for verb in (["status", DAY], ["reconcile", DAY], ["why", "daily", LAUNCH.id], ["plan", DAY], ["files", DAY]):
+        code, text = operator.types(*verb)
+        assert (code, " pre" in text, "pretend" in text) == (0, False, False), verb
+    assert "pretended" not in operator.asks("reconcile", DAY)["totals"]
+    assert notice_and_summary(engine) == ([], [])
+
+
+@pytest.mark.parametrize("wanted", OFF, ids=["off", "another", "since a later day", "for another job"])
+def test_a_marker_that_is_there_counts_though_its_step_is_not_due(
+    engine: Engine, operator: Operator, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "wanted", lambda _: wanted)
+    pretend(engine.state, engine.store)
+    assert operator.asks("status", DAY)["launches"][0]["cells"]["pretend"]["mark"] == "refused"
+    assert operator.asks("reconcile", DAY)["totals"]["pretended"] == 1
+    assert " pre " in operator.types("files", DAY)[1]
+    assert [one["kind"] for one in operator.asks("why", "daily", LAUNCH.id)["gaps"]] == ["refused"]
+
+
+def test_switching_it_on_makes_no_other_marker_stale_and_the_summary_new(
+    engine: Engine, operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "wanted", lambda _: {})
+    notice_and_summary(engine)
+    assert operator.types("reconcile", DAY)[0] == 0
+    monkeypatch.setattr(Settings, "wanted", lambda _: ON)
+    notice_and_summary(engine)
+    path = engine.folders["state"] / DAY[:7] / f"status.{DAY}.json"
+    assert json.loads(path.read_bytes())["launches"][0]["stages"]["final"]["pretend"] == "waiting"
+    assert [gap["kind"] for gap in operator.asks("reconcile", DAY)["launches"][0]["gaps"]] == ["lacking"]

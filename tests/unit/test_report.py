@@ -58,7 +58,7 @@ def counts(*numbers: int) -> dict[str, int]:
 
 
 def reconciled(engine: Engine, launch: Launch = LAUNCH) -> LaunchReport:
-    return report(engine.state, engine.sites, engine.store, launch)
+    return report(engine.state, engine.sites, engine.store, launch, {})
 
 
 def kinds(engine: Engine) -> dict[str, str]:
@@ -263,7 +263,7 @@ def test_a_launch_that_cannot_be_read_is_a_gap_of_its_own_and_hides_no_other(ass
     found = reconciled(assembled, bad)
     assert (found.unavailable, [gap.kind for gap in found.gaps]) == (True, ["unavailable"])
     assert reconciled(assembled).gaps == ()
-    assert grid.grid(assembled.state, assembled.sites, bad).unavailable
+    assert grid.grid(assembled.state, assembled.sites, bad, {}).unavailable
 
 
 def test_a_launch_of_which_only_markers_are_left_is_found(assembled: Engine) -> None:
@@ -281,7 +281,7 @@ def test_totals_are_sums_by_column() -> None:
 
 
 def seen_grid(engine: Engine) -> grid.LaunchGrid:
-    return grid.grid(engine.state, engine.sites, LAUNCH)
+    return grid.grid(engine.state, engine.sites, LAUNCH, {})
 
 
 def test_the_grid_tells_done_waiting_partial_failed_and_not_due(assembled: Engine) -> None:
@@ -315,7 +315,7 @@ def test_the_worst_stage_is_the_launchs_mark(marks: list[Mark], expected: Cell) 
 
 
 def steps(engine: Engine) -> dict[str, dict[str, str]]:
-    seen = survey.survey(engine.state, engine.engines, LAUNCH)
+    seen = survey.survey(engine.state, engine.engines, LAUNCH, {})
     return {one.file.name: dict(one.steps) for one in inventory.inventory(seen)}
 
 
