@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 def _findings(line: Line, only: Launch | None) -> Iterator[Finding]:
     launches = [only] if only else _all(line)
     for launch in launches:
-        seen = survey.glance(line.state, line.engines(launch.job), launch)
+        seen = survey.glance(line.state, line.engines(launch.job), launch, line.settings.wanted())
         if only:
             survey.refuse_unknown(line.state, line.engines(launch.job), seen)
         yield from (Finding(seen, name) for name in sorted({gap.name for gap in operator.findings(seen)}))

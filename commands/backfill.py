@@ -12,10 +12,11 @@ from luigi.parameter import DateIntervalParameter
 from luigi.task_register import Register
 
 from commands.arguments import Interval, add_interval
-from commands.plan import SCANS, plan
+from commands.plan import plan
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
 from commands.show import counted, heading, tell_away
+from tasks.scans import scans
 from tasks.settings import check_hardened
 from tasks.step import MOST_TASKS, LaunchScan, open_line
 from warcmill import sites
@@ -82,7 +83,7 @@ def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
 def _scan(scanner: Scanner, day: date, launches: list[Launch]) -> dict[str, int]:
     """The worst exit code of each scan of a day. Busy: another process scans."""
     codes: dict[str, int] = {}
-    for kind in SCANS:
+    for kind in scans():
         scan = kind(date_interval=DateIntervalParameter().parse(str(day)))
         for only in _portions(scan, launches):
             code = 0 if scanner.signal else scanner.run(scan, only)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from commands.known import Known
 from commands.parser import arguments, nested, parser_of
+from warcmill import chain
 
 
 def candidates(words: list[str], verbs: Iterable[str], known: Known) -> list[str]:
@@ -78,9 +79,7 @@ def _values(action: argparse.Action, metavar: str, values: dict[str, str], known
         case "STAGE":
             return known.stages(values.get("JOB", ""), values.get("LAUNCH", ""))
         case "STEP":
-            from commands.redo import STEPS  # noqa: PLC0415 it is loaded by now: none but it has a STEP
-
-            return STEPS
+            return chain.by_word(chain.ROWS)
         case "INTERVAL":
             return known.months()
         case "WHAT":  # an interval, or a job and its launch

@@ -10,23 +10,24 @@ from itertools import groupby
 from rich.text import Text
 
 from commands.arguments import Interval, add_json, add_scope
+from commands.printing import in_words
 from commands.show import as_json, console, lines, printable, styled, tell_away
 from tasks.step import Line, open_line
-from warcmill import survey
+from warcmill import chain, survey
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.inventory import STEPS, FileState, inventory
+from warcmill.inventory import FileState, inventory, steps
 from warcmill.model import Json, Launch
 from warcmill.sites import Found
 
 SUMMARY = "list every WARC with its state in each step"
-EPILOG = """\
+EPILOG = f"""\
 examples:
   warcmill files 2016-10-19
   warcmill files daily 20161019234428
   warcmill files 2016-10 --lacking verify
   warcmill files 2016-10 --json | jq -r '.files[] | select(.steps.checksum == "refused") | .path'
 
-A line a file: its state in assemble, checksum, copy, verify, read-back and retire;
+A line a file: its state in {in_words(steps())};
 its bytes; its path. With the WARCs stand what else is stored: the zip of a stage's
 logs, and what was salvaged of an .open WARC. --lacking STEP: only files for which
 that step has not been done.
@@ -34,16 +35,15 @@ that step has not been done.
 States: ok, refused, lacking, failed, settled (done for this file, while others of
 its stage are not), - (a step that this file does not go through).
 
---json: {"files": [{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
-"size", "on_disk", "stored": path in the store or "", "steps": {step: state}, "why"}],
-"errors": [{"job", "launch_id", "error"}]}
+--json: {{"files": [{{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
+"size", "on_disk", "stored": path in the store or "", "steps": {{step: state}}, "why"}}],
+"errors": [{{"job", "launch_id", "error"}}]}}
 
 exit codes: 0 listed, 1 --lacking found some, 2 usage, 3 configuration, 4 a disk or a
 folder did not answer (what could be read is listed)
 """
 SIGNS = {"ok": ("✔", "green"), "refused": ("!", "bold magenta"), "lacking": ("○", "cyan"), "-": ("-", "dim")}
 SIGNS |= {"failed": ("✘", "bold red"), "settled": ("◐", "yellow")}
-HEAD = "  asm chk cpy ver rbk ret           bytes  file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Listed:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL or JOB LAUNCH, --lacking, --json."""
     add_scope(parser)
-    parser.add_argument("--lacking", choices=STEPS, metavar="STEP", help=f"only files that lack it: {', '.join(STEPS)}")
+    words = steps()
+    parser.add_argument("--lacking", choices=words, metavar="STEP", help=f"only files that lack it: {', '.join(words)}")
     add_json(parser)
 
 
@@ -80,14 +81,14 @@ def run(args: argparse.Namespace) -> int:
 def launches_of(line: Line, scope: Interval | Launch) -> Found:
     """The launches that an interval, or a launch, names; BadInput when there is no such launch."""
     if isinstance(scope, Launch):
-        return Found((survey.need(line.state, line.engines(scope.job), scope).launch,), ())
+        return Found((survey.need(line.state, line.engines(scope.job), scope, line.settings.wanted()).launch,), ())
     return survey.find(line.state, line.sites, scope.first, scope.end)
 
 
 def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
     """The files of a launch, or those that lack a step."""
     try:
-        files = inventory(survey.survey(line.state, line.engines(launch.job), launch))
+        files = inventory(survey.survey(line.state, line.engines(launch.job), launch, line.settings.wanted()))
         return Listed(launch, tuple(one for one in files if lacking is None or one.lacks(lacking)))
     except WarcmillError as error:
         return Listed(launch, (), str(error), isinstance(error, Unavailable))
@@ -95,19 +96,23 @@ def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
 
 def _texts(found: list[Listed]) -> Iterator[Text | str]:
     legend = (Text.assemble((sign, style), f" {word}") for word, (sign, style) in SIGNS.items() if word != "-")
-    yield Text.assemble((HEAD, "bold"), "\n  ", Text("   ").join(legend))
+    met = {step for one in found for file in one.files for step in file.steps}
+    always = chain.unswitched(chain.ROWS)
+    columns = [row for row in chain.of_files(chain.ROWS) if row in always or row.word in met]
+    heads = " ".join(row.files for row in columns)
+    yield Text.assemble((f"  {heads}           bytes  file", "bold"), "\n  ", Text("   ").join(legend))
     for one in found:
         if one.error:
             yield styled(f"{one.launch}: {one.error}", "bold red")
         for stage, files in groupby(one.files, key=lambda file: file.stage):
             yield Text(f"{one.launch} {stage or '(no stage yet)'}", style="bold")
-            yield from map(_line, files)
+            yield from (_line(file, [row.word for row in columns]) for file in files)
     number = sum(len(one.files) for one in found)
     yield Text("no file" if number == 0 else "1 file" if number == 1 else f"{number} files", style="bold")
 
 
-def _line(file: FileState) -> Text:
-    signs = [part for step in STEPS for part in (" ", SIGNS[file.steps[step]], "  ")]
+def _line(file: FileState, columns: list[str]) -> Text:
+    signs = [part for step in columns for part in (" ", SIGNS[file.steps.get(step, "-")], "  ")]
     gone = "" if file.on_disk or file.file.root == "store" else " (not on disk)"
     why = f"  {file.why}" if file.why else ""
     text = printable(f"{file.file.root}:{file.file.path}")

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from commands.show import printable
-from warcmill.grid import STEPS, Cell, LaunchGrid, Mark, Totals
+from warcmill import chain
+from warcmill.grid import Cell, LaunchGrid, Mark, Totals
 
 SIGNS: dict[Mark, tuple[str, str]] = {
     Mark.DONE: ("✔", "green"),
@@ -21,15 +22,6 @@ SIGNS: dict[Mark, tuple[str, str]] = {
     Mark.STALE: ("↻", "bold yellow"),
     Mark.NOT_DUE: ("·", "dim"),
 }
-HEADS = {
-    "assemble": ("assem-", "ble"),
-    "process": ("pro-", "cess"),
-    "checksum": ("check-", "sum"),
-    "verify": ("veri-", "fy"),
-    "read-back": ("read-", "back"),
-    "retire": ("re-", "tire"),
-}
-OPTIONAL = ("read-back", "retire")
 FOLDED = "   "  # before the id of a launch whose job stands on a line of its own
 SHORTEST = 17  # columns: a folded id
 
@@ -38,8 +30,9 @@ Shown = tuple[str, str]  # a text and its style
 
 def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Iterator[str]:
     """The lines of the grid, the totals under it; a name that is too long for the terminal is folded at its `/`."""
-    steps = [step for step in STEPS if step not in OPTIONAL or any(_began(one, step) for one in grids)]
-    heads = [("", "ended"), ("sta-", "ges"), *(HEADS.get(step, ("", step)) for step in steps)]
+    columns = [row for row in chain.steps(chain.ROWS) if row.due == chain.ALWAYS or _is_met(grids, row.word)]
+    steps = [row.word for row in columns]
+    heads = [("", "ended"), ("sta-", "ges"), *(tuple(row.head.split("_")) for row in columns)]
     rows = [_row(one, steps) for one in grids]
     total = _total(everything, steps)
     wide = [max(len(text) for text, _ in column) for column in zip(*rows, total, strict=True)]
@@ -83,8 +76,9 @@ def _total(everything: Totals, steps: list[str]) -> list[Shown]:
     return [("", ""), (f"{everything.stages:>4}", ""), *done]
 
 
-def _began(one: LaunchGrid, step: str) -> bool:
-    return step in one.cells and one.cells[step].mark is not Mark.NOT_DUE
+def _is_met(grids: list[LaunchGrid], step: str) -> bool:
+    """Whether some launch has a step to show that not all go through."""
+    return any(step in one.cells and one.cells[step].mark is not Mark.NOT_DUE for one in grids)
 
 
 def _ended(one: LaunchGrid) -> Shown:

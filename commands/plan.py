@@ -12,28 +12,27 @@ from luigi.task import flatten
 from rich.text import Text
 
 from commands.arguments import Interval, add_interval, add_json
+from commands.printing import in_words
 from commands.show import as_json, console, days_json, heading, lines, styled, tell_away
-from tasks.files import ScanForOutputFiles
-from tasks.output import ScanForOutputs
+from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, Line, open_line
-from warcmill import sites
+from warcmill import chain, sites
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Json, Launch
 
 SUMMARY = "show what a run would do, and do nothing"
-SCANS: tuple[type[LaunchScan], ...] = (ScanForOutputs, ScanForOutputFiles)
-EPILOG = """\
+EPILOG = f"""\
 examples:
   warcmill plan 2016-10
   warcmill plan 2016-W43 --json | jq '.tasks'
 
-The steps that output.ScanForOutputs and files.ScanForOutputFiles would run now,
+The steps that {in_words(chain.scans(chain.ROWS))} would run now,
 by launch, in an order that they could be run in. A step that another one only
 makes possible is not told before that one is done: files of a stage are planned
 once its list is frozen.
 
---json: {"first_day", "last_day", "tasks": number, "launches": [{"job", "launch_id",
-"error", "tasks": [{"task", "params": {name: value}}]}]}
+--json: {{"first_day", "last_day", "tasks": number, "launches": [{{"job", "launch_id",
+"error", "tasks": [{{"task", "params": {{name: value}}}}]}}]}}
 
 exit codes: 0 told, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
@@ -60,9 +59,8 @@ def run(args: argparse.Namespace) -> int:
     line = open_line()
     days: Interval = args.interval
     dates = DateIntervalParameter().parse(days.text)
-    scans = [scan(date_interval=dates) for scan in SCANS]
     found = sites.find(line.sites, days.first, days.end)
-    planned = list(each_once(line, scans, found.launches))
+    planned = list(each_once(line, [scan(date_interval=dates) for scan in scans()], found.launches))
     if args.json:
         print(as_json(_json(days, planned)))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from warcmill.printable import printable
 
@@ -17,3 +18,9 @@ def err(*texts: str) -> None:
     """Print what is no result on stderr, a line each."""
     for text in texts:
         print(printable(text), file=sys.stderr, flush=True)
+
+
+def in_words(names: Iterable[str], last_by: str = "and") -> str:
+    """Some names in a sentence: `copy, verify and retire`."""
+    *most, last = names
+    return f"{', '.join(most)} {last_by} {last}" if most else last

@@ -148,12 +148,13 @@ def _checkpoint(line: Line, args: argparse.Namespace) -> int:
 
 def _assemble(line: Line, launch: Launch, stage: str) -> int:
     """What the checkpoint has closed is a stage: pack and assemble it at once. If that fails, the next scan does it."""
-    words = ["output.AssembleOutput", "--job", launch.job, "--launch-id", launch.id, "--stage", stage]
+    key = layout.step("assemble", launch, stage)
+    words = [key.task, "--job", launch.job, "--launch-id", launch.id, "--stage", stage]
 
     def told(found: Evidence) -> str:
         return f"stage {stage} is assembled: {found.claim.counts['lines']} lines of its crawl log"
 
-    code = _do(line, layout.key("output.AssembleOutput", launch, stage=stage), words, told, "tasks.output")
+    code = _do(line, key, words, told, "tasks.output")
     if code:
         err(f"{launch.job}: the checkpoint is taken; the next scan assembles its stage")
     return code

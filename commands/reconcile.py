@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +15,7 @@ from tasks.step import Line, open_line
 from warcmill import survey
 from warcmill.gaps import Gap
 from warcmill.model import Json
-from warcmill.report import COLUMNS, Counts, LaunchReport, Row, report, total
+from warcmill.report import LaunchReport, Row, heads, report, total
 from warcmill.sites import Found
 from warcmill.unscanned import Before
 
@@ -51,17 +50,6 @@ exit codes: 0 no gap, 1 one or more gaps, or a root whose launches lie otherwise
 configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could
 be read is reported)
 """
-HEADS = (
-    "on_disk",
-    "_packed",
-    "assem-_bled",
-    "check-_summed",
-    "_stored",
-    "veri-_fied",
-    "re-_fused",
-    "un-_named",
-    "_stale",
-)
 MOST = 500  # launches; of more, those without a gap are counted and not listed
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
@@ -90,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 def reports_of(line: Line, found: Found, before: Before | None = None) -> list[LaunchReport]:
     """A report of each launch; with `before`, what scans could not know of yet is no gap."""
-    return [report(line.state, line.sites, line.store, launch, before) for launch in found.launches]
+    wanted = line.settings.wanted()
+    return [report(line.state, line.sites, line.store, launch, wanted, before) for launch in found.launches]
 
 
 def exit_code(reports: list[LaunchReport]) -> int:
@@ -118,26 +107,31 @@ def table(reports: list[LaunchReport]) -> Table:
     made.add_column("launch, stage", footer="total", overflow="fold", header_style="bold", footer_style="bold")
     told = [one for one in reports if len(reports) <= MOST or one.gaps or not one.ended]
     everything = total(row.counts for one in reports for row in one.rows)
-    for head, number in zip(HEADS, astuple(everything), strict=True):
-        made.add_column(head.replace("_", "\n"), footer=str(number), justify="right", no_wrap=True, footer_style="bold")
+    columns = heads([everything])
+    for name, head in columns.items():
+        footer = str(everything[name])
+        made.add_column(head.replace("_", "\n"), footer=footer, justify="right", no_wrap=True, footer_style="bold")
     for one in told:
         made.add_row(Text.assemble((f"{one.launch}", "bold"), f" {one.ended or 'running'}"))
         for row in one.rows:
-            made.add_row(styled(f" {row.stage}{'' if row.closed else ' (open)'}"), *_numbers(row))
+            made.add_row(styled(f" {row.stage}{'' if row.closed else ' (open)'}"), *_numbers(row, columns))
     if len(told) < len(reports):
         made.add_row(Text(f"{len(reports) - len(told)} more, without a gap", style=DIM))
     return made
 
 
-def _numbers(row: Row) -> Iterator[Text]:
-    """A number that has come as far as it should is green; one that tells of a fault is red."""
-    counts = row.counts
-    expected = max(counts.on_disk, counts.assembled)
-    for name, number in zip(COLUMNS, astuple(counts), strict=True):
-        fault = name in ("refused", "unnamed", "stale")
-        whole = number == 0 if fault else number >= expected or name == "on_disk"
-        style = DIM if number == 0 and (whole or not row.closed) else GOOD if whole else BAD if row.closed else "yellow"
-        yield Text(str(number), style=style)
+def _numbers(row: Row, columns: Iterable[str]) -> Iterator[Text]:
+    """A number that has come as far as it should is green; one that tells of a fault is red; none: it is not due."""
+    for name in columns:
+        yield _number_of(row, name) if name in row.counts else Text()
+
+
+def _number_of(row: Row, name: str) -> Text:
+    number, expected = row.counts[name], max(row.counts["on_disk"], row.counts["assembled"])
+    fault = name in ("refused", "unnamed", "stale")
+    whole = number == 0 if fault else number >= expected or name == "on_disk"
+    style = DIM if number == 0 and (whole or not row.closed) else GOOD if whole else BAD if row.closed else "yellow"
+    return Text(str(number), style=style)
 
 
 def _sections(reports: list[LaunchReport], misplaced: bool) -> Iterator[Text]:
@@ -181,7 +175,7 @@ def document(days: Interval, reports: list[LaunchReport], odd: tuple[str, ...]) 
         **days_json(days),
         "gaps": sum(len(one.gaps) for one in reports),
         "odd": list(odd),
-        "totals": _counts(everything),
+        "totals": dict(everything),
         "launches": [_launch(one) for one in reports],
     }
 
@@ -191,14 +185,10 @@ def _launch(one: LaunchReport) -> dict[str, Json]:
         "job": one.launch.job,
         "launch_id": one.launch.id,
         "ended": one.ended,
-        "stages": [{"stage": str(row.stage), "closed": row.closed, **_counts(row.counts)} for row in one.rows],
+        "stages": [{"stage": str(row.stage), "closed": row.closed, **row.counts} for row in one.rows],
         "gaps": [gap_json(gap) for gap in one.gaps],
         "accepted": [gap_json(gap) for gap in one.accepted],
     }
-
-
-def _counts(counts: Counts) -> dict[str, Json]:
-    return dict(zip(COLUMNS, astuple(counts), strict=True))
 
 
 def gap_json(gap: Gap) -> dict[str, Json]:

@@ -6,29 +6,39 @@ import argparse
 from collections.abc import Iterator
 
 from commands.arguments import add_launch, reason, stage
-from commands.printing import err, out
+from commands.printing import err, in_words, out
 from tasks.step import Line, open_line
-from warcmill import gaps, layout
+from warcmill import chain, gaps, layout
 from warcmill.model import FileRef, Key, Launch, Stage
 from warcmill.nearest import did_you_mean
 from warcmill.state import State
 from warcmill.steps import redo, redo_file
-from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, did_you_mean_launch
+from warcmill.survey import did_you_mean_launch
+
+
+def _words(scope: str) -> list[str]:
+    """The words of the steps of launches, or of stages."""
+    return [row.word for row in chain.ROWS if row.word and row.scope == scope]
+
+
+def _one_by_one() -> list[str]:
+    return [row.word for row in redo_file.one_by_one()]
+
 
 SUMMARY = "move a step's marker, and all that came of it, aside so that it is done again"
-EPILOG = """\
+EPILOG = f"""\
 examples:
   warcmill redo daily 20161019234428 checksum final --downstream
   warcmill redo daily 20161019234428 checksum final --downstream --file BL-20161019234428123-00000.warc.gz
   warcmill redo daily 20161019234428 stop --downstream --reason "it was closed too early"
 
-STEP is one of: stop, process, close (of the launch), pack, assemble, checksum,
-copy, verify, read-back, retire (of a stage); or a marker's name, as 'reconcile'
-prints it. Nothing is deleted: the markers, and the attempts at these steps, go to
-aside/ in the launch's state folder, where a journal keeps the reason. Files in the
-archive stay where they are.
+STEP is one of: {", ".join(_words("launch"))} (of the launch),
+{", ".join(_words("stage"))} (of a stage);
+or a marker's name, as 'reconcile' prints it. Nothing is deleted: the markers, and the
+attempts at these steps, go to aside/ in the launch's state folder, where a journal
+keeps the reason. Files in the archive stay where they are.
 
---file does one file again, in checksum, copy, verify or read-back and the steps after it:
+--file does one file again, in {in_words(_one_by_one(), "or")} and the steps after it:
 what these steps have settled of the stage's other files stays, and is not read again.
 
 Refused, and nothing moved: when other markers rest on this one, unless
@@ -40,7 +50,6 @@ byte for byte, for the store replaces nothing: move it away by hand first.
 exit codes: 0 moved, 1 refused, or there is no such marker, 2 usage,
 3 configuration, 4 a root is unavailable
 """
-STEPS = {**LAUNCH_STEPS, **STAGE_STEPS, "close": "operator.Close"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     key = _key(launch, args.step, args.stage)
     if key is None:
         return 2
-    if args.file and key.task not in redo_file.TASKS:
-        err("warcmill redo: --file is of checksum, copy, verify and read-back of a stage")
+    if args.file and chain.by_task(chain.ROWS)[key.task] not in redo_file.one_by_one():
+        err(f"warcmill redo: --file is of {in_words(_one_by_one())} of a stage")
         return 2
     line = open_line()
     found = redo.markers(line.state, launch)
@@ -90,7 +99,7 @@ def _known_instead(line: Line, launch: Launch, step: str, found: redo.Markers) -
     """A marker of this launch that may be meant by a marker's name; of a launch without any, another launch."""
     if not found:
         return did_you_mean_launch(line.state, line.engines(launch.job), launch)
-    return "" if step in STEPS else did_you_mean(step, map(layout.marker_name, found))
+    return "" if step in chain.by_word(chain.ROWS) else did_you_mean(step, map(layout.marker_name, found))
 
 
 def _file(found: redo.Markers, key: Key, name: str) -> FileRef | None:
@@ -123,16 +132,16 @@ def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:
         if layout.launch_of(named) == launch and of_stage is None:
             return named
         why = f"{step} is not a marker of {launch}" if of_stage is None else "a marker's name tells its stage already"
-    elif step not in STEPS:
-        why = f"no step is called '{step}'; one of: {', '.join(STEPS)}{did_you_mean(step, STEPS)}"
-    elif (step in STAGE_STEPS) != (of_stage is not None):
+    elif step not in (words := [*_words("launch"), *_words("stage")]):
+        why = f"no step is called '{step}'; one of: {', '.join(words)}{did_you_mean(step, words)}"
+    elif (step in _words("stage")) != (of_stage is not None):
         why = (
             f"{step} is a step of a stage: which one?" if of_stage is None else f"{step} is a step of the whole launch"
         )
     if why:
         err(f"warcmill redo: {why}")
         return None
-    return layout.key(STEPS[step], launch, **({"stage": of_stage} if of_stage else {}))
+    return layout.step(step, launch, of_stage)
 
 
 def _refusals(
@@ -153,14 +162,12 @@ def _refusals(
 
 def _next(launch: Launch, moved: list[Key]) -> Iterator[str]:
     """The commands that do again what was moved."""
-    for prefix in ("output.", "files."):
-        if keys := [key for key in moved if key.task.startswith(prefix)]:
+    rows = {key: chain.by_task(chain.ROWS)[key.task] for key in moved}
+    for scan in chain.scans(chain.ROWS):
+        if keys := [key for key, row in rows.items() if row.scan == scan]:
             yield gaps.scan(launch, keys[0])
-    for key in moved:
-        if key.task in ("files.ReadBack", "files.Retire"):
-            params = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in key.params)
-            yield f"luigi --module tasks.files {key.task} {params}"
+    yield from (gaps.step(key) for key, row in rows.items() if row.scan and row.due == chain.ASKED)
     if any(key.task == "operator.Accept" for key in moved):
         yield f"warcmill reconcile {launch.day}      and accept again what is still found"
-    if any(key.task == "operator.Close" for key in moved):
+    if any(row.word == "close" for row in rows.values()):
         yield f"warcmill close {launch.job} {launch.id} --reason TEXT      if it has ended after all"

@@ -12,11 +12,11 @@ from luigi.parameter import DateIntervalParameter
 from commands import reconcile
 from commands.arguments import Interval, add_interval
 from commands.doctor import scheduler
-from commands.plan import SCANS
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
 from commands.show import console, counted, tell_away
 from tasks.attended import ATTENDED
+from tasks.scans import scans
 from tasks.settings import check_hardened
 from tasks.step import Line, open_line
 from warcmill import locks, sites, survey, unscanned
@@ -93,7 +93,7 @@ def _scan(scanner: Scanner, days: Interval) -> list[int]:
     """The exit code of each scan: both are run, whatever becomes of the first, unless a signal comes."""
     codes: list[int] = []
     with scanner.handing_down():
-        for kind in SCANS:
+        for kind in scans():
             scan = kind(date_interval=DateIntervalParameter().parse(days.text))
             if not scanner.signal:
                 codes.append(scanner.run(scan, []))
@@ -152,7 +152,7 @@ def sums(reports: list[LaunchReport]) -> str:
     refused = sum(gap.kind == "refused" for one in reports for gap in one.gaps)
     failed = sum(one.failed for one in reports) + sum(not one.rows and bool(one.gaps) for one in reports)
     new = sum(bool(one.unscanned) for one in reports)
-    warcs = sum(max(one.on_disk, one.assembled) for one in rows)
+    warcs = sum(max(one["on_disk"], one["assembled"]) for one in rows)
     wanting = sum(len(one.gaps) for one in reports)
     more = f", {counted(wanting, 'gap', 'gaps')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""

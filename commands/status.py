@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     launches = [one for one in found.launches if args.job in (None, one.job)]
     if args.job and not launches:
         tell_no_job(args.job, (one.job for one in found.launches))
-    grids = [grid(line.state, line.sites, launch) for launch in launches]
+    grids = [grid(line.state, line.sites, launch, line.settings.wanted()) for launch in launches]
     shown = [one for one in grids if one.word == "in trouble"] if args.trouble else grids
     scans = scans_at_work(line.state)
     if args.json:

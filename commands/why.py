@@ -93,7 +93,7 @@ def _is_away(line: Line) -> bool:
 
 def answer(line: Line, launch: Launch, stage: Stage | None) -> Answer:
     """All that can be told of a launch, or of one of its stages; BadInput when there is no such thing."""
-    seen = need(line.state, line.engines(launch.job), launch)
+    seen = need(line.state, line.engines(launch.job), launch, line.settings.wanted())
     if stage and stage not in seen.stages:
         known = [str(one) for one in seen.stages]
         hint = did_you_mean(str(stage), known)

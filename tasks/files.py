@@ -6,11 +6,13 @@ import logging
 from collections.abc import Iterator
 
 import luigi
+from luigi.task_register import Register
 
 from tasks.output import AssembleOutput
 from tasks.settings import settings
 from tasks.step import LaunchScan, Line, Listed, StageStep
 from tasks.summary import Ending
+from warcmill import chain
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.model import Launch
 from warcmill.notice import Trouble
@@ -186,7 +188,7 @@ class ScanForOutputFiles(StoreScan):
     """Bring every assembled stage of some days all the way into the store.
 
     Requires: Verify of each stage that has its 03 marker; Retire instead, where `[files] retire=true`,
-              or ReadBack, where the launch lies behind a symbolic link.
+              or ReadBack, where the launch lies behind a symbolic link; and whatever else is due by this scan.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not assembled are left to output.ScanForOutputs.
@@ -195,17 +197,22 @@ class ScanForOutputFiles(StoreScan):
     task_namespace = "files"
 
     def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        return _lacking(line, launch, _last(line, launch))
+        allowed = {str(one.task_family) for one in _allowed(line, launch)}
+        wanted = line.settings.wanted()
+        ours = [row for row in chain.ROWS if row.scan == self.task_family]
+        asked = tuple(row for row in ours if chain.is_wanted(row, launch, wanted) or row.task in allowed)
+        for row in chain.ends(asked):
+            yield from _lacking(line, launch, Register.get_task_cls(row.task))
 
 
-def _last(line: Line, launch: Launch) -> type[StageStep]:
-    """How far a launch is brought: nothing is retired through a symbolic link."""
+def _allowed(line: Line, launch: Launch) -> list[type[StageStep]]:
+    """What is done only where `[files] retire` allows it: nothing is retired through a symbolic link."""
     if not line.settings.retire:
-        return Verify
+        return []
     if line.settings.follow_links and line.engines(launch.job).is_linked(launch):
         log.warning("%s: lies behind a symbolic link: its WARCs are read back, and not retired", launch)
-        return ReadBack
-    return Retire
+        return [ReadBack]
+    return [ReadBack, Retire]
 
 
 def _lacking(line: Line, launch: Launch, task: type[StageStep]) -> Iterator[luigi.Task]:

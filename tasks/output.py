@@ -124,7 +124,7 @@ class ScanForOutputs(LaunchScan):
         return listed
 
     def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
-        done = line.state.holds(layout.key("output.ProcessOutputs", launch))
+        done = line.state.holds(layout.step("process", launch))
         return [] if done else _unfinished(line, launch, self.silent)
 
 

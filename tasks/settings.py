@@ -12,6 +12,7 @@ import luigi
 from luigi.configuration import get_config
 
 from tasks import places, sections
+from warcmill.chain import Wanted
 from warcmill.errors import BadConfig
 from warcmill.layout import OutputLayout
 from warcmill.nearest import did_you_mean
@@ -119,6 +120,10 @@ class Settings:
     def site(self) -> Site:
         """[warcmill]'s own roots, which serve every job that no engine lists."""
         return Site("[warcmill]", self.output.rstrip("/"), self.jobs.rstrip("/"), self.output_layout)
+
+    def wanted(self) -> Wanted:
+        """The switches that are on: of steps that are due only where they are. There is none yet."""
+        return {}
 
     def open_state(self) -> State:
         """The markers, or Unavailable."""

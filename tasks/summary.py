@@ -52,7 +52,7 @@ class Ending:
         with self._noted("what its steps came to is not all told"):
             state = settings().open_state()
             with self._noted("the summaries of its days are not all written"):
-                summary.rewrite(state, settings().sites(), self._scanned())
+                summary.rewrite(state, settings().sites(), self._scanned(), settings().wanted())
             found.extend(self._troubles(state))
         self._notify((*self.unreadable, *found))
 

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from warcmill import layout, left_out
+from warcmill import chain, layout, left_out
 from warcmill.attempts import Attempt
+from warcmill.chain import Row
 from warcmill.model import Item, Json, Key, Launch, Outcome, Stage, is_writer
-from warcmill.survey import DUE, LAUNCH_STEPS, OPTIONAL, STAGE_STEPS, Survey, texts
+from warcmill.survey import Survey, texts
 
 # Findings about the crawl itself. No run of a step mends them: an operator takes note of them with `warcmill accept`.
 ACCEPTABLE = (
@@ -90,26 +91,37 @@ def _lacking(seen: Survey) -> Iterator[Gap]:
     """The first step that is missing of every run of missing steps; those after it wait for it."""
     if not seen.ended and not seen.closed:
         return
-    if seen.due("stop") and not seen.marker("stop"):
-        yield from _lack(seen, None, ["stop"])
+    of_launch = [row for row in chain.steps(chain.ROWS) if row.scope == "launch" and seen.due(row.word)]
+    yield from _lack(seen, None, [row for row in of_launch if not row.after])
     for stage in sorted(seen.closed):
-        yield from _lack(seen, stage, list(DUE))
-        yield from _lack(seen, stage, [step for step in OPTIONAL if seen.failed(step, stage)])
-    if seen.due("process") and all(seen.marker("assemble", stage) for stage in seen.closed):
-        yield from _lack(seen, None, ["process"])
+        rows = chain.of_stage(chain.ROWS)
+        yield from _lack(seen, stage, [row for row in rows if seen.due(row.word, stage)])
+        tried_in_vain = [row for row in rows if row.due == chain.ASKED and seen.failed(row.word, stage)]
+        yield from _lack(seen, stage, tried_in_vain)
+    for row in of_launch:
+        if row.after and all(seen.marker(row.after, stage) for stage in seen.closed):
+            yield from _lack(seen, None, [row])
 
 
-def _lack(seen: Survey, stage: Stage | None, steps: list[str]) -> Iterator[Gap]:
-    before = True
-    for place, step in enumerate(steps):
-        here = seen.marker(step, stage) is not None
-        key = seen.key(step, stage)
+def _lack(seen: Survey, stage: Stage | None, rows: Iterable[Row]) -> Iterator[Gap]:
+    missing = {word: before for word, before in _befores(rows).items() if not seen.marker(word, stage)}
+    for word, before in missing.items():
+        key = seen.key(word, stage)
         name = layout.marker_name(key)
-        if before and not here and name not in seen.unsound:
-            waiting = [later for later in steps[place + 1 :] if not seen.marker(later, stage)]
+        if not (before and before[-1] in missing) and name not in seen.unsound:
+            waiting = [later for later, needs in missing.items() if word in needs]
             after = f"; after it: {', '.join(waiting)}" if waiting else ""
             yield _gap(seen, stage, "lacking", name, tried(seen.attempts.get(key, ())) + after, _mend(seen, stage, key))
-        before = here
+
+
+def _befores(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """Each of some steps with those of them that come before it: the one whose files it works on, or the last one."""
+    found: dict[str, tuple[str, ...]] = {}
+    last: tuple[str, ...] = ()
+    for row in rows:
+        found[row.word] = (*found[row.after], row.after) if row.after in found else last
+        last = (*found[row.word], row.word)
+    return found
 
 
 def _again(key: Key) -> str:
@@ -123,9 +135,11 @@ def _again(key: Key) -> str:
 
 
 def _mend(seen: Survey, stage: Stage | None, key: Key) -> str:
-    """The scan, unless the last marker of its chain is there: a scan looks no further than that."""
-    last = seen.marker("verify", stage) if key.task.startswith("files.") else seen.marker("process")
-    return step(key) if last else scan(seen.launch, key)
+    """The scan, unless the last marker that it asks for is there: a scan looks no further than that."""
+    by = chain.by_task(chain.ROWS)[key.task].scan
+    steps = ((row.word, stage if row.scope == "stage" else None) for row in chain.steps(chain.ROWS) if row.scan == by)
+    asked = [one for one in steps if seen.due(*one)]
+    return scan(seen.launch, key) if asked and not seen.marker(*asked[-1]) else step(key)
 
 
 def tried(attempts: tuple[Attempt, ...]) -> str:
@@ -160,7 +174,8 @@ def _stale(seen: Survey) -> Iterator[Gap]:
 
 def refused(seen: Survey, stage: Stage) -> dict[str, Item]:
     """The WARCs of a stage whose bytes, or names, are wrong for good."""
-    items = {**seen.items("assemble", stage), **seen.items("checksum", stage)}
+    judges = [row for row in chain.of_stage(chain.ROWS) if row.judges]
+    items = {path: item for row in judges for path, item in seen.items(row.word, stage).items()}
     return {path: item for path, item in items.items() if item.outcome is Outcome.REFUSED}
 
 
@@ -308,15 +323,15 @@ def step(key: Key) -> str:
 
 def scan(launch: Launch, key: Key) -> str:
     """The command that does what a launch lacks."""
-    task = "files.ScanForOutputFiles" if key.task.startswith("files.") else "output.ScanForOutputs"
+    task = chain.by_task(chain.ROWS)[key.task].scan
     return f"luigi --module tasks.{task.partition('.')[0]} {task} --date-interval {launch.day}"
 
 
 def redo(key: Key) -> str:
     """The command that has a step, and all that came of it, done again."""
     params = dict(key.params)
-    steps = {task: [word, params.get("stage", "")] for word, task in {**STAGE_STEPS, **LAUNCH_STEPS}.items()}
-    step = " ".join(steps.get(key.task, [layout.marker_name(key)])).strip()
+    row = chain.by_task(chain.ROWS)[key.task]
+    step = f"{row.word} {params.get('stage', '')}".strip() if row.head else layout.marker_name(key)
     return f"warcmill redo {params['job']} {params['launch_id']} {step} --downstream"
 
 

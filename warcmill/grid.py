@@ -6,18 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from warcmill import gaps, layout, survey, vitals
+from warcmill import chain, gaps, layout, survey, vitals
 from warcmill.attempts import Attempt
+from warcmill.chain import Row, Wanted
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.ledger import settled
 from warcmill.model import Key, Launch, Outcome, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
-from warcmill.survey import LAUNCH_STEPS, STAGE_STEPS, Survey
+from warcmill.survey import Survey
 from warcmill.vitals import Vitals
-
-STEPS = ("stop", "pack", "assemble", "process", "checksum", "copy", "verify", "read-back", "retire")
-_BEFORE = {"checksum": "assemble", "copy": "checksum", "verify": "copy", "read-back": "verify", "retire": "read-back"}
 
 
 class Mark(StrEnum):
@@ -86,21 +84,25 @@ class Totals:
 
 def totals(grids: Iterable[LaunchGrid]) -> Totals:
     """The totals of some launches."""
-    launches, stages, cells = dict.fromkeys(WORDS, 0), 0, dict.fromkeys(STEPS, (0, 0))
+    steps = chain.by_word(chain.ROWS)
+    grids = tuple(grids)
+    launches, stages, met = dict.fromkeys(WORDS, 0), 0, {step for one in grids for step in one.cells}
+    unswitched = chain.unswitched(chain.ROWS)
+    cells = {word: (0, 0) for word, row in steps.items() if row.head and (row in unswitched or word in met)}
     for one in grids:
         launches[one.word] += 1
         stages += len(one.stages)
         for step, cell in one.cells.items():
             due = int(cell.mark is not Mark.NOT_DUE)
-            done, of = (int(cell.mark in HAS_MARKER), due) if step in LAUNCH_STEPS else (cell.done, cell.of)
+            done, of = (cell.done, cell.of) if steps[step].scope == "stage" else (int(cell.mark in HAS_MARKER), due)
             cells[step] = cells[step][0] + done, cells[step][1] + of
     return Totals(launches, stages, cells)
 
 
-def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
+def grid(state: State, sites: Sites, launch: Launch, wanted: Wanted) -> LaunchGrid:
     """The grid of one launch; its error, if any, is in it and hides no other launch."""
     try:
-        seen = survey.glance(state, sites.of(launch.job), launch)
+        seen = survey.glance(state, sites.of(launch.job), launch, wanted)
         runs = None if seen.ended else vitals.of(sites.of(launch.job), launch, seen.listing)
         return replace(of_survey(seen), vitals=runs)
     except WarcmillError as error:
@@ -109,14 +111,16 @@ def grid(state: State, sites: Sites, launch: Launch) -> LaunchGrid:
 
 def of_survey(seen: Survey) -> LaunchGrid:
     """The grid of what was seen of a launch."""
-    stale = gaps.stale(seen)
+    stale, rows = gaps.stale(seen), seen.rows()
     stages = tuple(
-        (stage, {step: _cell(seen, step, stage, stale) for step in STEPS if step in STAGE_STEPS})
+        (stage, {row.word: _cell(seen, row, stage, stale) for row in rows if row.scope == "stage"})
         for stage in seen.stages
     )
     cells = {
-        step: _cell(seen, step, None, stale) if step in LAUNCH_STEPS else together(each[step] for _, each in stages)
-        for step in STEPS
+        row.word: together(each[row.word] for _, each in stages)
+        if row.scope == "stage"
+        else _cell(seen, row, None, stale)
+        for row in rows
     }
     return LaunchGrid(seen.launch, seen.ended, cells, stages)
 
@@ -131,8 +135,8 @@ def together(cells: Iterable[Cell]) -> Cell:
     return Cell(worst, done, len(due))
 
 
-def _cell(seen: Survey, step: str, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:
-    key = seen.key(step, stage)
+def _cell(seen: Survey, step: Row, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:
+    key = seen.key(step.word, stage)
     if key in seen.markers:
         if key in stale:
             return Cell(Mark.STALE, 1, 1)
@@ -140,10 +144,10 @@ def _cell(seen: Survey, step: str, stage: Stage | None, stale: Mapping[Key, str]
     if layout.marker_name(key) in seen.unsound:
         return Cell(Mark.FAILED, 0, 1)
     attempts = seen.attempts.get(key, ())
-    return _tried(seen, step, stage, attempts) if attempts or seen.due(step, stage) else _NOT_DUE
+    return _tried(seen, step, stage, attempts) if attempts or seen.due(step.word, stage) else _NOT_DUE
 
 
-def _tried(seen: Survey, step: str, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
+def _tried(seen: Survey, step: Row, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
     """A step that is due, or was tried, and has left no marker: how far its attempts have come."""
     if not attempts or _was_early(attempts[-1]):
         return Cell(Mark.WAITING, 0, 1)
@@ -156,17 +160,15 @@ def _was_early(attempt: Attempt) -> bool:
     return any(line.get("kind") == "NotReady" for line in attempt.lines)
 
 
-def _files(seen: Survey, step: str, stage: Stage) -> int:
+def _files(seen: Survey, step: Row, stage: Stage) -> int:
     """How many files a step has to do: those that the step before left."""
-    before = seen.marker(_BEFORE[step], stage) if step in _BEFORE else None
+    before = seen.marker(step.after, stage) if step.after else None
     return len(before.claim.outputs or before.claim.items) if before else 1
 
 
-def _refuses(seen: Survey, step: str, stage: Stage, key: Key) -> bool:
+def _refuses(seen: Survey, step: Row, stage: Stage, key: Key) -> bool:
     """Whether this step found WARCs wrong, and no operator has taken note of them."""
-    if step not in ("assemble", "checksum") or all(
-        item.outcome is not Outcome.REFUSED for item in seen.markers[key].claim.items
-    ):
+    if not step.judges or all(item.outcome is not Outcome.REFUSED for item in seen.markers[key].claim.items):
         return False
-    items = seen.items(step, stage)
+    items = seen.items(step.word, stage)
     return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())

@@ -1,4 +1,4 @@
-"""Names and paths: every one is built here and parsed here, from one table, without I/O.
+"""Names and paths: every one is built here and parsed here, without I/O. Markers' names are those of `chain`.
 
 state     {YYYY-MM}/{job}/{launch}/{marker}
 store     {kind}/{job}/{launch}/{stored name}
@@ -13,9 +13,11 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from hashlib import sha256
 from typing import Literal
 
+from warcmill import chain
 from warcmill.errors import BadInput
 from warcmill.model import Key, Launch, Stage
 
@@ -34,27 +36,6 @@ _FIELDS = {
     "due": _STAMP,
     "number": r"[0-9]{5}",
 }
-_MARKERS = {
-    "pulse.CrawlFeed": "00.feed.{job}.{due}",
-    "pulse.StartJob": "00.due.{job}.{due}",
-    "pulse.Started": "01.jobs.{job}.{launch_id}.started",
-    "pulse.CheckpointJob": "01.jobs.{job}.{launch_id}.checkpointed.{number}",
-    "pulse.StopJob": "01.jobs.{job}.{launch_id}.confirmed",
-    "operator.Close": "01.jobs.{job}.{launch_id}.closed",
-    "output.CheckJobStopped": "01.jobs.{job}.{launch_id}.stopped",
-    "output.PackageLogs": "02.logs.{job}.{launch_id}.{stage}.zip",
-    "output.AssembleOutput": "03.outputs.{job}.{launch_id}.{stage}",
-    "output.ProcessOutputs": "04.assembled.{job}.{launch_id}.complete",
-    "files.Checksum": "files.checksums.{job}.{launch_id}.{stage}",
-    "files.Copy": "files.copied.{job}.{launch_id}.{stage}",
-    "files.Verify": "files.verified.{job}.{launch_id}.{stage}",
-    "files.ReadBack": "files.read-back.{job}.{launch_id}.{stage}",
-    "files.Retire": "files.retired.{job}.{launch_id}.{stage}",
-    "operator.Accept": "accepted.{job}.{launch_id}.{finding}",
-    "state.Backup": "state.backup.{job}.{launch_id}",
-    "state.BackupDue": "state.backup.due.{job}.{due}",
-}
-TASKS = tuple(_MARKERS)
 
 
 def _parser(pattern: str) -> re.Pattern[str]:
@@ -63,15 +44,31 @@ def _parser(pattern: str) -> re.Pattern[str]:
 
 
 _STAGE = re.compile(_FIELDS["stage"])
-_PARSERS: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # by the words that a name begins with, up to its job
-for _task, _pattern in _MARKERS.items():
-    _PARSERS.setdefault(_pattern.partition("{")[0], []).append((_task, _parser(_pattern)))
+
+
+@cache
+def _parsers(rows: chain.Rows) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """What reads names of markers, by the words that a name begins with, up to its job."""
+    parsers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for row in rows:
+        parsers.setdefault(row.marker.partition("{")[0], []).append((row.task, _parser(row.marker)))
+    return parsers
+
+
+def _pattern(task: str) -> str:
+    return chain.by_task(chain.ROWS)[task].marker
 
 
 def key(task: str, launch: Launch, **more: object) -> Key:
     """The key of a task of this launch: `key("files.Copy", launch, stage=stage)`."""
     params = {"job": launch.job, "launch_id": launch.id, **{name: str(value) for name, value in more.items()}}
     return Key(task, tuple(sorted(params.items())))
+
+
+def step(word: str, launch: Launch, stage: Stage | str | None = None) -> Key:
+    """The key of a step of a launch, or of one of its stages, by the word that operators type."""
+    task = chain.by_word(chain.ROWS)[word].task
+    return key(task, launch) if stage is None else key(task, launch, stage=stage)
 
 
 def launch_of(key: Key) -> Launch:
@@ -113,7 +110,7 @@ def _month(stamp: str) -> str:
 
 def marker_name(key: Key) -> str:
     """The file name of a key's marker."""
-    return _MARKERS[key.task].format(**dict(key.params))
+    return _pattern(key.task).format(**dict(key.params))
 
 
 def marker_path(key: Key) -> str:
@@ -128,7 +125,7 @@ def run_path(key: Key) -> str:
 
 def parse_marker_name(name: str) -> Key | None:
     """The key whose marker is so named; None when the name is no marker's."""
-    for begin, some in _PARSERS.items():
+    for begin, some in _parsers(chain.ROWS).items():
         if not name.startswith(begin):
             continue  # a month of launches has tens of thousands of names
         for task, pattern in some:
@@ -145,7 +142,7 @@ def parse_marker_path(path: str) -> Key | None:
 
 def stages_with(names: Iterable[str], task: str, launch: Launch) -> set[str]:
     """The stages, as text, of which a launch has a marker of `task`: by the names in its state folder alone."""
-    before, after = _MARKERS[task].format(job=launch.job, launch_id=launch.id, stage="/").split("/")
+    before, after = _pattern(task).format(job=launch.job, launch_id=launch.id, stage="/").split("/")
     ours = (name for name in names if name.startswith(before) and name.endswith(after))
     return {text for name in ours if _STAGE.fullmatch(text := name[len(before) : len(name) - len(after)])}
 

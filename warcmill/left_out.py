@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from warcmill import layout
+from warcmill import chain, layout
+from warcmill.chain import Row
 from warcmill.evidence import Evidence
 from warcmill.model import Item, Key, Launch, Outcome, Stage
-from warcmill.survey import STAGE_STEPS
 
-LATER = ("checksum", "copy", "verify", "read-back", "retire")  # each has all files of its stage
 Markers = Mapping[Key, Evidence]
 
 
@@ -26,8 +25,9 @@ class Difference:
 
 def find(markers: Markers) -> Iterator[Difference]:
     """Every file that 03 lists and a later marker of its stage lacks, and every one that such a marker has beside."""
+    lists = chain.by_word(chain.ROWS)["assemble"].task
     for key in sorted(markers):
-        if key.task == STAGE_STEPS["assemble"]:
+        if key.task == lists:
             yield from _of_stage(markers, layout.launch_of(key), Stage.parse(key["stage"]))
 
 
@@ -35,8 +35,8 @@ def _of_stage(markers: Markers, launch: Launch, stage: Stage) -> Iterator[Differ
     listed = _listed(markers, launch, stage)
     first: dict[str, list[Key]] = {}
     seen: set[str] = set()
-    for step in LATER:
-        key = layout.key(STAGE_STEPS[step], launch, stage=stage)
+    for step in chain.after_list(chain.ROWS):
+        key = layout.step(step.word, launch, stage)
         if key in markers:
             here = {item.file.label for item in markers[key].claim.items if _stands(step, item)}
             for path in sorted(_expected(step, listed) - here):
@@ -51,16 +51,17 @@ def _of_stage(markers: Markers, launch: Launch, stage: Stage) -> Iterator[Differ
 
 def _listed(markers: Markers, launch: Launch, stage: Stage) -> dict[str, bool]:
     """The files that every later marker must have, by label, and whether an engine wrote them: the zip of logs too."""
-    assembled = markers[layout.key(STAGE_STEPS["assemble"], launch, stage=stage)]
+    assembled = markers[layout.step("assemble", launch, stage)]
     warcs = [item.file for item in assembled.claim.items if item.outcome is Outcome.OK]
-    packed = layout.marker_path(layout.key(STAGE_STEPS["pack"], launch, stage=stage))
+    packed = layout.marker_path(layout.step("pack", launch, stage))
     return {packed: False} | {file.label: True for file in warcs}
 
 
-def _expected(step: str, listed: Mapping[str, bool]) -> set[str]:
-    return {path for path, is_engines in listed.items() if is_engines or step != "retire"}
+def _expected(step: Row, listed: Mapping[str, bool]) -> set[str]:
+    """The files that a step has: the zip of logs is the state's own, and no step that changes engines' roots has it."""
+    return {path for path, is_engines in listed.items() if is_engines or not step.outward}
 
 
-def _stands(step: str, item: Item) -> bool:
+def _stands(step: Row, item: Item) -> bool:
     """Whether an item stands for a file of the stage: what was salvaged lies beside one."""
-    return not item.facts.get("salvaged") and (step == "checksum" or item.made is not None)
+    return not item.facts.get("salvaged") and (item.made is not None or not (step.stored or step.reads == "made"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warcmill import gaps
+from warcmill import chain, gaps
 from warcmill.gaps import Gap
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.stores import Store
@@ -25,11 +25,12 @@ def find(seen: Survey, in_store: dict[str, int]) -> tuple[Gap, ...]:
 
 
 def _of_stage(seen: Survey, stage: Stage, in_store: dict[str, int]) -> Iterator[Gap]:
-    key = seen.key("copy", stage)
-    copied = seen.markers.get(key)
-    for item in copied.claim.items if copied else ():
-        if item.made and in_store.get(item.made.path) != item.made.size:
-            yield Gap(seen.launch, str(stage), "lost", item.made.path, _why(item.made, in_store), gaps.redo(key))
+    for step in chain.storing(chain.ROWS):
+        key = seen.key(step.word, stage)
+        stored = seen.markers.get(key)
+        for item in stored.claim.items if stored else ():
+            if item.made and in_store.get(item.made.path) != item.made.size:
+                yield Gap(seen.launch, str(stage), "lost", item.made.path, _why(item.made, in_store), gaps.redo(key))
 
 
 def _why(made: FileRef, in_store: dict[str, int]) -> str:

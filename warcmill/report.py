@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from warcmill import gaps, lost, survey
+from warcmill import chain, gaps, lost, survey
+from warcmill.chain import Row as Step
+from warcmill.chain import Wanted
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.gaps import Gap
 from warcmill.model import FINAL, Launch, Outcome, Stage
@@ -16,25 +18,8 @@ from warcmill.stores import Store
 from warcmill.survey import Survey, texts
 from warcmill.unscanned import Before, split
 
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """WARCs of a stage by how far they have come. `packed`: those whose logs are packed; `stale` counts markers."""
-
-    on_disk: int = 0
-    packed: int = 0
-    assembled: int = 0
-    checksummed: int = 0
-    stored: int = 0
-    verified: int = 0
-    refused: int = 0
-    unnamed: int = 0
-    stale: int = 0
-
-
+Counts = Mapping[str, int]  # WARCs of a stage by how far they have come, a number a column
 LOOK = "look at what is named there; 'warcmill doctor' checks the disks"
-COLUMNS = tuple(field.name for field in fields(Counts))
-VERIFIED = COLUMNS.index("verified") + 1  # so many columns count how far the same WARCs have come
 EXPLAINS = frozenset(
     {"lacking", "broken marker", "foreign marker", "left out", "not listed", "lost"}
     | {"gone", "changed", "late", "late stage", "stale"}
@@ -67,13 +52,15 @@ class LaunchReport:
     failed: int = 0
 
 
-def report(state: State, sites: Sites, store: Store, launch: Launch, before: Before | None = None) -> LaunchReport:
+def report(
+    state: State, sites: Sites, store: Store, launch: Launch, wanted: Wanted, before: Before | None = None
+) -> LaunchReport:
     """Reconcile one launch. An error that it raises is a gap of its own: it never hides another launch.
 
     `before` is what scans that have just ended had to do; a launch that is new since is not yet scanned.
     """
     try:
-        seen = survey.survey(state, sites.of(launch.job), launch)
+        seen = survey.survey(state, sites.of(launch.job), launch, wanted)
         missing = lost.find(seen, lost.listed(store, launch))
     except WarcmillError as error:
         return unreadable(launch, error)
@@ -91,21 +78,23 @@ def unexplained(seen: Survey, drawn: Iterable[Row], found: Iterable[Gap]) -> Ite
     told = {gap.stage for gap in found if gap.kind in EXPLAINS}
     for row in drawn:
         names = [item.outcome for item in seen.items("assemble", row.stage).values()].count(Outcome.REFUSED)
-        if row.closed and not told & {"", str(row.stage)} and len(_figures(row.counts, names)) > 1:
-            name = f"{row.stage}: {', '.join(f'{one} {getattr(row.counts, one)}' for one in COLUMNS[:VERIFIED])}"
+        due = [step for step in counted(chain.ROWS) if seen.wants(step.word)]
+        if row.closed and not told & {"", str(row.stage)} and len(_figures(row.counts, due, names)) > 1:
+            figures = {name: row.counts[name] for name in ("on_disk", *(step.column for step in due))}
+            name = f"{row.stage}: {', '.join(f'{one} {number}' for one, number in figures.items())}"
             why = "these count the same WARCs, and differ; look at the markers of the stage"
             yield Gap(seen.launch, str(row.stage), "counts", name, why, gaps.redo(seen.key("checksum", row.stage)))
 
 
-def _figures(counts: Counts, refused_names: int) -> set[int]:
+def _figures(counts: Counts, due: Iterable[Step], refused_names: int) -> set[int]:
     """One, where all is as it should be: once all is verified, what lies on disk may have been removed.
 
     What 03 refused by its name is in no later marker.
     """
-    all_names = {counts.packed, counts.assembled}
-    if counts.verified != counts.assembled - refused_names:
-        all_names.add(counts.on_disk)
-    return {*(figure - refused_names for figure in all_names), counts.checksummed, counts.stored, counts.verified}
+    figures = {counts[step.column] - (0 if step.files and step.after else refused_names) for step in due}
+    if counts["verified"] != counts["assembled"] - refused_names:
+        figures.add(counts["on_disk"] - refused_names)
+    return figures
 
 
 def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
@@ -126,25 +115,43 @@ def _row(seen: Survey, stage: Stage, stale: int, missing: set[str]) -> Row:
     assembled = set(seen.items("assemble", stage))
     on_disk = set(seen.warcs())
     here = assembled if stage != seen.stages[-1] else assembled | (on_disk - gaps.listed(seen))
-    counts = Counts(
-        on_disk=len(here & on_disk),
-        packed=len(here) if seen.marker("pack", stage) else 0,
-        assembled=len(assembled),
-        checksummed=len(seen.items("checksum", stage)),
-        stored=_there(seen, "copy", stage, missing),
-        verified=_there(seen, "verify", stage, missing),
-        refused=len(gaps.refused(seen, stage)),
-        unnamed=len(texts(seen.marker("assemble", stage), "unnamed")),
-        stale=stale,
-    )
+    steps = [one for one in counted(chain.ROWS) if seen.wants(one.word) or seen.marker(one.word, stage)]
+    counts = {
+        "on_disk": len(here & on_disk),
+        **{step.column: _done(seen, step, stage, len(here), missing) for step in steps},
+        "refused": len(gaps.refused(seen, stage)),
+        "unnamed": len(texts(seen.marker("assemble", stage), "unnamed")),
+        "stale": stale,
+    }
     return Row(stage, stage in seen.closed, counts)
 
 
-def _there(seen: Survey, step: str, stage: Stage, missing: set[str]) -> int:
-    items = seen.items(step, stage).values()
+def _done(seen: Survey, step: Step, stage: Stage, here: int, missing: set[str]) -> int:
+    """How many of a stage's WARCs a step has done: all that are `here`, if it is not done for each of them."""
+    if not step.files:
+        return here if seen.marker(step.word, stage) else 0
+    items = seen.items(step.word, stage).values()
+    if not step.stored:
+        return len(items)
     return sum(item.made is not None and item.made.path not in missing for item in items)
+
+
+def counted(rows: chain.Rows) -> chain.Rows:
+    """The steps that have a column."""
+    return tuple(row for row in rows if row.done)
+
+
+def heads(counts: Iterable[Counts]) -> dict[str, str]:
+    """The columns, with what is written over each, `_` where it may break: a step that not all go through has one
+    when some stage has. `packed` counts the WARCs whose stage's logs are packed, `stale` markers."""
+    met = set[str]().union(*counts)
+    steps = {
+        row.column: row.done for row in counted(chain.ROWS) if row in chain.unswitched(chain.ROWS) or row.column in met
+    }
+    return {"on_disk": "on_disk", **steps, "refused": "re-_fused", "unnamed": "un-_named", "stale": "_stale"}
 
 
 def total(counts: Iterable[Counts]) -> Counts:
     """The sum, column by column."""
-    return Counts(*map(sum, zip(*map(astuple, counts), strict=True)))
+    every = list(counts)
+    return {name: sum(one.get(name, 0) for one in every) for name in heads(every)}

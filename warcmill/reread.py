@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
-from warcmill import fixity, gaps, layout, left_out
+from warcmill import chain, fixity, gaps, layout, left_out
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.evidence import Evidence
 from warcmill.formats import logzip
@@ -18,10 +18,9 @@ from warcmill.formats.logzip import Packed
 from warcmill.model import FileRef, Key, Launch
 from warcmill.state import State
 from warcmill.stores import Store
-from warcmill.survey import STAGE_STEPS, Unsound, read_markers
+from warcmill.survey import Unsound, read_markers
 
 Advance = Callable[[int], None]
-STORED = tuple(STAGE_STEPS[step] for step in ("copy", "verify"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,8 @@ def work(state: State, launch: Launch) -> Work:
     except WarcmillError as error:
         out = isinstance(error, Unavailable)
         return Work(launch, findings=(Finding(launch, str(launch), str(error), "warcmill doctor", out),))
-    zips = tuple(found for key, found in sorted(sound.items()) if key.task == STAGE_STEPS["pack"])
+    packs = chain.by_word(chain.ROWS)["pack"].task
+    zips = tuple(found for key, found in sorted(sound.items()) if key.task == packs)
     findings = [_unsound(launch, name, one) for name, one in sorted(unsound.items())]
     differ = left_out.find(sound)
     findings += [Finding(launch, one.path, f"{one.kind}: {one.why}", gaps.redo(one.key)) for one in differ]
@@ -69,7 +69,7 @@ def _stored(sound: dict[Key, Evidence]) -> tuple[tuple[FileRef, Key], ...]:
     """Each file that a marker says is stored; one that two markers tell differently is read against both."""
     named: dict[FileRef, Key] = {}
     for key, found in sorted(sound.items()):
-        if key.task in STORED:
+        if chain.by_task(chain.ROWS)[key.task].stored:
             named |= {item.made: key for item in found.claim.items if item.made and item.made not in named}
     return tuple(sorted(named.items(), key=lambda one: one[0].path))
 

@@ -28,14 +28,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from warcmill import errors, gaps, grid, layout, survey
+from warcmill import chain, errors, gaps, grid, layout, survey
+from warcmill.chain import Wanted
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.gaps import Gap
-from warcmill.grid import LaunchGrid, Mark
+from warcmill.grid import Cell, LaunchGrid, Mark
 from warcmill.model import Json, Launch, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
-from warcmill.survey import LAUNCH_STEPS, Survey
+from warcmill.survey import Survey
 
 log = logging.getLogger(__name__)
 Document = dict[str, Json]
@@ -57,10 +58,10 @@ def path(day: date) -> str:
     return f"{day:%Y-%m}/status.{day}.json"
 
 
-def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
+def rewrite(state: State, sites: Sites, scanned: Scanned, wanted: Wanted) -> None:
     """Rewrite the summary of every day that was worked on, or on which a marker has come or gone since."""
     on_disk = _by_day(scanned.launches)
-    bases = {day: basis(state, launches) for day, launches in on_disk.items()}
+    bases = {day: basis(state, launches, wanted) for day, launches in on_disk.items()}
     todo = [day for day in on_disk if day in scanned.busy or not _is_current(read(state, day), bases[day])]
     if not todo:
         return
@@ -68,7 +69,7 @@ def rewrite(state: State, sites: Sites, scanned: Scanned) -> None:
     known = _by_day(found.launches)
     away: list[Json] = [str(error) for error in found.away]
     for day in todo:
-        launches: list[Json] = [of_launch(state, sites, launch) for launch in known[day]]
+        launches: list[Json] = [of_launch(state, sites, launch, wanted) for launch in known[day]]
         document: Document = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
@@ -88,10 +89,13 @@ def _by_day(launches: Iterable[Launch]) -> dict[date, list[Launch]]:
     return days
 
 
-def basis(state: State, launches: Iterable[Launch]) -> str:
-    """What changes when a marker of these launches comes or goes: it costs one look at each folder, no reading."""
+def basis(state: State, launches: Iterable[Launch], wanted: Wanted) -> str:
+    """What changes when a marker of these launches comes or goes, or a step becomes due: it costs one look at each
+    folder, no reading."""
     digest = hashlib.sha256()
     for launch in launches:
+        on = [row.word for row in chain.ROWS if row.due in wanted and chain.is_wanted(row, launch, wanted)]
+        digest.update("".join(f"{word}\n" for word in on).encode())
         try:
             found = os.stat(f"{state.store.base}/{layout.state_folder(launch)}")
         except FileNotFoundError:
@@ -111,11 +115,11 @@ def read(state: State, day: date) -> Document:
     return document if isinstance(document, dict) else {}
 
 
-def of_launch(state: State, sites: Sites, launch: Launch) -> Document:
+def of_launch(state: State, sites: Sites, launch: Launch, wanted: Wanted) -> Document:
     """One launch; an error that hinders the look stands in its place."""
     head: Document = {"job": launch.job, "launch_id": launch.id}
     try:
-        return head | of_survey(survey.glance(state, sites.of(launch.job), launch))
+        return head | of_survey(survey.glance(state, sites.of(launch.job), launch, wanted))
     except WarcmillError as error:
         return head | {"error": str(error)}
     except Exception as fault:  # a fault in Warcmill, met at one launch, hides no other
@@ -131,7 +135,7 @@ def of_survey(seen: Survey) -> Document:
     kinds = [gap.kind for gap in (*open_gaps, *accepted)]
     return {
         "ended": drawn.ended,
-        "steps": {step: str(cell.mark) for step, cell in drawn.cells.items() if step in LAUNCH_STEPS},
+        "steps": {step: str(cell.mark) for step, cell in _of_launch(drawn)},
         "stages": {str(stage): {step: str(cell.mark) for step, cell in cells.items()} for stage, cells in drawn.stages},
         "counts": {
             "accepted": len(accepted),
@@ -147,18 +151,26 @@ def _found(seen: Survey, found: Iterable[Gap]) -> Iterator[Document]:
         if gap.kind == "refused":
             yield {"kind": "refused", "task": _refused_by(seen, gap), "name": gap.name, "why": gap.why}
         elif gap.kind == "got nothing":
-            yield {"kind": "got nothing", "task": "output.ProcessOutputs", "name": gap.name, "why": gap.why}
+            yield {"kind": "got nothing", "task": seen.key("process").task, "name": gap.name, "why": gap.why}
         elif gap.kind == "stale" and (key := layout.parse_marker_name(gap.name)):
             yield {"kind": "stale", "task": key.task, "name": gap.name, "why": gap.why}
 
 
 def _refused_by(seen: Survey, gap: Gap) -> str:
-    items = seen.items("checksum", Stage.parse(gap.stage))
-    return "files.Checksum" if gap.name in items else "output.AssembleOutput"
+    """The task that judged a file last."""
+    stage = Stage.parse(gap.stage)
+    judges = (row for row in chain.of_stage(chain.ROWS) if row.judges and gap.name in seen.items(row.word, stage))
+    return [row.task for row in judges][-1]
+
+
+def _of_launch(drawn: LaunchGrid) -> list[tuple[str, Cell]]:
+    """The steps of the whole launch."""
+    rows = chain.by_word(chain.ROWS)
+    return [(step, cell) for step, cell in drawn.cells.items() if rows[step].scope == "launch"]
 
 
 def _failed(seen: Survey, drawn: LaunchGrid) -> Iterator[Document]:
-    of_launch = [(step, None, cell) for step, cell in drawn.cells.items() if step in LAUNCH_STEPS]
+    of_launch = [(step, None, cell) for step, cell in _of_launch(drawn)]
     of_stages = [(step, stage, cell) for stage, cells in drawn.stages for step, cell in cells.items()]
     for step, stage, cell in (*of_launch, *of_stages):
         if cell.mark is Mark.FAILED:

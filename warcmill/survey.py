@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import groupby
 
-from warcmill import evidence, launches, layout, sites
+from warcmill import chain, evidence, launches, layout, sites
 from warcmill.attempts import Attempt
+from warcmill.chain import Row, Wanted
 from warcmill.ending import ended, is_closed
 from warcmill.errors import BadInput, Foreign
 from warcmill.evidence import Evidence
@@ -19,19 +21,6 @@ from warcmill.nearest import did_you_mean
 from warcmill.sites import Found, Sites
 from warcmill.state import State
 from warcmill.stores import Store
-
-STAGE_STEPS: Mapping[str, str] = {
-    "pack": "output.PackageLogs",
-    "assemble": "output.AssembleOutput",
-    "checksum": "files.Checksum",
-    "copy": "files.Copy",
-    "verify": "files.Verify",
-    "read-back": "files.ReadBack",
-    "retire": "files.Retire",
-}
-LAUNCH_STEPS: Mapping[str, str] = {"stop": "output.CheckJobStopped", "process": "output.ProcessOutputs"}
-DUE = ("pack", "assemble", "checksum", "copy", "verify")  # the steps that every closed stage must have
-OPTIONAL = ("read-back", "retire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +43,7 @@ class Survey:
     unsound: Mapping[str, Unsound]
     attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that have no marker
     listing: Listing
+    wanted: Wanted  # the switches that are on
 
     @property
     def is_there(self) -> bool:
@@ -62,10 +52,8 @@ class Survey:
         return bool(self.markers or self.unsound or files.logs or files.warcs or files.reports or files.job_files)
 
     def key(self, step: str, stage: Stage | None = None) -> Key:
-        """The key of a step of this launch, by the step's short name."""
-        if stage is None:
-            return layout.key(LAUNCH_STEPS[step], self.launch)
-        return layout.key(STAGE_STEPS[step], self.launch, stage=stage)
+        """The key of a step of this launch, by the step's word."""
+        return layout.step(step, self.launch, stage)
 
     def marker(self, step: str, stage: Stage | None = None) -> Evidence | None:
         """The sound marker of a step; None when there is none."""
@@ -79,7 +67,18 @@ class Survey:
 
     def due(self, step: str, stage: Stage | None = None) -> bool:
         """Whether a step should have left its marker by now."""
-        return stage in self.closed and step in DUE if stage else bool(self.ended)
+        return self.wants(step) and (stage in self.closed if stage else bool(self.ended))
+
+    def wants(self, step: str) -> bool:
+        """Whether this launch goes through a step without being asked to."""
+        return chain.is_wanted(chain.by_word(chain.ROWS)[step], self.launch, self.wanted)
+
+    def rows(self) -> list[Row]:
+        """The steps of the launch, in the order of the line; one whose switch is off where it has left a marker."""
+        there = {key.task for key in self.markers}
+        always = chain.unswitched(chain.ROWS)
+        known = chain.steps(chain.ROWS)
+        return [row for row in known if row in always or row.task in there or self.wants(row.word)]
 
     def failed(self, step: str, stage: Stage) -> bool:
         """Whether the last attempt at a step that left no marker ended with an error."""
@@ -88,11 +87,10 @@ class Survey:
 
     def steps(self) -> Iterator[tuple[str, Stage | None]]:
         """Every step of the launch, in the order of the line."""
-        yield "stop", None
-        yield from ((step, stage) for stage in self.stages for step in ("pack", "assemble"))
-        yield "process", None
-        late = [step for step in STAGE_STEPS if step not in ("pack", "assemble")]
-        yield from ((step, stage) for stage in self.stages for step in late)
+        for scope, rows in groupby(self.rows(), key=lambda row: row.scope):
+            words = [row.word for row in rows]
+            stages = self.stages if scope == "stage" else (None,)
+            yield from ((word, stage) for stage in stages for word in words)
 
     def warcs(self) -> dict[str, FileRef]:
         """The WARCs on disk, by label as markers write it."""
@@ -128,23 +126,25 @@ def _in_months(state: State, first: date, end: date) -> Iterator[Launch]:
                     continue  # a folder that no step made
 
 
-def survey(state: State, engines: Engines, launch: Launch) -> Survey:
-    """Look at everything of a launch."""
+def survey(state: State, engines: Engines, launch: Launch, wanted: Wanted) -> Survey:
+    """Look at everything of a launch. `wanted` are the switches that are on: they say which more steps are due."""
     markers, unsound = read_markers(state, launch)
-    return _survey(state, engines, launch, markers, unsound, _listing(engines, launch, markers))
+    return _survey(state, engines, launch, wanted, markers, unsound, _listing(engines, launch, markers))
 
 
-def glance(state: State, engines: Engines, launch: Launch) -> Survey:
+def glance(state: State, engines: Engines, launch: Launch, wanted: Wanted) -> Survey:
     """Look at the markers alone; at the disk only while stages may still come."""
     markers, unsound = read_markers(state, launch)
-    over = layout.key(LAUNCH_STEPS["process"], launch) in markers
-    return _survey(state, engines, launch, markers, unsound, Listing() if over else _listing(engines, launch, markers))
+    over = layout.step("process", launch) in markers
+    listing = Listing() if over else _listing(engines, launch, markers)
+    return _survey(state, engines, launch, wanted, markers, unsound, listing)
 
 
 def _listing(engines: Engines, launch: Launch, markers: Mapping[Key, Evidence]) -> Listing:
     """What lies on disk, with the rendered WARCs whose prefixes the assembled stages name."""
     listing = launches.read(engines, launch)
-    assembled = (found for key, found in markers.items() if key.task == STAGE_STEPS["assemble"])
+    task = chain.by_word(chain.ROWS)["assemble"].task
+    assembled = (found for key, found in markers.items() if key.task == task)
     listing.warcs += launches.rendered(engines, launch, {name for one in assembled for name in texts(one, "prefixes")})
     return listing
 
@@ -153,11 +153,12 @@ def _survey(
     state: State,
     engines: Engines,
     launch: Launch,
+    wanted: Wanted,
     markers: Mapping[Key, Evidence],
     unsound: Mapping[str, Unsound],
     listing: Listing,
 ) -> Survey:
-    stopped = markers.get(layout.key(LAUNCH_STEPS["stop"], launch))
+    stopped = markers.get(layout.step("stop", launch))
     how = str(stopped.claim.facts["how"]) if stopped else ended(state, engines, launch)
     known = {Stage.parse(key["stage"]) for key in markers if "stage" in dict(key.params)}
     stages = launches.stages(listing, known | _stages_of(unsound))
@@ -166,7 +167,7 @@ def _survey(
         for one in stages
         if how or (not one.is_final and (one in known or is_closed(state, engines, launch, one, listing)))
     )
-    seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing)
+    seen = Survey(launch, how, tuple(stages), closed, markers, unsound, {}, listing, wanted)
     return replace(seen, attempts=_attempts(state, seen))
 
 
@@ -219,9 +220,9 @@ def _why_broken(state: State, path: str) -> str:
     return "it was broken a moment ago, and has been replaced since; look again"
 
 
-def need(state: State, engines: Engines, launch: Launch) -> Survey:
+def need(state: State, engines: Engines, launch: Launch, wanted: Wanted) -> Survey:
     """Look at everything of a launch, or BadInput when there is no such launch."""
-    seen = survey(state, engines, launch)
+    seen = survey(state, engines, launch, wanted)
     refuse_unknown(state, engines, seen)
     return seen
 

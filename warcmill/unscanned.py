@@ -12,7 +12,7 @@ from warcmill.gaps import Gap
 from warcmill.model import Launch, Stage
 from warcmill.sites import Sites
 from warcmill.state import State
-from warcmill.survey import LAUNCH_STEPS, Survey
+from warcmill.survey import Survey
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def look(state: State, sites: Sites, found: Iterable[Launch]) -> Before:
 
 def _closed(state: State, sites: Sites, launch: Launch) -> list[Stage] | None:
     """The closed stages of a launch that runs; None when it has ended."""
-    if state.holds(layout.key(LAUNCH_STEPS["process"], launch)):
+    if state.holds(layout.step("process", launch)):
         return None
     engines = sites.of(launch.job)
     if ended(state, engines, launch):

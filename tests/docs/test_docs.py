@@ -19,7 +19,7 @@ import tasks
 from commands import main as command
 from tasks import engines, places, settings
 from tasks.step import JobStep, Scan
-from warcmill import errors, gaps, layout
+from warcmill import chain, errors, gaps
 from warcmill.errors import WarcmillError
 from warcmill.grid import Mark
 
@@ -82,15 +82,14 @@ def test_every_task_and_every_parameter_of_it_is_documented(name: str) -> None:
     for parameter, _ in TASKS[name].get_params():
         assert f"--{parameter.replace('_', '-')}" in told, parameter
     if issubclass(TASKS[name], JobStep):
-        assert layout._MARKERS[name] in told
+        assert chain.by_task(chain.ROWS)[name].marker in told
     assert any(name in one.bare.split() for one in printed(text)), "no command line to copy"
 
 
-@pytest.mark.parametrize("name", sorted(layout.TASKS))
-def test_every_marker_s_name_and_claim_are_documented(name: str) -> None:
-    pattern = layout._MARKERS[name]
-    assert f"| `{pattern}` | `{name}` |" in section("markers.md", "## Names and paths")
-    assert section("markers.md", f"### {name}"), f"docs/markers.md has no heading '### {name}'"
+@pytest.mark.parametrize("row", chain.ROWS, ids=lambda row: row.task)
+def test_every_marker_s_name_and_claim_are_documented(row: chain.Row) -> None:
+    assert f"| `{row.marker}` | `{row.task}` |" in section("markers.md", "## Names and paths")
+    assert section("markers.md", f"### {row.task}"), f"docs/markers.md has no heading '### {row.task}'"
 
 
 # Commands.

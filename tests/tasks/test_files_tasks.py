@@ -12,7 +12,7 @@ import pytest
 from sample import JOB, LAUNCH_ID, lay_out
 
 from commands.main import main
-from warcmill import layout
+from warcmill import chain, layout
 from warcmill.model import FINAL, Launch
 from warcmill.state import State
 from warcmill.stores.file import FileStore
@@ -47,7 +47,7 @@ def marker(base: Path, task: str) -> Path:
 
 def left(base: Path) -> list[str]:
     """The steps of the transfer that have left their marker."""
-    tasks = [task for task in layout.TASKS if task.startswith("files.")]
+    tasks = [row.task for row in chain.ROWS if row.task.startswith("files.")]
     return [task.removeprefix("files.") for task in tasks if marker(base, task).exists()]
 
 

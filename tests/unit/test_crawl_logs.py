@@ -111,7 +111,7 @@ def test_any_other_crawl_log_is_packed_and_named_and_not_counted(engine: Engine)
     assert claim.facts["uncounted_log"] == named
     packed = engine.state.need(layout.key("output.PackageLogs", LAUNCH, stage=FINAL)).claim
     assert {f"logs/{layout.stored_name(name)}" for name in others} <= {item.facts["member"] for item in packed.items}
-    found = report(engine.state, engine.sites, engine.store, LAUNCH).gaps
+    found = report(engine.state, engine.sites, engine.store, LAUNCH, {}).gaps
     assert [gap.name for gap in found if gap.kind == "uncounted log"] == named
 
 

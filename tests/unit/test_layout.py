@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill import layout
+from warcmill import chain, layout
 from warcmill.errors import BadInput
 from warcmill.layout import OutputLayout
 from warcmill.model import FINAL, Key, Launch, Stage
@@ -37,9 +37,9 @@ FIELDS = {
 @st.composite
 def keys(draw: st.DrawFn) -> Key:
     """A key of any task, by the fields of its marker's name."""
-    task = draw(st.sampled_from(layout.TASKS))
-    fields = sorted(set(re.findall(r"{(\w+)}", layout._MARKERS[task])))
-    return Key(task, tuple((field, draw(FIELDS[field])) for field in fields))
+    row = draw(st.sampled_from(chain.ROWS))
+    fields = sorted(set(re.findall(r"{(\w+)}", row.marker)))
+    return Key(row.task, tuple((field, draw(FIELDS[field])) for field in fields))
 
 
 @given(keys())

@@ -176,7 +176,7 @@ def test_a_prefix_without_a_warc_and_one_that_cannot_be_one_are_findings(several
     stage_report.rewrite(several.state, several.engines, LAUNCH, final)
     with several.state.store.open(layout.report_path(LAUNCH, FINAL, "package")) as file:
         assert json.load(file)["absent_prefix"] == ["daily-none"]
-    seen = survey.survey(several.state, several.engines, LAUNCH)
+    seen = survey.survey(several.state, several.engines, LAUNCH, {})
     kinds = sorted(gap.kind for gap in gaps.find(seen)[0] if "prefix" in gap.kind)
     assert kinds == ["absent prefix", *["refused prefix"] * 3]
     assert set(kinds) <= set(gaps.ACCEPTABLE)
@@ -198,7 +198,7 @@ def test_one_that_is_rendered_after_all_was_assembled_is_late(several: Several) 
     claim = process.process(several.state, several.engines, LAUNCH)
     several.state.publish(claim.key, claim)
     several.render(f"daily-web-{LATE}.warc.gz")
-    found, _ = gaps.find(survey.survey(several.state, several.engines, LAUNCH))
+    found, _ = gaps.find(survey.survey(several.state, several.engines, LAUNCH, {}))
     assert [gap.name for gap in found if gap.kind == "late"] == [f"writer.web:daily-web-{LATE}.warc.gz"]
 
 

@@ -43,7 +43,9 @@ def whole_line(engine: Engine) -> dict[str, Evidence]:
         chain.upto(engine, "Retire", stage)
     for claim in (
         process.process(engine.state, engine.engines, LAUNCH),
-        operator.accept(survey(engine.state, engine.engines, LAUNCH), f"warcs/daily/{LAUNCH.id}/{NAMES[2]}", "known"),
+        operator.accept(
+            survey(engine.state, engine.engines, LAUNCH, {}), f"warcs/daily/{LAUNCH.id}/{NAMES[2]}", "known"
+        ),
     ):
         engine.state.publish(claim.key, claim)
     return engine.state.folder(LAUNCH)

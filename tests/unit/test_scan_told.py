@@ -17,7 +17,7 @@ from warcmill.errors import Unsettled
 from warcmill.gaps import Gap
 from warcmill.model import FINAL, Launch
 from warcmill.progress import Sight
-from warcmill.report import Counts, LaunchReport, Row
+from warcmill.report import LaunchReport, Row
 
 DAYS = Interval("2016-10", date(2016, 10, 1), date(2016, 11, 1))
 LAUNCH = Launch("daily", "20161019234428")
@@ -51,7 +51,7 @@ def test_the_command_to_type_next(code: int, not_planned: bool, reports: list[La
 def test_the_last_line_counts_what_makes_it_end_with_1() -> None:
     assert sums([GOOD]) == "1 launch, 0 WARCs, 0 refused, 0 failed"
     gap = Gap(LAUNCH, "final", "absent log", "final/reports/", "gone", "accept")
-    absent = LaunchReport(LAUNCH, "finished", (Row(FINAL, True, Counts(1, 1)),), (gap,))
+    absent = LaunchReport(LAUNCH, "finished", (Row(FINAL, True, {"on_disk": 1, "assembled": 1}),), (gap,))
     assert sums([absent]) == "1 launch, 1 WARC, 0 refused, 0 failed, 1 gap"
 
 

@@ -8,9 +8,11 @@ import re
 from rich.console import Console
 
 from commands.grid_table import sign, table
-from warcmill.grid import STEPS, Cell, LaunchGrid, Mark, Totals, totals
+from warcmill import chain
+from warcmill.grid import Cell, LaunchGrid, Mark, Totals, totals
 from warcmill.model import FINAL, Launch
 
+STEPS = [row.word for row in chain.steps(chain.ROWS)]
 DONE, NOT_DUE = Cell(Mark.DONE, 1, 1), Cell(Mark.NOT_DUE)
 LONG = "a" * 63
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

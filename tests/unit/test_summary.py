@@ -51,7 +51,7 @@ def whole(engine: Engine) -> None:
 def rewrite(engine: Engine, *busy: date, sites: Sites | None = None) -> dict[str, Any]:
     """What is in the summary after a scan of the day."""
     scanned = Scanned(DAY, DAY + timedelta(days=1), (LAUNCH,), frozenset(busy))
-    summary.rewrite(engine.state, sites or engine.sites, scanned)
+    summary.rewrite(engine.state, sites or engine.sites, scanned, {})
     return json.loads(path(engine).read_text())
 
 
@@ -142,7 +142,7 @@ def test_a_launch_that_cannot_be_looked_at_hides_no_other(engine: Engine) -> Non
     other = Launch("weekly", "20161019000000")
     (engine.folders["jobs"] / "weekly" / other.id / "job.log").mkdir(parents=True)
     scanned = Scanned(DAY, DAY + timedelta(days=1), (other, LAUNCH), frozenset())
-    summary.rewrite(engine.state, engine.sites, scanned)
+    summary.rewrite(engine.state, engine.sites, scanned, {})
     first, second = json.loads(path(engine).read_text())["launches"]
     assert "job.log" in first["error"]
     assert second["ended"] == "finished"

@@ -30,7 +30,7 @@ def look(engine: Engine) -> Before:
 
 
 def reconciled(engine: Engine, before: Before) -> LaunchReport:
-    return report(engine.state, engine.sites, engine.store, LAUNCH, before)
+    return report(engine.state, engine.sites, engine.store, LAUNCH, {}, before)
 
 
 def test_a_launch_that_ended_since_lacks_what_was_there_before_and_no_more(engine: Engine) -> None:
@@ -41,7 +41,7 @@ def test_a_launch_that_ended_since_lacks_what_was_there_before_and_no_more(engin
     assert {gap.stage for gap in found.gaps} == {CP1}
     assert {gap.stage for gap in found.unscanned} == {"", "final"}
     assert {gap.stage for gap in reconciled(engine, look(engine)).gaps} == {"", CP1, "final"}
-    assert len(report(engine.state, engine.sites, engine.store, LAUNCH).gaps) == len(found.gaps + found.unscanned)
+    assert len(report(engine.state, engine.sites, engine.store, LAUNCH, {}).gaps) == len(found.gaps + found.unscanned)
 
 
 def test_a_checkpoint_that_was_taken_since_is_not_yet_scanned(engine: Engine) -> None:

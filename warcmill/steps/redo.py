@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from urllib.parse import unquote_to_bytes
 
-from warcmill import clock, evidence, fixity, launches, layout
+from warcmill import chain, clock, evidence, fixity, launches, layout
 from warcmill.errors import Conflict
 from warcmill.evidence import Claim, Evidence
 from warcmill.launches import Engines
@@ -25,10 +25,6 @@ from warcmill.model import FileRef, Key, Launch, Root, Stage
 from warcmill.state import State
 from warcmill.steps import pack_logs, stopped
 from warcmill.stores import Stat, Store, temporary
-
-# These changed something outside the state.
-OUTWARD = frozenset({"pulse.StartJob", "pulse.Started", "pulse.CheckpointJob", "pulse.StopJob", "files.Retire"})
-REMEMBERED = frozenset({"files.Retire"})  # its attempts alone know which files were removed: they stay
 
 Markers = Mapping[Key, Evidence]
 
@@ -69,17 +65,22 @@ def descendants(found: Markers, key: Key) -> list[Key]:
     return [one for one in TopologicalSorter(graph).static_order() if one != key]
 
 
+def _row(key: Key) -> chain.Row:
+    return chain.by_task(chain.ROWS)[key.task]
+
+
 def outward(keys: Iterable[Key], also: frozenset[str]) -> list[str]:
     """The names of markers of outward acts that `also` does not name."""
-    return sorted({layout.marker_name(key) for key in keys if key.task in OUTWARD} - also)
+    return sorted({layout.marker_name(key) for key in keys if _row(key).outward} - also)
 
 
 def gone(roots: Roots, found: Markers, keys: Iterable[Key]) -> list[str]:
     """What the steps of these keys would read again, and that is no longer there."""
-    copies = [one.claim for one in found.values() if one.claim.key.task == "files.Copy"]
+    storing = chain.storing(chain.ROWS)
+    copies = [one.claim for one in found.values() if _row(one.claim.key) in storing]
     stored = {(item.file.root, item.file.path) for claim in copies for item in claim.items}
     again = [found[key].claim for key in keys if key in found]
-    made_anew = {item.made for claim in again if claim.key.task == "files.Copy" for item in claim.items}
+    made_anew = {item.made for claim in again if _row(claim.key) in storing for item in claim.items}
     texts: set[str] = set()
     for claim in again:
         needed = (file for file in _reads(claim, stored) if file not in made_anew)
@@ -93,19 +94,17 @@ def _reads(claim: Claim, stored: set[tuple[Root, str]]) -> Iterator[FileRef]:
 
     AssembleOutput only lists; but it would forget a WARC that is in the store and no longer on disk.
     """
-    task = claim.key.task
+    reads = _row(claim.key).reads
     for item in claim.items:
-        if task in ("files.Verify", "files.ReadBack", "files.Retire"):
+        if reads == "made":
             yield from [item.made] if item.made else []
-        elif item.file.root != "state" and (
-            task != "output.AssembleOutput" or (item.file.root, item.file.path) in stored
-        ):
+        elif item.file.root != "state" and (reads == "file" or (item.file.root, item.file.path) in stored):
             yield item.file
 
 
 def _unsaid(engines: Engines, claim: Claim) -> Iterator[str]:
     """A job.log that said how a launch ended, and no longer does."""
-    if claim.key.task == "output.CheckJobStopped" and claim.facts["how"] in ("finished", "superseded"):
+    if _row(claim.key).word == "stop" and claim.facts["how"] in ("finished", "superseded"):
         launch = layout.launch_of(claim.key)
         if not launches.how_ended(engines, launch):
             yield f"jobs:{launch}/job.log, or the line in it, or in the job's, that says that the launch has ended"
@@ -114,7 +113,7 @@ def _unsaid(engines: Engines, claim: Claim) -> Iterator[str]:
 def stored_otherwise(roots: Roots, found: Markers, keys: Collection[Key]) -> Iterator[str]:
     """The stored zips of logs that these steps would not make again byte for byte: the store replaces nothing."""
     for key in keys:
-        if key.task == "output.PackageLogs" and key in found:
+        if _row(key).word == "pack" and key in found:
             path = layout.stored_path("logs", layout.launch_of(key), layout.marker_name(key))
             if roots.store.stat(path) is not None and not _is_packed_alike(roots, found, keys, key, path):
                 yield f"store:{path}"
@@ -133,7 +132,7 @@ def _is_packed_alike(roots: Roots, found: Markers, keys: Collection[Key], key: K
 def _ends_alike(roots: Roots, found: Markers, keys: Collection[Key], packed: Key) -> bool:
     """Whether the 01.stopped that a zip rests on stays, or would be made again as it is."""
     launch = layout.launch_of(packed)
-    ended = layout.key("output.CheckJobStopped", launch)
+    ended = layout.step("stop", launch)
     rests_on = {one.marker for one in found[packed].claim.inputs}
     if ended not in keys or layout.marker_path(ended) not in rests_on:
         return True
@@ -153,7 +152,7 @@ def move_aside(
     Conflict when a marker is no longer the one that was looked at.
     """
     for key in keys:
-        if key.task not in REMEMBERED and key not in remembered:
+        if not _row(key).remembered and key not in remembered:
             for attempt in _attempts(state, key):
                 _move(state, attempt, reason)
         path = layout.marker_path(key)

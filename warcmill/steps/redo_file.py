@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warcmill import chain
 from warcmill.ledger import Ledger
 from warcmill.model import FileRef, Key
 from warcmill.state import State
 from warcmill.steps.redo import Markers
 
-# The steps that go over a stage's files one by one, each after the one before. Retire is not among them: it removes
-# what is there, and what it has removed it must remember.
-TASKS = ("files.Checksum", "files.Copy", "files.Verify", "files.ReadBack")
+
+def one_by_one() -> chain.Rows:
+    """The steps that can do one file of a stage again. Retire is not among them: what it removed it must remember."""
+    return tuple(row for row in chain.after_list(chain.ROWS) if not row.remembered)
 
 
 def files(found: Markers, key: Key) -> list[FileRef]:
@@ -30,8 +32,9 @@ def called(name: str, known: list[FileRef]) -> list[FileRef]:
 
 
 def steps(key: Key) -> list[Key]:
-    """The step, and those of its stage that come after it."""
-    return [Key(task, key.params) for task in TASKS[TASKS.index(key.task) :]]
+    """The step, and those of its stage that work on what it leaves."""
+    below = chain.below(chain.ROWS, chain.by_task(chain.ROWS)[key.task])
+    return [key, *(Key(row.task, key.params) for row in below if row in one_by_one())]
 
 
 def forget(state: State, key: Key, file: FileRef) -> Iterator[tuple[Key, int]]:
