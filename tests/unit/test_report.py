@@ -335,7 +335,8 @@ def test_a_file_that_an_attempt_settled_or_failed_is_told_so(assembled: Engine) 
     ledger = Ledger(assembled.state, layout.key("files.Checksum", LAUNCH, stage=FINAL))
     ledger.append({"failed": path, "why": "input/output error"})
     assert steps(assembled)[NAMES[0]]["checksum"] == "failed"
-    ledger.append({"file": {"root": "output", "path": path, "size": 1}, "version": "1", "items": []})
+    file = {"root": "output", "path": path, "size": 1}
+    ledger.append({"file": file, "version": "1", "items": [{"file": file, "outcome": "ok"}]})
     assert steps(assembled)[NAMES[0]]["checksum"] == "settled"
 
 
