@@ -164,7 +164,7 @@ def test_a_crawl_is_started_checkpointed_and_stopped_once_and_the_line_carries_i
     assert "this was done already" in crawl.pulse("stop", crawl.job)
     assert crawl.line.scan(interval()) == [0, 0]
     assert crawl.facts("output.CheckJobStopped", launch)["how"] == "confirmed"
-    told = crawl.line.warcmill("reconcile", interval())
+    told = crawl.line.warcmill("why", launch.job, launch.id)  # the engine's other jobs have their own findings
     assert told.returncode == 0, told.stdout
 
 
@@ -433,7 +433,8 @@ def test_a_resumed_launch_names_what_it_continues_and_its_package_holds_both(cra
     assert len(zips) == 3
     assert stage in zips[0], "the earlier launch's own end is crawled again, and is no part of it"
     found = json.loads(crawl.line.warcmill("reconcile", interval(), "--json").stdout)
-    gaps = [(one["launch_id"], gap["kind"], gap["name"]) for one in found["launches"] for gap in one["gaps"]]
+    ours = [one for one in found["launches"] if one["job"] == crawl.job]  # the engine has other tests' jobs too
+    gaps = [(one["launch_id"], gap["kind"], gap["name"]) for one in ours for gap in one["gaps"]]
     papers = ("final/seeds.txt", "final/surts.dump")
     assert gaps == [(second.id, "absent log", name) for name in papers], "an engine that resumes does not write them"
 

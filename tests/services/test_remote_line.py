@@ -66,7 +66,7 @@ def restored(line: Line) -> None:
     config = line.base / "luigi.cfg"
     config.write_text(f"# edited\n{config.read_text()}\n[job.weekly]\nfrequency=weekly\nstart=2026-11-01T06:00:00Z\n")
     shutil.rmtree(line.base / "state")
-    assert "0 files restored" not in line.run("commands.main", "restore", "--new-state")
+    assert ": 0 files restored" not in line.run("commands.main", "restore", "--new-state")
     line.run("commands.main", "reconcile", DAY, "--json")
 
 
