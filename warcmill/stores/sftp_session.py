@@ -170,16 +170,21 @@ class Session:
         return data[0], Payload(data[1:])
 
     def _exactly(self, size: int) -> bytes:
-        while len(self._received) < size:
-            self._received += self._more()
-        found = bytes(memoryview(self._received)[:size])
+        """So many bytes; what arrives with them waits. Large answers are joined once: each copy costs."""
+        parts = [bytes(self._received[:size])]
         del self._received[:size]
-        return found
+        missing = size - len(parts[0])
+        while missing > 0:
+            part = self._more(max(missing, TOGETHER))
+            parts.append(part[:missing])
+            self._received += part[missing:]
+            missing -= len(part)
+        return b"".join(parts)
 
-    def _more(self) -> bytes:
+    def _more(self, most: int) -> bytes:
         """What has arrived, which may be several answers."""
         try:
-            found = self._wire.recv(packets.LARGEST)
+            found = self._wire.recv(most)
         except TimeoutError as error:
             raise Broken(self._name, "it did not answer in time") from error
         except (OSError, EOFError) as error:
