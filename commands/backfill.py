@@ -76,7 +76,7 @@ def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
         what = ", ".join(bad) or "ok"
         out(f"{day}: {what} ({counted(len(launches), 'launch', 'launches')}; day {place + 1} of {len(launches_of)})")
     for day in failed:
-        err(f"failed: {day}; 'warcmill reconcile {day}' tells what is missing")
+        err(f"failed: {day}; 'warcmill reconcile {day}' lists what is missing")
     return 1 if failed else 0
 
 

@@ -54,6 +54,6 @@ def _known(name: str, job: str, found: Progress) -> Check:
         return Check(name, Level.WARN, text, "if that is why it was not built: correct its crawler-beans.cxml")
     if found.running and found.alerts:
         text = f"{found.state}{launch}; {found.alerts} alerts: {'; '.join(found.said)}"
-        return Check(name, Level.WARN, text, f"warcmill pulse status {job} shows how it goes on")
+        return Check(name, Level.WARN, text, f"warcmill pulse status {job} shows its progress")
     built = "; a start builds it" if found.state == UNBUILT else ""
     return Check(name, Level.OK, f"{found.state}{launch}{built}")

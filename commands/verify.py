@@ -26,7 +26,7 @@ examples:
 Reads again, now: every file that files.copied and files.verified name, its length
 and its SHA-512 by reading all of it; every log in the zips of logs; every marker.
 Takes as long as the disk needs for that. A marker that leaves out a file of its stage
-is named. What no marker names is not looked at: 'warcmill reconcile' tells what is missing. Nothing is changed.
+is named. What no marker names is not looked at: 'warcmill reconcile' lists what is missing. Nothing is changed.
 
 --json: {"launches", "files", "zips", "bytes": numbers, "findings": [{"job", "launch_id",
 "name", "why", "todo", "unavailable": true when it could not be read}]}

@@ -51,21 +51,25 @@ class BackupState(luigi.Task):
         days: DateInterval = luigi.DateIntervalParameter().parse(self.date or self.date_interval)
         log.info("%s: %s", self.task_family, span(days))
         found = sites.find(line.sites, days.date_a, days.date_b)
-        troubles = [str(error) for error in found.away]
         due = (crawl for day in days.dates() for crawl in backup.due_crawls(line.state, day))
         kept: list[Launch | DueCrawl] = [*found.launches, *due]
-        for one in kept:
-            try:
-                _back_up(line, one)
-            except WarcmillError as error:
-                log.error("%s: %s", one, error)
-                troubles.append(f"{one}: {error}")
-            except Exception as fault:  # a fault in Warcmill: one odd launch does not hold up the others
-                log.exception("%s", one)
-                troubles.append(f"{one}: {errors.told(fault)}")
+        troubles = [*map(str, found.away), *(why for one in kept if (why := _trouble_with(line, one)))]
         if troubles:
             raise Unsettled(f"{self.task_family} {days}", troubles)
         self.done = True
+
+
+def _trouble_with(line: Line, one: Launch | DueCrawl) -> str:
+    """Back one up; why it failed, or ''. What is wrong with one does not hold up the others."""
+    try:
+        _back_up(line, one)
+    except WarcmillError as error:
+        log.error("%s: %s", one, error)
+        return f"{one}: {error}"
+    except Exception as fault:  # a fault in Warcmill
+        log.exception("%s", one)
+        return f"{one}: {errors.told(fault)}"
+    return ""
 
 
 def _back_up(line: Line, one: Launch | DueCrawl) -> None:
