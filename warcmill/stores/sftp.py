@@ -115,7 +115,7 @@ class SftpStore:
         found = self.stat(path)
         if found != only:
             raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
-        self._pool.ask(lambda session: self._remove(session, path))
+        self._pool.ask(lambda session: self._remove_only(session, path, only))
         self._pool.ask(lambda session: self._sync_folders(session, {parent(path)}))
 
     def sweep(self, folder: str) -> int:
@@ -231,6 +231,12 @@ class SftpStore:
             raise NotFollowed(self.where(folder), found.why)
         if found:
             self._no_links.add(folder)
+
+    def _remove_only(self, session: Session, path: str, only: Stat) -> None:
+        """Look at each try: when an answer was lost, another's file may have the name by now."""
+        found = session.lstat(self._real(path))
+        if found is not None and _stat(path, found) == only:
+            self._remove(session, path)
 
     def _remove(self, session: Session, path: str) -> None:
         """One that is gone already is as good."""
