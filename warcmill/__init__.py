@@ -1,3 +1,3 @@
-"""Warcmill's library: everything but the tasks. It never imports Luigi."""
+"""Warcmill's library: everything except the tasks. It never imports Luigi."""
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
-"""Which steps there are: a row a marker, in the order of the line. Pure data; what lists steps derives from it.
+"""The steps of the line, one row for each marker, in order. Pure data: every list of steps derives from it.
 
 A new step is one row here, one module with its work, and one task class. Derive a table by a function of the rows,
-and call it with `chain.ROWS` when it is needed: a test can then give rows of its own.
+and call it with `chain.ROWS` when it is needed: a test can then pass its own rows.
 """
 
 from __future__ import annotations
@@ -19,27 +19,30 @@ ALWAYS, ASKED = "always", "asked"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One step: its task and the marker that it leaves, and what whoever lists steps has to know of it."""
+    """One step: its task, the marker that it leaves, and what other code needs to know about it."""
 
     task: str
     marker: str  # the marker's name
     scope: Literal["due", "launch", "stage", "finding"]
     word: str = ""  # what operators type; without one it is redone by the marker's name alone
-    head: str = ""  # over its column of `status`, `_` where it may break; without one it has no column
+    head: str = ""  # head of its column in `status`, `_` where it may break; without one it has no column
     after: str = ""  # the word of the step whose files it works on
     due: str = ASKED  # or ALWAYS, or a switch of the configuration
-    scan: str = ""  # the scan that brings it about
-    files: str = ""  # its items are files: the head of its column of `files`
-    done: str = ""  # the head of its column of `reconcile`, which counts WARCs
+    by_sip: bool = False  # of a SIP: done at its stage for all stages that it covers (launches/coverage.py), and so
+    # for all of their files: its items are none
+    scan: str = ""  # the scan that schedules it
+    files: str = ""  # its items are files: the head of its column in `files`
+    done: str = ""  # the head of its column in `reconcile`, which counts WARCs
     judges: bool = False  # it may refuse a file
-    stored: bool = False  # what its items made is in the store: `verify` reads it again
-    reads: Literal["file", "stored file", "made"] = "file"  # what a redo must still find, of every item
+    stored: bool = False  # the files that its items made are in the store: `verify` reads them again
+    reads: Literal["file", "stored file", "made"] = "file"  # the file of each item that a redo needs
     outward: bool = False  # it changes something outside the state: a redo has to name it
-    remembered: bool = False  # its attempts stay when it is redone
+    warcs_only: bool = False  # it does not process the zip of logs
+    remembered: bool = False  # its attempts are kept when it is redone
 
     @property
     def column(self) -> str:
-        """The name of its column of `reconcile`."""
+        """The name of its column in `reconcile`."""
         return self.done.replace("-_", "").replace("_", "")
 
 
@@ -48,14 +51,19 @@ Rows = tuple[Row, ...]
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch that is on: from which day on, by launch id, and for which jobs. None: for all."""
+    """A switch that is on: for launches since a day, by their ids, of some jobs. `jobs` None: of all jobs.
+
+    `final_only` is for the steps of SIPs: one SIP a launch, at its final stage; otherwise one at each stage.
+    """
 
     since: date
     jobs: frozenset[str] | None = None
+    final_only: bool = False
 
 
-Wanted = Mapping[str, Switch]  # the switches of the configuration that are on, by the name that rows have in `due`
+Wanted = Mapping[str, Switch]  # the switches that are on in the configuration, by the name in `Row.due`
 _OUTPUTS, _FILES = "output.ScanForOutputs", "files.ScanForOutputFiles"
+_PACKAGES, _INDEX = "package.ScanForPackages", "index.ScanForIndexing"
 ROWS: Rows = (
     Row("pulse.CrawlFeed", "00.feed.{job}.{due}", "due"),
     Row("pulse.StartJob", "00.due.{job}.{due}", "due", outward=True),
@@ -95,6 +103,11 @@ ROWS: Rows = (
         files="ver", done="veri-_fied", stored=True, reads="made",
     ),
     Row(
+        "files.VirusScan", "files.scanned.{job}.{launch_id}.{stage}", "stage",
+        word="viruses", head="vi-_ruses", after="verify", due="viruses", scan=_FILES,
+        files="vir", done="_scanned", reads="made", warcs_only=True,
+    ),
+    Row(
         "files.ReadBack", "files.read-back.{job}.{launch_id}.{stage}", "stage",
         word="read-back", head="read-_back", after="verify", scan=_FILES, files="rbk", reads="made",
     ),
@@ -103,7 +116,38 @@ ROWS: Rows = (
         word="retire", head="re-_tire", after="read-back", scan=_FILES, files="ret", reads="made",
         outward=True, remembered=True,
     ),
+    Row("package.GiveArks", "arks.{job}.{launch_id}.{stage}", "stage"),
+    Row(
+        "package.BuildSip", "05.packaged.{job}.{launch_id}.{stage}", "stage",
+        word="package", head="pack-_age", after="verify", due="package", by_sip=True, scan=_PACKAGES,
+        files="sip", done="pack-_aged", stored=True,
+    ),
+    Row(
+        "package.SubmitSip", "06.submitted.{job}.{launch_id}.{stage}", "stage",
+        word="submit", head="sub-_mit", after="package", due="destination", by_sip=True, scan=_PACKAGES, outward=True,
+    ),
+    Row(
+        "package.VerifySip", "07.verified.{job}.{launch_id}.{stage}", "stage",
+        word="verify-sip", head="verify-_sip", after="submit", due="destination", by_sip=True, scan=_PACKAGES,
+    ),
+    Row(
+        "package.IndexSip", "08.indexed.{job}.{launch_id}.{stage}", "stage",
+        word="catalogue", head="cata-_logue", after="verify-sip", due="catalogue", by_sip=True, scan=_PACKAGES,
+    ),
+    Row(
+        "index.CdxIndex", "index.cdx.{job}.{launch_id}.{stage}", "stage",
+        word="cdx", head="_cdx", after="verify", due="index", scan=_INDEX,
+    ),
+    Row(
+        "index.VerifyCdx", "index.cdx-verified.{job}.{launch_id}.{stage}", "stage",
+        word="verify-cdx", head="verify-_cdx", after="cdx", due="index", scan=_INDEX,
+    ),
+    Row(
+        "index.SolrIndex", "index.text.{job}.{launch_id}.{stage}", "stage",
+        word="text", head="_text", after="verify", due="text", scan=_INDEX,
+    ),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
+    Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),
     Row("operator.Accept", "accepted.{job}.{launch_id}.{finding}", "finding"),
     Row("state.Backup", "state.backup.{job}.{launch_id}", "launch"),
     Row("state.BackupDue", "state.backup.due.{job}.{due}", "due"),
@@ -111,7 +155,7 @@ ROWS: Rows = (
 
 
 def is_wanted(row: Row, launch: Launch, wanted: Wanted) -> bool:
-    """Whether a launch goes through a step without being asked to."""
+    """Whether a launch goes through a step without an operator asking for it."""
     if row.due in (ALWAYS, ASKED):
         return row.due == ALWAYS
     switch = wanted.get(row.due)
@@ -120,25 +164,30 @@ def is_wanted(row: Row, launch: Launch, wanted: Wanted) -> bool:
 
 @cache
 def unswitched(rows: Rows) -> Rows:
-    """The steps that no switch turns off: they have their columns whatever the configuration says."""
+    """The steps without a switch: they have their columns under every configuration."""
     return tuple(row for row in rows if row.due in (ALWAYS, ASKED))
+
+
+def switched_on(rows: Rows, wanted: Wanted) -> Rows:
+    """The steps without those whose switch is off."""
+    return tuple(row for row in rows if row.due in (ALWAYS, ASKED) or row.due in wanted)
 
 
 @cache
 def by_task(rows: Rows) -> Mapping[str, Row]:
-    """The rows by their tasks."""
+    """The rows by task."""
     return {row.task: row for row in rows}
 
 
 @cache
 def by_word(rows: Rows) -> Mapping[str, Row]:
-    """The rows that have a word, by it."""
+    """The rows that have a word, by word."""
     return {row.word: row for row in rows if row.word}
 
 
 @cache
 def steps(rows: Rows) -> Rows:
-    """The steps of the line: those that have a column in `status`, of launches and of stages."""
+    """The steps of launches and of stages: those with a column in `status`."""
     return tuple(row for row in rows if row.head)
 
 
@@ -150,40 +199,40 @@ def of_stage(rows: Rows) -> Rows:
 
 @cache
 def of_files(rows: Rows) -> Rows:
-    """The steps that go over the files of a stage, the one that lists them first."""
+    """The steps that process the files of a stage; the first one lists them."""
     return tuple(row for row in of_stage(rows) if row.files)
 
 
 @cache
 def after_list(rows: Rows) -> Rows:
-    """The steps that work on the files of a stage's list: each has all of them."""
-    return tuple(row for row in of_files(rows) if row.after)
+    """The steps whose items are all files of a stage's list."""
+    return tuple(row for row in of_files(rows) if row.after and not row.by_sip)
 
 
 @cache
 def storing(rows: Rows) -> Rows:
-    """The steps that put files into the store: they work on none that lies there already."""
+    """The steps that put files into the store: their own input is not in the store."""
     return tuple(row for row in rows if row.stored and not (row.after and by_word(rows)[row.after].stored))
 
 
 @cache
 def scans(rows: Rows) -> tuple[str, ...]:
-    """The scans that bring the steps about, in the order they are run in."""
+    """The scans that schedule the steps, in the order they are run in."""
     return tuple(dict.fromkeys(row.scan for row in rows if row.scan))
 
 
 @cache
 def ends(rows: Rows) -> Rows:
-    """Those of some steps on which no other of them works: whoever asks for them asks for all."""
-    return tuple(row for row in rows if row.word not in {one.after for one in rows})
+    """The last steps among some: asking for these asks for all of them."""
+    return tuple(row for row in rows if row.word not in {other.after for other in rows})
 
 
 @cache
 def below(rows: Rows, row: Row) -> Rows:
-    """The steps that work on what a step left, or on what one of those left."""
-    words, found = {row.word}, list[Row]()
-    for one in of_stage(rows):
-        if one.after in words:
-            words.add(one.word)
-            found.append(one)
-    return tuple(found)
+    """The steps of a stage that come after a step, directly or indirectly."""
+    words, later = {row.word}, list[Row]()
+    for step in of_stage(rows):
+        if step.after in words:
+            words.add(step.word)
+            later.append(step)
+    return tuple(later)

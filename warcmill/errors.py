@@ -1,20 +1,20 @@
 """Every error Warcmill raises on purpose, in one small tree.
 
     WarcmillError
-    ├── BadInput      bytes that are wrong for good: the item is refused
+    ├── BadInput      bytes that are permanently wrong: the item is refused
     ├── BadConfig     a setting is missing or wrong: nothing was started
-    ├── Unavailable   a disk or server said nothing: an outage, never an absence
-    │   └── NotFollowed   what lies there is behind a symbolic link that is not followed
-    ├── NotReady      it is too early: the crawl has not come that far
+    ├── Unavailable   a disk or server did not answer: an outage, never an absence
+    │   └── NotFollowed   the path is behind a symbolic link that is not followed
+    ├── NotReady      too early: the crawl has not reached this point
     ├── Mismatch      two things that must be equal are not
     ├── Conflict      another claim is already published under that name
-    ├── Unsettled     some items of a batch failed: settled ones are remembered
+    ├── Unsettled     some items of a batch failed: the settled ones are kept
     ├── Foreign       a sound marker, but of another task, parameters or schema
     └── Busy          another process is doing this
 
-A message says what, where and what to do next. `exit_code` is what the
-`warcmill` command ends with when the error reaches the top (design of the
-exit codes: docs/operators-guide.md).
+A message says what, where and what to do next. `exit_code` is the exit status
+of the `warcmill` command when the error reaches the top; docs/operators-guide.md
+lists the exit codes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pathlib import Path
 
 
 class WarcmillError(Exception):
-    """The root of the tree: catch this to catch all that Warcmill raises on purpose."""
+    """The root of the tree: catches everything that Warcmill raises on purpose."""
 
     exit_code = 1
 
 
 class BadInput(WarcmillError):
-    """Bytes that no retry will mend: `path`, the `offset` of the fault, and `why`."""
+    """Bytes that no retry will repair: `path`, the `offset` of the fault in bytes, and `why`."""
 
     def __init__(self, path: str, why: str, offset: int | None = None) -> None:
         self.path, self.why, self.offset = path, why, offset
@@ -49,7 +49,7 @@ class BadConfig(WarcmillError):
 
 
 class Unavailable(WarcmillError):
-    """A disk or server did not answer. Nothing may be concluded from it."""
+    """A disk or server did not answer. Conclude nothing from it."""
 
     exit_code = 4
 
@@ -59,7 +59,7 @@ class Unavailable(WarcmillError):
 
 
 class NotFollowed(Unavailable):
-    """A folder behind a symbolic link that is not followed: what it holds is not known, which is no absence."""
+    """A folder behind a symbolic link that is not followed. Its content is unknown, which is not an absence."""
 
 
 class NotReady(WarcmillError):
@@ -79,7 +79,7 @@ class Mismatch(WarcmillError):
 
 
 class Conflict(WarcmillError):
-    """Something else is published at `path` already; it was left as it is."""
+    """Something else is already published at `path`; it was left unchanged."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
@@ -87,7 +87,7 @@ class Conflict(WarcmillError):
 
 
 class Unsettled(WarcmillError):
-    """Some items of a batch failed; the settled ones will not be done again."""
+    """Some items of a batch failed; a retry skips the settled ones."""
 
     def __init__(self, what: str, failures: list[str]) -> None:
         self.what, self.failures = what, failures
@@ -100,7 +100,7 @@ class Unsettled(WarcmillError):
 
 
 class Foreign(WarcmillError):
-    """The marker at `path` is sound but not ours to read; nothing was moved."""
+    """The marker at `path` is sound, but belongs to something else; nothing was moved."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
@@ -108,7 +108,7 @@ class Foreign(WarcmillError):
 
 
 class Busy(WarcmillError):
-    """Another process does `what`."""
+    """Another process is doing `what`."""
 
     exit_code = 5
 
@@ -117,8 +117,8 @@ class Busy(WarcmillError):
         super().__init__(f"{what} is being done by another process; start again when it has ended")
 
 
-def told(error: BaseException) -> str:
-    """An error in one line, for attempt files and notices; one that nobody raised on purpose says where it arose."""
+def describe(error: BaseException) -> str:
+    """Describe an error in one line, for attempt files and notices; an unexpected one with the line that raised it."""
     if isinstance(error, WarcmillError | OSError) and str(error):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)

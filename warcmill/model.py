@@ -1,7 +1,7 @@
-"""The nouns of the line: frozen values, parsed once at the door.
+"""The nouns of the line: frozen values, parsed once where they come in.
 
-Everything past the door may trust them: a `Launch` in hand has a job name and
-a launch id that are well-formed, so neither can be a path or a pattern.
+All other code may trust them: the job name and the launch id of a `Launch` are
+well-formed, so neither can be a path or a pattern.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import total_ordering
-from typing import Literal, NewType
+from typing import Literal, NamedTuple, NewType
 
 from warcmill.errors import BadInput
 
 WriterRoot = NewType("WriterRoot", str)  # "writer.NAME": where another program writes WARCs of the same launches
-Root = Literal["output", "jobs", "state", "store"] | WriterRoot
+Root = Literal["output", "jobs", "state", "store", "index", "destination", "verified_at"] | WriterRoot
 Scalar = str | int | bool | None
 Json = Scalar | list["Json"] | dict[str, "Json"]
 
@@ -36,14 +36,14 @@ class Outcome(StrEnum):
 
 
 def parse_job(text: str) -> str:
-    """A job's name, or BadInput."""
+    """Parse a job's name, or raise BadInput."""
     if not _JOB.fullmatch(text):
         raise BadInput(text, "not a job name: a letter or digit, then at most 62 letters, digits, '_' or '-'")
     return text
 
 
 def writer_root(name: str) -> WriterRoot:
-    """The root of a writer, by a name that is formed as a job's is, or BadInput."""
+    """Return the root of the writer `name`, or BadInput for a name that could not be a job's."""
     return WriterRoot(_WRITER + parse_job(name))
 
 
@@ -53,7 +53,7 @@ def is_writer(root: Root) -> bool:
 
 
 def parse_stamp(text: str) -> str:
-    """Fourteen digits that are a real UTC time, as launch ids and checkpoint stamps are, or BadInput."""
+    """Parse the 14 digits of a launch id or checkpoint stamp, or BadInput when they are no real UTC time."""
     if _LAUNCH_ID.fullmatch(text):
         try:
             stamp_time(text)
@@ -65,14 +65,14 @@ def parse_stamp(text: str) -> str:
 
 
 def parse_number(text: str) -> int:
-    """A checkpoint's number, 1 to 99999, or BadInput."""
+    """Parse a checkpoint's number, 1 to 99999, or raise BadInput."""
     if not re.fullmatch(r"[0-9]{1,5}", text) or not int(text):
         raise BadInput(text, "not a checkpoint's number: 1 to 99999")
     return int(text)
 
 
 def stamp_time(stamp: str) -> datetime:
-    """The moment that 14 digits name."""
+    """Return the UTC time that 14 digits name."""
     day = (int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8]))
     return datetime(*day, int(stamp[8:10]), int(stamp[10:12]), int(stamp[12:]), tzinfo=UTC)
 
@@ -108,10 +108,10 @@ class Stage:
     def parse(cls, text: str) -> Stage:
         if text == "final":
             return FINAL
-        found = _CHECKPOINT.fullmatch(text)
-        if not found:
+        checkpoint = _CHECKPOINT.fullmatch(text)
+        if not checkpoint:
             raise BadInput(text, "not a stage: 'final', or a checkpoint such as cp00002-20161020204551")
-        return cls(int(found[1]), parse_stamp(found[2]))
+        return cls(int(checkpoint[1]), parse_stamp(checkpoint[2]))
 
     @property
     def is_final(self) -> bool:
@@ -131,17 +131,16 @@ FINAL = Stage(None)
 
 
 def parse_checkpoint(text: str) -> str:
-    """A checkpoint's name, `cp00002-20161020204551`, or BadInput."""
+    """Return `text` when it is a checkpoint's name, such as cp00002-20161020204551; else raise BadInput."""
     if Stage.parse(text).is_final:
         raise BadInput(text, "not a checkpoint, such as cp00002-20161020204551")
     return text
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class FileRef:
-    """A file as a claim names it: `path` is relative to its root, with '/', as on disk.
+class FileRef(NamedTuple):  # cheap to make: the markers of a large launch have a million
+    """A file as a claim names it: `path` is relative to its root, with '/', as on disk; `size` in bytes.
 
-    No digest means that the file was listed and not read.
+    Without a digest the file was listed, but not read.
     """
 
     root: Root
@@ -155,7 +154,7 @@ class FileRef:
 
     @property
     def label(self) -> str:
-        """The path; of a writer's file with its root before it, since two roots may have files of one path."""
+        """The path. A writer's file has its root before it: the same path may exist in two roots."""
         return f"{self.root}:{self.path}" if is_writer(self.root) else self.path
 
     @property
@@ -180,9 +179,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One piece of work inside a task: the file, what became of it, what was made of it.
+    """One piece of work inside a task: the file, its outcome, and the file made from it.
 
-    `offset` is where in the file the fault lies; `facts` is what the step
+    `offset` is the byte in the file at which the fault is; `facts` is what the step
     learned about this file and a later step needs.
     """
 

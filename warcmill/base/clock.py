@@ -1,0 +1,40 @@
+"""Format times for the line: UTC, whole seconds. Years have four digits, which `strftime` does not guarantee."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+
+def now() -> str:
+    """The current time, as `2016-10-19T23:44:28Z`."""
+    return text(datetime.now(UTC))
+
+
+def stamp() -> str:
+    """The current time in 14 digits, as in a launch id."""
+    return digits(datetime.now(UTC))
+
+
+def text(moment: datetime) -> str:
+    """A UTC time as `2016-10-19T23:44:28Z`."""
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def digits(moment: datetime) -> str:
+    """A UTC time in 14 digits: `20161019234428`."""
+    return "".join(filter(str.isdigit, text(moment)))
+
+
+def day_digits(day: date) -> str:
+    """A day in 8 digits, with which its launches' ids begin: `20161019`."""
+    return f"{day.year:04}{day.month:02}{day.day:02}"
+
+
+def month(day: date) -> str:
+    """The month of a day: `2016-10`."""
+    return f"{day.year:04}-{day.month:02}"
+
+
+def stamp_text(stamp: str) -> str:
+    """14 (or more) digits as `2016-10-19T23:44:28Z`."""
+    return f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}T{stamp[8:10]}:{stamp[10:12]}:{stamp[12:14]}Z"

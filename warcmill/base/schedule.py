@@ -1,0 +1,133 @@
+"""When a crawl is due: pure calendar arithmetic, in UTC.
+
+A schedule is due at its start and then once a period, at the start's time of
+day. A period of months keeps the start's day of month; in a shorter month it
+is due on the last day (the 31st of January, then the 28th or 29th of February,
+then the 31st of March again). The end is not included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from dateutil.relativedelta import relativedelta
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Frequency:
+    """How often a target is crawled: every `months` months or every `hours` hours. The other one is 0."""
+
+    months: int = 0
+    hours: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Frequency:
+        """Parse a word of NAMED, or `EVERY n HOURS`, in upper or lower case; ValueError for anything else."""
+        words = " ".join(text.upper().split())
+        every = _EVERY.fullmatch(words)
+        if words not in NAMED and not every:
+            raise ValueError(f"{text[:80]!r} is not {KNOWN}")
+        return cls(hours=int(every[1])) if every else NAMED[words]
+
+    def __str__(self) -> str:
+        names = (name for name, known in NAMED.items() if known == self)
+        return next(names, f"EVERY {self.hours} HOURS")
+
+    def moment(self, start: datetime, number: int) -> datetime:
+        """The time at which it is due for the `number`th time after `start`."""
+        return start + relativedelta(months=number * self.months, hours=number * self.hours)
+
+    def periods(self, start: datetime, end: datetime) -> int:
+        """The number of periods between two times, give or take one."""
+        if self.hours:
+            return (end - start) // timedelta(hours=self.hours)
+        return ((end.year - start.year) * 12 + end.month - start.month) // self.months
+
+
+_EVERY = re.compile(r"EVERY ([1-9][0-9]{0,3}) HOURS?", re.ASCII)
+HOURLY, DAILY, WEEKLY = Frequency(hours=1), Frequency(hours=24), Frequency(hours=7 * 24)
+MONTHLY, QUARTERLY, SIXMONTHLY, ANNUAL = (Frequency(months=number) for number in (1, 3, 6, 12))
+NAMED: Final = {
+    "HOURLY": HOURLY,
+    "DAILY": DAILY,
+    "WEEKLY": WEEKLY,
+    "MONTHLY": MONTHLY,
+    "QUARTERLY": QUARTERLY,
+    "SIXMONTHLY": SIXMONTHLY,
+    "ANNUAL": ANNUAL,
+}
+KNOWN: Final = f"one of {', '.join(NAMED)}, or EVERY n HOURS"
+
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Schedule:
+    """Due once a period from `start` up to, not including, `end` (None: for ever).
+
+    `refresh`: crawl only the seeds and what they embed, and follow no links.
+    """
+
+    start: datetime
+    frequency: Frequency
+    end: datetime | None = None
+    refresh: bool = False
+
+    def due(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """The due times after `after`, up to and including `until`, in order."""
+        number = max(0, self.frequency.periods(self.start, after) - 1)
+        while (moment := self.frequency.moment(self.start, number)) <= until and self._is_before_end(moment):
+            if moment > after:
+                yield moment
+            number += 1
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether the schedule is in force at this time."""
+        return self.start <= moment and self._is_before_end(moment)
+
+    def _is_before_end(self, moment: datetime) -> bool:
+        return self.end is None or moment < self.end
+
+
+def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
+    """The last due time up to `now`; None before the first."""
+    latest = now if schedule.end is None else min(now, schedule.end - _SECOND)
+    before = schedule.frequency.moment(latest, -2)
+    return max(schedule.due(before, latest), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Due times that passed without a launch: the one to launch now, and those for which it is too late."""
+
+    launch: datetime | None
+    late: tuple[datetime, ...]
+
+
+def missed(
+    schedule: Schedule,
+    first: datetime,
+    end: datetime,
+    now: datetime,
+    window: timedelta,
+    done: Callable[[datetime], bool],
+) -> Missed:
+    """Return the due times from `first` up to, not including, `end` that have no launch yet (`done` is False).
+
+    Only the newest may still be launched, and only within `window`: after an
+    outage a crawl runs once, not once for each missed time.
+    """
+    moments = list(schedule.due(first - _SECOND, min(now, end - _SECOND)))
+    lacking = [moment for moment in moments if not done(moment)]
+    newest = moments[-1] if moments and now - moments[-1] <= window else None
+    launch = newest if newest in lacking else None
+    return Missed(launch, tuple(moment for moment in lacking if moment != launch))
+
+
+def due_once(schedules: list[Schedule], after: datetime, until: datetime) -> list[datetime]:
+    """The due times of all schedules, each once, in order."""
+    return sorted({moment for schedule in schedules for moment in schedule.due(after, until)})
