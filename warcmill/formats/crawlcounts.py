@@ -1,8 +1,8 @@
-"""What a stage's crawl log adds up to, counted as it streams by.
+"""Count a stage's crawl log while it is read.
 
-Nearly every line is of one usual shape, which one pattern reads whole; any
-other line goes to `crawllog.parse`, which knows all shapes. Both must agree:
-the pattern accepts nothing that `parse` would read otherwise.
+Nearly every line has the usual shape, which one pattern matches; any other
+line goes to `crawllog.parse`, which knows all shapes. Both must agree: the
+pattern accepts no line that `parse` would read differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from warcmill.errors import BadInput
-from warcmill.formats.crawllog import END, Line, host, is_time, parse
+from warcmill.formats.crawllog import END, CrawlRecord, host, is_time, parse
 from warcmill.formats.loglines import blocks
 
 TOP_HOSTS = 20
@@ -24,7 +24,7 @@ MIMES = 10_000
 KEY_BYTES = 255
 NAMES_BYTES = 1 << 26
 OTHERS = "(others)"
-"""Where hosts and MIME types beyond the first HOSTS and MIMES distinct ones, or longer than KEY_BYTES, are counted."""
+"""The key that counts what is beyond the first HOSTS hosts, MIMES types or STATUSES, or longer than KEY_BYTES."""
 
 _USUAL = re.compile(
     rb"(.{19})\.\d{3}Z[ ]++"
@@ -41,13 +41,13 @@ _PLAIN = re.compile(rb"[ !#-[\]-~]+").fullmatch  # what JSON writes between quot
 class CrawlCounts:
     """The figures of one crawl log.
 
-    `lines + unread` are the log's lines as `wc -l` has them: what is no record is unread, never a line. `bytes` adds
-    each line's contentSize (headers and body) or, lacking that, its body's size. Statuses are decimal text, `-` for
-    none. MIME types stand as they were sent, `-` for none, so that they compare with the engine's own mimetype-report.
-    `by_host_top` begins with the greatest; equal ones go by name; a URI without a host counts under ''. Tops of two
-    logs cannot be merged: count the logs together. `warcs` has the greatest warcFileOffset of each WARC named, None
-    if only unread lines name it. `prefixes` are all that lines name as `warcPrefix`, whatever they are.
-    `first` and `last` are the earliest and the latest time logged, None if no line is.
+    `lines + unread` is the number of lines that `wc -l` prints: what is no record is unread. `bytes` is the sum of
+    each line's contentSize (headers and body) or, without one, its body's size. Statuses are decimal text, `-` for
+    none. MIME types are as the server sent them, `-` for none, to compare with the engine's mimetype-report.
+    `by_host_top` begins with the greatest, equal ones by name; a URI without a host counts under ''. Two logs' tops
+    cannot be merged: count the logs together. `warcs` maps each WARC named to its greatest warcFileOffset, None if
+    only unread lines name it. `prefixes` are all values of `warcPrefix`, even unfit ones.
+    `first` and `last` are the earliest and latest time logged, None without lines.
     """
 
     lines: int
@@ -63,12 +63,12 @@ class CrawlCounts:
 
     @property
     def uris(self) -> int:
-        """The same as `lines`: an engine logs a line for each URI."""
+        """The same as `lines`: an engine logs one line for each URI."""
         return self.lines
 
 
 class Tally:
-    """Counts crawl logs: `add` each stream, then ask for `counts()`. Memory does not grow with the logs."""
+    """Count crawl logs: `add` each stream, then call `counts`. Memory does not grow with the logs."""
 
     def __init__(self) -> None:
         self._lines = self._bytes = self._unread = self._names_bytes = 0
@@ -83,13 +83,13 @@ class Tally:
         """Count all lines of a log. BadInput only if it names more WARCs than any crawl has (64 MiB of names)."""
         for lines in blocks(stream, END):
             usual = [_USUAL(line) for line in lines]
-            rows = [found.groups() for found in usual if found]
-            if rows and not self._rows(rows):
+            rows = [match.groups() for match in usual if match]
+            if rows and not self._add_rows(rows):
                 usual, rows = [None] * len(lines), []
             if len(rows) < len(lines):
-                for line, found in zip(lines, usual, strict=True):
-                    if not found:
-                        self._odd(line)
+                for line, match in zip(lines, usual, strict=True):
+                    if not match:
+                        self._add_unusual(line)
 
     def counts(self) -> CrawlCounts:
         """The figures so far."""
@@ -107,8 +107,8 @@ class Tally:
             prefixes=frozenset(self._prefixes),
         )
 
-    def _rows(self, rows: list[tuple[bytes, ...]]) -> bool:
-        """Count lines of the usual shape, column by column; False, and nothing counted, if one is doubtful."""
+    def _add_rows(self, rows: list[tuple[bytes, ...]]) -> bool:
+        """Count lines of the usual shape, column by column. False: one is doubtful, and none was counted."""
         seconds, statuses, sizes, hosts, mimes, content_sizes, warcs, offsets = zip(*rows, strict=True)
         if not all(is_time(second + b"Z") for second in set(seconds)):
             return False
@@ -123,45 +123,45 @@ class Tally:
             for key, times in Counter(column).items():
                 _count(counts, key, bound, times)
         for warc, offset in _greatest(warcs, offsets).items():
-            self._warc(warc, offset)
+            self._add_warc(warc, offset)
         return True
 
-    def _odd(self, raw: bytes) -> None:
+    def _add_unusual(self, raw: bytes) -> None:
         line = parse(raw)
-        if isinstance(line, Line):
-            self._line(line)
+        if isinstance(line, CrawlRecord):
+            self._add_record(line)
             return
         self._unread += 1
         for name in line.warc_filenames:
-            self._warc(_key(name), -1)
+            self._add_warc(_key(name), -1)
         for prefix in line.warc_prefixes:
-            self._prefix(prefix)
+            self._add_prefix(prefix)
 
-    def _line(self, line: Line) -> None:
+    def _add_record(self, line: CrawlRecord) -> None:
         self._lines += 1
         self._bytes += (line.size or 0) if line.content_size is None else line.content_size
         _count(self._statuses, b"-" if line.status is None else b"%d" % line.status, STATUSES)
         _count(self._mimes, _key(line.mime or "-"), MIMES)
         _count(self._hosts, _key(host(line.uri)), HOSTS)
         if line.warc_filename:
-            self._warc(_key(line.warc_filename), -1 if line.warc_offset is None else line.warc_offset)
+            self._add_warc(_key(line.warc_filename), -1 if line.warc_offset is None else line.warc_offset)
         if line.warc_prefix is not None:
-            self._prefix(line.warc_prefix)
+            self._add_prefix(line.warc_prefix)
         second = line.second.encode()[:-1]
         self._first, self._last = min(self._first, second), max(self._last, second)
 
-    def _warc(self, name: bytes, offset: int) -> None:
+    def _add_warc(self, name: bytes, offset: int) -> None:
         if name not in self._warcs:
-            self._another(len(name))
+            self._limit_names(len(name))
         self._warcs[name] = max(self._warcs.get(name, -1), offset)
 
-    def _prefix(self, prefix: str) -> None:
+    def _add_prefix(self, prefix: str) -> None:
         if prefix not in self._prefixes:
-            self._another(len(prefix))
+            self._limit_names(len(prefix))
             self._prefixes.add(prefix)
 
-    def _another(self, size: int) -> None:
-        """Count the bytes of one more name that is kept."""
+    def _limit_names(self, size: int) -> None:
+        """Count the bytes of one more name in memory; BadInput when all of them exceed NAMES_BYTES."""
         self._names_bytes += size
         if self._names_bytes > NAMES_BYTES:
             count = len(self._warcs) + len(self._prefixes)
@@ -182,7 +182,7 @@ def _count(counts: dict[bytes, int], key: bytes, bound: int, times: int = 1) -> 
     counts[key] = counts.get(key, 0) + times
 
 
-# The keys are bytes, as in the log. JSON's escapes can name lone surrogates: these pass both ways.
+# The keys are bytes, as in the log. JSON's escapes can name lone surrogates: encode and decode them unchanged.
 def _key(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 

@@ -1,6 +1,6 @@
-"""Heritrix's crawl.log: a line for each URI the engine has done with.
+"""Read Heritrix's crawl.log: a line for each URI that the engine has finished.
 
-Columns, parted by runs of spaces (the second and third are padded):
+Columns, separated by runs of spaces (the second and third are padded):
 
      1 time logged        5 hops from the seed   9 start of fetch + ms
      2 status             6 via                 10 digest
@@ -8,11 +8,11 @@ Columns, parted by runs of spaces (the second and third are padded):
      4 URI                8 #thread             12 annotations, by commas
     13 JSON: contentSize, warcFilename, warcFileOffset, warcPrefix (of a page that a renderer fetched), or {}
 
-Of the annotations `3t` counts the tries that it took.
-Older engines write less: no JSON (12), no source (11), no annotations (10),
-and the time as 17 digits. `-` is nothing; the status may be blank. What is no
-such line (a stack trace, a cut line, two lines run into one) is `Unread`; the
-WARCs and prefixes it names are known all the same, for a file that no one asks for again is lost.
+The annotation `3t` counts the tries.
+Older engines write fewer columns: no JSON (12), no source (11), no annotations
+(10), and the time as 17 digits. `-` means none; the status may be blank. Any
+other line (a stack trace, a cut line, two lines run into one) is `Unread`; the
+WARCs and prefixes it names are still collected, so that no file is forgotten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import BinaryIO
 from warcmill.formats.loglines import blocks
 
 END = b"}"
-"""How a line ends that is whole without its newline: with the brace of its JSON."""
+"""Proof that a last line without a newline is whole: the brace that closes its JSON."""
 
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z|\d{17}")
 _LINE = re.compile(
@@ -42,11 +42,11 @@ _WARC_NAME = re.compile(rb'"(warcFilename|warcPrefix)"\s*+:\s*+("(?:[^"\\{\x00-\
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One URI, as logged; `-` and blank are None.
+class CrawlRecord:
+    """One URI, as logged; `-` and blank are None. Sizes and offsets are in bytes.
 
-    Bytes that are not UTF-8 show as `\\xNN`, in `warc_filename` as surrogates (as `os.fsdecode` has them).
-    A `warc_filename` is whatever the log says: it may hold '/' and must be looked up, never opened.
+    Bytes that are not UTF-8 become `\\xNN`, in `warc_filename` surrogates (as `os.fsdecode` makes them).
+    A `warc_filename` is untrusted: it may contain '/', so look it up and never open it.
     """
 
     logged: str
@@ -73,44 +73,44 @@ class Line:
 
     @property
     def tries(self) -> int:
-        """How often the engine has tried this URI by now: its annotation `3t`; it writes none for the first try."""
-        return next((int(found[1]) for found in map(_TRIES.fullmatch, self.annotations) if found), 1)
+        """How often the engine has tried this URI so far: its annotation `3t`, which the first try lacks."""
+        return next((int(match[1]) for match in map(_TRIES.fullmatch, self.annotations) if match), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Text that is no whole line of a crawl log; the WARCs it names all the same (an offset in it proves nothing)."""
+    """A line that is no whole record, and the WARCs and prefixes it names. Its offsets prove nothing."""
 
     raw: bytes
     warc_filenames: tuple[str, ...]
     warc_prefixes: tuple[str, ...] = ()
 
 
-def lines(stream: BinaryIO) -> Iterator[Line | Unread]:
-    """Every line of a crawl log, in order, in flat memory; never raises for what the log holds."""
+def lines(stream: BinaryIO) -> Iterator[CrawlRecord | Unread]:
+    """Yield every line of a crawl log, in order, in constant memory. Raises for no content."""
     for block in blocks(stream, END):
         for raw in block:
             yield parse(raw)
 
 
-def parse(raw: bytes) -> Line | Unread:
-    """One line of a crawl log, without its newline."""
-    found = _LINE.fullmatch(raw)
-    if not found:
+def parse(raw: bytes) -> CrawlRecord | Unread:
+    """Parse one line of a crawl log, without its newline."""
+    match = _LINE.fullmatch(raw)
+    if not match:
         return _unread(raw)
-    logged, status, size, *columns, rest = found.groups()
+    logged, status, size, *columns, rest = match.groups()
     front, brace, back = rest.rstrip().partition(b" {")
     tail = _tail(brace[1:] + back) if brace else {}
-    # A second thread column: a line was cut, and the next one was written behind it.
+    # A second thread column: a line was cut, and the next one follows without a newline.
     if tail is None or _THREAD.search(front) or not is_time(logged):
         return _unread(raw)
-    return _line(logged, [status, size, *columns], front.split(None, 1), tail)
+    return _record(logged, [status, size, *columns], front.split(None, 1), tail)
 
 
 def host(uri: str) -> str:
     """The host of an absolute URI, in lower case, without user and port (RFC 3986 section 3.2); '' if it has none.
 
-    `dns:` and `whois:` URIs count under the host they ask for. An IPv6 address keeps its brackets.
+    The host of a `dns:` or `whois:` URI is the one it asks for. An IPv6 address keeps its brackets.
     """
     scheme, _, rest = uri.partition(":")
     if rest.startswith("//"):
@@ -123,11 +123,11 @@ def host(uri: str) -> str:
     return name.lower()
 
 
-def _line(logged: bytes, columns: list[bytes | None], front: list[bytes], tail: dict[str, object]) -> Line:
+def _record(logged: bytes, columns: list[bytes | None], front: list[bytes], tail: dict[str, object]) -> CrawlRecord:
     status, size, *others = (None if column in (None, b"-") else column for column in columns)
     uri, hops, via, mime, thread, fetched, digest = (_text(other) for other in others)
     source, annotations = _source_and_annotations(front)
-    return Line(
+    return CrawlRecord(
         logged.decode(), None if status is None else int(status), None if size is None else int(size),
         uri or "-", hops, via, mime, thread or "", fetched, digest, source, annotations,
         _number(tail.get("contentSize")), _name(tail.get("warcFilename")), _number(tail.get("warcFileOffset")),
@@ -136,7 +136,7 @@ def _line(logged: bytes, columns: list[bytes | None], front: list[bytes], tail: 
 
 
 def _source_and_annotations(front: list[bytes]) -> tuple[str | None, tuple[str, ...]]:
-    # With one column it is the annotations': they are older than the source.
+    # A single column holds the annotations: engines wrote those before they wrote the source.
     texts = [None if column == b"-" else _text(column) for column in front]
     source = texts[0] if len(texts) == 2 else None
     return source, tuple((texts[-1] or "").split(",")) if texts and texts[-1] else ()
@@ -155,12 +155,12 @@ def _name(value: object) -> str | None:
 
 
 def _prefix(value: object) -> str | None:
-    """An empty one, or what is no text, is not passed over: somebody meant files by it."""
+    """A prefix as text, even an empty one or a number: it refers to files that must not be missed."""
     return None if value is None else str(value)
 
 
 def _tail(text: bytes) -> dict[str, object] | None:
-    """The JSON object at a line's end; None if it is not a whole one."""
+    """The JSON object at a line's end; None if it is cut or no object."""
     try:
         value = json.loads(text.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
@@ -169,8 +169,8 @@ def _tail(text: bytes) -> dict[str, object] | None:
 
 
 def _unread(raw: bytes) -> Unread:
-    found = [(found[1], _quoted(found[2])) for found in _WARC_NAME.finditer(raw)]
-    files, prefixes = ([name for key, name in found if key == word] for word in (b"warcFilename", b"warcPrefix"))
+    named = [(match[1], _quoted(match[2])) for match in _WARC_NAME.finditer(raw)]
+    files, prefixes = ([name for key, name in named if key == word] for word in (b"warcFilename", b"warcPrefix"))
     return Unread(raw, tuple(dict.fromkeys(files)), tuple(dict.fromkeys(prefixes)))
 
 
@@ -183,7 +183,7 @@ def _quoted(text: bytes) -> str:
 
 
 def is_time(logged: bytes) -> bool:
-    """Whether a logged time is one that a calendar knows."""
+    """Whether a logged time is written as engines write it, and exists in the calendar."""
     if not _TIME.fullmatch(logged):
         return False
     try:

@@ -1,14 +1,14 @@
-"""A crawl feed: which targets to crawl, how deep, how often. JSON Lines, or one JSON list; a target each.
+"""Read a crawl feed: which targets to crawl, how deep, how often. JSON Lines or a JSON list, one object a target.
 
     {"id": 1, "title": "...", "seeds": ["http://..."], "depth": "CAPPED", "scope": "subdomains",
      "ignoreRobotsTxt": false, "watched": false, "documentUrlScheme": null, "loginPageUrl": null,
      "logoutUrl": null, "secretId": null,
      "schedules": [{"startDate": 1438246800000, "endDate": null, "frequency": "MONTHLY"}]}
 
-Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words are
-read in any case. Fields that are not named here are passed over: feeds carry much
-else. What can be read in one way alone is read so, and noted: a seed without a
-scheme, a schedule whose frequency is not one of ours.
+Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may
+be in upper or lower case. Other fields are ignored. Two mistakes are accepted and
+noted, as their meaning is clear: a seed without a scheme (crawled by https and http),
+and a schedule of an unknown frequency (skipped).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from warcmill import schedule
+from warcmill.base import schedule
+from warcmill.base.schedule import Frequency, Schedule
 from warcmill.errors import BadInput
 from warcmill.formats import surt
-from warcmill.schedule import Frequency, Schedule
 
-LARGEST = 256 << 20  # bytes of a feed, which takes six times as much memory; 50,000 targets are a twentieth of it
+LARGEST = 256 << 20  # bytes of a feed; reading one takes six times its size in memory; 50,000 targets are a twentieth
 LONGEST_URL = 2_083
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS = range(1990, 2200)
@@ -38,7 +38,7 @@ NEVER = "NEVERCRAWL"
 
 
 class Depth(StrEnum):
-    """How much of a target: up to a cap of bytes, a larger one, or all of it."""
+    """How much of a target is crawled: up to a cap of bytes, up to a larger one, or all of it."""
 
     CAPPED = "CAPPED"
     CAPPED_LARGE = "CAPPED_LARGE"
@@ -46,7 +46,7 @@ class Depth(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far from the seeds: the page itself, one link on, the site, or its subdomains too."""
+    """How far from its seeds a target is crawled: the page, the pages it links to, the site, or its subdomains too."""
 
     RESOURCE = "resource"
     PLUS1 = "plus1"
@@ -56,9 +56,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target of the feed. `watched` and `document_url_scheme` say nothing of its crawl: they are kept for later.
+    """One target of the feed. `watched` and `document_url_scheme` do not change its crawl: they are kept for later.
 
-    `refresh`: of its sites only the seeds are crawled now, and what they embed.
+    `refresh`: crawl only the seeds now, with what they embed.
     """
 
     id: str
@@ -77,48 +77,50 @@ class Target:
 
     @property
     def needs_login(self) -> bool:
-        """Whether it is to be crawled as one who is logged in."""
+        """Whether its crawl must log in first."""
         return bool(self.login_page_url or self.secret_id)
 
-    def log_out(self) -> set[str]:
-        """The SURT prefixes that a crawl of it must keep away from, so as not to log itself out."""
-        url = self.logout_url
-        return {surt.surt(one) for one in surt.with_and_without_www(surt.canonical(url))} if url else set()
+    def logout_prefixes(self) -> set[str]:
+        """The SURT prefixes that its crawl must avoid, so that it does not log itself out."""
+        if not self.logout_url:
+            return set()
+        return {surt.surt(url) for url in surt.with_and_without_www(surt.canonical(self.logout_url))}
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What was read: the sound targets; a fault for each other one; and notes of what was read as best it could be."""
+    """The sound targets, a fault for each other one, and notes of mistakes that were accepted."""
 
     targets: list[Target] = field(default_factory=list)
     faults: list[BadInput] = field(default_factory=list)
     notes: list[BadInput] = field(default_factory=list)
 
     def refuse_faulty(self, path: str, most: int) -> None:
-        """BadInput when more than `most` percent of the feed are faults."""
-        faults, all_of_it = len(self.faults), len(self.faults) + len(self.targets)
-        if faults * 100 > most * all_of_it:
-            why = f"{faults} of its {all_of_it} targets are faulty, more than {most} percent"
+        """Raise BadInput if more than `most` percent of the targets are faulty."""
+        faults, total = len(self.faults), len(self.faults) + len(self.targets)
+        if faults * 100 > most * total:
+            why = f"{faults} of its {total} targets are faulty, more than {most} percent"
             raise BadInput(path, f"{why}; the first: {self.faults[0]}")
 
 
 def read(data: bytes, path: str) -> Feed:
-    """Read a feed whole, whatever is wrong in it: each fault and note names its line, or place in the list."""
-    found = Feed()
+    """Read a whole feed. Raises nothing: each fault and note names its line, or its place in the list."""
+    feed = Feed()
     seen: dict[str, str] = {}
     try:
         for where, raw in _entries(data, path):
             try:
-                target = _target(_object(raw, f"{path}, {where}"), f"{path}, {where}", found.notes)
-                found.targets.append(_once(target, seen, path, where))
+                target = _target(_object(raw, f"{path}, {where}"), f"{path}, {where}", feed.notes)
+                feed.targets.append(_refuse_twice(target, seen, path, where))
             except BadInput as fault:
-                found.faults.append(fault)
+                feed.faults.append(fault)
     except BadInput as fault:
-        found.faults.append(fault)
-    return found
+        feed.faults.append(fault)
+    return feed
 
 
-def _once(target: Target, seen: dict[str, str], path: str, where: str) -> Target:
+def _refuse_twice(target: Target, seen: dict[str, str], path: str, where: str) -> Target:
+    """The target, unless its id was seen before; `seen` maps ids to places."""
     if target.id in seen:
         raise BadInput(f"{path}, {where}", f"target {target.id} is in the feed already, at {seen[target.id]}")
     seen[target.id] = where
@@ -126,10 +128,10 @@ def _once(target: Target, seen: dict[str, str], path: str, where: str) -> Target
 
 
 def _entries(data: bytes, path: str) -> Iterator[tuple[str, Any]]:
-    """Each target's place, and its bytes, or what they are in JSON."""
+    """Each target's place, with its bytes (JSON Lines) or its parsed value (a list)."""
     if len(data) > LARGEST:
         raise BadInput(path, f"the feed has more than {LARGEST:,} bytes")
-    data = data.removeprefix(codecs.BOM_UTF8)  # editors on Windows put one there
+    data = data.removeprefix(codecs.BOM_UTF8)  # editors on Windows write one
     if data.lstrip().startswith(b"["):
         yield from ((f"target {number}", raw) for number, raw in enumerate(_json(data, path), 1))
         return
@@ -158,7 +160,13 @@ def _target(raw: dict[str, Any], where: str, notes: list[BadInput]) -> Target:
     seeds = tuple(url for seed in read.list("seeds") for url in read.seed(seed))
     if not seeds:
         raise BadInput(where, "seeds: a target needs at least one")
-    target = Target(
+    target = _read_target(read, seeds)
+    _refuse_hidden_seeds(target, where)
+    return target
+
+
+def _read_target(read: _Fields, seeds: tuple[str, ...]) -> Target:
+    return Target(
         id=read.id(),
         title=read.text("title") or "",
         seeds=seeds,
@@ -166,22 +174,25 @@ def _target(raw: dict[str, Any], where: str, notes: list[BadInput]) -> Target:
         scope=Scope(read.choice("scope", Scope, Scope.ROOT)),
         ignore_robots=read.truth("ignoreRobotsTxt"),
         watched=read.truth("watched"),
-        schedules=tuple(_schedules(read.list("schedules"), where, notes)),
+        schedules=tuple(_schedules(read)),
         document_url_scheme=read.text("documentUrlScheme"),
         login_page_url=read.optional_url("loginPageUrl"),
         logout_url=read.optional_url("logoutUrl"),
         secret_id=read.number_or_text("secretId"),
     )
-    hidden = tuple(target.log_out())
-    for seed in seeds if hidden else ():
+
+
+def _refuse_hidden_seeds(target: Target, where: str) -> None:
+    """Raise BadInput if a seed begins with the logout URL: it would never be crawled."""
+    hidden = tuple(target.logout_prefixes())
+    for seed in target.seeds if hidden else ():
         if surt.surt(surt.canonical(seed)).startswith(hidden):
             raise BadInput(where, f"logoutUrl: nothing that begins with it is crawled, and so does the seed {seed}")
-    return target
 
 
-def _schedules(raw: list[Any], where: str, notes: list[BadInput]) -> Iterator[Schedule]:
-    for one in raw:
-        read = _Fields(_object(one, f"{where}, schedules"), f"{where}, schedules", notes)
+def _schedules(target: _Fields) -> Iterator[Schedule]:
+    for raw in target.list("schedules"):
+        read = target.nested(raw, f"{target.where}, schedules")
         if frequency := read.frequency():
             yield _schedule(read, frequency)
 
@@ -196,13 +207,17 @@ def _schedule(read: _Fields, frequency: Frequency) -> Schedule:
 
 
 class _Fields:
-    """One JSON object's fields, each read as what it must be; BadInput names the field. `notes` grows."""
+    """The fields of one JSON object, each read as its type; BadInput names the field. Adds to `notes`."""
 
     def __init__(self, raw: dict[str, Any], where: str, notes: list[BadInput]) -> None:
         self._raw, self.where, self._notes = raw, where, notes
 
+    def nested(self, raw: Any, where: str) -> _Fields:
+        """The fields of an object inside this one, with the same notes."""
+        return _Fields(_object(raw, where), where, self._notes)
+
     def id(self) -> str:
-        """A number or a word, which becomes part of the engine's configuration."""
+        """A number or a word; it becomes part of the engine's configuration."""
         value = self._raw.get("id")
         text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
@@ -220,7 +235,7 @@ class _Fields:
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(name)
 
     def truth(self, name: str) -> bool:
-        """Null is no: that is how a curators' tool writes what nobody has ticked."""
+        """True or false; null is false: a curators' tool writes null for a box that is not ticked."""
         value = self._raw.get(name)
         value = False if value is None else value
         if not isinstance(value, bool):
@@ -234,15 +249,15 @@ class _Fields:
         return value or []
 
     def choice(self, name: str, words: type[StrEnum], default: StrEnum) -> str:
-        """One of some words, in any case."""
+        """One of `words`, in upper or lower case."""
         value = self._raw.get(name) or default
-        found = next((word for word in words if isinstance(value, str) and word.lower() == value.lower()), None)
-        if found is None:
+        chosen = next((word for word in words if isinstance(value, str) and word.lower() == value.lower()), None)
+        if chosen is None:
             raise self._bad(name, value, f"one of {', '.join(words)}")
-        return str(found)
+        return str(chosen)
 
     def frequency(self) -> Frequency | None:
-        """How often; None for a schedule that is of no crawl here, which is noted unless it says so itself."""
+        """The frequency; None for NEVER, and, with a note, for one that is unknown here."""
         value = self._raw.get("frequency") or ""
         if not isinstance(value, str):
             raise self._bad("frequency", value, schedule.KNOWN)
@@ -255,7 +270,7 @@ class _Fields:
             return None
 
     def seed(self, value: Any) -> tuple[str, ...]:
-        """A seed; without a scheme it is two, for both may be there, and each leads to what it redirects to."""
+        """The URLs of a seed: one, or two (https and http) for a seed without a scheme."""
         text = value.strip() if isinstance(value, str) else ""
         bare = None if _SCHEME.match(text) else _HOST_FIRST.fullmatch(text)
         if not bare:
@@ -265,7 +280,7 @@ class _Fields:
         return urls
 
     def url(self, value: Any, name: str) -> str:
-        """An absolute http or https URL without blanks, credentials or control characters; blanks around it go."""
+        """An absolute http or https URL without blanks, credentials or control characters; trims blanks around it."""
         url = value.strip() if isinstance(value, str) else ""
         if not url or _UNSAFE.search(url):
             raise self._bad(name, value, "an http or https URL without blanks")
@@ -286,14 +301,14 @@ class _Fields:
         if value is None or value == "":
             return None
         try:
-            found = _moment(value)
+            date = _moment(value)
         except (ValueError, OverflowError):
-            found = None
-        if found is None or found.year not in _YEARS:
+            date = None
+        if date is None or date.year not in _YEARS:
             raise self._bad(
                 name, value, f"milliseconds since 1970 or ISO 8601, from {_YEARS.start} to {_YEARS.stop - 1}"
             )
-        return found
+        return date
 
     def _note(self, text: str) -> None:
         self._notes.append(BadInput(self.where, text))
@@ -309,15 +324,15 @@ def _moment(value: Any) -> datetime | None:
         return _EPOCH + timedelta(seconds=value // 1000)
     if not isinstance(value, str):
         return None
-    found = datetime.fromisoformat(value).replace(microsecond=0)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    date = datetime.fromisoformat(value).replace(microsecond=0)
+    return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def why_shrunken(new: int, old: int) -> str:
-    """Why a feed of `new` targets may not replace one of `old`; empty when it may.
+    """Return why a feed of `new` targets may not replace one of `old` targets; '' if it may.
 
-    An empty feed is a fault at its source, and so is, in all likelihood, one
-    that lost more than half since the last: crawls that should run would not.
+    A feed that is empty, or has lost more than half of its targets, is most
+    likely a fault at its source: crawls that should run would not.
     """
     if new == 0:
         return "the feed is empty"

@@ -1,9 +1,9 @@
-"""The checksum that HDFS would give a file, computed here, as its bytes go by.
+"""Compute the checksum that HDFS would return for a file, while its bytes are read.
 
-HDFS (MD5MD5CRC32CFileChecksum) takes the CRC32C of every 512 bytes; the MD5 of
-these, big-endian, for each block; and the MD5 of the blocks' MD5s, zero-padded
-as its growing buffer was. A file's checksum therefore depends on the block
-size it is stored with.
+HDFS (MD5MD5CRC32CFileChecksum) computes the CRC32C of every 512 bytes; the MD5
+of these, big-endian, for each block; and the MD5 of the blocks' MD5s, padded
+with zeros to the size of HDFS's buffer. A file's checksum therefore depends on
+the block size it is stored with.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
 class Hasher:
-    """Feed it a file from first byte to last; `result` is what WebHDFS would answer.
+    """Hash a file: `update` with all its bytes in order, then `result`. `block_size` is in bytes.
 
-    Fastest when fed multiples of 512 bytes, of some hundred kilobytes each.
+    Fastest with pieces of some hundred kilobytes, multiples of 512 bytes.
+    BadConfig if `block_size` is no positive multiple of 512.
     """
 
     def __init__(self, block_size: int) -> None:
@@ -37,7 +38,7 @@ class Hasher:
         self._rest = b""
 
     def update(self, data: bytes) -> None:
-        """The next bytes of the file."""
+        """Add the next bytes of the file."""
         if self._rest:
             data = self._rest + data
         whole = len(data) - len(data) % PIECE
@@ -49,8 +50,8 @@ class Hasher:
         self._rest = data[whole:]
 
     def result(self) -> str:
-        """`algorithm:bytes` of GETFILECHECKSUM, the bytes in hex and without what lies beyond their `length`."""
-        blocks = self._finished()
+        """Return `algorithm:bytes` as WebHDFS's GETFILECHECKSUM would; the bytes in hex, cut to their `length`."""
+        blocks = self._block_digests()
         if not blocks:
             return f"MD5-of-0MD5-of-0CRC32:{bytes(12).hex()}{_md5(_padded(blocks)).hexdigest()}"
         per_block = self._block_size // PIECE if len(blocks) > _md5().digest_size else 0
@@ -64,8 +65,8 @@ class Hasher:
             self._blocks += self._block.digest()
             self._block, self._room = _md5(), self._block_size
 
-    def _finished(self) -> bytes:
-        """The MD5s of all blocks, the last and shorter one included; may be asked for again."""
+    def _block_digests(self) -> bytes:
+        """The MD5s of all blocks, with the last, shorter one. Changes nothing, so `update` may follow."""
         if not self._rest and self._room == self._block_size:
             return bytes(self._blocks)
         last = self._block.copy()
@@ -75,7 +76,7 @@ class Hasher:
 
 
 def _padded(blocks: bytes) -> bytes:
-    """HDFS digests its whole buffer, which begins at 32 bytes and doubles."""
+    """Pad as HDFS does: it digests its whole buffer, which begins at 32 bytes and doubles."""
     size = _SMALLEST_BUFFER
     while size < len(blocks):
         size *= 2

@@ -1,9 +1,9 @@
-"""Heritrix's job.log: what happened to a job or a launch, an event a line.
+"""Read Heritrix's job.log: the events of a job and its launches, one a line.
 
     2026-11-21T08:22:03.458Z INFO CHECKPOINTED cp00001-20261121082203
 
 Lines of another shape (the rest of a message, a stack trace, a cut line) are
-no events and are passed over: a missing event is never taken for a proof.
+skipped: nothing may be concluded from an event that is missing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EVENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`word` is what happened (PREPARING, CHECKPOINTED, FINISHED), `subject` to which launch or checkpoint.
+    """`word` is what happened (PREPARING, CHECKPOINTED, FINISHED), `subject` the launch or checkpoint.
 
-    Messages in prose (`Job launched`) are split the same way: word `Job`, subject `launched`.
+    Messages in prose (`Job launched`) are split likewise: word `Job`, subject `launched`.
     """
 
     time: str
@@ -36,11 +36,11 @@ class Event:
 
 
 def events(stream: BinaryIO) -> Iterator[Event]:
-    """The events of a job.log in its order; never raises for what the log holds.
+    """Yield the events of a job.log in its order. Raises for no content.
 
-    A last line without a newline is not yet an event: its subject may be cut.
+    A last line without a newline is no event yet: its subject may be cut.
     """
     for lines in blocks(stream):
         for line in lines:
-            if found := _EVENT.fullmatch(line):
-                yield Event(*(part.decode("utf-8", "backslashreplace").rstrip() for part in found.groups()))
+            if match := _EVENT.fullmatch(line):
+                yield Event(*(part.decode("utf-8", "backslashreplace").rstrip() for part in match.groups()))

@@ -1,10 +1,10 @@
-"""A stage's logs as one zip that proves itself: its last member is the evidence of how it was made.
+"""Pack a stage's logs into one zip whose last member is the evidence of how it was made.
 
-Written in one pass, in flat memory, the same members for the same logs on every
-machine: fixed time and mode, the caller's order, deflate level 6 (the deflated
-bytes may differ between versions of zlib; sizes and digests of members do not).
-Logs the engine compressed itself are stored as they are. Members are read by
-name into streams, never to a path.
+It is written in one pass, in constant memory. The same logs give the same
+members on every machine: fixed time and mode, the caller's order, deflate level
+6 (the deflated bytes may differ between versions of zlib; sizes and digests of
+members do not). Logs that the engine compressed are stored as they are. Members
+are read by name into streams, never extracted to a path.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from warcmill.errors import BadInput, Mismatch
 
 EVIDENCE = "warcmill-evidence.json"
 EVIDENCE_LIMIT = 1 << 26
+END = 1 << 15  # bytes: the end of a zip of logs; in nearly every one it holds all of the evidence and the directory
 CHUNK = 1 << 18
 _ENCRYPTED = 0x1  # APPNOTE 4.4.4, bit 0
 _COMPRESSED = re.compile(r".*\.gz(\.cp\d{5}-\d{14})?", re.DOTALL)
@@ -40,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What was packed under a name, before compression."""
+    """A packed file: its size in bytes and digests before compression."""
 
     name: str
     size: int
@@ -50,7 +51,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a zip's directory says of a member; nothing of it is proven."""
+    """A member as the zip's directory lists it; nothing of this is verified."""
 
     name: str
     size: int
@@ -58,10 +59,10 @@ class Entry:
 
 
 def write(target: BinaryIO, members: Iterable[Member], last: Callable[[list[Packed]], bytes]) -> None:
-    """Pack members in their order, then `last(packed)`, the evidence, stored uncompressed.
+    """Pack members in their order, then the evidence `last(packed)`, uncompressed.
 
-    Mismatch if a member is not as long as it said: a log that still grows is not packed.
-    Writes only through `target.write`; after an error nothing more is written, and what is there is no zip.
+    Mismatch if a member has not the size it was announced with: a log that still grows is not packed.
+    Writes only by `target.write`. After an error it writes nothing more, and `target` is no valid zip.
     """
     sink = _Sink(target)
     archive = ZipFile(cast(IO[bytes], sink), "w")
@@ -75,7 +76,7 @@ def write(target: BinaryIO, members: Iterable[Member], last: Callable[[list[Pack
 
 
 def evidence(stream: BinaryIO) -> bytes:
-    """The evidence of a zip, its last member; BadInput if the stream is no whole zip of logs."""
+    """Return the evidence of a zip, its last member; BadInput if the stream is no whole zip of logs."""
     with _opened(stream) as archive:
         info = archive.infolist()[-1]
         if info.file_size > EVIDENCE_LIMIT:
@@ -85,26 +86,26 @@ def evidence(stream: BinaryIO) -> bytes:
 
 
 def members(stream: BinaryIO) -> list[Entry]:
-    """The packed logs in their order, without the evidence."""
+    """List the packed logs in their order, without the evidence; BadInput as `evidence`."""
     with _opened(stream) as archive:
         return [Entry(info.filename, info.file_size, info.CRC) for info in archive.infolist()[:-1]]
 
 
 def open_member(stream: BinaryIO, name: str) -> BinaryIO:
-    """One packed log, decompressed as it is read; `stream` must stay open meanwhile. BadInput when damage is met."""
+    """Open one packed log, decompressed as it is read; keep `stream` open. Reading raises BadInput for damage."""
     with _opened(stream) as archive:
         if name not in archive.namelist():
             raise BadInput(name, "is not in the zip")
-        # The wide buffer spares a log reader most of the trips through the layers below.
+        # The large buffer saves a log reader most calls to the layers below.
         return io.BufferedReader(_Reader(name, archive.open(name)), CHUNK)
 
 
 def verify(stream: BinaryIO, expected: Iterable[Packed]) -> None:
-    """Read every packed log again and compare it with what was packed; BadInput names the first that differs."""
+    """Read every packed log again and compare it with `expected`; BadInput names the first that differs."""
     wanted = list(expected)
-    found = [entry.name for entry in members(stream)]
-    if found != [packed.name for packed in wanted]:
-        raise BadInput(_path(stream), f"holds {found}, not {[packed.name for packed in wanted]}: pack the stage again")
+    listed, names = [entry.name for entry in members(stream)], [packed.name for packed in wanted]
+    if listed != names:
+        raise BadInput(_path(stream), f"holds {listed}, not {names}: pack the stage again")
     for packed in wanted:
         with open_member(stream, packed.name) as member:
             size, sha512 = _digest(member)
@@ -115,7 +116,7 @@ def verify(stream: BinaryIO, expected: Iterable[Packed]) -> None:
 
 def _pack(archive: ZipFile, member: Member) -> Packed:
     info = _info(member.name, ZIP_STORED if _COMPRESSED.fullmatch(member.name) else ZIP_DEFLATED)
-    info.file_size = member.size  # so zipfile knows beforehand whether it needs zip64
+    info.file_size = member.size  # zipfile decides by it, before writing, whether it needs zip64
     sha512, size = hashlib.sha512(), 0
     with member.open() as source, archive.open(info, "w") as packed:
         while size <= member.size and (chunk := source.read(CHUNK)):
@@ -124,8 +125,8 @@ def _pack(archive: ZipFile, member: Member) -> Packed:
                 sha512.update(chunk)
                 packed.write(chunk)
         if size != member.size:
-            found = size if size < member.size else f"{size} or more"
-            raise Mismatch(f"size of {member.name} in bytes while it was packed", member.size, found)
+            actual = size if size < member.size else f"{size} or more"
+            raise Mismatch(f"size of {member.name} in bytes while it was packed", member.size, actual)
     return Packed(member.name, size, sha512.hexdigest(), info.CRC)
 
 
@@ -149,7 +150,8 @@ def _distinct(members: Iterable[Member]) -> Iterator[Member]:
 
 @contextmanager
 def _opened(stream: BinaryIO) -> Iterator[ZipFile]:
-    with _damage(_path(stream)):
+    """Open a zip of logs; BadInput if it is not one, as `write` makes it."""
+    with _damage_as_bad_input(_path(stream)):
         archive = ZipFile(cast(IO[bytes], _Bounded(stream)))
         infos = archive.infolist()
         names = [info.filename for info in infos]
@@ -163,12 +165,12 @@ def _is_ours(info: ZipInfo) -> bool:
 
 
 @contextmanager
-def _damage(path: str) -> Iterator[None]:
-    """What zipfile raises for bad bytes, as BadInput; a disk's own errors pass as they are."""
+def _damage_as_bad_input(path: str) -> Iterator[None]:
+    """Turn what zipfile raises for bad bytes into BadInput; a disk's own errors pass unchanged."""
     try:
         yield
     except (BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError, OverflowError) as error:
-        if isinstance(error.__context__, OSError):  # zipfile says "not a zip" for a disk that failed
+        if isinstance(error.__context__, OSError):  # zipfile reports a disk that failed as "not a zip"
             raise error.__context__ from None
         raise BadInput(path, f"is not a whole zip: {error!r}. Move it away and pack the stage again") from error
 
@@ -186,9 +188,9 @@ def _digest(stream: BinaryIO) -> tuple[int, str]:
 
 
 class _Sink:
-    """The target, written whole even if it takes less at a time.
+    """Write all bytes to the target, even if it accepts fewer at a time.
 
-    Once stopped it only pretends: zipfile writes a directory when it drops an archive that was not closed.
+    Once stopped it discards them: zipfile writes a directory when it drops an archive that was not closed.
     """
 
     def __init__(self, target: BinaryIO) -> None:
@@ -209,14 +211,14 @@ class _Sink:
         return offset if self._stopped else self._target.seek(offset, whence)
 
     def flush(self) -> None:
-        """Left to the owner of the target, who makes it durable."""
+        """Do nothing: the owner of the target makes it durable."""
 
     def stop(self) -> None:
         self._stopped = True
 
 
 class _Bounded:
-    """A stream that refuses a read so great that only a hostile directory can ask for it."""
+    """Refuse a read so large that only a hostile directory can cause it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -229,7 +231,7 @@ class _Bounded:
 
 
 class _Reader(io.RawIOBase):
-    """A member as a raw stream whose errors are Warcmill's."""
+    """A member as a raw stream that raises BadInput for damage."""
 
     def __init__(self, name: str, member: IO[bytes]) -> None:
         self._name, self._member = name, member
@@ -238,7 +240,7 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        with _damage(self._name):
+        with _damage_as_bad_input(self._name):
             data = self._member.read(len(buffer))
             buffer[: len(data)] = data
             return len(data)

@@ -1,7 +1,7 @@
-"""A Heritrix job's configuration, `crawler-beans.cxml`: does it leave behind what the line and an archive need?
+"""Check a Heritrix job's configuration, `crawler-beans.cxml`: will its crawls leave what the line and an archive need?
 
 Much of that is off in the engine's own profile. Each fault names the setting,
-what it must be, and why. Pure: bytes in, words out; DTDs and entities are refused.
+the value it must have, and why. Pure; DTDs and entities are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BY_PREFIX = ("SurtPrefixedDecideRule", "NotSurtPrefixedDecideRule", "OnDomainsD
 
 
 def faults(data: bytes, path: str) -> Iterator[str]:
-    """What a configuration lacks, a line each. BadInput: it is no configuration."""
+    """Yield what is wrong in a configuration, one line each. BadInput if it is no configuration of Heritrix."""
     beans = Beans(data, path)
     yield from _logging(beans)
     yield from _checkpoints(beans)
@@ -39,7 +39,7 @@ def _logging(beans: Beans) -> Iterator[str]:
     if beans.value("seeds", "sourceTagSeeds") != "true":
         yield "seeds.sourceTagSeeds must be true: else the crawl log does not say from which seed a URL came"
     fetched = _after(beans.chain("fetchProcessors"), "fetchHttp")
-    if not any('"ip:"' in beans.text(one) or one in beans.of_class("IpAnnotator") for one in fetched):
+    if not any('"ip:"' in beans.text(name) or name in beans.ids_of_class("IpAnnotator") for name in fetched):
         yield "fetchProcessors must have, after fetchHttp, one that annotates each URL with its ip: address"
 
 
@@ -52,8 +52,8 @@ def _checkpoints(beans: Beans) -> Iterator[str]:
 
 
 def _resuming(beans: Beans) -> Iterator[str]:
-    """A checkpoint holds beans of the top level alone, and a launch that resumes from it reads no seeds again."""
-    for rule, outer in beans.inside(*_BY_PREFIX):
+    """A checkpoint saves only beans of the top level; a launch that resumes from it does not read the seeds again."""
+    for rule, outer in beans.nested(*_BY_PREFIX):
         if own_value(rule, "seedsAsSurtPrefixes") != "false":
             name = rule.get("class", "").rpartition(".")[2]
             where = f"bean {outer}" if outer else "a bean without an id"
@@ -73,34 +73,34 @@ def _viral(beans: Beans) -> Iterator[str]:
         yield "dispositionProcessors must have warcWriterViral: the writer for what is infected"
     if beans.value("warcWriterViral", "enabled") != "false":
         yield "warcWriterViral.enabled must be false: a sheet switches it on"
-    sheets = [sheet for sheet in beans.of_class("Sheet") if _switches(beans.by_id[sheet])]
-    if beans.laid().isdisjoint(sheets):
-        yield "there must be a sheet that switches warcWriter off and warcWriterViral on, and a rule that lays it"
+    sheets = [sheet for sheet in beans.ids_of_class("Sheet") if _switches_to_viral(beans.by_id[sheet])]
+    if beans.associated_sheets().isdisjoint(sheets):
+        yield "there must be a sheet that switches warcWriter off and warcWriterViral on, and a rule that applies it"
     for writer in ("warcWriter", "warcWriterViral"):
         if property_of(beans.by_id.get(writer), "shouldProcessRule") is not None:
             yield f"{writer}.shouldProcessRule must not be: with a URL history it fails for every duplicate"
 
 
-def _switches(sheet: Element) -> bool:
+def _switches_to_viral(sheet: Element) -> bool:
     entries = {entry.get("key"): entry.get("value") for entry in sheet.iter(f"{SPACE}entry")}
     return (entries.get("warcWriter.enabled"), entries.get("warcWriterViral.enabled")) == ("false", "true")
 
 
 def _folders(beans: Beans) -> Iterator[str]:
-    """Each launch has folders of its own. The engine's own way has all below the job's `${launchId}`."""
+    """Each launch needs folders of its own. By default the engine puts all below the job's `${launchId}`."""
     for bean, name in (("loggerModule", "path"), ("statisticsTracker", "reportsDir")):
-        found = beans.value(bean, name)
-        if found and not _of_launch(found):
+        path = beans.value(bean, name)
+        if path and not _has_launch(path):
             yield f"{bean}.{name} must have {LAUNCH} in it: else launches share a folder"
     for writer in ("warcWriter", "warcWriterViral"):
-        if not all(map(_of_launch, beans.values(writer, "storePaths"))):
+        if not all(map(_has_launch, beans.values(writer, "storePaths"))):
             yield f"{writer}.storePaths must have {LAUNCH} in them: else launches share a folder"
 
 
-def _of_launch(path: str) -> bool:
-    """`@name@` is a template's: such folders are filled in, each with its launch."""
+def _has_launch(path: str) -> bool:
+    """Whether a path is the launch's own. `@name@` is a template's: it is filled in with such a path."""
     return LAUNCH in path or (path.startswith("@") and path.endswith("@"))
 
 
-def _after(chain: list[str], one: str) -> list[str]:
-    return chain[chain.index(one) + 1 :] if one in chain else []
+def _after(chain: list[str], bean: str) -> list[str]:
+    return chain[chain.index(bean) + 1 :] if bean in chain else []

@@ -1,11 +1,11 @@
-"""URLs in one spelling, and SURT prefixes, as Heritrix compares them.
+"""Canonical URLs, and SURT prefixes as Heritrix compares them.
 
-A SURT has the host's labels turned round, so that what belongs together begins
-alike; all is lower case, and https is written http:
+A SURT has the host's labels in reverse order, so that URLs of one domain share
+a prefix; all is lower case, and https is written http:
 
     https://www.Example.org:8443/News/Today.html   ->   http://(org,example,www,:8443)/news/today.html
 
-A prefix that ends in a comma covers a domain and all below it, one that ends
+A prefix that ends in a comma covers a domain and its subdomains, one that ends
 in `)/` a host, one that ends in another `/` a folder.
 """
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII)
-# What RFC 3986 lets stand in a path or a query, and '|'; a '%' is taken to be an escape already.
+# What RFC 3986 allows in a path or a query, and '|'; a '%' counts as the beginning of an escape.
 _AS_IT_IS = "!$%&'()*+,-./:;=?@_|~"
 _IN_QUERIES = f"{_AS_IT_IS}[]^"  # the engine leaves {} too, but those mean something to its configuration
 
 
 def canonical(url: str) -> str:
-    """The URL with its host in ASCII and lower case, and nothing in it that would need escaping.
+    """Return the URL with its host in lower-case ASCII and all else escaped.
 
-    No fragment and no default port; dot segments resolved (RFC 3986, section 5.2.4). Host names are
-    written by IDNA 2003, as the engine does, so that links on the pages meet them. ValueError: it
-    is no http or https URL, or has credentials, or a host that the engine would not take.
+    Drops the fragment and a default port, and resolves dot segments (RFC 3986, section 5.2.4). Encodes
+    host names by IDNA 2003, as the engine does, so that links on pages match. ValueError if it is no
+    http or https URL, or has credentials, or a host that the engine would refuse.
     """
     parts = urlsplit(url.strip())
     if parts.username is not None:
@@ -46,56 +46,59 @@ def canonical(url: str) -> str:
 
 
 def surt(url: str) -> str:
-    """The SURT of one canonical URL."""
+    """The SURT of a canonical URL."""
     return _authority(url) + _rest(url).lower()
 
 
 def folder_prefix(url: str) -> str:
-    """The prefix of all at and below the URL's last '/'."""
+    """The SURT prefix of the folder of a canonical URL: all up to its last '/'."""
     return _authority(url) + _rest(url).partition("?")[0].rpartition("/")[0].lower() + "/"
 
 
 def domain_prefix(url: str) -> str:
-    """The prefix of the URL's host, without a leading `www.`, on any port, and of all its subdomains.
+    """The SURT prefix of a canonical URL's host without a leading `www.`, on any port, and of its subdomains.
 
-    The `www.` of a name that is no one's own stays: www.gov.uk is a site, gov.uk a whole administration.
-    An IP address has none: it is the prefix of that host and port alone.
+    `www.` before a public suffix stays: www.gov.uk is a site, gov.uk a whole administration.
+    For an IP address it is the prefix of that host and port only.
     """
     host = _split(url)[0]
-    if _is_address(host):
+    if is_address(host):
         return f"{_authority(url)}/"
     bare = host.removeprefix("www.")
-    return f"http://({_turned(host if bare != host and is_public_suffix(bare) else bare)}"
+    return f"http://({_reversed_labels(host if bare != host and is_public_suffix(bare) else bare)}"
 
 
 def is_public_suffix(host: str) -> bool:
-    """Whether names directly under this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
-    found = _suffixes()(host)
-    return not found.domain and bool(found.suffix)
+    """Whether the names directly below this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
+    parts = _suffixes()(host)
+    return not parts.domain and bool(parts.suffix)
 
 
 @cache
 def _suffixes() -> TLDExtract:
-    """The public suffix list that comes with tldextract, read when it is first asked; never the network, nor a cache.
+    """The public suffix list that comes with tldextract, loaded on first use; it uses no network and no cache.
 
-    With its private part: who takes a host under blogspot.com is as foreign to his neighbour as under gub.uy.
+    Its private part counts, too: hosts under blogspot.com have different owners, as those under gub.uy.
     """
-    from tldextract import TLDExtract  # noqa: PLC0415 it brings requests along, a tenth of a second
+    from tldextract import TLDExtract  # noqa: PLC0415 it imports requests, a tenth of a second
 
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
 def with_and_without_www(url: str) -> tuple[str, str]:
-    """The URL, and the one whose host has, or has not, a `www.` before it: most sites lead from one to the other."""
+    """The canonical URL, and the same with `www.` added or removed: most sites redirect from one to the other.
+
+    Twice the same URL for an IP address.
+    """
     host = _split(url)[0]
-    if _is_address(host):
+    if is_address(host):
         return url, url
     other = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
     return url, url.replace(f"://{host}", f"://{other}", 1)
 
 
 def _host(name: str) -> str:
-    """A host name as DNS has it."""
+    """A host name as DNS writes it; ValueError if it is none."""
     try:
         host = name.rstrip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:
@@ -105,7 +108,10 @@ def _host(name: str) -> str:
     return host
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address; one of IPv6 is in brackets."""
+    if host.startswith("["):
+        return True
     try:
         IPv4Address(host)
     except AddressValueError:
@@ -113,19 +119,23 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _turned(host: str) -> str:
+def _reversed_labels(host: str) -> str:
     return "".join(f"{label}," for label in reversed(host.split(".")))
 
 
 def _split(url: str) -> tuple[str, str]:
     """Host and `:port` of a canonical URL."""
-    host, colon, port = url.partition("://")[2].partition("/")[0].partition(":")
+    authority = url.partition("://")[2].partition("/")[0]
+    if authority.startswith("["):  # an IPv6 address
+        host, bracket, port = authority.partition("]")
+        return host + bracket, port
+    host, colon, port = authority.partition(":")
     return host, colon + port
 
 
 def _authority(url: str) -> str:
     host, port = _split(url)
-    return f"http://({host}{port})" if _is_address(host) else f"http://({_turned(host)}{port})"
+    return f"http://({host}{port})" if is_address(host) else f"http://({_reversed_labels(host)}{port})"
 
 
 def _rest(url: str) -> str:

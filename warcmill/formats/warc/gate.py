@@ -1,0 +1,248 @@
+"""The gate: is this WARC whole, and do its bytes match the digests it declares?
+
+Every WARC must pass before the line trusts it. `examine` reads a stream once,
+from begin to end, and needs only `read(size)`. A caller who needs other digests
+of the same bytes passes a stream that computes them:
+
+    class Tee:
+        def read(self, size: int) -> bytes:
+            data = self.stream.read(size)
+            self.sha512.update(data)
+            return data
+
+`hearers` get its records, or its raw bytes, in the same pass.
+
+It refuses: a gzip member that is cut or damaged; a member without exactly one
+record; a header over 1 MiB or 1,000 lines, with a NUL, without a mandatory
+field, or with two values of a field that defines the record; a block shorter or
+longer than its Content-Length; a digest that does not match. A file cut exactly
+between two records is sound in itself: only the crawl log's offsets
+(`expect_offset`) or a recorded size reveal the cut.
+
+It warns of what leaves every record whole: a repeated WARC-Record-ID, a field
+repeated with the same value, a blank before a field's colon, a digest that
+cannot be checked, no record that names the crawler.
+
+It cannot detect changes that nothing covers: in a gzip member's header the
+time, level and system bytes, and the "text" flag; in an uncompressed file all
+bytes without a digest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from warcmill.base.digests import Readable
+from warcmill.errors import BadInput
+from warcmill.formats.warc import arc, plain
+from warcmill.formats.warc import header as warc
+from warcmill.formats.warc.digest_checks import AS_TRANSFERRED, NOT_CHECKED, PAYLOAD, UNFIT, DigestCheck, checks_for
+from warcmill.formats.warc.gzip import CHUNK
+from warcmill.formats.warc.hearers import Audience, HeardStream, Hearer, Unheard, arc_head, plain_head, warc_head
+from warcmill.formats.warc.reader import MemberReader, PlainReader, Reader
+from warcmill.formats.warc.record_ids import LIMIT, RecordIds
+
+_NAME = re.compile(r".*\.(?P<kind>warc|arc)(?P<gzip>\.gz)?(\.open)?", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The gate's result for one file.
+
+    `whole` is the length in bytes of the prefix of good records: what can be
+    salvaged from a refused file. `records` and `members` count only those.
+    `offset` is where the bad record, or gzip member, begins in the file.
+    `payload_digests` counts the readings that matched: "as-transferred",
+    "de-chunked", "decoded", or "not checked". `unheard` are the hearers that
+    failed; it does not count when verdicts are compared.
+    """
+
+    ok: bool
+    why: str
+    offset: int | None
+    whole: int
+    records: int
+    members: int
+    payload_digests: Mapping[str, int]
+    warnings: tuple[str, ...]
+    unheard: tuple[Unheard, ...] = field(default=(), compare=False)
+
+
+def is_warc_name(name: str) -> bool:
+    """Whether a file is a WARC or an ARC by its name."""
+    return _NAME.fullmatch(name) is not None
+
+
+def examine(
+    stream: Readable,
+    name: str,
+    expect_offset: int | None = None,
+    hearers: Sequence[Hearer] = (),
+    *,
+    proven: bool = False,
+) -> Verdict:
+    """Read `stream` to its end and judge it. `name` decides the format and is quoted in reasons.
+
+    With `expect_offset` a record must begin at this raw offset, as the crawl
+    log names one there. Raises only what the stream raises: a bad file gets a
+    verdict. Hearers do not change the verdict.
+
+    `proven`: the gate accepted these bytes before, and the caller compares the
+    digest of the whole file with that of then. What the records declare of
+    themselves, digests and IDs, is not compared again.
+    """
+    audience = Audience(hearers) if hearers else None
+    if audience:
+        stream = HeardStream(stream, audience)
+    walk = _Walk(stream, name, expect_offset, audience, proven)
+    fault = None
+    try:
+        walk.to_the_end()
+    except BadInput as bad:
+        fault = bad
+    while stream.read(CHUNK):  # the stream may compute a digest of the whole file, and hearers get all raw bytes
+        pass
+    return walk.verdict(fault)
+
+
+class _Walk:
+    """One pass over a file's records, and what it counted."""
+
+    def __init__(
+        self, stream: Readable, name: str, expect_offset: int | None, audience: Audience | None, proven: bool
+    ) -> None:
+        self._name, self._expect_offset, self._audience, self._proven = name, expect_offset, audience, proven
+        self._kind = _NAME.fullmatch(name)
+        gzip = self._kind is not None and self._kind["gzip"]
+        self._is_warc = self._kind is not None and self._kind["kind"].lower() == "warc"
+        self._reader = MemberReader(stream, name) if gzip else PlainReader(stream, name)
+        self._expected_seen = expect_offset is None
+        self._described = False  # by a warcinfo record, or ARC's filedesc
+        self._whole = self._records = 0
+        self._ids = RecordIds()
+        self._readings: Counter[str] = Counter()
+        self._warnings: Counter[str] = Counter()
+
+    def to_the_end(self) -> None:
+        """Examine every record; BadInput at the first bad one."""
+        if self._kind is None:
+            raise BadInput(self._name, "not a WARC's name: *.warc or *.arc, with .gz or without, with .open or without")
+        examine_record = self._warc_record if self._is_warc else self._arc_record
+        reader, audience = self._reader, self._audience
+        while reader.begin():
+            examine_record(reader)
+            if audience:
+                audience.end(reader.offset, reader.extent(audience.size))
+            if reader.offset == self._expect_offset:
+                self._expected_seen = True
+            self._whole = reader.position
+            self._records += 1
+        if not self._records:
+            raise BadInput(self._name, "the file is empty", 0)
+        if not self._expected_seen:
+            raise self._missing_record()
+
+    def _missing_record(self) -> BadInput:
+        wanted = self._expect_offset or 0
+        actual = f"the file ends at {self._whole}" if wanted >= self._whole else "no record begins there"
+        return BadInput(self._name, f"its crawl log names a record at offset {wanted}, but {actual}", wanted)
+
+    def _arc_record(self, reader: Reader) -> None:
+        header, length = arc.read_header(reader)
+        if self._audience and self._audience.begin(arc_head(header, length, reader.offset), len(header)):
+            for piece in reader.take(length):
+                self._audience.feed(piece)
+        else:
+            reader.skip(length)
+        reader.skip_newlines(arc.NEWLINES)
+        reader.end()
+        if header.startswith(arc.FIRST_RECORD):
+            self._described = True
+
+    def _warc_record(self, reader: Reader) -> None:
+        record = reader.whole()
+        if match := plain.match(record, proven=self._proven):
+            reader.end_whole()
+            if self._audience:
+                self._replay(self._audience, record, reader)
+            if self._proven:
+                return
+            record_id, has_payload = match
+            self._ids.add(record_id)
+            if has_payload:
+                self._readings[AS_TRANSFERRED] += 1
+        else:
+            self._careful_record(reader)
+
+    def _replay(self, audience: Audience, record: bytes, reader: Reader) -> None:
+        """Pass a whole record to the audience after `plain` accepted it."""
+        begin = record.index(warc.END_OF_HEADER) + len(warc.END_OF_HEADER)
+        length = len(record) - begin - len(warc.END_OF_RECORD)
+        if audience.begin(plain_head(record, begin, length, reader.offset), begin) and length:
+            audience.feed(memoryview(record)[begin : begin + length])
+
+    def _careful_record(self, reader: Reader) -> None:
+        header = reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT)
+        fields = warc.parse_header(header, reader.bad, self._warn)
+        length = warc.content_length(fields, reader.bad)
+        checks = [] if self._proven else checks_for(fields, length, reader.bad)
+        fed: Sequence[DigestCheck | Audience] = checks
+        if self._audience and self._audience.begin(warc_head(fields, length, reader.offset), len(header)):
+            fed = [*checks, self._audience]
+        left = length
+        if fed:
+            left = 0
+            for piece in reader.take(length):
+                for consumer in fed:
+                    consumer.feed(piece)
+        if not reader.end_after(left, warc.END_OF_RECORD):
+            raise reader.bad(f"the record does not end in CR LF CR LF after the {length} bytes of its Content-Length")
+        for check in checks:
+            self._count_reading(check, fields, reader)
+        if not self._proven:
+            self._ids.add(fields[warc.RECORD_ID])
+        if not self._described:
+            self._described = fields[warc.TYPE].strip().lower() == b"warcinfo"
+
+    def _count_reading(self, check: DigestCheck, fields: warc.Fields, reader: Reader) -> None:
+        """Count the reading that matched; BadInput if none did."""
+        reading = check.finish()
+        if reading == UNFIT:
+            declared = fields[check.field.encode()].strip().decode("ascii", "replace")
+            raise reader.bad(f"its {check.field} {declared} does not fit the bytes, in any reading of them")
+        if check.field == PAYLOAD:
+            self._readings[reading] += 1
+        if reading == NOT_CHECKED:
+            self._warn(f"{check.field} not checked: {check.why_not}")
+
+    def _warn(self, why: str) -> None:
+        self._warnings[why] += 1
+
+    def verdict(self, fault: BadInput | None) -> Verdict:
+        """The verdict; `fault` is what ended the pass, if anything did."""
+        self._compare_ids()
+        warnings = [f"{why} ({number} records)" for why, number in sorted(self._warnings.items())]
+        if not self._described and fault is None:
+            first = "warcinfo" if self._is_warc else "filedesc"
+            warnings.insert(0, f"no {first} record: nothing in the file says who crawled it, and how")
+        return Verdict(
+            ok=fault is None,
+            why=fault.why if fault else "",
+            offset=fault.offset if fault else None,
+            whole=self._whole,
+            records=self._records,
+            members=self._records if isinstance(self._reader, MemberReader) else 0,
+            payload_digests=dict(self._readings),
+            warnings=tuple(warnings),
+            unheard=tuple(self._audience.unheard) if self._audience else (),
+        )
+
+    def _compare_ids(self) -> None:
+        """Warn of repeated WARC-Record-IDs: they break references, but the records are whole (ISO 28500, 5.2)."""
+        if repeated := self._ids.repeated():
+            self._warnings["a WARC-Record-ID that an earlier record of the file has"] = repeated
+        if self._ids.count > LIMIT:
+            self._warnings[f"WARC-Record-ID not compared beyond the first {LIMIT:,}"] = self._ids.count - LIMIT

@@ -1,0 +1,211 @@
+"""Hearers get a WARC's bytes while the gate reads them, so that no second pass is needed.
+
+A hearer is made for one file. It gets records, raw bytes, or both:
+
+    class Titles(Hearer):
+        def begin(self, head: Head) -> Listener | None:
+            return Page(self) if head.type == "response" else None
+
+Its result is valid after `examine` has returned, unless the verdict's `unheard`
+names it. It cannot change the verdict or what others get: a hearer that raises
+is dropped, and its error is in `unheard`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+from warcmill.base.digests import Readable
+from warcmill.errors import describe
+from warcmill.formats.warc import arc
+from warcmill.formats.warc import header as warc
+
+_AFTER_TYPE = len(b"WARC/1.0\r\nWARC-Type: ")
+_OF_THE_STANDARD = warc.STANDARD
+_NOT_OF_THE_STANDARD = frozenset({b"WARC-Etag", b"WARC-Last-Modified"})  # which `header` writes in lower case
+_PLAIN_FIELDS = re.compile(rb"([^\r\n:]+): (.*)\r\n").findall
+
+
+class Head(NamedTuple):  # cheap to make: one for every record
+    """The head of a record that the gate has not judged yet.
+
+    `offset` is where the record, or its gzip member, begins in the file;
+    `length` is that of its block, in bytes. `type` is the WARC-Type in lower
+    case; in an ARC it is "filedesc" for the first record, else "arc". `fields`
+    are named as `header.parse_header` or `arc.fields` names them; a value may
+    have blanks around it.
+    """
+
+    offset: int
+    type: str
+    fields: Mapping[bytes, bytes]
+    length: int
+
+
+def warc_head(fields: warc.Fields, length: int, offset: int) -> Head:
+    """Make the head of a WARC record."""
+    kind = fields[warc.TYPE].strip().lower().decode("ascii", "replace")
+    return Head(offset, kind, MappingProxyType(fields), length)
+
+
+def plain_head(record: bytes, begin: int, length: int, offset: int) -> Head:
+    """Make the head of a WARC record that `plain` accepted, and whose block begins at `begin`."""
+    kind = record[_AFTER_TYPE : record.index(b"\r", _AFTER_TYPE)].decode("ascii")
+    return Head(offset, kind, _PlainFields(record[:begin]), length)
+
+
+class _PlainFields(Mapping[bytes, bytes]):
+    """The fields of a header that `plain` accepted: each once, on a line of its own. Read when first asked for."""
+
+    __slots__ = ("_fields", "_header")
+
+    def __init__(self, header: bytes) -> None:
+        self._header = header
+        self._fields: dict[bytes, bytes] | None = None
+
+    def _read(self) -> dict[bytes, bytes]:
+        if self._fields is None:
+            self._fields = fields = dict(_PLAIN_FIELDS(self._header))
+            for name in _NOT_OF_THE_STANDARD.intersection(fields):
+                fields[name.lower()] = fields.pop(name)
+        return self._fields
+
+    def __getitem__(self, name: bytes) -> bytes:
+        return self._read()[name]
+
+    def get(self, name: bytes, default: Any = None) -> Any:  # two thirds of the time, as a hearer asks for a few
+        """The value of a field."""
+        if self._fields is None and name in _OF_THE_STANDARD:
+            header = self._header
+            begin = header.find(b"\n%s: " % name) + len(name) + 3
+            return header[begin : header.index(b"\r\n", begin)] if begin > len(name) + 2 else default
+        return self._read().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._read()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+
+def arc_head(header: bytes, length: int, offset: int) -> Head:
+    """Make the head of an ARC record."""
+    kind = "filedesc" if header.startswith(arc.FIRST_RECORD) else "arc"
+    return Head(offset, kind, MappingProxyType(arc.fields(header)), length)
+
+
+class Listener(Protocol):
+    """Gets one record."""
+
+    def feed(self, piece: memoryview) -> None:
+        """The next bytes of the record's block, in order."""
+
+    def end(self, offset: int, length: int) -> None:
+        """The gate accepted the record; never called for a refused one.
+
+        `offset` is where it, or its gzip member, begins in the file, `length` its bytes there; in an
+        uncompressed file without the line ends after its block.
+        """
+
+
+class Hearer:
+    """Gets one file. Inherit it, and override what you need."""
+
+    def begin(self, _head: Head, /) -> Listener | None:
+        """Return a listener for the record that begins, or None."""
+        return None
+
+    def raw(self, _piece: bytes, /) -> None:
+        """The next raw bytes of the file, in order and to its end, also after a refused record."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """A hearer that failed, and its error."""
+
+    hearer: Hearer
+    error: Exception
+
+    @property
+    def why(self) -> str:
+        """The error in one line."""
+        return describe(self.error)
+
+
+class Audience:
+    """The hearers of one file; `unheard` are those that failed."""
+
+    def __init__(self, hearers: Sequence[Hearer]) -> None:
+        self.unheard: list[Unheard] = []
+        self.size = 0  # bytes of the current record's header and block
+        self._hearers = list(hearers)
+        self._listeners: list[tuple[Hearer, Listener]] = []
+
+    # Each method has the same `try`, as a call more for each would cost a tenth of the gate's time on small records.
+
+    def raw(self, piece: bytes) -> None:
+        """Pass on raw bytes of the file."""
+        for hearer in self._hearers:
+            try:
+                hearer.raw(piece)
+            except Exception as error:  # noqa: BLE001 - any error is the hearer's own, and is in the verdict
+                self._drop(hearer, error)
+
+    def begin(self, head: Head, header: int) -> bool:
+        """Begin a record, with a header of `header` bytes; return whether anybody listens to it."""
+        self.size = header + head.length
+        listeners = []
+        for hearer in self._hearers:
+            try:
+                listener = hearer.begin(head)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._drop(hearer, error)
+            else:
+                if listener is not None:
+                    listeners.append((hearer, listener))
+        self._listeners = listeners
+        return bool(listeners)
+
+    def feed(self, piece: memoryview) -> None:
+        """Pass on bytes of the record's block. Each listener gets its own view, to keep or to release."""
+        for hearer, listener in self._listeners:
+            try:
+                listener.feed(memoryview(piece))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._drop(hearer, error)
+
+    def end(self, offset: int, length: int) -> None:
+        """Report the record as accepted."""
+        for hearer, listener in self._listeners:
+            try:
+                listener.end(offset, length)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._drop(hearer, error)
+
+    def _drop(self, hearer: Hearer, error: Exception) -> None:
+        """Call a hearer no more. The lists are new ones: a loop may be going over the old."""
+        self.unheard.append(Unheard(hearer, error))
+        self._hearers = [other for other in self._hearers if other is not hearer]
+        self._listeners = [pair for pair in self._listeners if pair[0] is not hearer]
+
+
+class HeardStream:
+    """A stream that passes its raw bytes on to an audience."""
+
+    def __init__(self, stream: Readable, audience: Audience) -> None:
+        self._stream, self._audience = stream, audience
+
+    def read(self, size: int, /) -> bytes:
+        """Read the next bytes, at most `size`."""
+        data = self._stream.read(size)
+        if data:
+            self._audience.raw(data)
+        return data

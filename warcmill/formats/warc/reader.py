@@ -1,0 +1,235 @@
+"""Read records one after another, from gzip members or from an uncompressed file.
+
+A `Reader` returns a record's bytes in order, as many as requested, and knows
+the raw offset at which the record began. It keeps only a few pieces in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from warcmill.base.digests import Readable
+from warcmill.errors import BadInput
+from warcmill.formats.warc.gzip import MAGIC, PIECE, Members
+
+
+class Reader(Protocol):
+    """What a record format needs: `begin` a record, take its bytes, `end` it.
+
+    `offset` is the raw offset of the current record, `position` that of the
+    first byte after the last record that was ended.
+    """
+
+    offset: int
+    position: int
+
+    def begin(self) -> bool: ...
+    def whole(self) -> bytes: ...
+    def end_whole(self) -> None: ...
+    def through(self, mark: bytes, limit: int) -> bytes: ...
+    def take(self, size: int) -> Iterator[memoryview]: ...
+    def skip(self, size: int) -> None: ...
+    def expect(self, mark: bytes) -> bool: ...
+    def skip_newlines(self, limit: int) -> None: ...
+    def end(self) -> None: ...
+    def end_after(self, size: int, mark: bytes) -> bool: ...
+    def extent(self, size: int, /) -> int: ...
+    def bad(self, why: str) -> BadInput: ...
+
+
+class _Pieces:
+    """Bytes that arrive in pieces and are taken in portions of any size."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.offset = 0
+        self.position = 0
+        self._piece, self._at = b"", 0
+
+    def _more(self) -> bytes:
+        """The next piece of this record's bytes; b"" at its end."""
+        raise NotImplementedError
+
+    def bad(self, why: str) -> BadInput:
+        """Make the error for the current record."""
+        return BadInput(self.path, why, self.offset)
+
+    def whole(self) -> bytes:
+        """The whole record that was just begun, if it is in one piece; else b"". Consumes nothing."""
+        return b""
+
+    def end_whole(self) -> None:
+        """Consume what `whole` returned, and end the record."""
+        raise NotImplementedError
+
+    def through(self, mark: bytes, limit: int) -> bytes:
+        """Take all bytes up to and including `mark`; BadInput if it is not within `limit` bytes."""
+        if self._at == len(self._piece):
+            self._piece, self._at = self._more(), 0
+        end = self._piece.find(mark, self._at) + len(mark)
+        if end < len(mark):
+            end = self._gather(mark, limit)
+        if end - self._at > limit:
+            raise self.bad(f"the record's header is longer than {limit} bytes")
+        taken = self._piece[self._at : end]
+        self._at = end
+        return taken
+
+    def _gather(self, mark: bytes, limit: int) -> int:
+        """Join pieces until `mark` is in them; return where it ends. Searches each byte once."""
+        held = bytearray(self._piece[self._at :])
+        place = -1
+        while place < 0:
+            if len(held) > limit:
+                raise self.bad(f"the record's header is longer than {limit} bytes")
+            searched = max(0, len(held) - len(mark) + 1)
+            piece = self._more()
+            if not piece:
+                raise self.bad(f"the record's header has no end: {bytes(held[:20])!r}")
+            held += piece
+            place = held.find(mark, searched)
+        self._piece, self._at = bytes(held), 0
+        return place + len(mark)
+
+    def take(self, size: int) -> Iterator[memoryview]:
+        """Yield the next `size` bytes in pieces; BadInput if there are fewer."""
+        left = size
+        while left:
+            if not self._ahead():
+                raise self.bad(f"the record is cut short: {size} bytes announced, {size - left} there")
+            piece = memoryview(self._piece)[self._at : self._at + left]
+            self._at += len(piece)
+            left -= len(piece)
+            yield piece
+
+    def skip(self, size: int) -> None:
+        """Skip the next `size` bytes; BadInput if there are fewer."""
+        end = self._at + size
+        if end <= len(self._piece):
+            self._at = end
+        else:
+            for _ in self.take(size):
+                pass
+
+    def skip_newlines(self, limit: int) -> None:
+        """Skip at most `limit` CRs and LFs."""
+        while limit and self._ahead() and self._piece[self._at] in b"\r\n":
+            self._at += 1
+            limit -= 1
+
+    def expect(self, mark: bytes) -> bool:
+        """Take as many bytes as `mark` has; return whether they are `mark`."""
+        if self._piece.startswith(mark, self._at):
+            self._at += len(mark)
+            return True
+        taken = b""
+        while len(taken) < len(mark) and self._ahead():
+            end = self._at + len(mark) - len(taken)
+            taken += self._piece[self._at : end]
+            self._at = min(end, len(self._piece))
+        return taken == mark
+
+    def end(self) -> None:
+        """End the record."""
+        raise NotImplementedError
+
+    def extent(self, size: int, /) -> int:
+        """How many raw bytes the record that just ended has; `size` are its header's and block's.
+
+        The line ends between an uncompressed file's records do not count.
+        """
+        return size
+
+    def end_after(self, size: int, mark: bytes) -> bool:
+        """Skip `size` bytes and `mark`, and end the record. False, and not ended, if `mark` is not there."""
+        self.skip(size)
+        if not self.expect(mark):
+            return False
+        self.end()
+        return True
+
+    def _ahead(self) -> bool:
+        """Whether there is another byte."""
+        if self._at == len(self._piece):
+            self._piece, self._at = self._more(), 0
+        return bool(self._piece)
+
+
+class MemberReader(_Pieces):
+    """Reads records that are each one gzip member; `members` counts the whole ones."""
+
+    def __init__(self, stream: Readable, path: str) -> None:
+        super().__init__(path)
+        self._members = Members(stream, path)
+        self._more = self._members.read  # type: ignore[method-assign]  # saves a call for every piece
+
+    @property
+    def members(self) -> int:
+        return self._members.count
+
+    def begin(self) -> bool:
+        """Go to the next record; False at the end of the file."""
+        members = self._members
+        begun = members.begin()
+        self.offset = members.offset
+        return begun
+
+    def whole(self) -> bytes:
+        self._piece, self._at = self._more(), 0
+        return self._piece if self._members.whole else b""
+
+    def end_whole(self) -> None:
+        self._at = len(self._piece)
+        self.position = self._members.position
+
+    def end(self) -> None:
+        """End the record; its member must end here, too, with the right CRC and length."""
+        members = self._members
+        if self._at < len(self._piece) or (not members.whole and self._ahead()):
+            rest = self._piece[self._at : self._at + 8]
+            second = rest.startswith(b"WARC/")
+            why = "a second record in the same gzip member" if second else f"bytes after the record's end: {rest!r}"
+            raise self.bad(why)
+        self.position = members.position
+
+    def extent(self, _size: int, /) -> int:
+        """The raw bytes of its member."""
+        return self.position - self.offset
+
+    def end_after(self, size: int, mark: bytes) -> bool:
+        """As the base class; faster for a record in one piece, as nearly all are."""
+        members, piece, end = self._members, self._piece, self._at + size
+        if members.whole and end + len(mark) == len(piece) and piece.startswith(mark, end):
+            self._at = len(piece)
+            self.position = members.position
+            return True
+        return super().end_after(size, mark)
+
+
+class PlainReader(_Pieces):
+    """Reads the records of an uncompressed file, end to end."""
+
+    members = 0
+
+    def __init__(self, stream: Readable, path: str) -> None:
+        super().__init__(path)
+        self._stream = stream
+        self._read = 0
+
+    def _more(self) -> bytes:
+        piece = self._stream.read(PIECE)
+        self._read += len(piece)
+        return piece
+
+    def begin(self) -> bool:
+        """Go to the next record; False at the end of the file."""
+        self.offset = self.position
+        begun = self._ahead()
+        if self.offset == 0 and self._piece.startswith(MAGIC):
+            raise self.bad("gzip, under a name that does not end in .gz: rename it")
+        return begun
+
+    def end(self) -> None:
+        """End the record; the next one may begin at once."""
+        self.position = self._read - (len(self._piece) - self._at)
