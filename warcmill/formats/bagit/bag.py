@@ -1,0 +1,218 @@
+"""Judge a bag by RFC 8493 (BagIt 1.0), or by the draft that it declares (0.93 to 0.97): the verdict on what it holds.
+
+A valid bag is complete, and all its digests match (section 3). A bag that is whole but for files that fetch.txt names
+is incomplete, which is not valid; nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from warcmill.base.digests import Readable
+from warcmill.errors import BadInput
+from warcmill.formats.bagit import algorithms, paths, reading, tag_files
+from warcmill.formats.bagit.containers import Container
+from warcmill.formats.bagit.findings import Fetch, Finding, Findings, Verdict
+from warcmill.formats.bagit.names import alike
+from warcmill.formats.bagit.reading import Contents
+from warcmill.formats.bagit.tag_files import DECLARATION, FETCH, OXUM, Declaration, Manifest
+from warcmill.formats.warc import gate
+
+_UNJUDGED = Declaration("", "")
+
+
+def examine(container: Container) -> Verdict:
+    """The verdict on a bag, and the gate's on each WARC in it; OSError if it cannot be read."""
+    warcs: list[tuple[str, gate.Verdict]] = []
+
+    def listen(path: str, stream: Readable) -> None:
+        name = path.rpartition("/")[2]
+        if gate.is_warc_name(name):
+            warcs.append((path, gate.examine(stream, name)))
+
+    try:
+        contents = reading.read(container, listen)
+    except BadInput as bad:
+        return Verdict("", "", (), 0, 0, (Finding("", bad.why),), (), (), ())
+    return replace(judge(contents), warcs=tuple(warcs))
+
+
+def judge(contents: Contents) -> Verdict:
+    """The verdict on what was read of a bag."""
+    findings = contents.findings
+    declared = None
+    if DECLARATION in contents.tag_files:
+        declared = tag_files.parse_declaration(contents.tag_files[DECLARATION], findings)
+    elif DECLARATION not in contents.refused:
+        findings.fault("", f"no {DECLARATION}: not a bag")
+    if declared is None:  # nothing says by which rules to judge it
+        return _verdict(contents, _UNJUDGED, (), ())
+    bag = _Bag(contents, declared)
+    bag.judge()
+    return _verdict(contents, declared, bag.manifests, bag.to_fetch())
+
+
+def listed(contents: Contents, manifest: str) -> Mapping[str, bytes]:
+    """The digests of a manifest, by path; none where the bag has no such manifest, or is not declared."""
+    data = contents.tag_files.get(DECLARATION)
+    declared = tag_files.parse_declaration(data, Findings()) if data else None
+    if declared is None or manifest not in contents.tag_files:
+        return {}
+    text = tag_files.decode(manifest, contents.tag_files[manifest], declared.encoding, Findings())
+    return tag_files.parse_manifest(manifest, text, declared, Findings()).digests
+
+
+def _verdict(
+    contents: Contents, declared: Declaration, manifests: Sequence[Manifest], to_fetch: Iterable[Fetch]
+) -> Verdict:
+    payload = [seen.size for path, seen in contents.files.items() if path.startswith(paths.PAYLOAD)]
+    return Verdict(
+        version=declared.version,
+        encoding=declared.encoding,
+        manifests=tuple(manifest.name for manifest in manifests),
+        files=len(payload),
+        size=sum(payload),
+        faults=tuple(contents.findings.faults),
+        warnings=contents.findings.all_warnings(),
+        to_fetch=tuple(to_fetch),
+        warcs=(),
+    )
+
+
+class _Bag:
+    """A bag whose declaration is sound."""
+
+    def __init__(self, contents: Contents, declared: Declaration) -> None:
+        self._contents, self._declared = contents, declared
+        self._findings: Findings = contents.findings
+        self.manifests = [self._manifest(name) for name in sorted(filter(algorithms.manifest_of, contents.tag_files))]
+        self._payload = [manifest for manifest in self.manifests if not manifest.is_tag and manifest.algorithm]
+        self._tags = [manifest for manifest in self.manifests if manifest.is_tag and manifest.algorithm]
+        self._wanted: dict[str, Fetch] = {}
+        if FETCH in contents.tag_files:
+            self._wanted = tag_files.parse_fetch(self._text(FETCH), declared, self._findings)
+
+    def _text(self, name: str) -> str:
+        return tag_files.decode(name, self._contents.tag_files[name], self._declared.encoding, self._findings)
+
+    def _manifest(self, name: str) -> Manifest:
+        return tag_files.parse_manifest(name, self._text(name), self._declared, self._findings)
+
+    def judge(self) -> None:
+        if not self._contents.has_payload_folder:
+            self._findings.fault("", "no folder data/")
+        if not any(not manifest.is_tag for manifest in self.manifests):
+            self._findings.fault("", "no payload manifest")
+        for manifest in (*self._payload, *self._tags):
+            self._compare(manifest)
+        self._judge_payload_lists()
+        self._judge_tag_lists()
+        self._judge_fetch()
+        self._judge_info()
+        alike((*self._contents.files, *self._listed()), self._findings)
+
+    def _listed(self) -> list[str]:
+        """The listed files that are not there."""
+        names = {path: None for manifest in self.manifests for path in manifest.digests}
+        return [path for path in names if path not in self._contents.files]
+
+    def to_fetch(self) -> list[Fetch]:
+        """What fetch.txt names and is not there."""
+        return [fetch for path, fetch in self._wanted.items() if path not in self._contents.files]
+
+    def _compare(self, manifest: Manifest) -> None:
+        """Compare every digest that a manifest lists."""
+        other_form = self._other_forms(manifest)
+        for path, listed in manifest.digests.items():
+            found = path if path in self._contents.files else other_form.get(paths.composed(path), "")
+            if found:
+                self._compare_one(manifest, path, found, listed)
+            elif path not in self._wanted and path not in self._contents.refused:
+                self._findings.fault(path, f"not there, but {manifest.name} lists it")
+
+    def _compare_one(self, manifest: Manifest, path: str, found: str, listed: bytes) -> None:
+        if found != path:
+            self._findings.warn(found, f"{manifest.name} writes its name in another form of Unicode")
+        seen = self._contents.files[found]
+        if manifest.algorithm not in seen.algorithms:
+            self._findings.fault(path, "it was another file when it was read again")
+        elif not algorithms.agrees(computed := seen.digest(manifest.algorithm), listed):
+            shown = computed[: len(listed)].hex()
+            why = f"its {manifest.algorithm} is {shown}, but {manifest.name} has {listed.hex()}"
+            self._findings.fault(path, why)
+
+    def _other_forms(self, manifest: Manifest) -> dict[str, str]:
+        """The files that a manifest does not list, by the composed form of their names; ASCII has one form only."""
+        return {
+            paths.composed(path): path
+            for path in self._contents.files
+            if not path.isascii() and path not in manifest.digests
+        }
+
+    def _judge_payload_lists(self) -> None:
+        """Every payload file is in every payload manifest; before 1.0 one of them was enough (3)."""
+        forms = {manifest.name: self._composed(manifest) for manifest in self._payload}
+        for path in self._contents.files:
+            if not path.startswith(paths.PAYLOAD):
+                continue
+            missing = [m.name for m in self._payload if path not in m.digests and path not in forms[m.name]]
+            is_fault = self._declared.is_strict or len(missing) == len(self._payload)
+            for name in missing if self._payload else ():
+                self._findings.judge(path, f"{name} does not list it", is_fault=is_fault)
+
+    def _composed(self, manifest: Manifest) -> set[str]:
+        """The files that a manifest lists in another form of Unicode than they have."""
+        listed = {paths.composed(path) for path in manifest.digests if not path.isascii()}
+        return {path for form, path in self._other_forms(manifest).items() if form in listed}
+
+    def _judge_tag_lists(self) -> None:
+        """A tag manifest lists every payload manifest, no tag manifest, and should list all other tag files (2.2.1)."""
+        is_fault = self._declared.is_strict
+        tags = [path for path in self._contents.files if not path.startswith(paths.PAYLOAD)]
+        for manifest in self._tags:
+            for path in tags:
+                kind = algorithms.manifest_of(path)
+                if kind and not kind[0] and path not in manifest.digests:
+                    self._findings.judge(path, f"{manifest.name} does not list it", is_fault=is_fault)
+                elif kind is None and path not in manifest.digests:
+                    self._findings.warn(path, f"{manifest.name} does not list it: nothing shows a change of it")
+            for path in manifest.digests:
+                if (algorithms.manifest_of(path) or (False,))[0]:
+                    self._findings.judge(manifest.name, f"lists a tag manifest, {path}", is_fault=is_fault)
+                elif path.startswith(paths.PAYLOAD):
+                    self._findings.warn(manifest.name, f"lists a payload file, {path}")
+
+    def _judge_fetch(self) -> None:
+        """Every file of fetch.txt is in every payload manifest (2.2.3)."""
+        for path in self._wanted:
+            for manifest in self._payload:
+                if path not in manifest.digests:
+                    self._findings.fault(path, f"{FETCH} names it, but {manifest.name} does not list it")
+
+    def _judge_info(self) -> None:
+        name = tag_files.info_name(self._declared.version)
+        if name not in self._contents.tag_files:
+            return
+        elements = tag_files.parse_info(name, self._text(name), self._declared, self._findings)
+        sums = [value for label, value in elements if label.lower() == "payload-oxum"]
+        if len(sums) > 1:
+            self._findings.warn(name, "Payload-Oxum is there more than once")
+        for value in sums:
+            self._judge_oxum(name, value)
+
+    def _judge_oxum(self, name: str, value: str) -> None:
+        """Payload-Oxum is the payload's size and number of files, also of those that are still to be fetched."""
+        declared = OXUM.fullmatch(value)
+        if declared is None:
+            self._findings.fault(name, f"Payload-Oxum is {value!r}, not OCTETS.FILES")
+            return
+        absent = self.to_fetch()
+        sizes = [seen.size for path, seen in self._contents.files.items() if path.startswith(paths.PAYLOAD)]
+        lengths = [fetch.length for fetch in absent]
+        known = [length for length in lengths if length is not None]
+        size, files = sum(sizes) + sum(known), len(sizes) + len(absent)
+        fits = int(declared["size"]) == size if len(known) == len(lengths) else int(declared["size"]) >= size
+        if not fits or int(declared["files"]) != files:
+            found = f"{size}.{files}" + (f", with the {len(absent)} to be fetched" if absent else "")
+            self._findings.fault(name, f"Payload-Oxum is {value}, but the payload has {found}")

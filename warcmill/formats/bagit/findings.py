@@ -1,0 +1,85 @@
+"""What is found in a bag, and the result that follows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from warcmill.formats.warc.gate import Verdict as WarcVerdict
+
+
+class Result(StrEnum):
+    """A bag is valid; or whole but for files that its fetch.txt names; or wrong."""
+
+    VALID = "valid"
+    INCOMPLETE = "incomplete"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, or unusual, at `path` in the bag; '' is the bag as a whole."""
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}" if self.path else self.why
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A line of fetch.txt: where a file of the bag is to be had, and its length, if it is given."""
+
+    url: str
+    length: int | None
+    path: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collect what is found while a bag is read."""
+
+    faults: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    habits: Counter[Finding] = field(default_factory=Counter)  # of the program that wrote the bag: on many lines
+
+    def fault(self, path: str, why: str) -> None:
+        self.faults.append(Finding(path, why))
+
+    def warn(self, path: str, why: str) -> None:
+        self.warnings.append(Finding(path, why))
+
+    def count(self, path: str, why: str) -> None:
+        """Count what is unusual in a line, for one warning a file."""
+        self.habits[Finding(path, why)] += 1
+
+    def all_warnings(self) -> tuple[Finding, ...]:
+        habits = (Finding(habit.path, f"{habit.why} ({number} lines)") for habit, number in self.habits.items())
+        return (*self.warnings, *habits)
+
+    def judge(self, path: str, why: str, *, is_fault: bool) -> None:
+        """A fault or a warning, as the bag's version has it."""
+        (self.faults if is_fault else self.warnings).append(Finding(path, why))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on one bag. `files` and `size` are of the payload that is there; `warcs` are the gate's verdicts."""
+
+    version: str
+    encoding: str
+    manifests: tuple[str, ...]
+    files: int
+    size: int
+    faults: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    to_fetch: tuple[Fetch, ...]
+    warcs: tuple[tuple[str, WarcVerdict], ...]
+
+    @property
+    def result(self) -> Result:
+        if self.faults:
+            return Result.INVALID
+        return Result.INCOMPLETE if self.to_fetch else Result.VALID

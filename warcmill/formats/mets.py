@@ -1,0 +1,160 @@
+"""Write METS.xml of an E-ARK package and of each of its representations (CSIP and SIP 2.2.0, METS 1.12).
+
+A package's METS names its metadata, its schemas and the METS of each representation; that one names the files. So a
+package of many files has one small document and one large, and the large one is written file by file.
+The numbers in comments are requirements of E-ARK CSIP and SIP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from warcmill.formats import csip
+from warcmill.formats.xml_text import DECLARATION, chunks, escape, href
+
+
+class File(NamedTuple):  # cheap to make: a package has 100,000 of them
+    """A file as METS lists it: `path` from the folder of the METS that lists it, not percent-encoded."""
+
+    path: str
+    size: int
+    sha512: str
+    created: str
+    mime: str
+    format_name: str = ""
+    format_version: str = ""
+    pronom: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Who made a package and when. `replaces` is the package that this one is made instead of."""
+
+    identifier: str
+    created: str
+    software: str
+    version: str
+    organisation: str = ""
+    organisation_code: str = ""
+    agreement: str = ""
+    replaces: str = ""
+
+
+def package(
+    header: Header, descriptive: File, preservation: File, schemas: Iterable[File], representations: Iterable[File]
+) -> Iterator[bytes]:
+    """Yield the root METS. `representations` are the METS of each, `representations/NAME/METS.xml`."""
+    return chunks(_package(header, descriptive, preservation, list(schemas), list(representations)))
+
+
+def representation(header: Header, name: str, files: Iterable[File]) -> Iterator[bytes]:
+    """Yield the METS of the representation `name`, which lists its files."""
+    return chunks(_representation(header, name, files))
+
+
+def _package(
+    header: Header, descriptive: File, preservation: File, schemas: list[File], representations: list[File]
+) -> Iterator[str]:
+    yield from _root(header, header.identifier, "schemas/")
+    yield f'  <dmdSec ID="dmd" CREATED="{escape(descriptive.created)}" STATUS="CURRENT">\n'
+    yield f"    {_md_ref('dmd-ref', descriptive, csip.DESCRIPTIVE)}\n  </dmdSec>\n"
+    yield '  <amdSec ID="amd">\n'
+    yield f'    <digiprovMD ID="digiprov" CREATED="{escape(preservation.created)}" STATUS="CURRENT">\n'
+    yield f"      {_md_ref('digiprov-ref', preservation, csip.PRESERVATION)}\n    </digiprovMD>\n  </amdSec>\n"
+    yield '  <fileSec ID="files">\n'
+    yield from _group("schemas", "Schemas", schemas)
+    for one in representations:
+        name = _name(one)
+        yield from _group(f"representation-{name}", f"Representations/{name}", [one])  # CSIP114
+    yield "  </fileSec>\n"
+    yield from _struct_map(header, representations, has_schemas=bool(schemas))
+    yield "</mets>\n"
+
+
+def _representation(header: Header, name: str, files: Iterable[File]) -> Iterator[str]:
+    yield from _root(header, name, "../../schemas/")
+    yield f'  <fileSec ID="{name}-files">\n'
+    yield from _group(f"{name}-data", "Data", files)
+    yield f"""\
+  </fileSec>
+  <structMap ID="{name}-map" TYPE="PHYSICAL" LABEL="CSIP">
+    <div ID="{name}-root" LABEL="{name}">
+      <div ID="{name}-data-div" LABEL="Data"><fptr FILEID="{name}-data"/></div>
+    </div>
+  </structMap>
+</mets>
+"""
+
+
+def _root(header: Header, identifier: str, schemas: str) -> Iterator[str]:
+    yield DECLARATION
+    yield f'<mets {csip.namespaces(schemas)}\n    OBJID="{escape(identifier)}" TYPE="{csip.TYPE}"'
+    yield f' PROFILE="{csip.PROFILE}"\n    {csip.CONTENT_TYPE}>\n'
+    status = "REPLACEMENT" if header.replaces else "NEW"  # SIP3
+    yield f'  <metsHdr CREATEDATE="{escape(header.created)}" RECORDSTATUS="{status}" csip:OAISPACKAGETYPE="SIP">\n'
+    yield '    <agent ROLE="CREATOR" TYPE="OTHER" OTHERTYPE="SOFTWARE">'  # CSIP10 to CSIP16
+    yield f"<name>{escape(header.software)}</name>"
+    yield f'<note csip:NOTETYPE="SOFTWARE VERSION">{escape(header.version)}</note></agent>\n'
+    if header.organisation:
+        code = header.organisation_code
+        note = code and f'<note csip:NOTETYPE="IDENTIFICATIONCODE">{escape(code)}</note>'
+        name = f"<name>{escape(header.organisation)}</name>"
+        yield f'    <agent ROLE="CREATOR" TYPE="ORGANIZATION">{name}{note}</agent>\n'  # SIP15 to SIP20
+    if header.agreement:
+        yield f'    <altRecordID TYPE="SUBMISSIONAGREEMENT">{escape(header.agreement)}</altRecordID>\n'  # SIP5
+    if header.replaces:
+        yield f'    <altRecordID TYPE="{csip.REPLACES}">{escape(header.replaces)}</altRecordID>\n'
+    yield "  </metsHdr>\n"
+
+
+def _group(identifier: str, use: str, files: Iterable[File]) -> Iterator[str]:
+    kind = f" {csip.CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
+    yield f'    <fileGrp ID="{identifier}" USE="{use}"{kind}>\n'
+    for number, file in enumerate(files, 1):
+        yield (
+            f'      <file ID="{identifier}-{number}" {_facts(file)}{_format(file)}>'
+            f'<FLocat LOCTYPE="URL" xlink:type="simple" xlink:href="{href(file.path)}"/></file>\n'
+        )
+    yield "    </fileGrp>\n"
+
+
+def _struct_map(header: Header, representations: list[File], *, has_schemas: bool) -> Iterator[str]:
+    yield '  <structMap ID="map" TYPE="PHYSICAL" LABEL="CSIP">\n'
+    yield f'    <div ID="root" LABEL="{escape(header.identifier)}">\n'
+    yield '      <div ID="metadata-div" LABEL="Metadata" DMDID="dmd" ADMID="digiprov"/>\n'
+    if has_schemas:
+        yield '      <div ID="schemas-div" LABEL="Schemas"><fptr FILEID="schemas"/></div>\n'
+    for one in representations:
+        name = _name(one)
+        yield (
+            f'      <div ID="representation-{name}-div" LABEL="Representations/{name}">'
+            f'<mptr LOCTYPE="URL" xlink:type="simple" xlink:href="{href(one.path)}"'
+            f' xlink:title="representation-{name}"/></div>\n'  # CSIP107 to CSIP112
+        )
+    yield "    </div>\n  </structMap>\n"
+
+
+def _md_ref(identifier: str, file: File, kind: str) -> str:
+    where = f'LOCTYPE="URL" xlink:type="simple" xlink:href="{href(file.path)}"'
+    return f'<mdRef ID="{identifier}" {where} {kind} {_facts(file)}/>'
+
+
+def _facts(file: File) -> str:
+    return (
+        f'MIMETYPE="{file.mime}" SIZE="{file.size}" CREATED="{escape(file.created)}"'
+        f' CHECKSUM="{file.sha512}" CHECKSUMTYPE="SHA-512"'
+    )
+
+
+def _format(file: File) -> str:
+    """SIP32 to SIP35."""
+    name = file.format_name and f' sip:FILEFORMATNAME="{escape(file.format_name)}"'
+    version = file.format_version and f' sip:FILEFORMATVERSION="{escape(file.format_version)}"'
+    key = file.pronom and f' sip:FORMATREGISTRY="PRONOM" sip:FORMATREGISTRYKEY="{escape(file.pronom)}"'
+    return f"{name}{version}{key}"
+
+
+def _name(mets_of_representation: File) -> str:
+    return mets_of_representation.path.split("/")[-2]

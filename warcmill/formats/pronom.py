@@ -1,0 +1,194 @@
+"""Name the formats of a WARC's payloads by PRONOM: of each declared type all are counted, and the first few identified.
+
+The first payloads stand for their type: identifying all of a crawl's millions would cost more than the crawl. A
+payload is identified as a browser gets it, with chunks and codings undone, by its first bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from warcmill.errors import BadInput
+from warcmill.formats import siegfried
+from warcmill.formats.warc.header import CONTENT_TYPE
+from warcmill.formats.warc.hearers import Head, Hearer, Listener
+from warcmill.formats.warc.http import Readings, payload_start
+
+LOOKED_AT: Final = 3  # payloads of each type that are identified
+SAMPLE: Final = 1 << 20  # bytes of a block that are looked at
+MOST_TYPES: Final = 500  # types of one WARC; payloads of more are counted together
+OTHERS: Final = "(other types)"
+UNDECLARED: Final = "(none declared)"
+UNKNOWN: Final = "UNKNOWN"  # siegfried's word
+_TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
+_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_WITH_PAYLOAD = ("response", "resource", "conversion", "arc")
+_DECODER = json.JSONDecoder()  # made once: a package reads the formats of 100,000 WARCs
+_VERSION = re.compile(r"V([0-9]+)\.xml.*?([0-9]{8})\.xml")
+
+
+@dataclass(slots=True)
+class Seen:
+    """The payloads of one declared type: how many, and how many of the first are of which format."""
+
+    payloads: int = 0
+    formats: dict[str, int] = field(default_factory=dict)  # a Counter takes ten times as long
+
+    def add(self, name: str, number: int) -> None:
+        """Count some payloads of a format."""
+        self.formats[name] = self.formats.get(name, 0) + number
+
+
+class Formats(Hearer):
+    """Hears the formats of one WARC; `types` is its result, by declared type."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, Seen] = {}
+
+    def begin(self, head: Head) -> Listener | None:
+        if head.type not in _WITH_PAYLOAD:
+            return None
+        if head.type == "arc":
+            return _Payload(
+                self, head.fields.get(b"Content-type", b""), head.fields.get(b"URL", b"").startswith(b"http")
+            )
+        declared = head.fields.get(CONTENT_TYPE, b"")
+        return _Payload(self, declared, declared.strip().lower().startswith(b"application/http"))
+
+    def is_looked_at(self, declared: str) -> bool:
+        """Whether the next payload of a type is one of the first, which are identified."""
+        seen = self.types.get(self._named(declared))
+        return seen is None or sum(seen.formats.values()) < LOOKED_AT
+
+    def count(self, declared: str, sample: Callable[[], bytes]) -> None:
+        """Count a payload, and identify it if it is one of the first of its type. Only then is a sample asked for."""
+        is_looked_at = self.is_looked_at(declared)
+        seen = self.types.setdefault(self._named(declared), Seen())
+        seen.payloads += 1
+        if is_looked_at and (first := sample()):
+            seen.add(identified(first), 1)
+
+    def _named(self, declared: str) -> str:
+        return declared if declared in self.types or len(self.types) < MOST_TYPES else OTHERS
+
+    def lines(self) -> Iterator[bytes]:
+        """The result as JSON Lines, sorted by type."""
+        for declared, seen in sorted(self.types.items()):
+            one = {"type": declared, "payloads": seen.payloads, "formats": seen.formats}
+            yield json.dumps(one, sort_keys=True).encode() + b"\n"
+
+
+class _Payload(Listener):
+    """One payload. Once its type is known, and has been looked at often enough, nothing more of it is kept."""
+
+    def __init__(self, formats: Formats, declared: bytes, is_http: bool) -> None:
+        self._formats, self._is_http = formats, is_http
+        self._block = bytearray()
+        self._begin = -1 if is_http else 0  # where the body begins; -1: not known yet
+        self._declared = "" if is_http else _declared(declared)
+        self._wanted = SAMPLE if is_http or formats.is_looked_at(self._declared) else 0
+
+    def feed(self, piece: memoryview) -> None:
+        before = len(self._block)
+        if before >= self._wanted:
+            return
+        self._block += piece[: self._wanted - before]
+        if self._begin < 0:
+            self._begin = payload_start(self._block, max(0, before - 3), response=True)
+            if self._begin >= 0:
+                self._end_of_header()
+
+    def _end_of_header(self) -> None:
+        found = _TYPE.search(self._block, 0, self._begin)
+        self._declared = _declared(found[1] if found else b"")
+        if not self._formats.is_looked_at(self._declared):
+            self._wanted = 0
+
+    def end(self, _offset: int, _length: int) -> None:
+        if self._begin < 0:  # a header without an end, or one longer than a sample: no body
+            self._begin = len(self._block)
+            self._end_of_header()
+        self._formats.count(self._declared, self._sample)
+
+    def _sample(self) -> bytes:
+        body = bytes(self._block[self._begin :])
+        return _decoded(bytes(self._block[: self._begin]), body) if self._is_http else body
+
+
+def read(lines: Iterable[bytes], path: str) -> dict[str, Seen]:
+    """Read what `Formats.lines` wrote; BadInput when it did not."""
+    types = {}
+    try:
+        for line in lines:
+            one = _DECODER.decode(line.decode())
+            formats = {str(name): int(number) for name, number in one["formats"].items()}
+            types[str(one["type"])] = Seen(int(one["payloads"]), formats)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(path, f"not a list of formats: {error!r}") from error
+    return types
+
+
+def merged(several: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
+    """The sum of the results for several WARCs."""
+    total: dict[str, Seen] = {}
+    for types in several:
+        for declared, seen in types.items():
+            sum_ = total.setdefault(declared, Seen())
+            sum_.payloads += seen.payloads
+            for name, number in seen.formats.items():
+                sum_.add(name, number)
+    return total
+
+
+def identified(sample: bytes) -> str:
+    """The PRONOM key of some bytes, such as `fmt/471`, or UNKNOWN."""
+    matches = siegfried.ask(sample)["files"][0]["matches"]
+    return str(matches[0]["id"]) if matches else UNKNOWN
+
+
+@cache
+def tools() -> Mapping[str, str]:
+    """The versions of what identifies: siegfried, and PRONOM's signatures."""
+    known = siegfried.ask_once(b"%PDF-1.4")
+    return {"siegfried": str(known["siegfried"]), "pronom": str(known["identifiers"][0]["details"])}
+
+
+@cache
+def signatures() -> str:
+    """The version of PRONOM's signatures as a name, such as `125-20260119`: of files, and of containers."""
+    found = _VERSION.search(tools()["pronom"])
+    return f"{found[1]}-{found[2]}" if found else re.sub(r"[^A-Za-z0-9]+", "-", tools()["pronom"]).strip("-")
+
+
+def _declared(value: bytes) -> str:
+    text = value.split(b";")[0].strip().lower().decode("ascii", "replace")
+    return text if _MIME.fullmatch(text) else UNDECLARED
+
+
+class _Collected:
+    """Stands for a hash, and keeps what it is fed."""
+
+    digest_size = 0
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        self.data += data[: max(SAMPLE - len(self.data), 0)]
+
+    def digest(self) -> bytes:
+        return bytes(self.data)
+
+
+def _decoded(header: bytes, body: bytes) -> bytes:
+    """The first bytes of a body with its codings undone, as far as they can be."""
+    readings = Readings(header, _Collected, len(body))
+    readings.feed(memoryview(body))
+    readings.close()
+    made = readings.made
+    return made[-1].hash.digest() if made else body
