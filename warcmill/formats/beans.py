@@ -1,4 +1,4 @@
-"""The beans of a Heritrix job, `crawler-beans.cxml`: their settings as the engine sees them. DTDs are refused."""
+"""Read the beans of a Heritrix job, `crawler-beans.cxml`, with the settings that the engine sees. DTDs are refused."""
 
 from __future__ import annotations
 
@@ -15,62 +15,68 @@ SPACE = "{http://www.springframework.org/schema/beans}"
 
 
 class Beans:
-    """The beans of a configuration and their settings, as the engine would see them once it is built."""
+    """The beans of a configuration and their settings, as the engine has them once it is built.
+
+    BadInput if `data` is no configuration of Heritrix; `path` names it in the message.
+    """
 
     def __init__(self, data: bytes, path: str) -> None:
-        self._root = root = _parsed(data, path)
+        self._root = root = _parse(data, path)
         self._all = list(root.iter(f"{SPACE}bean"))
         self.by_id = {_id(number, bean): bean for number, bean in enumerate(self._all)}
         self._ids = {bean: key for key, bean in self.by_id.items()}
         self._overrides = dict(_overrides(root))
 
     def value(self, bean: str, name: str) -> str:
-        """A setting: an override wins over the bean's own; '' when neither says anything."""
+        """A setting: an override wins over the bean's own; '' if neither is set."""
         return self._overrides.get(f"{bean}.{name}", "") or own_value(self.by_id.get(bean), name)
 
     def values(self, bean: str, name: str) -> list[str]:
-        """A setting that is a list of texts."""
+        """The values of a setting that is a list."""
         return _texts(property_of(self.by_id.get(bean), name))
 
-    def laid(self) -> set[str]:
-        """The sheets that some association lays over URLs; associations often have no id."""
+    def associated_sheets(self) -> set[str]:
+        """The sheets that an association applies to some URLs; associations often have no id."""
         return {sheet for bean in self._all for sheet in _texts(property_of(bean, "targetSheetNames"))}
 
     def chain(self, bean: str) -> list[str]:
-        """The processors of a chain, by id, in order: those it refers to, and those that stand in it."""
-        found = property_of(self.by_id.get(bean), "processors")
-        members = found.findall(f"{SPACE}list/*") if found is not None else []
-        return [self._ids[one] if one in self._ids else one.get("bean", "") for one in members]
+        """The ids of a chain's processors, in order, whether referred to or defined inside the chain."""
+        processors = property_of(self.by_id.get(bean), "processors")
+        members = processors.findall(f"{SPACE}list/*") if processors is not None else []
+        return [self._ids[member] if member in self._ids else member.get("bean", "") for member in members]
 
-    def is_of(self, bean: str, name: str) -> bool:
+    def has_class(self, bean: str, name: str) -> bool:
         """Whether a bean's class has this simple name."""
-        found = self.by_id.get(bean)
-        return found is not None and found.get("class", "").rpartition(".")[2] == name
+        element = self.by_id.get(bean)
+        return element is not None and _class(element) == name
 
-    def of_class(self, name: str) -> list[str]:
+    def ids_of_class(self, name: str) -> list[str]:
         """The ids of the beans whose class has this simple name."""
-        return [key for key in self.by_id if self.is_of(key, name)]
+        return [key for key in self.by_id if self.has_class(key, name)]
 
-    def inside(self, *classes: str) -> Iterator[tuple[Element, str]]:
-        """The beans of these classes that lie inside another bean, and the outermost one's id, if it has one."""
+    def nested(self, *classes: str) -> Iterator[tuple[Element, str]]:
+        """The beans of these classes inside another bean, each with the id of the outermost bean around it, or ''."""
         for outer in self._root.findall(f"{SPACE}bean"):
-            found = (one for one in outer.iter(f"{SPACE}bean") if one is not outer)
-            yield from (
-                (one, outer.get("id", "")) for one in found if one.get("class", "").rpartition(".")[2] in classes
-            )
+            inner = (bean for bean in outer.iter(f"{SPACE}bean") if bean is not outer)
+            yield from ((bean, outer.get("id", "")) for bean in inner if _class(bean) in classes)
 
     def text(self, bean: str) -> str:
         """All text in a bean."""
-        found = self.by_id.get(bean)
-        return "".join(found.itertext()) if found is not None else ""
+        element = self.by_id.get(bean)
+        return "".join(element.itertext()) if element is not None else ""
 
 
 def _id(number: int, bean: Element) -> str:
-    """A bean without an id has a number, which no id of Spring's looks like."""
+    """A bean's id; a number after `#`, which no Spring id begins with, if it has none."""
     return bean.get("id") or f"#{number}"
 
 
-def _parsed(data: bytes, path: str) -> Element:
+def _class(bean: Element) -> str:
+    """The simple name of a bean's class."""
+    return bean.get("class", "").rpartition(".")[2]
+
+
+def _parse(data: bytes, path: str) -> Element:
     if len(data) > LARGEST:
         raise BadInput(path, f"has {len(data):,} bytes, {LARGEST:,} are the limit")
     try:
@@ -85,7 +91,7 @@ def _parsed(data: bytes, path: str) -> Element:
 
 
 def _overrides(root: Element) -> Iterator[tuple[str, str]]:
-    """`bean.name=value` of every PropertyOverrideConfigurer, as text or as <prop>."""
+    """The `bean.name` and value of every PropertyOverrideConfigurer's line or <prop>."""
     for bean in root.iter(f"{SPACE}bean"):
         if not bean.get("class", "").endswith("PropertyOverrideConfigurer"):
             continue
@@ -97,20 +103,20 @@ def _overrides(root: Element) -> Iterator[tuple[str, str]]:
             yield from ((key.strip(), text.strip()) for key, _, text in pairs)
 
 
-def _texts(found: Element | None) -> list[str]:
-    return [(one.text or "").strip() for one in found.iter(f"{SPACE}value")] if found is not None else []
+def _texts(prop: Element | None) -> list[str]:
+    return [(value.text or "").strip() for value in prop.iter(f"{SPACE}value")] if prop is not None else []
 
 
 def own_value(bean: Element | None, name: str) -> str:
-    """A bean's own setting; '' when it says nothing."""
-    found = property_of(bean, name)
-    if found is None:
+    """A bean's own setting; '' if it is not set, or there is no bean."""
+    prop = property_of(bean, name)
+    if prop is None:
         return ""
-    return found.get("value") or (found.findtext(f"{SPACE}value") or "").strip()
+    return prop.get("value") or (prop.findtext(f"{SPACE}value") or "").strip()
 
 
 def property_of(bean: Element | None, name: str) -> Element | None:
-    """A bean's property of this name."""
+    """A bean's <property> of this name, or None."""
     if bean is None:
         return None
-    return next((one for one in bean.findall(f"{SPACE}property") if one.get("name") == name), None)
+    return next((prop for prop in bean.findall(f"{SPACE}property") if prop.get("name") == name), None)

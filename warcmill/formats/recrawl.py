@@ -1,9 +1,9 @@
-"""What a Heritrix job does with pages that an earlier launch has got: does it know them, and keep what has changed?
+"""Check how a Heritrix job treats pages of earlier launches: does it recognize them, and store those that changed?
 
-There are two histories. That of URLs knows what each URL held last, that of digests knows each content under whatever
-URL. Either is good alone. Both together lose changed pages, unless a script comes between them: persistLoad brings back
-the digest history that the URL's old content had, and contentDigestHistoryLoader adds to it without clearing it; so the
-new content is written as a revisit of the old one, without a body (seen with Heritrix 3.13).
+There are two histories. The history of URLs remembers what each URL held last; the history of digests remembers each
+content under any URL. Either is good alone. Both together lose changed pages, unless a script runs between them:
+persistLoad restores the digest history of the URL's old content, and contentDigestHistoryLoader adds to it without
+clearing it; so the new content is written as a revisit of the old one, without a body (seen with Heritrix 3.13).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_DIGESTS = ("ContentDigestHistoryLoader", "ContentDigestHistoryStorer")
 
 
 def faults(beans: Beans) -> Iterator[str]:
-    """What is wrong with the histories, a line each."""
+    """Yield what is wrong with the histories, one line each."""
     chain = _Chain(beans)
     of_urls, of_digests = chain.has(*_OF_URLS), chain.has(*_OF_DIGESTS)
     if of_urls:
@@ -38,29 +38,29 @@ def faults(beans: Beans) -> Iterator[str]:
             "there must be a history of URLs (persistLoad, fetchHistory, persistStore) or one of digests"
             " (contentDigestHistoryLoader, contentDigestHistoryStorer): else each launch stores everything again"
         )
-    if chain.loses():
+    if chain.loses_changes():
         yield LOSS
 
 
 def loss(data: bytes, path: str) -> str:
-    """How a configuration loses pages that have changed; '' if it does not. BadInput: it is no configuration."""
-    return LOSS if _Chain(Beans(data, path)).loses() else ""
+    """Return how a configuration loses changed pages; '' if it does not. BadInput if it is no configuration."""
+    return LOSS if _Chain(Beans(data, path)).loses_changes() else ""
 
 
 class _Chain:
-    """The processors that each URL goes through, fetching and writing; those that are switched off aside."""
+    """The enabled processors that each URL goes through, of fetching and of writing."""
 
     def __init__(self, beans: Beans) -> None:
-        every = [*beans.chain("fetchProcessors"), *beans.chain("dispositionProcessors")]
+        processors = [*beans.chain("fetchProcessors"), *beans.chain("dispositionProcessors")]
         self._beans = beans
-        self._ids = [one for one in every if beans.value(one, "enabled") != "false"]
+        self._ids = [name for name in processors if beans.value(name, "enabled") != "false"]
 
     def has(self, *names: str) -> bool:
         return any(self.first(name) is not None for name in names)
 
     def first(self, name: str) -> int | None:
-        """Where the first processor of an id or a class is."""
-        places = (place for place, one in enumerate(self._ids) if one == name or self._beans.is_of(one, name))
+        """The place of the first processor with this id or class; None if there is none."""
+        places = (place for place, bean in enumerate(self._ids) if bean == name or self._beans.has_class(bean, name))
         return next(places, None)
 
     def in_order(self, *names: str) -> bool:
@@ -73,16 +73,16 @@ class _Chain:
         place, before = self.first(name), self.first(other)
         return place is not None and before is not None and place == before + 1
 
-    def loses(self) -> bool:
-        """Whether both histories are loaded, and no script between clears what the first has brought."""
+    def loses_changes(self) -> bool:
+        """Whether both histories are loaded, and no script between them clears what the first has restored."""
         loaded, adds = self.first("PersistLoadProcessor"), self.first("ContentDigestHistoryLoader")
         if loaded is None or adds is None:
             return False
         return not any(map(self._clears, self._ids[loaded + 1 : adds]))
 
-    def _clears(self, one: str) -> bool:
-        script = _COMMENTS.sub("", self._beans.text(one))
-        return self._beans.is_of(one, "ScriptedProcessor") and bool(_REMOVES.search(script))
+    def _clears(self, bean: str) -> bool:
+        script = _COMMENTS.sub("", self._beans.text(bean))
+        return self._beans.has_class(bean, "ScriptedProcessor") and bool(_REMOVES.search(script))
 
 
 def _of_urls(chain: _Chain) -> Iterator[str]:
@@ -98,5 +98,5 @@ def _of_digests(chain: _Chain, beans: Beans) -> Iterator[str]:
         yield "dispositionProcessors must have contentDigestHistoryLoader before warcWriter: else no history of digests"
     if not chain.in_order("warcWriter", "ContentDigestHistoryStorer"):
         yield "dispositionProcessors must have contentDigestHistoryStorer after warcWriter: else no digest is kept"
-    if not beans.of_class("BdbContentDigestHistory"):
+    if not beans.ids_of_class("BdbContentDigestHistory"):
         yield "there must be a BdbContentDigestHistory: the history of digests"
