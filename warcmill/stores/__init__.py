@@ -1,25 +1,27 @@
-"""Where files lie: one protocol, one module a kind of place.
+"""Stores of files: one protocol, and one module for each kind of place.
 
-A store answers, or it raises `Unavailable`. It never lets an outage look like
-an absence: before it says that something is not there it looks whether its
-root is.
+A store answers, or it raises `Unavailable`. An outage never looks like an
+absence: before a store reports that something is missing, it checks that its
+root is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
-from warcmill.fixity import Readable
+from warcmill.base.digests import Readable
 from warcmill.model import Root
+from warcmill.stores.promise import Sha512
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """One entry of a store. `version` changes when the file is another or has changed; it says nothing of order.
+    """One entry of a store; `size` in bytes. `version` differs for another file and for a changed one; it has no order.
 
-    `why`: of a symbolic link where a folder of launches may be, why it is not followed. One that is, is a folder.
+    `why`: the reason why a symbolic link is not followed, where a link may be. A link that is followed is a folder.
     """
 
     path: str
@@ -34,39 +36,46 @@ class Stat:
 
 
 class Store(Protocol):
-    """What every store can do. Paths are relative to the root, with '/'; all methods may raise Unavailable."""
+    """What every store can do. Paths are relative to the root, with '/'. All methods may raise Unavailable."""
 
     root: Root
     at_once: int
-    """How many files are best sent at a time: a server far away lets one wait long."""
+    """How many files to send at a time: a remote server answers each one late."""
 
     def stat(self, path: str) -> Stat | None:
-        """What is at this path; None when the store says that nothing is."""
+        """Return the entry at this path; None when there is none."""
         ...
 
     def list(self, folder: str) -> Iterator[Stat]:
-        """The entries of a folder by name; none when there is no such folder."""
+        """Yield the entries of a folder, sorted by name; none when there is no such folder."""
         ...
 
     def open(self, path: str, start: int = 0) -> BinaryIO:
-        """A reader from `start` on; NotReady when nothing is there. Symbolic links are not followed."""
+        """Return a reader from byte `start` on; NotReady when there is no file. Symbolic links are not followed."""
         ...
 
     def read_back(self, path: str) -> BinaryIO:
-        """A reader of what the store really holds: not from this host's memory, nor, in HDFS, by the code that wrote
-        it. Otherwise as `open`."""
+        """Return a reader of the stored bytes themselves: not from this host's memory, and in HDFS not by the code
+        that wrote them. Otherwise as `open`."""
         ...
 
-    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+    def commit_new(self, path: str, source: Readable, size: int, sha512: Sha512) -> bool:
         """Publish `source` whole, durable and compared, or not at all.
 
-        False: something is there already, untouched. Mismatch: the source did
-        not give the bytes that `size` and `sha512` promise.
+        Returns False when something is there already; it stays untouched.
+        Mismatch when the source did not give the bytes that `size` and `sha512`
+        promise.
+
+        `sha512` may be a function. It is called once with the hex digest of the
+        bytes, after they are durable and before they get their name; if it
+        returns False, that is a Mismatch too. The store checks first whether
+        something is there already, so before a result of False the function is
+        called only when another writer took the name meanwhile.
         """
         ...
 
     def server_digest(self, path: str) -> tuple[str, str] | None:
-        """The store's own digest of what it holds: algorithm and hex. None when nothing is there."""
+        """Return the store's own digest of a file: algorithm and hex. None when there is no file."""
         ...
 
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
@@ -74,9 +83,57 @@ class Store(Protocol):
         ...
 
     def remove(self, path: str, only: Stat) -> None:
-        """Delete `path` if it is still the file `only`, else Mismatch."""
+        """Delete `path` if it is still the file `only`, else raise Mismatch."""
         ...
 
     def sweep(self, folder: str) -> int:
-        """Remove what this host's dead processes left half-written in a folder; how many."""
+        """Remove half-written files of this host's dead processes from a folder; return how many."""
+        ...
+
+
+class LocalStore(Store, Protocol):
+    """A store that is a folder of this host, as the state must be: its markers, attempts, locks and reports need more
+    than a remote store can give."""
+
+    base: Path
+
+    def real(self, path: str) -> Path:
+        """Return the path on disk, or BadInput for a path that would leave the root."""
+        ...
+
+    def names(self, folder: str) -> frozenset[str]:
+        """Return the names in a folder; none when there is no such folder. Cheap enough for thousands of folders."""
+        ...
+
+    def read(self, path: str, most: int) -> bytes:
+        """Return the bytes of a small file, at most `most`; NotReady when there is none."""
+        ...
+
+    def read_end(self, path: str, most: int) -> tuple[bytes, int]:
+        """Return the last bytes of a file, at most `most`, and its length; NotReady when there is none."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a report, and replace an older one. Only reports may be replaced: they are not evidence."""
+        ...
+
+    def append(self, path: str, line: bytes) -> None:
+        """Append a line to a file that only this process writes, and sync it."""
+        ...
+
+    def link(self, path: str, to: str) -> None:
+        """Give the file at `path` a second name; if `to` is there already, it stays."""
+        ...
+
+    def point(self, path: str, to: str) -> None:
+        """Make `path` a symbolic link to the name `to` beside it. An older link is replaced by rename: at any moment
+        there is one or the other."""
+        ...
+
+    def pointed(self, path: str) -> str | None:
+        """Return the name that a symbolic link leads to; None when there is no link."""
+        ...
+
+    def remove_folder(self, path: str) -> None:
+        """Delete an empty folder; nothing happens when it is gone, or not empty."""
         ...

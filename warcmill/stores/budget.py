@@ -1,4 +1,4 @@
-"""How long a server that does not answer is asked again."""
+"""Limit the time spent on retries with a server that does not answer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WINDOW = 600.0
 
 @dataclass
 class Budget:
-    """Time to spend on waiting for one server: at most `seconds` in any ten minutes, so that a batch of files
-    does not wait for each of them. Waits grow from 0.1 s to 5 s until the server answers.
+    """The time to wait for one server: at most `seconds` in any ten minutes, so that a batch does not wait again for
+    each of its files. Waits grow from 0.1 s to 5 s until the server answers.
 
-    Threads share it: one that comes while others wait, waits with them until the same moment, which costs nothing.
+    Threads share it: one that comes while others wait joins their wait, at no further cost.
     """
 
     seconds: float = 60.0
@@ -32,7 +32,7 @@ class Budget:
         self._began = self._until = self.clock()
 
     def wait(self) -> bool:
-        """Wait a little, then True: ask once more. False, at once: it is spent, give up."""
+        """Wait a little and return True: retry. Return False at once when the budget is spent: give up."""
         with self._lock:
             now = self.clock()
             if now >= self._until and not self._begin(now):
@@ -42,7 +42,7 @@ class Budget:
         return True
 
     def _begin(self, now: float) -> bool:
-        """Begin a wait that all share; False when there is no time left for one."""
+        """Begin a wait that all threads share; False when there is no time left for one."""
         if now - self._began > WINDOW:
             self._began, self._spent = now, 0.0
         pause = min(self._next, self.seconds - self._spent)
@@ -52,5 +52,5 @@ class Budget:
         return True
 
     def answered(self) -> None:
-        """The server said something: the next wait is a short one again."""
+        """Note that the server answered: the next wait is short again."""
         self._next = _FIRST_WAIT

@@ -1,7 +1,8 @@
-"""A folder that engines write: read through no symbolic link but those that `links` follows; removed from through none.
+"""A store for a folder that engines write. It reads through the symbolic links that `links` allows, and no others;
+it removes nothing through a link.
 
-Every folder is opened from the root on, one component at a time, and never by its path: a folder that is
-swapped for a link while a step is at work is not walked into.
+Every folder is opened from the root on, one component at a time, and never by its path: so a folder that is
+replaced by a link while a step is at work is not entered.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from warcmill.stores.file import ABSENT, FileStore, no_follow, stat_of
 from warcmill.stores.links import FOLDER, Links
 from warcmill.stores.plain import Plain
 
-_NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)  # what open(2) says of a link where it may follow none
+_NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)  # errors of open(2) for a link with O_NOFOLLOW
 
 
 class EngineFolder(FileStore):
@@ -50,13 +51,13 @@ class EngineFolder(FileStore):
         with self._outage(folder):
             try:
                 with self._folder(folder) as descriptor:
-                    found = list(self._entries(prefix, descriptor))
+                    entries = list(self._entries(prefix, descriptor))
             except OSError as error:
                 if error.errno not in ABSENT:
                     raise
                 self._check_sentinel()
                 return
-        yield from found
+        yield from entries
 
     def names(self, folder: str) -> frozenset[str]:
         return frozenset(entry.name for entry in self.list(folder))
@@ -91,7 +92,7 @@ class EngineFolder(FileStore):
             os.fsync(descriptor)
 
     def is_linked(self, folder: str) -> bool:
-        """Whether a folder is reached through a link."""
+        """Whether a folder is reached through a symbolic link."""
         with self._outage(folder):
             try:
                 with self._folder(folder, through_links=False):
@@ -105,7 +106,7 @@ class EngineFolder(FileStore):
 
     @contextmanager
     def _folder(self, path: str, *, through_links: bool = True) -> Iterator[int]:
-        """A folder, opened one component after the other. NotFollowed at a link that is not; else as open(2)."""
+        """Open a folder, one component after the other. NotFollowed at a link that is not allowed; else as open(2)."""
         self.real(path)
         parts = path.split("/") if path else []
         descriptor = os.open(self.base, FOLDER)
@@ -132,30 +133,30 @@ class EngineFolder(FileStore):
         return self._links.open(str(self.base / path))
 
     def _entries(self, prefix: str, descriptor: int) -> Iterator[Stat]:
-        with os.scandir(descriptor) as entries:
-            some = sorted(entries, key=lambda entry: entry.name)
-        for entry in some:
+        with os.scandir(descriptor) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+        for entry in entries:
             path = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
                 yield Stat(path, "folder")  # known from the listing alone: a scan meets many folders
                 continue
             try:
-                found = os.stat(entry.name, dir_fd=descriptor, follow_symlinks=False)
+                status = os.stat(entry.name, dir_fd=descriptor, follow_symlinks=False)
             except FileNotFoundError:
                 continue  # renamed or removed while the folder was read
-            yield self._entry(path, found)
+            yield self._entry(path, status)
 
-    def _entry(self, path: str, found: os.stat_result) -> Stat:
-        if not modes.S_ISLNK(found.st_mode):
-            return stat_of(path, found)
+    def _entry(self, path: str, status: os.stat_result) -> Stat:
+        if not modes.S_ISLNK(status.st_mode):
+            return stat_of(path, status)
         why = self._why_never(path)
         if why is None:
-            return Stat(path, "other")  # `latest`, and what else engines keep beside launches
+            return Stat(path, "other")  # `latest`, and other links that engines keep beside launches
         why = why or self._links.judge(str(self.base / path)).why
         return Stat(path, "other", why=why) if why else Stat(path, "folder")
 
     def _why_never(self, path: str) -> str | None:
-        """Why a link at this place is never followed; '' when it may be, None when nobody need be told of it."""
+        """Return why a link at this place is never followed; '' when it may be, None when it need not be reported."""
         name = path.rpartition("/")[2]
         if name.startswith(".") or ("/" in path and NEVER_A_LAUNCH.fullmatch(name)):
             return None

@@ -1,8 +1,8 @@
-"""A store that is a folder: local, or NFS.
+"""A store that is a folder, on a local disk or on NFS.
 
-Publishing is a unique temporary file beside the target, synced, compared, then
-link(2), which never replaces; then the folder is synced. Every error of the
-system but "no such file" is an outage.
+Publishing writes a unique temporary file beside the target, syncs and compares
+it, and gives it its name by link(2), which never replaces; then it syncs the
+folder. Every system error except "no such file" is an outage.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ import hashlib
 import io
 import os
 import stat as modes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
-from warcmill import fixity, roots
+from warcmill.base import digests
+from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
-from warcmill.fixity import Readable
-from warcmill.layout import SENTINEL
+from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
 from warcmill.stores.plain import Plain
+from warcmill.stores.promise import Promise, Sha512
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
+T = TypeVar("T")
 _OUTSIDE = frozenset({"", ".", ".."})
 
 
 class FileStore:
-    """The folder `base`, one of Warcmill's four roots."""
+    """The folder `base`, one of Warcmill's roots. It is also the `LocalStore` of the state."""
 
     at_once = 1
 
@@ -53,20 +55,26 @@ class FileStore:
     def list(self, folder: str) -> Iterator[Stat]:
         with self._outage(folder):
             try:
-                with os.scandir(self.real(folder)) as entries:
-                    found = sorted(entries, key=lambda entry: entry.name)
+                with os.scandir(self.real(folder)) as listing:
+                    entries = sorted(listing, key=lambda entry: entry.name, reverse=True)
             except OSError as error:
                 if error.errno not in ABSENT:
                     raise
                 self._check_sentinel()
                 return
         prefix = f"{folder}/" if folder else ""
-        for entry in found:
-            with self._outage(prefix + entry.name), suppress(FileNotFoundError):
-                yield _entry(prefix + entry.name, entry)
+        while entries:
+            entry = entries.pop()  # an entry keeps what it was asked: of 100,000 that is 50 MB
+            try:
+                found = _entry(prefix + entry.name, entry)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise self._unavailable(prefix + entry.name, error) from error
+            yield found
 
     def names(self, folder: str) -> frozenset[str]:
-        """The names in a folder and nothing more: cheap enough to ask of thousands of folders."""
+        """Return the names in a folder; none when there is no such folder. Cheap enough for thousands of folders."""
         try:
             return frozenset(os.listdir(f"{self.base}/{self._inside(folder)}"))
         except OSError as error:
@@ -89,18 +97,26 @@ class FileStore:
         raise NotReady(self.where(path), "there is no such file")
 
     def read_back(self, path: str) -> BinaryIO:
-        """From its disk, not from memory (POSIX_FADV_DONTNEED: the system may decline)."""
+        """Return a reader from the disk, not from memory (POSIX_FADV_DONTNEED, which the system may ignore)."""
         stream = self.open(path)
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         return stream
 
     def read(self, path: str, most: int) -> bytes:
-        """The bytes of a small file, at most so many of them; NotReady when there is none. As `open`, in a third of
-        the time: for those who read tens of thousands."""
+        """Return the bytes of a small file, at most `most`; NotReady when there is none. It takes a third of the time
+        of `open`, for callers that read tens of thousands."""
+        return self._take(path, lambda descriptor, size: _read_all(descriptor, min(size, most)))
+
+    def read_end(self, path: str, most: int) -> tuple[bytes, int]:
+        """Return the last bytes of a file, at most `most`, and its length; NotReady when there is none."""
+        return self._take(path, lambda descriptor, size: (os.pread(descriptor, most, max(size - most, 0)), size))
+
+    def _take(self, path: str, take: Callable[[int, int], T]) -> T:
+        """Return the result of `take` for an open file's descriptor and its length."""
         try:
-            descriptor = no_follow(f"{self.base}/{self._inside(path)}", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor, size = _open_plain(f"{self.base}/{self._inside(path)}", os.O_RDONLY | os.O_CLOEXEC)
             try:
-                return _read_all(descriptor, most)
+                return take(descriptor, size)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -109,20 +125,20 @@ class FileStore:
         self._check_sentinel()
         raise NotReady(self.where(path), "there is no such file")
 
-    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+    def commit_new(self, path: str, source: Readable, size: int, sha512: Sha512) -> bool:
         target = self.real(path)
         self._check_sentinel()
         with self._outage(path):
             self._make_folder(target.parent)
-            made = not os.path.lexists(target) and self._publish(target, source, size, sha512)
-            _sync_folder(target.parent)  # also when a racer was first: it may not have come this far
+            made = not os.path.lexists(target) and self._publish(target, source, Promise(size, sha512))
+            _sync_folder(target.parent)  # also when a racer was first: it may not have synced yet
             return made
 
     def server_digest(self, path: str) -> tuple[str, str] | None:
         if self.stat(path) is None:
             return None
         with self._outage(path), self.open(path) as file:
-            return "sha512", fixity.sha512(file)[1]
+            return "sha512", digests.sha512(file)[1]
 
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
         source, target = self.real(path), self.real(to)
@@ -136,7 +152,7 @@ class FileStore:
                 except FileNotFoundError:
                     if self.stat(path) == only:
                         raise
-                    return False  # another was first: this file system's locks do not hold
+                    return False  # another was first: locks do not work on this file system
             _sync_folder(target.parent)
             _sync_folder(source.parent)
             return True
@@ -157,7 +173,7 @@ class FileStore:
         return len(dead)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a report, over an older one. Reports are not evidence; nothing else may be replaced."""
+        """Write a report, and replace an older one. Only reports may be replaced: they are not evidence."""
         target = self.real(path)
         self._check_sentinel()
         with self._outage(path):
@@ -170,7 +186,7 @@ class FileStore:
                 _discard(temp)
 
     def append(self, path: str, line: bytes) -> None:
-        """Add a line to a file that only this process writes, and make it durable."""
+        """Append a line to a file that only this process writes, and sync it."""
         target = self.real(path)
         self._check_sentinel()
         with self._outage(path):
@@ -184,8 +200,54 @@ class FileStore:
             finally:
                 os.close(descriptor)
 
+    def link(self, path: str, to: str) -> None:
+        """Give the file at `path` a second name; if `to` is there already, it stays."""
+        source, target = self.real(path), self.real(to)
+        self._check_sentinel()
+        with self._outage(to):
+            self._make_folder(target.parent)
+            if not os.path.lexists(target):
+                _link(source, target)
+            _sync_folder(target.parent)
+
+    def point(self, path: str, to: str) -> None:
+        """Make `path` a symbolic link to the name `to` beside it. An older link is replaced by rename."""
+        target = self.real(path)
+        self._check_sentinel()
+        with self._outage(path):
+            self._make_folder(target.parent)
+            temp = target.parent / temporary.name(target.name)
+            try:
+                os.symlink(to, temp)
+                os.rename(temp, target)
+                _sync_folder(target.parent)
+            finally:
+                _discard(temp)
+
+    def pointed(self, path: str) -> str | None:
+        """Return the name that a symbolic link leads to; None when there is no link."""
+        with self._outage(path):
+            try:
+                return os.readlink(self.real(path))
+            except OSError as error:
+                if error.errno not in (*ABSENT, errno.EINVAL):
+                    raise
+        self._check_sentinel()
+        return None
+
+    def remove_folder(self, path: str) -> None:
+        """Delete an empty folder; nothing happens when it is gone, or not empty."""
+        with self._outage(path):
+            try:
+                os.rmdir(self.real(path))
+            except OSError as error:
+                if error.errno not in (*ABSENT, errno.ENOTEMPTY):
+                    raise
+                return
+            _sync_folder(self.real(path).parent)
+
     def real(self, path: str) -> Path:
-        """The path on disk, or BadInput for one that would leave the root."""
+        """Return the path on disk, or BadInput for a path that would leave the root."""
         return self.base / self._inside(path)
 
     def _inside(self, path: str) -> str:
@@ -194,15 +256,13 @@ class FileStore:
         return path
 
     def where(self, path: str) -> str:
-        """A path as messages show it."""
+        """Return a path as messages show it."""
         return f"{self.root}:{path}"
 
-    def _publish(self, target: Path, source: Readable, size: int, sha512: str) -> bool:
+    def _publish(self, target: Path, source: Readable, promise: Promise) -> bool:
         temp = target.parent / temporary.name(target.name)
         try:
-            found = _write(temp, source, size)
-            if found != (size, sha512):
-                raise Mismatch(f"{target.name}, while it was copied (bytes, sha512)", (size, sha512), found)
+            promise.check(target.name, *_write(temp, source, promise.size))
             return _link(temp, target)
         finally:
             _discard(temp)
@@ -212,20 +272,20 @@ class FileStore:
         while not folder.is_dir():
             missing.append(folder)
             folder = folder.parent
-        for one in reversed(missing):
+        for folder in reversed(missing):
             with suppress(FileExistsError):
-                os.mkdir(one)
-            _sync_folder(one.parent)
+                os.mkdir(folder)
+            _sync_folder(folder.parent)
 
     def _check_sentinel(self) -> None:
         path = self.base / SENTINEL
         try:
             data = path.read_bytes()
         except OSError as error:
-            lost = "; where the state is lost for good, 'warcmill restore --new-state'" if self.root == "state" else ""
-            why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'{lost}"
+            more = "; where the state is lost for good, 'warcmill restore --new-state'" if self.root == "state" else ""
+            why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'{more}"
             raise Unavailable(f"root '{self.root}' ({self.base})", why) from error
-        roots.check_sentinel(self.root, data, str(path))
+        check_sentinel(self.root, data, str(path))
 
     @contextmanager
     def _outage(self, path: str) -> Iterator[None]:
@@ -239,22 +299,26 @@ class FileStore:
 
 
 def no_follow(path: str, flags: int, folder: int | None = None) -> int:
-    """Open a plain file, of an open folder perhaps; a link, a pipe or a device raises OSError, without waiting."""
+    """Open a plain file, in an open folder if given. A link, a pipe or a device raises OSError at once."""
+    return _open_plain(path, flags, folder)[0]
+
+
+def _open_plain(path: str, flags: int, folder: int | None = None) -> tuple[int, int]:
+    """Open a plain file; return its descriptor and its length."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    if not modes.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not modes.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a plain file")
-    return descriptor
+    return descriptor, status.st_size
 
 
-def _read_all(descriptor: int, most: int) -> bytes:
-    """All bytes of a plain file, or the first `most`; read(2) may give only a part."""
-    chunks = []
-    left = min(os.fstat(descriptor).st_size + 1, most)
-    while left and (chunk := os.read(descriptor, left)):
-        chunks.append(chunk)
-        left -= len(chunk)
-    return b"".join(chunks)
+def _read_all(descriptor: int, size: int) -> bytes:
+    """Read the first `size` bytes of a plain file, or all when it is shorter; read(2) may return only a part."""
+    data = os.read(descriptor, size)
+    while len(data) < size and (chunk := os.read(descriptor, size - len(data))):
+        data += chunk
+    return data
 
 
 def _entry(path: str, entry: os.DirEntry[str]) -> Stat:
@@ -263,23 +327,23 @@ def _entry(path: str, entry: os.DirEntry[str]) -> Stat:
     return stat_of(path, entry.stat(follow_symlinks=False))
 
 
-def stat_of(path: str, found: os.stat_result) -> Stat:
-    """What the system says of an entry; a link is told as one, wherever it leads."""
-    if modes.S_ISDIR(found.st_mode):
+def stat_of(path: str, status: os.stat_result) -> Stat:
+    """Return the entry for a result of lstat(2); a link is `other`, wherever it leads."""
+    if modes.S_ISDIR(status.st_mode):
         return Stat(path, "folder")
-    kind = "file" if modes.S_ISREG(found.st_mode) else "other"
-    return Stat(path, kind, found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}")  # type: ignore[arg-type]
+    version = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
+    return Stat(path, "file" if modes.S_ISREG(status.st_mode) else "other", status.st_size, version)
 
 
 def _write(temp: Path, source: Readable, announced: int) -> tuple[int, str]:
-    """Copy into a new file and sync it; its length and SHA-512. A failed sync is never tried again on it.
+    """Copy into a new file and sync it; return its length and SHA-512. A failed sync is never retried on this file.
 
-    A source that grows is not followed: what it gives beyond `announced` is read once, to tell.
+    A source that grows is not followed: one read beyond `announced` bytes is enough to notice.
     """
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         digest, size = hashlib.sha512(), 0
-        while size <= announced and (chunk := source.read(fixity.CHUNK)):
+        while size <= announced and (chunk := source.read(digests.CHUNK)):
             _write_all(descriptor, chunk)
             digest.update(chunk)
             size += len(chunk)
@@ -290,14 +354,14 @@ def _write(temp: Path, source: Readable, announced: int) -> tuple[int, str]:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    """write(2) may take only a part."""
+    """Write all of `data`: write(2) may take only a part."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def _link(temp: Path, target: Path) -> bool:
-    """Whether our file now bears the name. On NFS a link may succeed and answer an error: the inode decides."""
+    """Whether our file now has the name. On NFS a link may succeed and still return an error: the inode decides."""
     try:
         os.link(temp, target)
     except OSError as error:
@@ -326,10 +390,10 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _folder_lock(folder: Path) -> Iterator[None]:
-    """Keep two repairers of one host from moving each other's files; correctness does not rest on it."""
+    """Keep two processes of one host from moving each other's files; correctness does not depend on it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # a file system without flock: what was moved is read again by the caller
+        with suppress(OSError):  # a file system without flock: the caller reads again what it moved
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

@@ -1,10 +1,12 @@
-"""Which symbolic links in the engines' roots are followed, and why the others are not.
+"""Decide which symbolic links in the engines' roots are followed, and why the others are not.
 
-A job or a launch may lie on another disk, behind a link. Followed is a link to a folder only where
-launches are looked for (`levels` below a root), whose real path lies strictly below a folder that
-`[warcmill] follow_links` names, in no root and with no root in it, and to which no second way leads.
-What is opened is that real path, component by component from the named folder on: none of them may be
-a link, so that a link that is swapped meanwhile leads nowhere else.
+A job or a launch may be on another disk, behind a link. A link is followed only if all of this holds:
+- it is at most `levels` below a root, where launches are searched;
+- it leads to a folder strictly below one that `[warcmill] follow_links` names;
+- that folder is in no root, and has no root in it;
+- no second path leads to that folder.
+The folder is opened by its real path, component by component from the named folder on. No component may
+be a link, so a link that is changed meanwhile leads nowhere else.
 """
 
 from __future__ import annotations
@@ -37,28 +39,28 @@ class Links:
         self._roots = {os.path.realpath(base): levels for base, levels in (roots or {}).items()}
 
     def levels(self, base: str) -> int:
-        """How many levels of a root may be links."""
+        """Return how many levels of a root may be links."""
         return self._roots.get(os.path.realpath(base), 0)
 
     def judge(self, path: str) -> Link:
-        """The link at an absolute path, and whether it is followed."""
-        found = self._judge(path)
-        return found if found.why else self._ways.get(_name(path), Link(path, found.target, "it came a moment ago"))
+        """Return the link at an absolute path, with the reason if it is not followed."""
+        link = self._judge(path)
+        return link if link.why else self._ways.get(_name(path), Link(path, link.target, "it came a moment ago"))
 
     def open(self, path: str) -> int:
-        """A descriptor of the folder that the link at an absolute path leads to, or NotFollowed."""
-        found = self._judge(path)
-        known = found if found.why else self.judge(path)
-        if known.why or known.target != found.target:
+        """Open the folder that the link at an absolute path leads to; return its descriptor, or raise NotFollowed."""
+        now = self._judge(path)
+        known = now if now.why else self.judge(path)
+        if known.why or known.target != now.target:
             raise NotFollowed(path, known.why or "it leads elsewhere than a moment ago")
-        return self._enter(found)
+        return self._enter(now)
 
     def all(self) -> Iterator[Link]:
-        """Every link at the levels that are looked at, of all roots."""
+        """Yield every link of all roots, at the levels where links may be followed."""
         yield from self._ways.values()
 
     def _judge(self, path: str) -> Link:
-        """The link, but for whether another way leads to its folder."""
+        """Judge a link by itself: whether a second path leads to its folder is not checked."""
         try:
             target = os.path.realpath(path, strict=True)
         except OSError as error:
@@ -73,7 +75,7 @@ class Links:
         return Link(path, target)
 
     def _enter(self, link: Link) -> int:
-        """Open the real path of a link, from the folder that allows it on, through no other link."""
+        """Open the real path of a link, from the folder in `follow_links` on, through no other link."""
         allowed = max((folder for folder in self._follow if _is_below(link.target, folder)), key=len)
         descriptor = os.open(allowed, FOLDER)
         try:
@@ -88,26 +90,26 @@ class Links:
 
     @cached_property
     def _ways(self) -> dict[str, Link]:
-        """Every link of all roots by its real place; where two lead into one folder, both are refused."""
-        found = {_name(link.path): link for root, levels in self._roots.items() for link in self._in(root, levels)}
-        good = sorted((link for link in found.values() if not link.why), key=lambda link: f"{link.target}/")
+        """Every link of all roots, by its real place; if two lead into one folder, both are refused."""
+        links = {_name(link.path): link for root, levels in self._roots.items() for link in self._in(root, levels)}
+        good = sorted((link for link in links.values() if not link.why), key=lambda link: f"{link.target}/")
         for place, link in enumerate(good):
             for other in good[place + 1 :]:
                 if other.target != link.target and not _is_below(other.target, link.target):
-                    break  # sorted: what lies in a folder follows it at once
-                for one, second in ((link, other), (other, link)):
+                    break  # sorted: the content of a folder follows it directly
+                for first, second in ((link, other), (other, link)):
                     why = f"two ways lead to {other.target}: this link and {second.path}; neither is read"
-                    found[_name(one.path)] = Link(one.path, one.target, why)
-        return found
+                    links[_name(first.path)] = Link(first.path, first.target, why)
+        return links
 
     def _in(self, folder: str, levels: int) -> Iterator[Link]:
-        """The links in a folder and below it, as far as they may be followed; whoever lists it tells of an error."""
+        """Yield the links in a folder and below it that may be followed. The store that lists it reports errors."""
         try:
-            with os.scandir(folder) as entries:
-                some = [(entry.path, entry.is_symlink(), entry.is_dir(follow_symlinks=False)) for entry in entries]
+            with os.scandir(folder) as listing:
+                entries = [(entry.path, entry.is_symlink(), entry.is_dir(follow_symlinks=False)) for entry in listing]
         except OSError:
             return
-        for path, is_link, is_folder in some if levels else ():
+        for path, is_link, is_folder in entries if levels else ():
             name = os.path.basename(path)
             if name.startswith(".") or (folder not in self._roots and NEVER_A_LAUNCH.fullmatch(name)):
                 continue
@@ -119,7 +121,7 @@ class Links:
 
 
 def _name(path: str) -> str:
-    """A link by its place, however the path to it is written."""
+    """Return a link's real place, however the path to it is written."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 

@@ -1,4 +1,4 @@
-"""A plain file being read: an error of its disk is an outage, and names the file, however deep the reader sits."""
+"""Read a plain file so that a disk error is an outage that names the file, in every reader on top of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Plain(io.RawIOBase):
             raise self._outage(error) from error
 
     def close(self) -> None:
-        """As of any file."""
+        """Close the file."""
         super().close()
         try:
             self._file.close()

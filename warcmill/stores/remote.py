@@ -1,4 +1,4 @@
-"""What the stores at the other end of a network have in common: paths, sources, and readers that reconnect."""
+"""What the remote stores share: paths, sources, and readers that reconnect."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from warcmill import fixity
-from warcmill.errors import BadInput, Mismatch, Unavailable
-from warcmill.fixity import Readable
+from warcmill.base import digests
+from warcmill.base.digests import Readable
+from warcmill.errors import BadInput, Unavailable
 from warcmill.layout import LONGEST_NAME
 from warcmill.model import Root
 from warcmill.stores.budget import Budget
+from warcmill.stores.promise import Promise
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 CHECKED_FOR = 1.0
-"""Seconds that the sentinel counts as seen for files to be written: while a large one is sent, nobody looks either."""
+"""Seconds for which one check of the sentinel holds when files are written: a large file takes longer to send."""
 
 SMALL = 1 << 20
-"""Bytes: such a file is sent rather than asked for; the rename tells that another is there."""
+"""Bytes. Whether such a file exists is not asked before it is sent: the rename fails if it does."""
 
 
 def check_path(root: Root, path: str) -> None:
-    """BadInput for a path that would leave the root, or that no server takes."""
+    """Raise BadInput for a path that would leave the root, or that no server accepts."""
     parts = path.split("/") if path else []
     if "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise BadInput(path, f"not a path inside the root '{root}'")
@@ -35,18 +36,18 @@ def check_path(root: Root, path: str) -> None:
 
 
 def parent(path: str) -> str:
-    """The folder that a path lies in; '' is the root itself."""
+    """Return the folder of a path; '' is the root itself."""
     return path.rpartition("/")[0]
 
 
 def beside(path: str, name: str) -> str:
-    """The path of `name` in the folder of `path`."""
+    """Return the path of `name` in the folder of `path`."""
     folder = parent(path)
     return f"{folder}/{name}" if folder else name
 
 
 class Broken(Unavailable):
-    """The connection failed. Whether the server did what it was asked is not known, unless nothing was `sent`."""
+    """The connection failed. It is unknown whether the server executed the request, unless nothing was `sent`."""
 
     def __init__(self, what: str, why: str, *, sent: bool = True) -> None:
         self.sent = sent
@@ -54,7 +55,7 @@ class Broken(Unavailable):
 
 
 def rewound(source: Readable) -> bool:
-    """Whether `source` stands at its beginning again; False when it is one that can be read only once."""
+    """Rewind `source` and return True; False when it can be read only once."""
     seek = getattr(source, "seek", None)
     if seek is None:
         return False
@@ -63,41 +64,39 @@ def rewound(source: Readable) -> bool:
 
 
 class Body:
-    """A source on its way to `name`: what goes by is counted and digested, and fed to others, in one pass.
+    """A source being sent to `name`: its bytes are counted, digested and passed to `feeds` in one pass.
 
-    A source that grows is not followed: what it gives beyond `announced` is read once, to tell.
+    A source that grows is not followed: one read beyond the promised size is enough to notice.
     """
 
-    def __init__(self, name: str, source: Readable, announced: int, *feeds: Callable[[bytes], object]) -> None:
-        self.name = name
-        self._source, self._announced, self._feeds = source, announced, (*feeds, self._count)
-        self._size, self._sha512 = 0, hashlib.sha512()
+    def __init__(self, name: str, source: Readable, promise: Promise, *feeds: Callable[[bytes], object]) -> None:
+        self.name, self.size = name, 0
+        self._source, self._promise, self._feeds = source, promise, (*feeds, self._count)
+        self._sha512 = hashlib.sha512()
 
     def __iter__(self) -> Iterator[bytes]:
-        while self._size <= self._announced and (chunk := self._read()):
+        while self.size <= self._promise.size and (chunk := self._read()):
             for feed in self._feeds:
                 feed(chunk)
             yield chunk
 
-    def compare(self, sha512: str) -> None:
-        """Mismatch unless what went by is as long as announced, with that digest."""
-        promised, found = (self._announced, sha512), (self._size, self._sha512.hexdigest())
-        if found != promised:
-            raise Mismatch(f"{self.name}, while it was copied (bytes, sha512)", promised, found)
+    def check(self) -> None:
+        """Raise Mismatch unless the bytes are the promised ones. Call it last, when the server has all of them."""
+        self._promise.check(self.name, self.size, self._sha512.hexdigest())
 
     def _count(self, chunk: bytes) -> None:
-        self._size += len(chunk)
+        self.size += len(chunk)
         self._sha512.update(chunk)
 
     def _read(self) -> bytes:
         try:
-            return self._source.read(fixity.CHUNK)
-        except OSError as error:  # not the connection's, for which an OSError would be taken
+            return self._source.read(digests.CHUNK)
+        except OSError as error:  # must not look like an error of the connection
             raise Unavailable(f"what is to become {self.name}", error.strerror or str(error)) from error
 
 
-class Reader(io.RawIOBase):
-    """A remote file from `start` on, as one stream. A connection that breaks is made again where it broke."""
+class RemoteReader(io.RawIOBase):
+    """A remote file from byte `start` on, as one stream. After a broken connection it reconnects at the same byte."""
 
     def __init__(self, connect: Callable[[int], Part], size: int, start: int, budget: Budget) -> None:
         super().__init__()
@@ -114,7 +113,7 @@ class Reader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """As of any file; what was asked for ahead is dropped."""
+        """Seek; requests sent ahead are dropped."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         if base + offset != self._at:
             self._drop()
@@ -149,7 +148,7 @@ class Reader(io.RawIOBase):
 
 
 class Part(Protocol):
-    """One connection's worth of a file: gives at least a byte, or raises Broken."""
+    """The part of a file that one connection delivers: each read gives at least a byte, or raises Broken."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int: ...
 

@@ -1,4 +1,4 @@
-"""Names of half-written files: they say whose they are, so that a host sweeps only its own dead ones.
+"""Names of half-written files. They name their process, so that a host sweeps only those of its own dead processes.
 
 .{name}.{host}.{boot}.{pid}.{random}.tmp
 """
@@ -13,26 +13,33 @@ from functools import cache
 from pathlib import Path
 
 _NAME = re.compile(r"\..*\.(?P<host>[^.]*)\.(?P<boot>[^.]*)\.(?P<pid>[0-9]+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-_ROOM = 120  # bytes left for the name itself: the whole stays below 255
+_ROOM = 120  # bytes for the target's name: the whole stays below 255
 
 
 def name(target: str) -> str:
-    """A temporary name beside `target` that no other process will choose."""
+    """Return a temporary name beside `target` that no other process will choose."""
     kept = target.encode("utf-8", "surrogateescape")[:_ROOM].decode("utf-8", "surrogateescape")
     return f".{kept}.{host()}.{_boot()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
 
 
 def is_temporary(candidate: str) -> bool:
-    """Whether a file so named is half-written, whoever's it is."""
+    """Whether a name is that of a half-written file, of any host and process."""
     return _NAME.fullmatch(candidate) is not None
 
 
+def is_own(candidate: str) -> bool:
+    """Whether a name is that of a half-written file of this process."""
+    parts = _NAME.fullmatch(candidate)
+    own = (host(), _boot(), str(os.getpid()))
+    return parts is not None and (parts["host"], parts["boot"], parts["pid"]) == own
+
+
 def is_dead(candidate: str) -> bool:
-    """Whether it was left by a process of this host that is no more."""
-    found = _NAME.fullmatch(candidate)
-    if not found or found["host"] != host():
+    """Whether a name is that of a half-written file of a dead process of this host."""
+    parts = _NAME.fullmatch(candidate)
+    if not parts or parts["host"] != host():
         return False
-    return found["boot"] != _boot() or not _alive(int(found["pid"]))
+    return parts["boot"] != _boot() or not _alive(int(parts["pid"]))
 
 
 def _alive(pid: int) -> bool:
@@ -46,7 +53,7 @@ def _alive(pid: int) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
-    """A killed process that nobody has reaped yet still has its number, and no file (proc(5), /proc/pid/stat)."""
+    """Whether a process is dead, but not reaped yet: it still has its number, but no open file (proc(5))."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -56,7 +63,7 @@ def _is_zombie(pid: int) -> bool:
 
 @cache
 def host() -> str:
-    """This host's name, in one word and at most 60 characters."""
+    """Return this host's name in one word, with at most 60 characters."""
     return re.sub(r"[^A-Za-z0-9-]", "_", socket.gethostname())[:60]
 
 
@@ -64,5 +71,5 @@ def host() -> str:
 def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    except FileNotFoundError:  # a system without it: all its processes count as of one boot
+    except FileNotFoundError:  # a system without it: all processes count as started since one boot
         return "0"

@@ -1,4 +1,4 @@
-"""Work that several threads wait for, such as the sync of one folder: done once for all of them."""
+"""Do work that several threads wait for once for all of them, such as the sync of a folder."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 
 class Together:
-    """`work`, of which a run serves all who asked for it before it began, and nobody who came later."""
+    """`work` that serves, by one run, all callers that called before the run began."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work, self._changed = work, threading.Condition()
-        self._begun = self._done = 0  # runs, counted as they begin; the last one that was done
+        self._begun = self._done = 0  # the number of runs begun; the number of the last one that succeeded
         self._busy = False
 
     def __call__(self) -> None:
-        """Have a whole run from now on, one's own or another's. One that fails serves nobody: the next begins anew."""
+        """Return after a run that began after this call, in this thread or another. A failed run serves nobody: its
+        thread gets the error, and another caller runs the work again."""
         with self._changed:
             wanted = self._begun + 1
             self._changed.wait_for(lambda: self._done >= wanted or not self._busy)

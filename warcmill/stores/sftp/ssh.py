@@ -1,4 +1,4 @@
-"""SSH connections, by paramiko: pinned host keys, a key file, AES-GCM, and every wait bounded."""
+"""SSH connections by paramiko, with pinned host keys, a key file, AES-GCM, and a limit on every wait."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from paramiko.hostkeys import InvalidHostKey
 
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores.remote import Broken
-from warcmill.stores.sftp_session import Session
+from warcmill.stores.sftp.session import Session
 
 CONNECT_SECONDS, ANSWER_SECONDS, KEEPALIVE_SECONDS = 10.0, 60.0, 15
 PORT = 22
 _KEY = "sftp URL"
-# paramiko prefers AES-CTR, at half the speed. What is left out is refused: CBC, 3DES, MD5, SHA-1.
+# paramiko prefers AES-CTR, at half the speed. All others are refused: CBC, 3DES, MD5, SHA-1.
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes128-ctr")
 _DIGESTS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512")
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what goes wrong, our own errors say
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # our own errors report its failures
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A host, and who we are there."""
+    """A host, and our user there."""
 
     user: str
     host: str
@@ -42,20 +42,20 @@ class Server:
         return f"{self.user}@{self.host}:{self.port}"
 
     def session(self, credentials: Credentials) -> Session:
-        """A new SFTP session. Broken when the host cannot be reached, Unavailable when it is a stranger."""
+        """Open an SFTP session. Broken when the host cannot be reached, Unavailable when its key is not known."""
         return Session(str(self), connect(self, credentials))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """`sftp://user@host:port/path`, taken apart."""
+class SftpUrl:
+    """The parts of `sftp://user@host:port/path`."""
 
     server: Server
     path: str
 
     @classmethod
-    def parse(cls, url: str) -> Place:
-        """BadConfig for anything that is not such a URL; a password has no place in one."""
+    def parse(cls, url: str) -> SftpUrl:
+        """Parse such a URL; BadConfig for any other, and for one with a password."""
         parts = urlsplit(url)
         if parts.password is not None:
             raise BadConfig(_KEY, "a password has no place in it; name a key file as [sftp] key_file")
@@ -71,31 +71,31 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The files that say whom we trust and who we are."""
+    """The files with the host keys that we trust, and with our own key."""
 
     known_hosts: str
     key_file: str
 
     def host_keys(self, server: Server) -> dict[str, paramiko.PKey]:
-        """The keys that are pinned for a host, by type. BadConfig when there is none."""
+        """Return the pinned keys of a host, by type; BadConfig when there is none."""
         if not self.known_hosts:
             raise BadConfig(
                 "[sftp] known_hosts", f"is not set; it names the file that holds the host key of {server.host}"
             )
         try:
-            found = paramiko.HostKeys(self.known_hosts).lookup(server.known_as)
+            keys = paramiko.HostKeys(self.known_hosts).lookup(server.known_as)
         except (OSError, InvalidHostKey, paramiko.SSHException) as error:
             raise BadConfig("[sftp] known_hosts", f"{self.known_hosts} cannot be read: {error}") from error
-        if not found:
+        if not keys:
             raise BadConfig(
                 "[sftp] known_hosts",
                 f"{self.known_hosts} has no key of {server.known_as}. See what the host shows with"
                 f" 'ssh-keyscan -p {server.port} {server.host}', and add it once its administrator confirms it",
             )
-        return dict(found)
+        return dict(keys)
 
     def user_key(self) -> paramiko.PKey:
-        """Our private key, or BadConfig."""
+        """Return our private key; BadConfig when it cannot be read, or has a passphrase."""
         if not self.key_file:
             raise BadConfig("[sftp] key_file", "is not set; it names a private key without a passphrase")
         try:
@@ -105,15 +105,15 @@ class Credentials:
             raise BadConfig("[sftp] key_file", why) from error
 
 
-class Wire:
-    """A channel with the connection that it alone uses."""
+class SshWire:
+    """A channel together with its own connection."""
 
     def __init__(self, channel: paramiko.Channel, transport: paramiko.Transport) -> None:
         self.sendall, self.recv, self.close = channel.sendall, channel.recv, transport.close
 
 
-def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> Wire:
-    """A wire to the SFTP subsystem. Broken when the host cannot be reached, Unavailable when it is a stranger."""
+def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> SshWire:
+    """Connect to the SFTP subsystem. Broken when the host cannot be reached, Unavailable when its key is not known."""
     pinned, key = credentials.host_keys(server), credentials.user_key()
     try:
         wire = socket.create_connection((server.host, server.port), CONNECT_SECONDS)
@@ -126,7 +126,7 @@ def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SE
         _choose(transport, pinned)
         channel = _open(transport, server, pinned, key)
         channel.settimeout(timeout)
-        return Wire(channel, transport)
+        return SshWire(channel, transport)
     except (OSError, EOFError, paramiko.SSHException) as error:
         (transport or wire).close()
         raise Broken(

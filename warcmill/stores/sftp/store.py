@@ -1,8 +1,8 @@
-"""A store on another host, spoken to by SFTP.
+"""A store on another host, by SFTP.
 
-Publishing is a unique temporary file beside the target, synced, compared by length, then a plain RENAME, which
-on OpenSSH never replaces; then the folder is synced. SFTP tells no inode and whole seconds only: a file that is
-rewritten within one second at the same length looks unchanged, and is told by its digest alone.
+Publishing writes a unique temporary file beside the target, syncs it, compares its length, and renames it by a plain
+RENAME, which on OpenSSH never replaces; then it syncs the folder. SFTP reports no inode, and times in whole seconds:
+a file that is rewritten within one second with the same length looks unchanged; only its digest differs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
-from warcmill import fixity, roots
+from warcmill.base import digests
+from warcmill.base.digests import Readable
 from warcmill.errors import BadConfig, Conflict, Mismatch, NotFollowed, NotReady, Unavailable
-from warcmill.fixity import Readable
-from warcmill.layout import SENTINEL
+from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Stat, temporary
-from warcmill.stores import sftp_packets as packets
-from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, Reader, beside, check_path, parent, rewound
-from warcmill.stores.sftp_packets import Attributes, Code
-from warcmill.stores.sftp_pool import Lent, Pool
-from warcmill.stores.sftp_session import FSYNC, Session, Status, Upload
+from warcmill.stores import Stat, sentinel, temporary
+from warcmill.stores.promise import Promise, Sha512
+from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, RemoteReader, beside, check_path, parent, rewound
+from warcmill.stores.sftp import packets
+from warcmill.stores.sftp.packets import Attributes, Code
+from warcmill.stores.sftp.pool import Lent, Pool
+from warcmill.stores.sftp.session import FSYNC, POSIX_RENAME, Session, Status, Upload
 from warcmill.stores.together import Together
 
 LARGEST_SENTINEL = 1 << 16
@@ -34,7 +35,7 @@ LARGEST_SENTINEL = 1 << 16
 class SftpStore:
     """The folder `base` of a host.
 
-    `new`: the folder is to become a root; nothing is asked of its sentinel.
+    `new`: the folder will become a root; its sentinel is not checked.
     """
 
     at_once = 6
@@ -44,30 +45,30 @@ class SftpStore:
         self._pool, self._base, self._new = pool, base, new
         self._sentinel, self._checked = "", 0.0
         self._syncs: dict[str, Together] = {}
-        self._no_links: set[str] = set()  # folders that were seen to be no links
+        self._no_links: set[str] = set()  # folders that are known to be no links
         self._check_sentinel()
 
     def stat(self, path: str) -> Stat | None:
-        found = self._lstat(path)
-        if found is None:
+        entry = self._lstat(path)
+        if entry is None:
             self._check_sentinel()
-        return found
+        return entry
 
     def list(self, folder: str) -> Iterator[Stat]:
         self._check_no_link(folder)
         real = self._real(folder)
         try:
-            found = self._pool.ask(lambda session: list(session.entries(real)))
+            entries = self._pool.ask(lambda session: list(session.entries(real)))
         except Status as error:
             there = self.stat(folder) if folder else None
             if there is not None and there.kind == "folder":
                 if error.code != Code.NO_SUCH_FILE:
                     raise
-                yield from self.list(folder)  # another has made it between our two questions
+                yield from self.list(folder)  # another process has made it between our two requests
             self._check_sentinel()
             return
         prefix = f"{folder}/" if folder else ""
-        for name, attributes in sorted(found, key=lambda one: one[0]):
+        for name, attributes in sorted(entries, key=lambda entry: entry[0]):
             yield _stat(prefix + name.decode("utf-8", "surrogateescape"), attributes)
 
     def open(self, path: str, start: int = 0) -> BinaryIO:
@@ -80,24 +81,25 @@ class SftpStore:
         return self._reader(path, found.size, start)
 
     def read_back(self, path: str) -> BinaryIO:
-        return self.open(path)  # what lies on another host is not in our memory
+        return self.open(path)  # our memory caches no file of another host
 
-    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+    def commit_new(self, path: str, source: Readable, size: int, sha512: Sha512) -> bool:
         if time.monotonic() - self._checked > CHECKED_FOR:
             self._check_sentinel()
+        promise = Promise(size, sha512)
         while True:
             try:
-                return self._commit(path, source, size, sha512)
+                return self._commit(path, source, promise)
             except Broken:
                 if not rewound(source) or not self._pool.budget.wait():
                     raise
 
     def server_digest(self, path: str) -> tuple[str, str] | None:
-        """SFTP has none: the file is read."""
+        """Read the file: SFTP has no digest of its own."""
         if self.stat(path) is None:
             return None
         with self.open(path) as file:
-            return "sha512", fixity.sha512(file)[1]
+            return "sha512", digests.sha512(file)[1]
 
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
         if self.stat(path) != only:
@@ -125,58 +127,61 @@ class SftpStore:
         return len(dead)
 
     def where(self, path: str) -> str:
-        """A path as messages show it."""
+        """Return a path as messages show it."""
         return f"{self.root}:{path}"
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._pool.close()
 
-    def _commit(self, path: str, source: Readable, size: int, sha512: str) -> bool:
-        made = not self._is_there_already(path, size) and self._publish(path, source, size, sha512)
-        self._sync_together(parent(path))  # also when a racer was first: it may not have come this far
+    def _commit(self, path: str, source: Readable, promise: Promise) -> bool:
+        made = not self._is_there_already(path, promise) and self._publish(path, source, promise)
+        self._sync_together(parent(path))  # also when a racer was first: it may not have synced yet
         return made
 
-    def _is_there_already(self, path: str, size: int) -> bool:
-        """Of a large file, asked before it is sent."""
-        return size > SMALL and self._lstat(path) is not None
+    def _is_there_already(self, path: str, promise: Promise) -> bool:
+        """Whether the file exists. Small files are sent without asking, unless a function judges their digest."""
+        return (promise.size > SMALL or promise.is_judged) and self._lstat(path) is not None
 
     def _sync_together(self, folder: str) -> None:
         """Sync a folder, once for all threads whose renames are done by now."""
         sync = partial(self._pool.ask, lambda session: self._sync_folders(session, {folder}))
         self._syncs.setdefault(folder, Together(sync))()
 
-    def _publish(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+    def _publish(self, path: str, source: Readable, promise: Promise) -> bool:
         temp = beside(path, temporary.name(path.rpartition("/")[2]))
         done = False
         try:
-            self._write(temp, path, source, size, sha512)
+            self._write(temp, path, source, promise)
             done = self._rename(temp, path)
             return done
         except Status:
             if self._lstat(path) is None:
                 raise
-            return False  # what is there already needs no room on a full disk
+            return False  # the file is there already, so a full disk does not matter
         finally:
             if not done:
                 with suppress(Unavailable), self._pool.session() as session:
                     self._remove(session, temp)
 
-    def _write(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> None:
-        """Write a temporary file and sync it; Mismatch when it is not what was promised."""
+    def _write(self, temp: str, path: str, source: Readable, promise: Promise) -> None:
+        """Write a temporary file and sync it; Mismatch when its bytes are not the promised ones."""
         with self._pool.session() as session:
-            if FSYNC not in session.extensions:
-                raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {FSYNC.decode()}")
-            upload, body = self._begin(session, temp), Body(self.where(path), source, size)
+            self._require(session, FSYNC)
+            upload, body = self._begin(session, temp), Body(self.where(path), source, promise)
             for chunk in body:
                 upload.write(chunk)
             kept = upload.finish()
-        body.compare(sha512)
-        if kept != size:
-            raise Mismatch(f"{body.name}, as the server keeps it (bytes)", size, kept)
+        if kept != body.size:
+            raise Mismatch(f"{body.name}, as the server keeps it (bytes)", body.size, kept)
+        body.check()
+
+    def _require(self, session: Session, extension: bytes) -> None:
+        if extension not in session.extensions:
+            raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {extension.decode()}")
 
     def _begin(self, session: Session, temp: str) -> Upload:
-        """Make the file, and its folder when that turns out to be missing."""
+        """Make the file, and its folder when it is missing."""
         try:
             return Upload(session, self._real(temp))
         except Status as error:
@@ -186,7 +191,7 @@ class SftpStore:
         return Upload(session, self._real(temp))
 
     def _rename(self, path: str, to: str) -> bool:
-        """Whether `path` now bears the name `to`. Only we rename `path`: once it is gone, and `to` is there, we did."""
+        """Whether `path` now has the name `to`. Only we rename `path`: if it is gone and `to` exists, we did it."""
         source, target = self._real(path), self._real(to)
         while True:
             try:
@@ -194,22 +199,22 @@ class SftpStore:
                     session.rename(source, target)
                 return True
             except (Broken, Status) as error:
-                left, found = self._lstat(path), self._lstat(to)
-                if found is not None:
+                left, renamed = self._lstat(path), self._lstat(to)
+                if renamed is not None:
                     return left is None
                 if isinstance(error, Status) or not self._pool.budget.wait():
                     raise
 
     def _move(self, path: str, to: str) -> bool:
-        """Whether we moved a file that others may move as well: the server links, then unlinks, so two can come to
-        link it, of which one finds nothing left to unlink."""
+        """Whether we moved a file that others may move as well, to the same name or another. A plain RENAME links, then
+        unlinks: whoever takes the file at its new name in between would leave it at the old one."""
         try:
             with self._pool.session() as session:
-                session.rename(self._real(path), self._real(to))
+                self._require(session, POSIX_RENAME)
+                session.replace(self._real(path), self._real(to))
         except Status as error:
             if error.code != Code.NO_SUCH_FILE:
                 raise
-            self._pool.ask(lambda session: self._remove(session, to))
             return False
         except Broken:
             if self._lstat(path) is not None or self._lstat(to) is None:
@@ -218,12 +223,12 @@ class SftpStore:
 
     def _lstat(self, path: str) -> Stat | None:
         real = self._real(path)
-        found = self._pool.ask(lambda session: session.lstat(real))
-        return _stat(path, found) if found else None
+        attributes = self._pool.ask(lambda session: session.lstat(real))
+        return _stat(path, attributes) if attributes else None
 
     def _check_no_link(self, folder: str) -> None:
-        """NotFollowed when a folder of an engine is reached through a link: a server follows each, unasked."""
-        if self.root in roots.OWN or not folder or folder in self._no_links:
+        """Raise NotFollowed when a folder of an engine is reached through a link: a server follows every link."""
+        if self.root in sentinel.OWN or not folder or folder in self._no_links:
             return
         self._check_no_link(parent(folder))
         found = self._lstat(folder)
@@ -233,13 +238,13 @@ class SftpStore:
             self._no_links.add(folder)
 
     def _remove_only(self, session: Session, path: str, only: Stat) -> None:
-        """Look at each try: when an answer was lost, another's file may have the name by now."""
-        found = session.lstat(self._real(path))
-        if found is not None and _stat(path, found) == only:
+        """Check before each try: after a lost answer, another file may have the name by now."""
+        attributes = session.lstat(self._real(path))
+        if attributes is not None and _stat(path, attributes) == only:
             self._remove(session, path)
 
     def _remove(self, session: Session, path: str) -> None:
-        """One that is gone already is as good."""
+        """Remove a file; one that is gone already is fine."""
         try:
             session.remove(self._real(path))
         except Status as error:
@@ -247,7 +252,7 @@ class SftpStore:
                 raise
 
     def _make_folder(self, session: Session, folder: str) -> None:
-        """Make a folder and those above it, and sync each into the one that holds it."""
+        """Make a folder and its parents, and sync each parent."""
         if not folder or session.lstat(self._real(folder)) is not None:
             return
         self._make_folder(session, parent(folder))
@@ -264,8 +269,8 @@ class SftpStore:
 
     def _reader(self, path: str, size: int, start: int = 0) -> BinaryIO:
         real = self._real(path)
-        raw = Reader(lambda at: Lent(self._pool, real, at, size), size, start, self._pool.budget)
-        return cast(BinaryIO, io.BufferedReader(raw, fixity.CHUNK))
+        raw = RemoteReader(lambda at: Lent(self._pool, real, at, size), size, start, self._pool.budget)
+        return cast(BinaryIO, io.BufferedReader(raw, digests.CHUNK))
 
     def _check_sentinel(self) -> None:
         if self._new:
@@ -277,19 +282,20 @@ class SftpStore:
             raise Unavailable(name, f"{SENTINEL} is not there. Mount its disk, or, for a new root, run 'warcmill init'")
         if found.version != self._sentinel:
             with self._reader(SENTINEL, found.size) as file:
-                roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
+                check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
             self._sentinel = found.version
         self._checked = time.monotonic()
 
     def _real(self, path: str) -> bytes:
-        """The path on the server, or BadInput for one that would leave the root."""
+        """Return the path on the server, or BadInput for a path that would leave the root."""
         check_path(self.root, path)
         return f"{self._base}/{path}".encode("utf-8", "surrogateescape") if path else self._base.encode()
 
 
-def _stat(path: str, found: Attributes) -> Stat:
-    if modes.S_ISDIR(found.mode):
+def _stat(path: str, attributes: Attributes) -> Stat:
+    if modes.S_ISDIR(attributes.mode):
         return Stat(path, "folder")
-    if modes.S_ISLNK(found.mode):
+    if modes.S_ISLNK(attributes.mode):
         return Stat(path, "other", why="a link; on sftp none is followed")
-    return Stat(path, "file" if modes.S_ISREG(found.mode) else "other", found.size, f"{found.size}:{found.mtime}")
+    kind: Literal["file", "other"] = "file" if modes.S_ISREG(attributes.mode) else "other"
+    return Stat(path, kind, attributes.size, f"{attributes.size}:{attributes.mtime}")

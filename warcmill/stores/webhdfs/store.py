@@ -1,9 +1,9 @@
-"""A store in HDFS, spoken to by WebHDFS.
+"""A store in HDFS, by WebHDFS.
 
-Publishing is a PUT to a unique temporary name beside the target, compared by the server's own checksum, then a RENAME
-that never replaces: a cut PUT leaves a short file that looks whole. The checksum tells the length too: it is made of
-the CRC of every 512 bytes and of the rest. WebHDFS has no sync: what it has acknowledged lies on as many DataNodes as
-`dfs.namenode.replication.min` asks for.
+Publishing writes a unique temporary name beside the target by PUT, compares the server's own checksum, and renames it
+by a RENAME that never replaces: a PUT that was cut leaves a short file that looks whole. The checksum covers the length
+too, as it is made of the CRC of every 512 bytes and of the rest. WebHDFS has no sync: acknowledged bytes are on as many
+DataNodes as `dfs.namenode.replication.min` requires.
 """
 
 from __future__ import annotations
@@ -14,16 +14,28 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, Literal, cast
 
-from warcmill import fixity, roots
+from warcmill.base import digests
+from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
-from warcmill.fixity import Readable
 from warcmill.formats.hdfs_checksum import Hasher
-from warcmill.layout import SENTINEL
+from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
 from warcmill.stores import Stat, temporary
-from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, Part, Reader, beside, check_path, parent, rewound
-from warcmill.stores.webhdfs_client import Client, is_passing
-from warcmill.stores.webhdfs_http import Refused
+from warcmill.stores.promise import Promise, Sha512
+from warcmill.stores.remote import (
+    CHECKED_FOR,
+    SMALL,
+    Body,
+    Broken,
+    Part,
+    RemoteReader,
+    beside,
+    check_path,
+    parent,
+    rewound,
+)
+from warcmill.stores.webhdfs.client import Client, is_passing
+from warcmill.stores.webhdfs.http import Refused
 
 LARGEST_SENTINEL = 1 << 16
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
@@ -31,9 +43,9 @@ Status = dict[str, Any]
 
 
 class WebHdfsStore:
-    """The folder `base` of a cluster. Files are written with blocks of `block_size`, on which their checksum hangs.
+    """The folder `base` of a cluster. Files have blocks of `block_size` bytes, on which their checksum depends.
 
-    `new`: the folder is to become a root; nothing is asked of its sentinel.
+    `new`: the folder will become a root; its sentinel is not checked.
     """
 
     at_once = 8
@@ -66,35 +78,36 @@ class WebHdfsStore:
             left = found["remainingEntries"] if entries else 0
             for entry in entries:
                 last = entry["pathSuffix"]
-                if last:  # a file that is listed as if it were a folder has no name in its own listing
+                if last:  # in the listing of a file, which is no folder, the entry has no name
                     yield _stat(prefix + last, entry)
 
     def open(self, path: str, start: int = 0) -> BinaryIO:
         return self._reader(self._client.read, path, self._plain_file(path), start)
 
     def read_back(self, path: str) -> BinaryIO:
-        """By HdfsCLI."""
-        from warcmill.stores.webhdfs_hdfscli import HdfsCli  # noqa: PLC0415 - takes long to import: only ReadBack pays
+        """Return a reader by HdfsCLI."""
+        from warcmill.stores.webhdfs.hdfscli import HdfsCli  # noqa: PLC0415 - slow to import: only ReadBack needs it
 
         return self._reader(HdfsCli(self._client).read, path, self._plain_file(path))
 
-    def commit_new(self, path: str, source: Readable, size: int, sha512: str) -> bool:
+    def commit_new(self, path: str, source: Readable, size: int, sha512: Sha512) -> bool:
         if time.monotonic() - self._checked > CHECKED_FOR:
             self._check_sentinel()
-        if size > SMALL and self._status(path) is not None:
+        promise = Promise(size, sha512)
+        if (size > SMALL or promise.is_judged) and self._status(path) is not None:
             return False
         while True:
             temp = beside(path, temporary.name(path.rpartition("/")[2]))
             try:
-                return self._publish(temp, path, source, size, sha512)
+                return self._publish(temp, path, source, promise)
             except (Broken, Refused) as error:
                 if isinstance(error, Refused) and self._status(path) is not None:
-                    return False  # what is there already needs no quota, and need not wait for the end of safe mode
+                    return False  # the file is there already, so quota and safe mode do not matter
                 if not is_passing(error) or not rewound(source) or not self._client.budget.wait():
                     raise
 
     def server_digest(self, path: str) -> tuple[str, str] | None:
-        """As files.Checksum writes it in facts["hdfs"], at the colon."""
+        """Return HDFS's checksum: the two parts of facts["hdfs"] of files.Checksum, before and after the colon."""
         try:
             found = self._client.fetch(self._real(path), "GETFILECHECKSUM")["FileChecksum"]
         except Refused as error:
@@ -116,9 +129,9 @@ class WebHdfsStore:
         if not done:
             raise Conflict(self.where(to), f"is there already; {self.where(path)} was left as it is")
         moved = self.stat(to)
-        if moved and moved.version == only.version:
-            return True
-        back = moved.version if moved else ""
+        if moved is None or moved.version == only.version:
+            return True  # if it is gone, someone has taken it from its new place
+        back = moved.version
         self._rename(to, path, lambda found: _version(found) == back)  # another came first: its file goes back
         return False
 
@@ -135,50 +148,50 @@ class WebHdfsStore:
         return len(dead)
 
     def where(self, path: str) -> str:
-        """A path as messages show it."""
+        """Return a path as messages show it."""
         return f"{self.root}:{path}"
 
-    def _publish(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> bool:
+    def _publish(self, temp: str, path: str, source: Readable, promise: Promise) -> bool:
         done = False
         try:
-            checksum = self._write(temp, path, source, size, sha512)
+            checksum = self._write(temp, path, source, promise)
             done = self._rename(temp, path, lambda _: self._status(temp) is None and self._checksum(path) == checksum)
             return done
         finally:
             if not done:
                 self._discard(temp)
 
-    def _write(self, temp: str, path: str, source: Readable, size: int, sha512: str) -> str:
-        """Write a temporary file and compare it with what was promised, and with what HDFS says; its checksum."""
+    def _write(self, temp: str, path: str, source: Readable, promise: Promise) -> str:
+        """Write a temporary file, compare it with HDFS's checksum and with the promise; return the checksum."""
         hasher = Hasher(self._block_size)
-        body = Body(self.where(path), source, size, hasher.update)
+        body = Body(self.where(path), source, promise, hasher.update)
         self._client.create(self._real(temp), body, overwrite="false", blocksize=str(self._block_size))
-        body.compare(sha512)
         if (kept := self._checksum(temp)) != hasher.result():
             length = (self._status(temp) or {}).get("length")
             what = f"{body.name}, as HDFS keeps it (bytes, checksum)"
-            raise Mismatch(what, (size, hasher.result()), (length, kept))
+            raise Mismatch(what, (body.size, hasher.result()), (length, kept))
+        body.check()
         return kept
 
     def _checksum(self, path: str) -> str:
         return ":".join(self.server_digest(path) or ())
 
     def _rename(self, path: str, to: str, is_it: Callable[[Status], bool]) -> bool:
-        """Whether the file now bears the name `to`. When no answer tells, `is_it` is asked of what bears it."""
+        """Whether the file now has the name `to`. After a lost answer, `is_it` decides by the status of that name."""
         destination = {"destination": self._real(to), "renameoptions": "NONE"}
         while True:
             try:
                 self._client.ask_once("PUT", self._real(path), "RENAME", **destination)
                 return True
             except (Broken, Refused) as error:
-                found = self._status(to)
-                if found is not None:
-                    return is_it(found)
+                status = self._status(to)
+                if status is not None:
+                    return is_it(status)
                 if not is_passing(error) or not self._client.budget.wait():
                     raise
 
     def _delete(self, path: str, only: Stat) -> None:
-        """Delete the file `only`. When no answer tells that it is gone, we look: another's may bear its name by now."""
+        """Delete the file `only`. After a lost answer, check before a retry: another file may have the name by now."""
         while True:
             try:
                 self._client.ask_once("DELETE", self._real(path), "DELETE", recursive="false")
@@ -193,7 +206,7 @@ class WebHdfsStore:
                     raise
 
     def _discard(self, temp: str) -> None:
-        """Remove our temporary file. A DataNode that we hung up on may create it late: then `sweep` has to."""
+        """Remove our temporary file. A DataNode may still create it after we disconnect: then `sweep` removes it."""
         with suppress(Unavailable):
             self._client.ask_once("DELETE", self._real(temp), "DELETE", recursive="false")
 
@@ -207,8 +220,8 @@ class WebHdfsStore:
 
     def _reader(self, read: Callable[[str, int], Part], path: str, found: Stat, start: int = 0) -> BinaryIO:
         real = self._real(path)
-        raw = Reader(lambda at: read(real, at), found.size, start, self._client.budget)
-        return cast(BinaryIO, io.BufferedReader(raw, fixity.CHUNK))
+        raw = RemoteReader(lambda at: read(real, at), found.size, start, self._client.budget)
+        return cast(BinaryIO, io.BufferedReader(raw, digests.CHUNK))
 
     def _status(self, path: str) -> Status | None:
         try:
@@ -229,12 +242,12 @@ class WebHdfsStore:
         found = _stat(SENTINEL, status)
         if found.version != self._sentinel:
             with self._reader(self._client.read, SENTINEL, found) as file:
-                roots.check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
+                check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")
             self._sentinel = found.version
         self._checked = time.monotonic()
 
     def _real(self, path: str) -> str:
-        """The path in HDFS, or BadInput for one that HDFS would refuse, or fold into another."""
+        """Return the path in HDFS, or BadInput for a path that HDFS would refuse, or turn into another."""
         check_path(self.root, path)
         if not path.isascii() or ":" in path:
             why = "HDFS takes no ':', and folds one form of non-ASCII names into another; stored names are encoded"
@@ -243,17 +256,17 @@ class WebHdfsStore:
 
 
 def _is_absence(error: Refused) -> bool:
-    """Whether HDFS says that nothing is there; below a file it may say so in another way."""
+    """Whether HDFS reports that nothing is there. For a path below a file it may use another exception."""
     return error.exception == "FileNotFoundException" or (
         error.exception == "AccessControlException" and "is not a directory" in error.message
     )
 
 
-def _stat(path: str, found: Status) -> Stat:
-    kind = _KINDS.get(found["type"], "other")
-    return Stat(path, kind, found["length"], _version(found)) if kind == "file" else Stat(path, kind)
+def _stat(path: str, status: Status) -> Stat:
+    kind = _KINDS.get(status["type"], "other")
+    return Stat(path, kind, status["length"], _version(status)) if kind == "file" else Stat(path, kind)
 
 
-def _version(found: Status) -> str:
-    """The file's own number, which a rename keeps; a rewritten file has another."""
-    return f"{found['fileId']}:{found['length']}:{found['modificationTime']}"
+def _version(status: Status) -> str:
+    """Return a version from the file's id, which a rename keeps; a rewritten file has another."""
+    return f"{status['fileId']}:{status['length']}:{status['modificationTime']}"

@@ -1,4 +1,4 @@
-"""One SFTP session: requests in numbers, several under way at once, every answer looked at."""
+"""One SFTP session: numbered requests, several at once, every answer checked."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from warcmill.errors import Unavailable
-from warcmill.stores import sftp_packets as packets
 from warcmill.stores.remote import Broken
-from warcmill.stores.sftp_packets import Attributes, Code, Payload, Type
+from warcmill.stores.sftp import packets
+from warcmill.stores.sftp.packets import Attributes, Code, Payload, Type
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 FSYNC = b"fsync@openssh.com"
-PIECE = 255_000  # bytes a READ or WRITE; OpenSSH takes 255 KiB ("limits@openssh.com")
-UNDER_WAY = 16  # requests not yet answered, 4 MB
-TOGETHER = 4096  # bytes: smaller requests wait for each other, as each that is sent alone costs both sides a packet
+POSIX_RENAME = b"posix-rename@openssh.com"
+PIECE = 255_000  # bytes per READ or WRITE; OpenSSH accepts 255 KiB ("limits@openssh.com")
+SMALLEST = 1 << 15  # bytes that every server returns for a READ (section 3)
+UNDER_WAY = 16  # requests without an answer yet, 4 MB
+TOGETHER = 4096  # bytes: smaller requests are sent together, as each one alone costs both sides a packet
+ARRIVED = 4 << 20  # bytes: more than paramiko's window of 2 MiB; taking only a part makes it copy the rest each time
 
 
 class Wire(Protocol):
-    """What is asked of a paramiko Channel."""
+    """The part of a paramiko Channel that a session uses."""
 
     def sendall(self, data: bytes, /) -> None: ...
 
@@ -32,7 +35,7 @@ class Wire(Protocol):
 
 
 class Status(Unavailable):
-    """The server said no; `code` is all that it says reliably."""
+    """The server refused a request; only `code` is reliable."""
 
     def __init__(self, what: str, code: int, message: str) -> None:
         self.code = code
@@ -40,12 +43,17 @@ class Status(Unavailable):
 
 
 class Session:
-    """Paths and handles are bytes. For one thread at a time. After Broken it is good for nothing."""
+    """A session for one thread at a time; unusable after Broken. Paths and handles are bytes.
+
+    `piece`: the bytes to request by a READ, as many as the server was seen to return.
+    """
 
     def __init__(self, name: str, wire: Wire) -> None:
         self._name, self._wire = name, wire
         self._number = 0
-        self._unsent, self._received = list[bytes](), bytearray()
+        self.piece = PIECE
+        self._unsent, self._received = list[bytes](), memoryview(b"")
+        self._awaited: set[int] = set()
         self._answers: dict[int, tuple[int, Payload]] = {}
         self._abandoned: set[int] = set()
         self._put(packets.init())
@@ -55,24 +63,20 @@ class Session:
         self.extensions = frozenset(list(payload.rest())[::2])
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._wire.close()
 
     def send(self, kind: Type, *fields: bytes) -> int:
-        """Have a request sent, small ones together, at the latest when an answer is waited for; its number."""
+        """Queue a request and return its number. It is sent, small ones together, before any answer is awaited."""
         self._number = (self._number + 1) & 0xFFFFFFFF
+        self._awaited.add(self._number)
         self._put(packets.packet(kind, self._number, *fields))
         return self._number
 
     def answer(self, number: int, expected: Type) -> Payload:
-        """The answer to a request; Status when the server says no."""
+        """Return the answer to a request; Status when the server refuses it."""
         while number not in self._answers:
-            kind, payload = self._receive()
-            answered = payload.number()
-            if answered in self._abandoned:
-                self._abandoned.remove(answered)
-            else:
-                self._answers[answered] = kind, payload
+            self._sort(*self._receive())
         kind, payload = self._answers.pop(number)
         if kind == Type.STATUS:
             code = payload.number()
@@ -83,16 +87,20 @@ class Session:
         return payload
 
     def abandon(self, numbers: list[int]) -> None:
-        """Their answers are of no interest any more."""
+        """Ignore the answers to these requests."""
         self._transmit()
-        self._abandoned |= {number for number in numbers if self._answers.pop(number, None) is None}
+        for number in numbers:
+            self._answers.pop(number, None)
+        unanswered = self._awaited.intersection(numbers)
+        self._awaited -= unanswered
+        self._abandoned |= unanswered
 
     def call(self, expected: Type, kind: Type, *fields: bytes) -> Payload:
         """Send a request and wait for its answer."""
         return self.answer(self.send(kind, *fields), expected)
 
     def lstat(self, path: bytes) -> Attributes | None:
-        """What is at a path, links not followed; None when the server says that nothing is."""
+        """Return the attributes of a path, links not followed; None when nothing is there."""
         try:
             return self.call(Type.ATTRS, Type.LSTAT, packets.string(path)).attributes()
         except Status as error:
@@ -101,7 +109,7 @@ class Session:
             return None
 
     def entries(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
-        """The entries of a folder in no order; Status when there is none."""
+        """Yield the entries of a folder, unsorted; Status when there is no such folder."""
         handle = self.call(Type.HANDLE, Type.OPENDIR, packets.string(folder)).string()
         try:
             while True:
@@ -112,21 +120,21 @@ class Session:
         self.close_handle(handle)
 
     def open(self, path: bytes, flags: int) -> bytes:
-        """A handle."""
+        """Open a file; return its handle."""
         return self.call(Type.HANDLE, Type.OPEN, *packets.opening(path, flags)).string()
 
     def close_handle(self, handle: bytes) -> None:
-        """Close a handle; Status when the server could not write what it had taken."""
+        """Close a handle; Status when the server could not write the data it had accepted."""
         self.call(Type.STATUS, Type.CLOSE, packets.string(handle))
 
     def end(self, handle: bytes, before: Iterable[int] = ()) -> int:
-        """fsync(2), fstat(2) and close(2) a handle, once the requests `before` are done; the length the server tells.
+        """Do fsync(2), fstat(2) and close(2) on a handle after the requests `before`; return the length at the server.
 
-        All are sent at once: a server takes the requests for one file in their order (section 6.1).
+        All are sent at once: a server handles the requests for one file in their order (section 6.1).
         """
         field = packets.string(handle)
-        asked = (Type.EXTENDED, packets.string(FSYNC), field), (Type.FSTAT, field), (Type.CLOSE, field)
-        left = deque([*before, *(self.send(*one) for one in asked)])
+        requests = (Type.EXTENDED, packets.string(FSYNC), field), (Type.FSTAT, field), (Type.CLOSE, field)
+        left = deque([*before, *(self.send(*request) for request in requests)])
         try:
             while len(left) > 2:
                 self.answer(left.popleft(), Type.STATUS)
@@ -146,6 +154,21 @@ class Session:
     def rename(self, path: bytes, to: bytes) -> None:
         """Plain RENAME: OpenSSH links and unlinks, so it never replaces. `posix-rename@openssh.com` would."""
         self.call(Type.STATUS, Type.RENAME, packets.string(path), packets.string(to))
+
+    def replace(self, path: bytes, to: bytes) -> None:
+        """rename(2): one step, so a killed server never leaves both names. It replaces what has the name `to`."""
+        self.call(Type.STATUS, Type.EXTENDED, packets.string(POSIX_RENAME), packets.string(path), packets.string(to))
+
+    def _sort(self, kind: int, payload: Payload) -> None:
+        """Keep an answer until it is needed. Refuse one without a request: a server could fill our memory."""
+        number = payload.number()
+        if number in self._awaited:
+            self._awaited.remove(number)
+            self._answers[number] = kind, payload
+        elif number in self._abandoned:
+            self._abandoned.remove(number)
+        else:
+            raise Broken(self._name, f"the SFTP server answered request {number}, which is not under way")
 
     def _put(self, data: bytes) -> None:
         self._unsent.append(data)
@@ -169,43 +192,45 @@ class Session:
         data = self._exactly(size)
         return data[0], Payload(data[1:])
 
-    def _exactly(self, size: int) -> bytes:
-        """So many bytes; what arrives with them waits. Large answers are joined once: each copy costs."""
-        parts = [bytes(self._received[:size])]
-        del self._received[:size]
+    def _exactly(self, size: int) -> memoryview:
+        """Receive so many bytes; keep the rest. Only bytes that arrive in parts are copied, as copies are slow."""
+        parts = [self._take(size)]
         missing = size - len(parts[0])
-        while missing > 0:
-            part = self._more(max(missing, TOGETHER))
-            parts.append(part[:missing])
-            self._received += part[missing:]
-            missing -= len(part)
-        return b"".join(parts)
+        while missing:
+            self._received = memoryview(self._more())
+            parts.append(self._take(missing))
+            missing -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
-    def _more(self, most: int) -> bytes:
-        """What has arrived, which may be several answers."""
+    def _take(self, most: int) -> memoryview:
+        taken, self._received = self._received[:most], self._received[most:]
+        return taken
+
+    def _more(self) -> bytes:
+        """Receive whatever has arrived, which may be several answers."""
         try:
-            found = self._wire.recv(most)
+            data = self._wire.recv(ARRIVED)
         except TimeoutError as error:
             raise Broken(self._name, "it did not answer in time") from error
         except (OSError, EOFError) as error:
             raise Broken(self._name, f"the connection broke: {str(error) or type(error).__name__}") from error
-        if not found:
+        if not data:
             raise Broken(self._name, "the connection was closed")
-        return found
+        return data
 
 
 class Download:
-    """A file from `start` to `size`, with requests ahead of what is read."""
+    """A file from byte `start` to `size`, requested ahead of the reads."""
 
     def __init__(self, session: Session, path: bytes, start: int, size: int) -> None:
         self._session, self._size = session, size
         self._handle = packets.string(session.open(path, packets.READ))
         self._next = start
-        self._asked: deque[tuple[int, int]] = deque()
+        self._asked: deque[tuple[int, int, int]] = deque()  # number, start, length
         self._got = memoryview(b"")
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """At least a byte."""
+        """Read at least a byte."""
         if not self._got:
             self._got = self._piece()
         target = memoryview(buffer).cast("B")
@@ -215,31 +240,33 @@ class Download:
         return size
 
     def close(self) -> None:
-        """Close the handle; what is still under way is not waited for."""
-        self._session.abandon([number for number, _ in self._asked])
+        """Close the handle, without waiting for answers."""
+        self._session.abandon([number for number, _, _ in self._asked])
         self._asked.clear()
         with suppress(Broken):
             self._session.abandon([self._session.send(Type.CLOSE, self._handle)])
 
     def _piece(self) -> memoryview:
         while len(self._asked) < UNDER_WAY and self._next < self._size:
-            length = min(PIECE, self._size - self._next)
-            fields = (self._handle, packets.long(self._next), packets.numbers(length))
-            self._asked.append((self._session.send(Type.READ, *fields), length))
+            length = min(self._session.piece, self._size - self._next)
+            self._asked.append(self._ask(self._next, length))
             self._next += length
-        number, length = self._asked.popleft()
+        number, start, length = self._asked.popleft()
         data = self._session.answer(number, Type.DATA).view()
         if not 0 < len(data) <= length:
             raise Broken("the SFTP server", f"answered {len(data)} bytes to a request for {length}")
-        if len(data) < length:  # it may; ask anew from there
-            self._session.abandon([number for number, _ in self._asked])
-            self._next -= length - len(data) + sum(size for _, size in self._asked)
-            self._asked.clear()
+        if len(data) < length:  # allowed (section 6.4): OpenSSH of 2018 returns 64 KiB at most
+            self._session.piece = min(self._session.piece, max(len(data), SMALLEST))
+            self._asked.appendleft(self._ask(start + len(data), length - len(data)))
         return data
+
+    def _ask(self, start: int, length: int) -> tuple[int, int, int]:
+        fields = self._handle, packets.long(start), packets.numbers(length)
+        return self._session.send(Type.READ, *fields), start, length
 
 
 class Upload:
-    """A file being written from its beginning; a write that failed is told by the next one, or by `finish`."""
+    """A new file being written. The error of a failed write is raised by a later `write`, or by `finish`."""
 
     def __init__(self, session: Session, path: bytes) -> None:
         self._session, self._at = session, 0
@@ -247,7 +274,7 @@ class Upload:
         self._sent: deque[int] = deque()
 
     def write(self, data: bytes) -> None:
-        """Send, and wait only when too much is under way."""
+        """Send data; wait only when too many requests are unanswered."""
         view = memoryview(data)
         for start in range(0, len(view), PIECE):
             piece = packets.string(view[start : start + PIECE])
@@ -266,5 +293,5 @@ class Upload:
             raise
 
     def finish(self) -> int:
-        """Wait until all is written, synced and closed; the length that the file has at the server."""
+        """Wait until all is written, synced and closed; return the file's length at the server."""
         return self._session.end(self.handle, self._sent)

@@ -1,7 +1,7 @@
 """SPNEGO (RFC 4559) for WebHDFS behind Kerberos, by the system's own GSSAPI library (MIT krb5, RFC 2744).
 
-The ticket comes from where the system keeps it: the cache that `kinit` filled, or the keytab that
-KRB5_CLIENT_KTNAME names, from which the library takes tickets, and renews them, by itself.
+The ticket comes from the system: from the cache that `kinit` filled, or from the keytab that KRB5_CLIENT_KTNAME names,
+with which the library gets and renews tickets by itself.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ctypes.util import find_library
 from functools import cache
 
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores.webhdfs_http import Address
+from warcmill.stores.webhdfs.http import Address
 
 _SPNEGO = b"\x2b\x06\x01\x05\x05\x02"  # 1.3.6.1.5.5.2 (RFC 4178)
 _HOST_BASED = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"  # GSS_C_NT_HOSTBASED_SERVICE (RFC 2744, section 4.4)
-_FAILED = 0xFFFF0000  # the bits of a status that tell errors (section 3.9.1)
+_FAILED = 0xFFFF0000  # the bits of a status that stand for errors (section 3.9.1)
 _GSS_CODE, _MECHANISM_CODE = 1, 2
 
 
@@ -31,7 +31,7 @@ class _Oid(ctypes.Structure):
 
 
 class Kerberos:
-    """Who we are is in a ticket. The cookie that a NameNode gives for it is used until it is refused."""
+    """Authenticate by a Kerberos ticket. The cookie that a NameNode gives in return is used until it is refused."""
 
     def __init__(self) -> None:
         self._cookies: dict[Address, str] = {}
@@ -41,7 +41,7 @@ class Kerberos:
         return {}
 
     def headers(self, at: Address) -> dict[str, str]:
-        """The cookie we have, else a fresh token."""
+        """Return the header with the kept cookie, else with a new token."""
         with self._lock:
             if at in self._cookies:
                 return {"Cookie": self._cookies[at]}
@@ -54,12 +54,12 @@ class Kerberos:
             self._cookies[at] = f"{name}={value}"
 
     def forget(self, at: Address) -> bool:
-        """Give up a cookie that was refused; False when it was the ticket itself."""
+        """Drop a cookie that was refused; False when there was none, so that the ticket itself was refused."""
         return self._cookies.pop(at, None) is not None
 
 
 def token(service: str) -> bytes:
-    """The first token of a context with a service, `HTTP@host`. Unavailable when no ticket is to be had."""
+    """Return the first token of a context with a service, `HTTP@host`; Unavailable when there is no ticket."""
     library, minor = _library(), c_uint32()
     name, context, made = c_void_p(), c_void_p(), _Buffer()
     text = service.encode()
@@ -96,7 +96,7 @@ def _text(status: int, kind: int) -> str:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The system's library, with the types of what is called of it."""
+    """Load the system's library, and declare the types of the functions that are used."""
     path = find_library("gssapi_krb5")
     if path is None:
         raise BadConfig("[warcmill] store", "auth=kerberos needs MIT Kerberos: on Debian, apt-get install krb5-user")

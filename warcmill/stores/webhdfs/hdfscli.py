@@ -1,9 +1,9 @@
-"""A file in HDFS read by code that did not write it: HdfsCLI, the package `hdfs`.
+"""Read a file in HDFS by code that did not write it: HdfsCLI, the package `hdfs`.
 
 HdfsCLI is used for nothing else: its uploads were seen to publish truncated files, and to delete another writer's.
-It asks through a session of ours: no proxy or password of the environment is used, NameNodes alone learn who we are,
-and a redirect leads only to a DataNode that is listed. A redirect may hold a token, and what `requests` raises or logs
-holds the URL: so none of that is shown, nor kept as the cause of our own errors.
+It uses a session of ours: no proxy or password of the environment is used, only NameNodes get our credentials, and
+only listed DataNodes are redirect targets. A redirect may contain a token, and the errors and log lines of `requests`
+contain the URL: so they are never shown, nor kept as the cause of our own errors.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ import urllib3
 
 from warcmill.errors import BadInput
 from warcmill.stores.remote import Broken
-from warcmill.stores.webhdfs_client import Client
-from warcmill.stores.webhdfs_http import ANSWER_SECONDS, CONNECT_SECONDS, Address, Answer, Refused, why
+from warcmill.stores.webhdfs.client import Client
+from warcmill.stores.webhdfs.http import ANSWER_SECONDS, CONNECT_SECONDS, Address, HdfsResponse, Refused, why
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-logging.getLogger("hdfs").setLevel(logging.CRITICAL)  # what goes wrong, our own errors say
+logging.getLogger("hdfs").setLevel(logging.CRITICAL)  # our own errors report its failures
 logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)  # below, it logs URLs
 
 _WRAPPERS = (requests.RequestException, urllib3.exceptions.HTTPError)
 _FAULTS = (*_WRAPPERS, http.client.HTTPException, OSError)
 _REDIRECT = 307
-_PIECE = 1 << 18  # bytes: it makes new ones for each read, and larger ones cost more than they save
+_PIECE = 1 << 18  # bytes per read: HdfsCLI allocates each one, and larger ones are slower
 
 
 class HdfsCli:
-    """Reads files of the cluster that `client` speaks to, waiting for it as long as that does."""
+    """Reads files of `client`'s cluster, with the same retries and waits."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        namenodes = ";".join(f"http://{one}" for one in client.cluster.namenodes)
+        namenodes = ";".join(f"http://{namenode}" for namenode in client.cluster.namenodes)
         timeout = (CONNECT_SECONDS, ANSWER_SECONDS)
         self._hdfs = hdfs.Client(namenodes, timeout=timeout, session=_Session(client))
 
     def read(self, path: str, offset: int) -> Bytes:
-        """The bytes of a file from `offset` on. Broken is for the reader, which knows where it was, to try again."""
+        """Return the bytes of a file from `offset` on. After Broken the reader retries, as it knows its position."""
         if "#" in path:
             raise BadInput(path, "HdfsCLI takes '#LATEST' for another path; stored names hold no '#'")
         while True:
@@ -58,7 +58,7 @@ class HdfsCli:
 
 
 class Bytes:
-    """What HdfsCLI reads of a file, as it arrives."""
+    """The bytes of a file as HdfsCLI delivers them."""
 
     def __init__(self, client: Any, path: str, offset: int, what: str) -> None:
         self._what, self._open = what, ExitStack()
@@ -70,7 +70,7 @@ class Bytes:
             raise Broken(what, _why(error)) from None
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """At least a byte; Broken when the connection ends first."""
+        """Read at least a byte; Broken when the connection ends first."""
         try:
             got: int = self._raw.readinto(memoryview(buffer).cast("B")[:_PIECE])
         except _FAULTS as error:
@@ -84,7 +84,7 @@ class Bytes:
 
 
 class _Session:
-    """What HdfsCLI takes for a session of `requests`: asks NameNodes as who we are, and DataNodes as nobody."""
+    """A session of `requests` for HdfsCLI: it authenticates to NameNodes, but never to DataNodes."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._wire = client, requests.Session()
@@ -95,28 +95,28 @@ class _Session:
     def request(
         self, method: str, url: str, params: dict[str, Any], timeout: tuple[float, float], **_: object
     ) -> requests.Response:
-        """The answer of a NameNode, or of the DataNode that it redirects to."""
+        """Return the answer of a NameNode, or of the DataNode that it redirects to."""
         assert method == "GET", f"HdfsCLI is for reading alone, not for {method}"
         namenode = _address(url)
-        answer = self._ask_as_us(namenode, url, {**params, **self._client.excluded()}, timeout)
+        answer = self._ask_authenticated(namenode, url, {**params, **self._client.excluded()}, timeout)
         if answer.status_code != _REDIRECT:
-            return _told(answer, f"NameNode {namenode}")
+            return _checked(answer, f"NameNode {namenode}")
         location = answer.headers.get("Location", "")
         answer.close()
         node = self._client.datanode(namenode, location)
         with self._client.blamed(node):
-            return _told(self._ask_datanode(f"DataNode {node.http}", location, timeout), f"DataNode {node.http}")
+            return _checked(self._ask_datanode(f"DataNode {node.http}", location, timeout), f"DataNode {node.http}")
 
-    def _ask_as_us(
+    def _ask_authenticated(
         self, at: Address, url: str, params: dict[str, Any], timeout: tuple[float, float]
     ) -> requests.Response:
-        """As `Client` does it. Errors of the connection are for HdfsCLI, which asks the next NameNode then."""
+        """Ask as `Client` does. After an error of the connection HdfsCLI asks the next NameNode."""
         who = self._client.who
-        known = {**params, **who.query()}
-        answer = self._get(url, timeout, known, who.headers(at))
+        query = {**params, **who.query()}
+        answer = self._get(url, timeout, query, who.headers(at))
         if answer.status_code == http.client.UNAUTHORIZED and who.forget(at):
             answer.close()
-            answer = self._get(url, timeout, known, who.headers(at))
+            answer = self._get(url, timeout, query, who.headers(at))
         who.learn(at, answer.headers.get("Set-Cookie", ""))
         return answer
 
@@ -136,11 +136,11 @@ class _Session:
         return self._wire.get(url, params=params, headers=headers, timeout=timeout, stream=True, allow_redirects=False)
 
 
-def _told(answer: requests.Response, what: str) -> requests.Response:
-    """The answer, when it is one that HdfsCLI understands: bytes, or a no with its reason."""
+def _checked(answer: requests.Response, what: str) -> requests.Response:
+    """Return an answer that HdfsCLI understands: bytes, or a refusal with its reason. Else raise Refused."""
     if answer.status_code == http.client.OK:
         return answer
-    refusal = Answer(answer.status_code, "", answer.content).refusal(what)
+    refusal = HdfsResponse(answer.status_code, "", answer.content).refusal(what)
     if answer.ok or not refusal.exception:
         raise refusal
     return answer
@@ -152,8 +152,8 @@ def _address(url: str) -> Address:
 
 
 def _why(error: BaseException) -> str:
-    """What broke, by what lies at the bottom: the words of `requests` hold the URL."""
-    found: BaseException | None = error
-    while isinstance(found, _WRAPPERS) and not isinstance(found, http.client.HTTPException):
-        found = found.__cause__ or found.__context__
-    return why(found) if found is not None else f"the connection failed ({type(error).__name__})"
+    """Describe an error by its innermost cause: the messages of `requests` contain the URL."""
+    cause: BaseException | None = error
+    while isinstance(cause, _WRAPPERS) and not isinstance(cause, http.client.HTTPException):
+        cause = cause.__cause__ or cause.__context__
+    return why(cause) if cause is not None else f"the connection failed ({type(error).__name__})"

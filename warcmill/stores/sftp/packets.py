@@ -1,6 +1,6 @@
-"""Packets of SFTP version 3 (draft-ietf-secsh-filexfer-02), to bytes and from bytes; no I/O.
+"""Encode and decode packets of SFTP version 3 (draft-ietf-secsh-filexfer-02), without I/O.
 
-Names are bytes here: a server's disk may hold some that are not UTF-8.
+Names are bytes here: a server's disk may have names that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERSION = 3
 
 
 class Type(IntEnum):
-    """What a packet is (section 3)."""
+    """The type of a packet (section 3)."""
 
     INIT = 1
     VERSION = 2
@@ -41,7 +41,7 @@ class Type(IntEnum):
 
 
 class Code(IntEnum):
-    """What a STATUS says (section 7); FAILURE may be anything: look what became of it."""
+    """The code of a STATUS (section 7). FAILURE may mean anything: check the result of the request."""
 
     OK = 0
     EOF = 1
@@ -57,7 +57,7 @@ _NO_ATTRIBUTES = b"\0\0\0\0"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a server tells of a file (section 5); `mode` as of stat(2)."""
+    """The attributes of a file (section 5): `size` in bytes, `mode` as in stat(2), `mtime` in seconds."""
 
     size: int
     mode: int
@@ -65,31 +65,31 @@ class Attributes:
 
 
 class Payload:
-    """The fields of a packet, taken from its front one by one. Unavailable when it is shorter than they say."""
+    """The fields of a packet, read one after the other. Unavailable when the packet is shorter than its fields."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self._data, self._at = memoryview(data), 0
 
     def number(self) -> int:
-        """uint32."""
-        (found,) = struct.unpack(">I", self._take(4))
-        return int(found)
+        """Read a uint32."""
+        (value,) = struct.unpack(">I", self._take(4))
+        return int(value)
 
     def long(self) -> int:
-        """uint64."""
-        (found,) = struct.unpack(">Q", self._take(8))
-        return int(found)
+        """Read a uint64."""
+        (value,) = struct.unpack(">Q", self._take(8))
+        return int(value)
 
     def string(self) -> bytes:
-        """A length and as many bytes."""
+        """Read a length, and so many bytes."""
         return bytes(self.view())
 
     def view(self) -> memoryview:
-        """As `string`, not copied."""
+        """Read a string without copying it."""
         return self._take(self.number())
 
     def attributes(self) -> Attributes:
-        """ATTRS: only the fields whose bit is set are there."""
+        """Read ATTRS: only the fields whose flag is set are present."""
         flags, size, mode, mtime = self.number(), 0, 0, 0
         if flags & _HAS_SIZE:
             size = self.long()
@@ -106,16 +106,16 @@ class Payload:
         return Attributes(size, mode, mtime)
 
     def names(self) -> Iterator[tuple[bytes, Attributes]]:
-        """NAME: the entries of a folder, '.' and '..' left out."""
+        """Read NAME: the entries of a folder, without '.' and '..'."""
         for _ in range(self.number()):
             name = self.string()
-            self.view()  # the line that `ls -l` would print
+            self.view()  # the entry as `ls -l` prints it
             attributes = self.attributes()
             if name not in (b".", b".."):
                 yield name, attributes
 
     def rest(self) -> Iterator[bytes]:
-        """All strings that are left."""
+        """Read all remaining strings."""
         while self._at < len(self._data):
             yield self.string()
 
@@ -128,36 +128,36 @@ class Payload:
 
 
 def packet(kind: Type, number: int, *fields: bytes) -> bytes:
-    """A request: its type, its number, its fields."""
+    """Return a request: its type, its number, its fields."""
     body = b"".join((struct.pack(">BI", kind, number), *fields))
     return struct.pack(">I", len(body)) + body
 
 
 def init() -> bytes:
-    """The first packet of a session."""
+    """Return the first packet of a session."""
     return struct.pack(">IBI", 5, Type.INIT, VERSION)
 
 
 def string(data: bytes | memoryview) -> bytes:
-    """A field: a length and as many bytes."""
+    """Return a string field: a length, and the bytes."""
     return struct.pack(">I", len(data)) + bytes(data)
 
 
 def numbers(*values: int) -> bytes:
-    """uint32 fields."""
+    """Return uint32 fields."""
     return struct.pack(f">{len(values)}I", *values)
 
 
 def long(value: int) -> bytes:
-    """A uint64 field."""
+    """Return a uint64 field."""
     return struct.pack(">Q", value)
 
 
 def opening(path: bytes, flags: int) -> tuple[bytes, ...]:
-    """The fields of OPEN."""
+    """Return the fields of OPEN."""
     return string(path), numbers(flags), _NO_ATTRIBUTES
 
 
 def making(path: bytes) -> tuple[bytes, ...]:
-    """The fields of MKDIR."""
+    """Return the fields of MKDIR."""
     return string(path), _NO_ATTRIBUTES

@@ -1,8 +1,8 @@
-"""WebHDFS as one service: whichever NameNode is active, whichever DataNode works.
+"""WebHDFS as one service, with any active NameNode and any working DataNode.
 
-A call goes round the NameNodes until one answers for good; what passes (a standby, a start, safe mode, a lost
-connection) is tried again while the budget lasts. A redirect is followed only to a DataNode that the NameNode
-itself lists, and a DataNode that failed is left out of the next ones.
+A call asks the NameNodes in turn until one gives a final answer. Temporary states (standby, startup, safe mode, a lost
+connection) are retried while the budget lasts. A redirect is followed only to a DataNode that the NameNode itself
+lists, and a DataNode that failed is excluded from the next redirects.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from urllib.parse import quote, urlencode, urlsplit
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores.budget import Budget
 from warcmill.stores.remote import Broken
-from warcmill.stores.webhdfs_http import Address, Answer, Connections, Refused, Stream
+from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused, Stream
 
 PORT = 9870
 PREFIX = "/webhdfs/v1"
 JMX = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
-_STATES = ("SafeModeException", "RetriableException", "StandbyException")  # the most telling first
+_STATES = ("SafeModeException", "RetriableException", "StandbyException")  # the most specific first
 _PASSING = frozenset({*_STATES, "EOFException", "SocketException", "ConnectException", "SocketTimeoutException"})
 _NO_DATANODE = ("Failed to find datanode", "nodes contain this block", "could only be written to")
-_LOOKS = 6  # 3 s and more: a DataNode that came back reports every 3 s, and is listed then
-_AVOIDED = 600.0  # seconds; by then the NameNode itself has found a DataNode dead
+_LOOKS = 6  # over more than 3 s: a DataNode that came back reports every 3 s, and is then listed
+_AVOIDED = 600.0  # seconds; by then the NameNode itself considers a DataNode dead
 _DONE = (200, 201)
 _QUERY = re.compile(r"(user=(?P<user>[A-Za-z_][A-Za-z0-9._-]*)|(?P<kerberos>auth=kerberos))?")
 _REDIRECT, _WHO_ARE_YOU = 307, 401
@@ -36,7 +36,7 @@ _REDIRECT, _WHO_ARE_YOU = 307, 401
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """`webhdfs://nn1:9870,nn2:9870/path/of/root?user=NAME`, or `?auth=kerberos`, taken apart."""
+    """The parts of `webhdfs://nn1:9870,nn2:9870/path/of/root?user=NAME`, or `?auth=kerberos`."""
 
     namenodes: tuple[Address, ...]
     path: str
@@ -45,7 +45,7 @@ class Cluster:
 
     @classmethod
     def parse(cls, url: str) -> Cluster:
-        """BadConfig for anything that is not such a URL; a password has no place in one."""
+        """Parse such a URL; BadConfig for any other, and for one with a password."""
         key, parts = "webhdfs URL", urlsplit(url)
         user = _QUERY.fullmatch(parts.query)
         if "@" in parts.netloc or parts.fragment or not user:
@@ -53,9 +53,7 @@ class Cluster:
         path = parts.path.rstrip("/")
         if not path or "//" in path or not path.isascii():
             raise BadConfig(key, f"{path or '/'!r}: the root is a folder below '/', its name in ASCII")
-        return cls(
-            tuple(_address(one) for one in parts.netloc.split(",")), path, user["user"] or "", bool(user["kerberos"])
-        )
+        return cls(tuple(map(_address, parts.netloc.split(","))), path, user["user"] or "", bool(user["kerberos"]))
 
     def __str__(self) -> str:
         return f"HDFS at {','.join(map(str, self.namenodes))}"
@@ -70,14 +68,14 @@ def _address(text: str) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class DataNode:
-    """`http` is where redirects lead, `transfer` the address that `excludedatanodes` understands."""
+    """A DataNode: `http` is the target of redirects, `transfer` the address for `excludedatanodes`."""
 
     http: Address
     transfer: str
 
 
 class Authentication(Protocol):
-    """How requests to a NameNode say who asks; DataNodes are told by the redirect itself."""
+    """How requests to a NameNode authenticate; for DataNodes the redirect itself contains it."""
 
     def query(self) -> dict[str, str]: ...
 
@@ -90,7 +88,7 @@ class Authentication(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UserName:
-    """Hadoop's simple authentication: the name is believed."""
+    """Hadoop's simple authentication: the server trusts the name."""
 
     user: str
 
@@ -101,7 +99,7 @@ class UserName:
         return {}
 
     def learn(self, _at: Address, _cookie: str) -> None:
-        """A name is all there is."""
+        """There is nothing to learn: the name is enough."""
 
     def forget(self, _at: Address) -> bool:
         return False
@@ -117,7 +115,7 @@ class Client:
         self._avoided: dict[str, float] = {}
 
     def ask(self, method: str, path: str, op: str, **params: str) -> dict[str, Any]:
-        """A call that may be repeated. Refused when HDFS says no for good, Unavailable when none could answer."""
+        """Make a call that may be repeated. Refused when HDFS refuses it for good, Unavailable without an answer."""
         while True:
             try:
                 return self.ask_once(method, path, op, **params)
@@ -129,11 +127,11 @@ class Client:
                     raise
 
     def ask_once(self, method: str, path: str, op: str, **params: str) -> dict[str, Any]:
-        """A call that must not be repeated unseen: after Broken that was `sent`, look what became of it."""
+        """Make a call that must not be repeated blindly: after Broken with `sent`, check the result first."""
         return self._round(method, path, op, params)[1].json(str(self.cluster))
 
     def create(self, path: str, body: Iterable[bytes], **params: str) -> None:
-        """Write a new file. Anything that goes wrong on the way may leave a part of it: never a name that counts."""
+        """Write a new file. An error may leave a part of it, so `path` must be a temporary name."""
         node, target = self._redirect("PUT", path, "CREATE", params)
         headers = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
         with self.blamed(node):
@@ -142,7 +140,7 @@ class Client:
             raise answer.refusal(f"DataNode {node.http}")
 
     def fetch(self, path: str, op: str, **params: str) -> dict[str, Any]:
-        """A GET that a DataNode answers; may be repeated."""
+        """Make a GET that a DataNode answers; it may be repeated."""
         while True:
             try:
                 node, target = self._redirect("GET", path, op, params)
@@ -156,18 +154,18 @@ class Client:
                     raise
 
     def read(self, path: str, offset: int) -> Stream:
-        """The bytes of a file from `offset` on. Broken is for the reader, which knows where it was, to try again."""
+        """Return the bytes of a file from `offset` on. After Broken the reader retries, as it knows its position."""
         while True:
             node, target = self._redirect("GET", path, "OPEN", {"offset": str(offset)})
             try:
                 with self.blamed(node):
                     return self._connections.stream(node.http, target, {})
-            except Refused as error:  # by a DataNode whose own connection to the NameNode is worn out, say
+            except Refused as error:  # for example by a DataNode that lost its connection to the NameNode
                 if not is_passing(error) or not self.budget.wait():
                     raise
 
     def _redirect(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[DataNode, str]:
-        """The DataNode that is to do it, and what to send there; that may hold a token, so it is for nobody's eyes."""
+        """Return the DataNode for a call, and the target there, which may contain a token: never show it."""
         while True:
             try:
                 namenode, answer = self._round(method, path, op, {**params, **self.excluded()})
@@ -181,7 +179,7 @@ class Client:
         return self.datanode(namenode, answer.location), f"{url.path}?{url.query}"
 
     def datanode(self, namenode: Address, location: str) -> DataNode:
-        """The DataNode that a redirect leads to; Unavailable unless the NameNode lists it. `location` is secret."""
+        """Return the DataNode of a redirect; Unavailable unless the NameNode lists it. `location` is secret."""
         url = urlsplit(location)
         if url.scheme != "http" or not url.path.startswith(PREFIX):
             raise Unavailable(f"NameNode {namenode}", "redirects to what is no DataNode's WebHDFS; not followed")
@@ -191,13 +189,13 @@ class Client:
         why = f"redirects to {at}, which is not among the DataNodes it lists; not followed"
         raise Unavailable(f"NameNode {namenode}", why)
 
-    def _round(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[Address, Answer]:
-        """Ask the NameNodes in turn, once each; the first answer that is not a standby's or a failure's."""
+    def _round(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[Address, HdfsResponse]:
+        """Ask the NameNodes in turn, once each; return the first final answer, else raise the worst failure."""
         target = f"{PREFIX}{quote(path)}?{urlencode({'op': op, **self.who.query(), **params}, quote_via=quote)}"
         failures: list[Broken | Refused] = []
         for at in self._in_turn():
             try:
-                answer = self._ask_as_us(at, method, target)
+                answer = self._ask_authenticated(at, method, target)
             except Broken as error:
                 failures.append(error)
                 if error.sent and method != "GET":
@@ -213,8 +211,8 @@ class Client:
             failures.append(refusal)
         raise _worst(failures)
 
-    def _ask_as_us(self, at: Address, method: str, target: str) -> Answer:
-        """Ask a NameNode, which is told who asks; once more when what we had from it to say so is worn out."""
+    def _ask_authenticated(self, at: Address, method: str, target: str) -> HdfsResponse:
+        """Send an authenticated request; if the credentials have expired (401), drop them and retry once."""
         answer = self._connections.ask(at, method, target, self.who.headers(at))
         if answer.status == _WHO_ARE_YOU and self.who.forget(at):
             answer = self._connections.ask(at, method, target, self.who.headers(at))
@@ -224,10 +222,10 @@ class Client:
     def _in_turn(self) -> Iterator[Address]:
         active = self._active
         yield active
-        yield from (one for one in self.cluster.namenodes if one != active)
+        yield from (namenode for namenode in self.cluster.namenodes if namenode != active)
 
     def _is_listed(self, namenode: Address, at: Address) -> bool:
-        """Looked up more than once: one that has just come back takes redirects before it is listed."""
+        """Whether a DataNode is listed. Look several times: one that has just come back gets redirects before that."""
         for look in range(_LOOKS):
             if at in self._datanodes or (look and not self.budget.wait()):
                 break
@@ -235,8 +233,8 @@ class Client:
         return at in self._datanodes
 
     def _listed(self, namenode: Address) -> dict[Address, DataNode]:
-        """The living DataNodes by where they listen for HTTP, as NameNodeInfo tells: by name and by IP address."""
-        answer = self._ask_as_us(namenode, "GET", JMX)
+        """Return the live DataNodes of NameNodeInfo by their HTTP addresses: by host name and by IP address."""
+        answer = self._ask_authenticated(namenode, "GET", JMX)
         try:
             nodes = json.loads(answer.json(str(namenode))["beans"][0]["LiveNodes"])
             return {at: node for name, value in nodes.items() for at, node in _by_both_names(name, value)}
@@ -245,7 +243,7 @@ class Client:
 
     @contextmanager
     def blamed(self, node: DataNode) -> Iterator[None]:
-        """Leave a DataNode out of later redirects when its connection fails: the NameNode is slow to notice."""
+        """Exclude a DataNode from later redirects when its connection fails: the NameNode notices late."""
         try:
             yield
         except Broken:
@@ -253,21 +251,21 @@ class Client:
             raise
 
     def may_ask_again(self, error: Broken | Refused) -> bool:
-        """Whether a DataNode may be found yet: at once when it is we who left some out, else after a wait."""
+        """Whether to retry a redirect: at once when we had excluded DataNodes, which is undone, else after a wait."""
         if self._avoided and isinstance(error, Refused) and _lacks_datanode(error):
             self._avoided.clear()
             return True
         return is_passing(error) and self.budget.wait()
 
     def excluded(self) -> dict[str, str]:
-        """What a NameNode is asked to leave out."""
+        """Return the parameter that excludes the DataNodes that failed lately."""
         now = time.monotonic()
         names = [name for name, since in list(self._avoided.items()) if now - since < _AVOIDED]
         return {"excludedatanodes": ",".join(names)} if names else {}
 
 
 def is_passing(error: Broken | Refused) -> bool:
-    """Whether the same call may succeed later, with nothing repaired by hand."""
+    """Whether the same call may succeed later without any repair."""
     return isinstance(error, Broken) or error.exception in _PASSING or _lacks_datanode(error)
 
 
@@ -276,7 +274,7 @@ def _lacks_datanode(error: Refused) -> bool:
 
 
 def _worst(failures: list[Broken | Refused]) -> Broken | Refused:
-    """One error for a round in which no NameNode could answer: what each of them said."""
+    """Return one error for a round in which no NameNode gave a final answer, with the text of each."""
     if len(failures) == 1:
         return failures[0]
     text = "; ".join(map(str, failures))
@@ -288,7 +286,7 @@ def _worst(failures: list[Broken | Refused]) -> Broken | Refused:
 
 
 def _by_both_names(name: str, value: dict[str, str]) -> Iterator[tuple[Address, DataNode]]:
-    """A DataNode's HTTP address with its host name, as in redirects, and with its IP address."""
+    """Yield a DataNode by its host name, as in redirects, and by its IP address."""
     ip, _, port = value["infoAddr"].rpartition(":")
     for host in {name.rpartition(":")[0], ip}:
         at = Address(host, int(port))

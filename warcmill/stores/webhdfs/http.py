@@ -1,7 +1,7 @@
-"""HTTP to NameNodes and DataNodes: connections kept alive, every wait bounded, answers judged by their own words.
+"""HTTP to NameNodes and DataNodes, with kept connections and a limit on every wait.
 
-Nearly every fault of WebHDFS is a 403: what it is, only the exception's name in the JSON tells.
-A redirect may carry a delegation token, so no message of this module holds a URL.
+Nearly every fault of WebHDFS is a 403: only the exception's name in the JSON identifies it.
+A redirect may contain a delegation token, so no message of this module contains a URL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FAULTS = (OSError, http.client.HTTPException)
 
 @dataclass(frozen=True, order=True, slots=True)
 class Address:
-    """Where a server listens for HTTP."""
+    """The HTTP address of a server."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class Address:
 
 
 class Refused(Unavailable):
-    """The server said no. `exception` is the name by which to decide what it means; '' when it gave none."""
+    """The server refused a request. `exception` is the name that identifies the fault; '' when it gave none."""
 
     def __init__(self, what: str, exception: str, message: str) -> None:
         self.exception, self.message = exception, message
@@ -50,8 +50,8 @@ class Refused(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer."""
+class HdfsResponse:
+    """A complete answer."""
 
     status: int
     location: str
@@ -59,30 +59,30 @@ class Answer:
     cookie: str = ""
 
     def json(self, what: str) -> dict[str, Any]:
-        """The object that the body is; an empty one for an empty body."""
+        """Return the JSON object of the body; an empty one for an empty body."""
         try:
-            found = json.loads(self.data or b"{}")
+            body = json.loads(self.data or b"{}")
         except ValueError as error:
             raise Refused(what, "", f"answered with status {self.status} and no JSON; is it HDFS?") from error
-        return found if isinstance(found, dict) else {}
+        return body if isinstance(body, dict) else {}
 
     def refusal(self, what: str) -> Refused:
-        """What the server's no says."""
+        """Return the error for a refusal, with the exception's name and the first line of its message."""
         try:
-            found = json.loads(self.data)["RemoteException"]
-            return Refused(what, str(found["exception"]), str(found["message"]).partition("\n")[0])
+            remote = json.loads(self.data)["RemoteException"]
+            return Refused(what, str(remote["exception"]), str(remote["message"]).partition("\n")[0])
         except (ValueError, KeyError, TypeError):
             hint = "; it does not let us in (?auth=kerberos, kinit)" if self.status == http.client.UNAUTHORIZED else ""
             return Refused(what, "", f"answered with status {self.status}{hint}")
 
 
 class _Lines(io.BufferedReader):
-    """http.client takes a head that was cut for a whole one, without the fields that are missing."""
+    """Lines of a response's head that must be complete: http.client accepts a head that was cut."""
 
     _begun = False
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """The next line, whole; none at all when there was none before either: the server had hung up."""
+        """Read the next line, which must be complete. An empty first line: the server closed the connection."""
         line = super().readline(size)
         if line[-1:] != b"\n" and (line or self._begun):
             raise http.client.IncompleteRead(line)
@@ -101,13 +101,13 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Stream:
-    """The body of an answer, as it arrives."""
+    """The body of an answer, read as it arrives."""
 
     def __init__(self, what: str, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         self._what, self._connection, self._response = what, connection, response
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """At least a byte; Broken when the connection ends first: http.client takes that for the end of the file."""
+        """Read at least a byte; Broken when the connection ends first, which http.client takes for the end of file."""
         try:
             got = self._response.readinto(memoryview(buffer).cast("B"))
         except _FAULTS as error:
@@ -130,39 +130,40 @@ class Connections:
         self._lock = threading.Lock()
 
     def ask(self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None = None
-            ) -> Answer:  # fmt: skip
-        """Send, and wait for the whole answer, whatever it is. Broken when none came."""
+            ) -> HdfsResponse:  # fmt: skip
+        """Send a request and return the complete answer, whatever its status; Broken when none came."""
         connection, response = self._send(at, method, target, headers, body)
         try:
             data = response.read(LARGEST_ANSWER)
-            if response.length:  # http.client says nothing of a body that was cut
+            if response.length:  # http.client does not report a body that was cut
                 raise http.client.IncompleteRead(data, response.length)
         except _FAULTS as error:
             connection.close()
             raise Broken(str(at), why(error)) from error
         location = response.headers.get("Location", "")
         self._keep(at, connection, response)
-        return Answer(response.status, location, data, response.headers.get("Set-Cookie", ""))
+        return HdfsResponse(response.status, location, data, response.headers.get("Set-Cookie", ""))
 
     def stream(self, at: Address, target: str, headers: dict[str, str]) -> Stream:
-        """GET, for a body of any length; Refused when the server says no."""
+        """Send a GET for a body of any length; Refused when the server refuses it."""
         connection, response = self._send(at, "GET", target, headers, None)
         stream = Stream(str(at), connection, response)
         if response.status == http.client.OK:
             return stream
         try:
-            raise Answer(response.status, "", response.read(LARGEST_ANSWER)).refusal(str(at))
+            raise HdfsResponse(response.status, "", response.read(LARGEST_ANSWER)).refusal(str(at))
         except _FAULTS as error:
             raise Broken(str(at), why(error)) from error
         finally:
             stream.close()
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close all idle connections."""
         with self._lock:
             idle, self._idle = self._idle, {}
-        for _, connection in (one for kept in idle.values() for one in kept):
-            connection.close()
+        for kept in idle.values():
+            for _, connection in kept:
+                connection.close()
 
     def __del__(self) -> None:
         self.close()
@@ -175,16 +176,16 @@ class Connections:
             try:
                 connection.request(method, target, headers=headers)
                 return connection, connection.getresponse()
-            except _STALE:  # closed by the server since; it may still have done what was asked
+            except _STALE:  # closed by the server meanwhile; it may still have executed the request
                 connection.close()
                 if method != "GET":
                     raise Broken(str(at), "the kept connection was closed") from None
             except _FAULTS as error:
                 connection.close()
                 raise Broken(str(at), why(error)) from error
-        return self._send_anew(at, method, target, headers, body)
+        return self._send_on_new(at, method, target, headers, body)
 
-    def _send_anew(
+    def _send_on_new(
         self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = self._connect(at)
@@ -194,12 +195,12 @@ class Connections:
             except (BrokenPipeError, ConnectionResetError):
                 if body is None:
                     raise
-                # A server that has had enough says why, and closes: the reason may be there to read.
+                # A server that refuses the body answers and closes: its reason may be readable.
             return connection, connection.getresponse()
         except _FAULTS as error:
             connection.close()
             raise Broken(str(at), why(error)) from error
-        except BaseException:  # the source of the body failed: cut the connection, the error is the caller's
+        except BaseException:  # the source of the body failed: close the connection, the caller handles the error
             connection.close()
             raise
 
@@ -232,7 +233,7 @@ class Connections:
 
 
 def why(error: BaseException) -> str:
-    """An error of the connection in words; http.client's own have no text, or a part of the answer."""
+    """Describe an error of the connection; http.client's own have no text, or contain a part of the answer."""
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
     if isinstance(error, OSError):

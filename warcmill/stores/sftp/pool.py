@@ -1,4 +1,4 @@
-"""SFTP sessions with one host, kept and lent out."""
+"""Keep SFTP sessions with one host, and lend them to threads."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, TypeVar
 from warcmill.errors import Unavailable
 from warcmill.stores.budget import Budget
 from warcmill.stores.remote import Broken
-from warcmill.stores.sftp_session import Download, Session, Status
+from warcmill.stores.sftp.session import Download, Session, Status
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_IDLE = 8
+_IDLE = 8  # sessions
 Value = TypeVar("Value")
 
 
 class Pool:
-    """Sessions with one host: each is for one thread at a time, and kept for the next."""
+    """Sessions with one host. Each is used by one thread at a time, and kept for the next."""
 
     def __init__(self, name: str, connect: Callable[[], Session], budget: Budget) -> None:
         self.name, self.budget = name, budget
@@ -29,14 +29,14 @@ class Pool:
         self._lock = threading.Lock()
 
     def take(self) -> Session:
-        """A session of one's own; Broken when none can be had."""
+        """Return a session for the caller alone; Broken when no connection is possible."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
         return self._connect()
 
     def give(self, session: Session) -> None:
-        """Hand back a session that is sound."""
+        """Return a sound session to the pool."""
         with self._lock:
             if len(self._idle) < _IDLE:
                 self._idle.append(session)
@@ -45,7 +45,7 @@ class Pool:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """A session for a while. When it breaks, the idle ones, as old as it, are given up too."""
+        """Lend a session. When it breaks, the idle ones are closed too: they are as old."""
         session = self.take()
         try:
             yield session
@@ -56,13 +56,13 @@ class Pool:
             session.close()
             self.close()
             raise
-        except BaseException:  # whoever had it stopped in the middle
+        except BaseException:  # the caller stopped in the middle of a request
             session.close()
             raise
         self.give(session)
 
     def close(self) -> None:
-        """Hang up all idle sessions."""
+        """Close all idle sessions."""
         with self._lock:
             idle, self._idle = self._idle, []
         for session in idle:
@@ -72,20 +72,20 @@ class Pool:
         self.close()
 
     def ask(self, work: Callable[[Session], Value]) -> Value:
-        """Work that may be repeated when the connection breaks."""
+        """Return the result of `work`, which is repeated when the connection breaks."""
         while True:
             try:
                 with self.session() as session:
-                    found = work(session)
+                    result = work(session)
                 self.budget.answered()
-                return found
+                return result
             except Broken:
                 if not self.budget.wait():
                     raise
 
 
 class Lent:
-    """A download on a session that it has for itself until it is closed."""
+    """A download with its own session until it is closed."""
 
     def __init__(self, pool: Pool, path: bytes, start: int, size: int) -> None:
         self._pool, self._session = pool, pool.take()

@@ -1,0 +1,141 @@
+"""Open the store of a configured root: a folder, `webhdfs://...` or `sftp://...`."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warcmill.errors import BadConfig, Unavailable
+from warcmill.layout import SENTINEL
+from warcmill.model import Root
+from warcmill.stores import Store, sentinel, temporary
+from warcmill.stores.budget import Budget
+from warcmill.stores.engine_folder import EngineFolder
+from warcmill.stores.file import FileStore
+from warcmill.stores.links import Links
+from warcmill.stores.other_folder import OtherFolder
+from warcmill.stores.sftp.pool import Pool
+from warcmill.stores.sftp.store import SftpStore
+from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.http import Connections
+from warcmill.stores.webhdfs.kerberos import Kerberos
+from warcmill.stores.webhdfs.store import WebHdfsStore
+
+if TYPE_CHECKING:
+    from warcmill.stores.sftp import ssh
+
+SCHEMES: dict[Root, tuple[str, ...]] = {
+    "store": ("webhdfs", "sftp"),
+    "output": ("sftp",),
+    "jobs": ("sftp",),
+    "state": (),
+    "index": (),
+    "destination": ("webhdfs", "sftp"),
+    "verified_at": ("webhdfs", "sftp"),
+}
+_WRITERS = ("sftp",)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The settings of roots besides their paths and URLs; `block_size`, in bytes, is that of HDFS."""
+
+    block_size: int = 128 << 20
+    known_hosts: str = ""
+    key_file: str = ""
+    links: Links = field(default_factory=Links)
+
+
+def is_remote(url: str) -> bool:
+    """Whether a root is on another host."""
+    return "://" in url
+
+
+def open_store(root: Root, url: str, access: Access, *, new: bool = False) -> Store:
+    """Open the store at an absolute path or URL. BadConfig for a place that this root cannot have; Unavailable when it
+    is not there. `new`: it will become a root, and has no sentinel yet."""
+    scheme = url.partition("://")[0] if is_remote(url) else ""
+    schemes = SCHEMES.get(root, _WRITERS)
+    if scheme and scheme not in schemes:
+        places = " or ".join(("an absolute path", *(f"{known}://..." for known in schemes)))
+        raise BadConfig(_key(root), f"{scheme}:// is not a place for it: {places}")
+    if scheme == "webhdfs":
+        return _open_webhdfs(root, url, access, new)
+    if scheme == "sftp":
+        return _open_sftp(root, url, access, new)
+    folder = open_folder(root, url)
+    return folder if root in sentinel.OWN else EngineFolder(root, folder.base, access.links)
+
+
+def open_other(root: Root, url: str, access: Access) -> Store:
+    """Open a place that belongs to another system, to read it: it has no sentinel."""
+    if is_remote(url):
+        return open_store(root, url, access, new=True)
+    if not url.startswith("/"):
+        raise BadConfig(_key(root), f"{url!r} is not an absolute path")
+    return OtherFolder(root, Path(url))
+
+
+def open_folder(root: Root, path: str) -> FileStore:
+    """Open the store of a root that must be a folder; BadConfig for a path that is not absolute."""
+    if not path.startswith("/"):
+        raise BadConfig(_key(root), f"{path!r} is not an absolute path")
+    return FileStore(root, Path(path))
+
+
+def _key(root: Root) -> str:
+    """Return the key of luigi.cfg that names a root."""
+    return f"[{'package' if root in ('destination', 'verified_at') else 'warcmill'}] {root}"
+
+
+def adopt(url: str, names: list[Root], access: Access) -> None:
+    """Write the sentinel of a remote folder that will be these roots. Safe to repeat.
+
+    BadConfig when it is another root already, or when the store or the destination would begin in a folder that is not
+    empty. Unavailable when there is no such folder on sftp://: a new empty one would look like an engine without files.
+    """
+    store, text = open_store(names[0], url, access, new=True), sentinel.sentinel(names)
+    if url.startswith("sftp://") and store.stat("") is None:
+        raise Unavailable(url, "there is no such folder; correct the URL, or make the folder on that host")
+    if store.stat(SENTINEL) is None:
+        content = (entry.name for entry in store.list("") if not temporary.is_temporary(entry.name))
+        if set(names) & set(sentinel.OWN) and list(islice(content, 1)):
+            raise BadConfig(names[0], f"{url} holds files and was not made by 'warcmill init'; choose an empty folder")
+        store.commit_new(SENTINEL, io.BytesIO(text), len(text), hashlib.sha512(text).hexdigest())
+    with store.open(SENTINEL) as file:
+        written = file.read(len(text) + 1)
+    if written != text:
+        raise BadConfig(", ".join(names), f"{url}/{SENTINEL} says something else: {written!r}; choose another folder")
+
+
+def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:
+    client = _client(os.getpid(), url)
+    return WebHdfsStore(root, client, client.cluster.path, access.block_size, new=new)
+
+
+@cache
+def _client(_process: int, url: str) -> Client:
+    """One for each process: all steps share its connections and its budget; a forked process has its own."""
+    cluster = Cluster.parse(url)
+    who = Kerberos() if cluster.kerberos else UserName(cluster.user)
+    return Client(cluster, Budget(), Connections(), who)
+
+
+def _open_sftp(root: Root, url: str, access: Access, new: bool) -> Store:
+    from warcmill.stores.sftp import ssh  # noqa: PLC0415 - paramiko is slow to import: a line of folders does not need it
+
+    place = ssh.SftpUrl.parse(url)
+    credentials = ssh.Credentials(access.known_hosts, access.key_file)
+    return SftpStore(root, _pool(os.getpid(), place.server, credentials), place.path, new=new)
+
+
+@cache
+def _pool(_process: int, server: ssh.Server, credentials: ssh.Credentials) -> Pool:
+    """As `_client`: one for all roots on a host."""
+    return Pool(str(server), lambda: server.session(credentials), Budget())
