@@ -1,1 +1,1 @@
-"""Clients of other people's servers: one small package or module each. They know nothing of tasks or markers."""
+"""Clients of external servers, one module or package each. They know no tasks and no markers."""

@@ -1,4 +1,4 @@
-"""What the line asks of a crawl engine, whichever it is: start, look, checkpoint, stop."""
+"""What the line needs of any crawl engine: start, look, checkpoint, stop."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A job as its engine tells it: the launch that runs, or else the last one; '' when there was none.
+class JobStatus:
+    """A job as its engine reports it: the running launch, or else the last one; '' if there was none.
 
     `words` are the engine's own, for messages: its state, and an alert or exception if there is one.
-    `continues` is the checkpoint that a running launch was resumed from; '' for a fresh one.
+    `continues` is the checkpoint from which a running launch was resumed; '' for a fresh one.
+    `died`: the last launch has not ended, but nothing crawls it any more; the engine's `stop` puts it in order.
     """
 
     running: bool
     launch_id: str
     words: str = ""
     continues: str = ""
+    died: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a job's newest launch is, in its engine's own figures; 0 is also what the engine does not say.
+class CrawlProgress:
+    """The progress of a job's newest launch in its engine's own figures; 0 also for a figure that it does not report.
 
-    `state` is the engine's word, `said` what it complained of since the launch began, the newest last.
+    `done` and `queued` count URIs. `state` is the engine's word, `said` its complaints since the launch began,
+    newest last.
     """
 
     running: bool
@@ -40,40 +43,40 @@ class Progress:
 
 
 class Engine(Protocol):
-    """An engine. Every method may raise Unavailable: it did not answer, and nothing may be concluded from it."""
+    """An engine. Every method may raise Unavailable: it did not answer, so the outcome is unknown."""
 
     def about(self) -> str:
-        """What it is, for people: name, version, how busy. It answers, and knows us."""
+        """Describe it for people: name, version, load. Success also proves that the login works."""
         ...
 
-    def progress(self, job: str) -> Progress | None:
-        """How far the job is; None: the engine has no such job."""
+    def progress(self, job: str) -> CrawlProgress | None:
+        """Return the job's progress; None if the engine has no such job."""
         ...
 
-    def look(self, job: str) -> Seen:
-        """The job as it is now."""
+    def look(self, job: str) -> JobStatus:
+        """Return the job's current status."""
         ...
 
     def configure(self, job: str, files: Mapping[str, bytes]) -> None:
-        """Write the files of a job that does not run, making it if the engine has no such job. Safe to repeat."""
+        """Write the files of a job that does not run; create the job if the engine has none. Safe to repeat."""
         ...
 
     def start(self, job: str, checkpoint: str = "") -> str:
-        """Launch the job, fresh or from a checkpoint, and wait until it crawls; the launch id.
+        """Launch the job, fresh or from a checkpoint, wait until it crawls, and return the launch id.
 
-        Conflict when it runs already.
+        Conflict if it runs already.
         """
         ...
 
     def proceed(self, job: str) -> None:
-        """See that a launch that was begun crawls: one that a dead start left waiting goes on.
+        """Make a launch crawl that an interrupted start left waiting.
 
-        Does nothing to one that crawls or has ended.
+        Does nothing to a launch that crawls or has ended.
         """
         ...
 
     def checkpoint(self, job: str) -> str:
-        """Take a checkpoint and wait until it is done; its name. NotReady when the job does not run."""
+        """Take a checkpoint, wait until it is complete, and return its name. NotReady if the job does not run."""
         ...
 
     def stop(self, job: str) -> None:
@@ -81,5 +84,5 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the connections to it."""
+        """Close the connections to it."""
         ...

@@ -1,6 +1,6 @@
-"""Where a feed, or a list of exclusions, is fetched from: a file, an http or https URL, or a command.
+"""Fetch a feed, or a list of exclusions, from a file, an http or https URL, or a command.
 
-Bounded in time and size. `key` is the key of luigi.cfg that named the source, for messages.
+Time (`seconds`) and size (`most` bytes) are limited. `key` is the key of luigi.cfg with the source, for messages.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def is_remote(source: str) -> bool:
-    """Whether a source is a URL or a command, and no file."""
+    """Whether a source is a URL or a command, not a file."""
     return source.startswith(COMMAND) or urlsplit(source).scheme in ("http", "https")
 
 
 def shown(source: str) -> str:
-    """A source without what may be a secret in it: no query, no user, no arguments of a command."""
+    """Return a source without parts that may be secret: no query, no user, no arguments of a command."""
     if source.startswith(COMMAND):
         return COMMAND + _words(source)[0]
     parts = urlsplit(source)
@@ -48,18 +48,21 @@ def shown(source: str) -> str:
 
 
 def read(source: str, seconds: float = SECONDS, most: int = LARGEST, key: str = SOURCE) -> bytes:
-    """All of a feed. Unavailable: its source did not give it; BadInput: it is larger than `most` bytes."""
+    """Return the whole content. Unavailable if the source fails; BadInput if it has more than `most` bytes.
+
+    BadConfig if `source` is no valid source.
+    """
     if source.startswith(COMMAND):
-        return _of_command(source, seconds, most, key)
+        return _from_command(source, seconds, most, key)
     if is_remote(source):
-        return _of_url(source, seconds, most, key)
+        return _from_url(source, seconds, most, key)
     if not Path(source).is_absolute():
         raise BadConfig(key, f"{source!r} is no absolute path, no http or https URL, and no {COMMAND}...")
     return read_file(source, most)
 
 
 def read_file(path: str, most: int = LARGEST) -> bytes:
-    """All of a feed in a file. Raises as `read` does."""
+    """Return the whole content of a file. Raises as `read` does."""
     try:
         if not Path(path).is_file():
             raise Unavailable(path, "it is no file" if Path(path).exists() else "there is no such file")
@@ -71,8 +74,8 @@ def read_file(path: str, most: int = LARGEST) -> bytes:
     return data
 
 
-def _of_url(source: str, seconds: float, most: int, key: str) -> bytes:
-    """Redirects are followed on the same scheme, host and port alone: what the query may hold goes nowhere else."""
+def _from_url(source: str, seconds: float, most: int, key: str) -> bytes:
+    """GET a URL. Follow redirects only to the same scheme, host and port: its query may hold a secret."""
     deadline, url = time.monotonic() + seconds, source
     with requests.Session() as session:
         session.trust_env = False
@@ -86,12 +89,13 @@ def _of_url(source: str, seconds: float, most: int, key: str) -> bytes:
                         raise Unavailable(shown(source), f"it was answered {answer.status_code}")
                     return _body(answer, shown(source), deadline, most)
             except requests.RequestException as error:
-                # Its text may hold the whole URL.
+                # The error's text may hold the whole URL.
                 raise Unavailable(shown(source), type(error).__name__) from None
     raise Unavailable(shown(source), f"it redirects more than {MOST_REDIRECTS} times")
 
 
 def _same_place(source: str, target: str, key: str) -> str:
+    """The redirect's target; Unavailable if it is on another server."""
     old, new = urlsplit(source), urlsplit(target)
     if (old.scheme, old.netloc) != (new.scheme, new.netloc):
         why = f"it redirects to {shown(target)}, another place; if that is right, name it in {key}"
@@ -104,34 +108,34 @@ def _body(answer: requests.Response, name: str, deadline: float, most: int) -> b
     for chunk in answer.iter_content(_CHUNK):
         body += chunk
         if time.monotonic() > deadline:
-            raise Unavailable(name, "it goes on and on; it was left")
+            raise Unavailable(name, "its answer was still not complete when the time was over")
         _refuse_large(body, name, most)
     return bytes(body)
 
 
-def _of_command(source: str, seconds: float, most: int, key: str) -> bytes:
-    """What the command prints. It runs without a shell, and is killed with all it started when time is over."""
+def _from_command(source: str, seconds: float, most: int, key: str) -> bytes:
+    """Run a command without a shell, and return its output. At the time limit, kill it and all its children."""
     words, name, overdue = _words(source, key), shown(source), threading.Event()
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as errors:
         try:
-            process = subprocess.Popen(  # noqa: S603  # the operator's own, as written in luigi.cfg
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, start_new_session=True
+            process = subprocess.Popen(  # noqa: S603  # the operator's own command, from luigi.cfg
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
             )
         except OSError as error:
             raise Unavailable(name, error.strerror or str(error)) from error
         timer = threading.Timer(seconds, _end, (process, overdue))
         timer.start()
-        data, code = _printed(process, most)
+        data, code = _output(process, most)
         timer.cancel()
         _refuse_large(data, name, most)
         if overdue.is_set() or code:
             how = f"it took more than {seconds:g} seconds" if overdue.is_set() else f"it ended with {code}"
-            raise Unavailable(name, f"{how}: {_last_words(said)}")
+            raise Unavailable(name, f"{how}: {_last_words(errors)}")
     return data
 
 
-def _printed(process: subprocess.Popen[bytes], most: int) -> tuple[bytes, int]:
-    """What a process prints, up to a byte more than `most`, and its exit code."""
+def _output(process: subprocess.Popen[bytes], most: int) -> tuple[bytes, int]:
+    """Return a process's output, at most one byte more than `most`, and its exit code."""
     with process:
         assert process.stdout is not None
         data = process.stdout.read(most + 1)
@@ -141,9 +145,9 @@ def _printed(process: subprocess.Popen[bytes], most: int) -> tuple[bytes, int]:
         return data, process.wait()
 
 
-def _last_words(said: IO[bytes]) -> str:
-    said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
-    return said.read(_LAST_WORDS).decode("utf-8", "replace").strip() or "it said nothing"
+def _last_words(errors: IO[bytes]) -> str:
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _LAST_WORDS))
+    return errors.read(_LAST_WORDS).decode("utf-8", "replace").strip() or "it said nothing"
 
 
 def _end(process: subprocess.Popen[bytes], overdue: threading.Event) -> None:

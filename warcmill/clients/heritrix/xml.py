@@ -1,7 +1,7 @@
-"""What a Heritrix engine says of itself and of a job, from XML to dataclasses. Pure: bytes in, facts out.
+"""Parse a Heritrix engine's XML about itself and its jobs into dataclasses. Pure.
 
-DTDs and entities are refused. Elements come and go with a job's state (an unbuilt job has no
-`crawlControllerState`), so only a job's name and `statusDescription` are demanded.
+DTDs and entities are refused. Which elements exist depends on a job's state (an unbuilt job has no
+`crawlControllerState`), so only a job's name and `statusDescription` are required.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from defusedxml.common import DefusedXmlException
 from warcmill.errors import BadInput
 
 
-class State(StrEnum):
-    """Where a job is. A finished job is FINISHED whatever its controller says: see `_state`."""
+class JobState(StrEnum):
+    """The state of a job. A finished job is FINISHED, whatever its controller shows: see `_state`."""
 
     UNBUILT = "UNBUILT"
     READY = "READY"
@@ -32,12 +32,12 @@ class State(StrEnum):
     FINISHED = "FINISHED"
 
 
-ACTIVE: Final = frozenset(State) - {State.UNBUILT, State.READY, State.FINISHED}
+ACTIVE: Final = frozenset(JobState) - {JobState.UNBUILT, JobState.READY, JobState.FINISHED}
 
 
 @dataclass(frozen=True)
-class Engine:
-    """The engine as a whole: version, heap in bytes, names of its jobs."""
+class EngineStatus:
+    """The engine: version, heap in bytes, names of its jobs."""
 
     version: str
     heap_used: int
@@ -47,19 +47,19 @@ class Engine:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as the engine shows it. `description` is the engine's own word for the state, for messages."""
+    """A job as the engine reports it. `description` is the engine's own word for the state, for messages."""
 
     name: str
-    state: State
+    state: JobState
     description: str
     launches: int
     exit_status: str | None
-    checkpoints: tuple[str, ...]  # those that a launch may resume; named only while READY
+    checkpoints: tuple[str, ...]  # from which a launch may resume; listed only while READY
     resumed_from: str | None
     alerts: int
     downloaded: int
     queued: int
-    per_minute: int  # of URIs, at present
+    per_minute: int  # URIs, current rate
     kib_per_second: int
     log_tail: tuple[str, ...]  # newest first, five lines
     alert_log: str | None  # a path on the engine's host
@@ -67,17 +67,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Script:
-    """What a script printed, or the exception that ended it."""
+    """A script's output, or the exception that ended it."""
 
     output: str
     exception: str | None
 
 
-def parse_engine(body: bytes, where: str) -> Engine:
-    """The answer to `GET /engine`; `BadInput` if it is not that."""
+def parse_engine(body: bytes, where: str) -> EngineStatus:
+    """Parse the answer to `GET /engine`; `BadInput` if it is no such answer."""
     root = _root(body, where, "engine")
     names = [_text(job, "shortName") for job in root.findall("jobs/value")]
-    return Engine(
+    return EngineStatus(
         version=_needed(root, "heritrixVersion", where),
         heap_used=_number(root, "heapReport/usedBytes", where),
         heap_max=_number(root, "heapReport/maxBytes", where),
@@ -86,7 +86,7 @@ def parse_engine(body: bytes, where: str) -> Engine:
 
 
 def parse_job(body: bytes, where: str) -> Job:
-    """The answer to `GET /engine/job/NAME`; `BadInput` if it is not that."""
+    """Parse the answer to `GET /engine/job/NAME`; `BadInput` if it is no such answer."""
     root = _root(body, where, "job")
     description = _needed(root, "statusDescription", where)
     return Job(
@@ -108,28 +108,28 @@ def parse_job(body: bytes, where: str) -> Job:
 
 
 def parse_script(body: bytes, where: str) -> Script:
-    """The answer to a script; `BadInput` if it is not that."""
+    """Parse the answer to a script; `BadInput` if it is no such answer."""
     root = _root(body, where, "script")
     failed = _text(root, "failure") == "true"
     output = root.findtext("rawOutput") or ""
     return Script(output, (_text(root, "exception") or "it failed without a word") if failed else None)
 
 
-def _state(description: str, controller: str | None, where: str) -> State:
-    """A job paused after its end says PAUSING for ever, but still `Finished: ...`: the description decides.
+def _state(description: str, controller: str | None, where: str) -> JobState:
+    """The description decides: a job paused after its end is `Finished: ...`, though its controller is PAUSING.
 
-    For a moment a launch that begins is `Active: NASCENT`, and one that ends `Active: FINISHED`.
+    A launch that begins is `Active: NASCENT` for a moment, one that ends `Active: FINISHED`.
     """
     if description.startswith("Finished"):
-        return State.FINISHED
+        return JobState.FINISHED
     if description in ("Unbuilt", "Ready"):
-        return State(description.upper())
+        return JobState(description.upper())
     if description.startswith("Active") and controller == "NASCENT":
-        return State.PREPARING
+        return JobState.PREPARING
     if description.startswith("Active") and controller == "FINISHED":
-        return State.STOPPING
+        return JobState.STOPPING
     if description.startswith("Active") and controller in ACTIVE:
-        return State(controller)
+        return JobState(controller)
     raise BadInput(where, f"a job in a state unknown here: {description!r}, controller {controller!r}")
 
 
@@ -157,7 +157,7 @@ def _needed(root: Element, path: str, where: str) -> str:
 
 
 def _number(root: Element, path: str, where: str) -> int:
-    """An absent or empty figure is 0: the reports are filled only while a job is built."""
+    """A figure; 0 if it is absent or empty: an unbuilt job has no reports."""
     text = _text(root, path) or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise BadInput(where, f"<{path}> is {text!r}, not a number")
@@ -165,13 +165,13 @@ def _number(root: Element, path: str, where: str) -> int:
 
 
 def _rate(root: Element, path: str, where: str, seconds: int = 1) -> int:
-    """How many in so many seconds, rounded. The engine says NaN, or nothing, before it has measured."""
+    """A rate per `seconds`, rounded; 0 as long as the engine reports NaN or nothing."""
     text = _text(root, path) or "0"
     try:
-        found = float(text)
+        per_second = float(text)
     except ValueError as error:
         raise BadInput(where, f"<{path}> is {text!r}, not a number") from error
-    return round(found * seconds) if isfinite(found) else 0
+    return round(per_second * seconds) if isfinite(per_second) else 0
 
 
 def _values(root: Element, path: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A job's job.log, read for what the engine's XML leaves out: the launch id, checkpoints that succeeded, complaints."""
+"""Read from a job's job.log what the engine's XML lacks: the launch id, successful checkpoints, complaints."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from warcmill.model import Stage, parse_stamp
 
 _STATES: Final = frozenset({"PREPARING", "PAUSED", "RUNNING", "PAUSING", "EMPTY", "STOPPING", "FINISHED"})
 _GRAVE: Final = frozenset({"WARNING", "SEVERE"})
-# Of an HTTP request that went wrong, ours or a browser's: the engine logs it into the job's log all the same.
+# Errors of HTTP requests, ours or a browser's: the engine writes them to the job's log, but they concern no crawl.
 _NOISE: Final = re.compile(r"error caught (in server resource|by status service)|should have an entity")
 
 
 def parse(log: bytes) -> tuple[Event, ...]:
-    """The events of a log or of its end: a first line that is cut is no event."""
+    """The events of a log or of its end; a first line that is cut is no event."""
     return tuple(events(io.BytesIO(log)))
 
 
 def since(before: Sequence[Event], now: Sequence[Event]) -> tuple[Event, ...]:
-    """The events of `now` that came after `before` was read; all, if the log has moved past it."""
+    """The events of `now` that are newer than those of `before`; all, if the two do not overlap."""
     if not before or before[-1] not in now:
         return tuple(now)
     last = len(now) - 1 - now[::-1].index(before[-1])
@@ -31,7 +31,7 @@ def since(before: Sequence[Event], now: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def launch_id(log: Sequence[Event]) -> str | None:
-    """The launch that the log last spoke of."""
+    """The newest launch in the log; None if it names none."""
     for event in reversed(log):
         if event.word in _STATES and _is_stamp(event.subject):
             return event.subject
@@ -39,18 +39,18 @@ def launch_id(log: Sequence[Event]) -> str | None:
 
 
 def checkpoints(log: Sequence[Event]) -> tuple[str, ...]:
-    """Checkpoints that succeeded, oldest first: the engine logs no other."""
+    """The names of successful checkpoints, oldest first; the engine logs no others."""
     return tuple(event.subject for event in log if event.word == "CHECKPOINTED" and _is_stage(event.subject))
 
 
 def complaints(log: Sequence[Event]) -> tuple[str, ...]:
-    """What the engine said at levels WARNING and SEVERE, each once, oldest first."""
+    """The messages of level WARNING and SEVERE, each once, oldest first."""
     grave = (event for event in log if event.level in _GRAVE and not _is_noise(event))
     return tuple(dict.fromkeys(f"{event.level} {event.word} {event.subject}"[:600] for event in grave))
 
 
 def is_grave(log: Sequence[Event]) -> bool:
-    """Whether something was said at level SEVERE."""
+    """Whether there is a message of level SEVERE."""
     return any(event.level == "SEVERE" and not _is_noise(event) for event in log)
 
 

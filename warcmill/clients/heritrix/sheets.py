@@ -1,8 +1,8 @@
-"""How each target is crawled, as Spring beans of Heritrix: sheets, and what they are laid over.
+"""Write how each target is crawled as Spring beans of Heritrix: sheets, and their associations with URLs.
 
-A sheet overrides settings of the profile's beans for some URLs alone. Of several
-that apply to one URL the last wins: a longer prefix after a shorter one, and
-what hangs on a seed after what hangs on a prefix.
+A sheet overrides settings of the profile's beans for some URLs only. If several
+apply to one URL, the last wins: a longer prefix comes after a shorter one, and
+an association by seed after one by prefix.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from warcmill.formats.feed import Depth
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Bytes fetched of one host at which a CAPPED and a CAPPED_LARGE target end. A DEEP one has no cap."""
+    """The most bytes fetched from one host for a CAPPED and a CAPPED_LARGE target. A DEEP one has no cap."""
 
     capped: int
     capped_large: int
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Way:
-    """How something is crawled."""
+class Policy:
+    """How a site or a page is crawled."""
 
     depth: Depth
     ignore_robots: bool
 
     def sheets(self) -> tuple[str, str]:
-        """The sheets that make it so. Both words each: a site within a site may take back what that one says."""
+        """The sheets that apply it: always both, as a site within a site may override the outer one's."""
         return f"depth-{self.depth}", f"robots-{'ignore' if self.ignore_robots else 'obey'}"
 
 
 class Reach(StrEnum):
-    """How far from a seed a page is crawled: itself alone, with what it embeds, or with what it links to as well."""
+    """How far from a seed a page is crawled: the page only, with what it embeds, or also with what it links to."""
 
     RESOURCE = "resource"
     REFRESH = "refresh"
@@ -47,17 +47,20 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Page:
-    """How what was reached from one seed is crawled."""
+    """How the URLs reached from one seed are crawled."""
 
     reach: Reach
-    way: Way
+    policy: Policy
 
 
-Kind = TypeVar("Kind", Way, Page)
+Kind = TypeVar("Kind", Policy, Page)
 
 
-def beans(sites: Mapping[str, Way], pages: Mapping[str, Page], caps: Caps) -> str:
-    """All beans, for prefixes of sites and seeds of pages; one a group of those that are crawled alike."""
+def beans(sites: Mapping[str, Policy], pages: Mapping[str, Page], caps: Caps) -> str:
+    """All beans as XML: the sheets, then one association for each group of sites, or pages, crawled alike.
+
+    `sites` maps SURT prefixes, `pages` maps seeds.
+    """
     kib = {Depth.CAPPED: caps.capped // 1024, Depth.CAPPED_LARGE: caps.capped_large // 1024, Depth.DEEP: -1}
     sheets = {f"depth-{depth}": ("quotaEnforcer.hostMaxAllKb", str(kib[depth])) for depth in Depth}
     sheets |= {f"robots-{policy}": ("metadata.robotsPolicyName", policy) for policy in ("obey", "ignore")}
@@ -65,13 +68,13 @@ def beans(sites: Mapping[str, Way], pages: Mapping[str, Page], caps: Caps) -> st
     sheets["scope-refresh"] = ("transclusions.enabled", "true")
     sheets["scope-plus1"] = ("plus1.enabled", "true")
     parts = [_sheet(name, *setting) for name, setting in sheets.items()]
-    parts += [_site_bean(f"sites-{number}", way, members) for number, (way, members) in _groups(sites)]
+    parts += [_site_bean(f"sites-{number}", policy, members) for number, (policy, members) in _groups(sites)]
     parts += [_page_bean(f"pages-{number}", page, members) for number, (page, members) in _groups(pages)]
     return "\n".join(parts)
 
 
 def xml(text: str) -> str:
-    """Text as it stands in an element or between double quotes; BadConfig if Spring would take it for a program."""
+    """Escape text for an element or an attribute; BadConfig if Spring would evaluate it (`#{`)."""
     if "#{" in text or not text.isprintable():
         raise BadConfig("[feed] profile", f"{text[:80]!r} may not go into the engine's configuration")
     return escape(text, {'"': "&quot;"})
@@ -91,20 +94,20 @@ def _sheet(name: str, key: str, value: str) -> str:
  </bean>"""
 
 
-def _site_bean(name: str, way: Way, prefixes: list[str]) -> str:
+def _site_bean(name: str, policy: Policy, prefixes: list[str]) -> str:
     return f"""\
  <bean id="{name}" class="org.archive.crawler.spring.SurtPrefixesSheetAssociation">
   <property name="surtPrefixes"><list>
 {_values(prefixes)}
   </list></property>
   <property name="targetSheetNames"><list>
-{_values(way.sheets())}
+{_values(policy.sheets())}
   </list></property>
  </bean>"""
 
 
 def _page_bean(name: str, page: Page, seeds: list[str]) -> str:
-    """`insideSites` rejects: what a page leads to and lies in a site is crawled as that site says."""
+    """`insideSites` rejects: the site, not the page, decides how a URL within a site is crawled."""
     return f"""\
  <bean id="{name}" class="org.archive.crawler.spring.DecideRuledSheetAssociation">
   <property name="rules"><bean class="org.archive.modules.deciderules.DecideRuleSequence">
@@ -116,7 +119,7 @@ def _page_bean(name: str, page: Page, seeds: list[str]) -> str:
    </list></property>
   </bean></property>
   <property name="targetSheetNames"><list>
-{_values((f"scope-{page.reach}", *page.way.sheets()))}
+{_values((f"scope-{page.reach}", *page.policy.sheets()))}
   </list></property>
  </bean>"""
 

@@ -1,7 +1,7 @@
-"""HTTP to a Heritrix engine: digest login, one pinned certificate, no redirect followed, bounded time and size.
+"""HTTP to a Heritrix engine: digest login, one pinned certificate, no redirects, limited time and size.
 
-An engine's certificate is its own work, and no authority vouches for it: so the very certificate is pinned, by its
-sha256, and a host name counts for nothing. Nothing is taken from the environment, no proxy and no other bundle.
+An engine signs its certificate itself, so the certificate is pinned by its sha256, and the host name is not checked.
+Nothing is taken from the environment: no proxy and no bundle of authorities.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _CHUNK: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back: never a redirect followed, never more than was asked for."""
+class EngineResponse:
+    """One answer of the engine; redirects are not followed."""
 
     status: int
     body: bytes
-    size: int  # as announced: of a file whose HEAD was asked for, too
+    size: int  # in bytes, from Content-Length: a HEAD has it, too
 
 
 def fingerprint(certificate: Path | str) -> str:
-    """The sha256, 64 hex digits, of a certificate: given as a PEM file, or as the fingerprint itself."""
+    """The sha256 of a certificate, 64 hex digits: from a PEM file, or a fingerprint as text. BadConfig if unfit."""
     if isinstance(certificate, str):
         digits = certificate.replace(":", "").lower()
         if not re.fullmatch(r"[0-9a-f]{64}", digits):
@@ -51,8 +51,11 @@ def fingerprint(certificate: Path | str) -> str:
     return hashlib.sha256(der).hexdigest()
 
 
-class Wire:
-    """One engine's REST interface as bytes. `url` is `https://HOST:PORT/engine`; paths are below it."""
+class EngineHttp:
+    """Raw requests to one engine. `url` is `https://HOST:PORT/engine`; paths are below it.
+
+    Unavailable if it does not answer, Mismatch for another certificate, BadConfig for a refused login.
+    """
 
     def __init__(self, url: str, user: str, password: str, certificate: Path | str) -> None:
         parts = urlsplit(url)
@@ -70,32 +73,32 @@ class Wire:
         """Close the kept connections."""
         self._session.close()
 
-    def get(self, path: str = "", *, limit: int = MAX_BODY) -> Answer:
-        """GET what the engine says in XML; `BadInput` if it is longer than `limit` bytes."""
+    def get(self, path: str = "", *, limit: int = MAX_BODY) -> EngineResponse:
+        """GET an XML answer; `BadInput` if it is longer than `limit` bytes."""
         return self._send("GET", path, limit=limit, headers={"Accept": "application/xml"})
 
-    def read(self, path: str, *, last: int | None = None) -> Answer:
+    def read(self, path: str, *, last: int | None = None) -> EngineResponse:
         """GET a file, or only about its `last` bytes (status 206)."""
         headers = {"Accept": "*/*"}
         if last is not None:
-            # Asked first: a range that begins before the file does is answered 500.
+            # HEAD first: the engine answers 500 to a range longer than the file.
             size = self._send("HEAD", path, headers=headers).size
             if size > last:
                 headers["Range"] = f"bytes={size - last}-"
         return self._send("GET", path, headers=headers)
 
-    def post(self, path: str, fields: dict[str, str], seconds: float = READ_SECONDS) -> Answer:
-        """POST a form. The engine answers 303 whatever happened: look at the job for what did."""
+    def post(self, path: str, fields: dict[str, str], seconds: float = READ_SECONDS) -> EngineResponse:
+        """POST a form. The engine always answers 303: look at the job for the effect."""
         return self._send("POST", path, data=fields, headers={"Accept": "application/xml"}, seconds=seconds)
 
-    def put(self, path: str, body: bytes) -> Answer:
+    def put(self, path: str, body: bytes) -> EngineResponse:
         """PUT a file."""
         return self._send("PUT", path, data=body, headers={"Content-Type": "application/octet-stream"})
 
     def _send(
         self, method: str, path: str, *, seconds: float = READ_SECONDS, limit: int = MAX_BODY, again: bool = False,
         **more: Any,
-    ) -> Answer:  # fmt: skip
+    ) -> EngineResponse:  # fmt: skip
         what = f"{method} {self.url}{path}"
         deadline = time.monotonic() + CONNECT_SECONDS + 2 * seconds
         try:
@@ -104,11 +107,11 @@ class Wire:
             ) as response:
                 announced = response.headers.get("Content-Length", "")
                 size = int(announced) if announced.isascii() and announced.isdigit() else 0
-                answer = Answer(response.status_code, _bounded(response, what, limit, deadline), size)
-                # RFC 7616, section 3.3: the password is right, but the engine's clock has moved on since it asked.
+                answer = EngineResponse(response.status_code, _bounded(response, what, limit, deadline), size)
+                # RFC 7616, section 3.3: the password is right, but the engine's challenge has expired.
                 is_stale = "stale=true" in response.headers.get("WWW-Authenticate", "").lower()
         except requests.exceptions.SSLError as error:
-            raise self._of_tls(error) from error
+            raise self._tls_error(error) from error
         except requests.exceptions.RequestException as error:
             raise Unavailable(f"the engine at {self.url}", f"{method} {path or '/'}: {_reason(error)}") from error
         if answer.status == requests.codes.unauthorized:
@@ -117,34 +120,34 @@ class Wire:
             raise BadConfig("user, password", f"the engine at {self.url} refuses them; see its `-a` option")
         return answer
 
-    def _of_tls(self, error: requests.exceptions.SSLError) -> Mismatch | Unavailable:
-        found = re.search(r'Fingerprints did not match\. Expected "\w+", got "(\w+)"', str(error))
-        if found:
+    def _tls_error(self, error: requests.exceptions.SSLError) -> Mismatch | Unavailable:
+        match = re.search(r'Fingerprints did not match\. Expected "\w+", got "(\w+)"', str(error))
+        if match:
             return Mismatch(
-                f"sha256 of the certificate of {self.url} (if it was renewed, pin the new one)", self._pin, found[1]
+                f"sha256 of the certificate of {self.url} (if it was renewed, pin the new one)", self._pin, match[1]
             )
         return Unavailable(f"the engine at {self.url}", f"TLS: {error}")
 
 
 def _reason(error: requests.exceptions.RequestException) -> str:
-    """What went wrong, without urllib3's account of how it tried."""
+    """The error's cause, without urllib3's description of its attempts."""
     inner = error.args[0] if error.args else error
     return re.sub(r"^\S*Connection(Pool)?\(.*?\): ", "", str(getattr(inner, "reason", inner)))
 
 
 class _Pinned(HTTPAdapter):
-    """Takes exactly one certificate, compared before a byte of the request is sent."""
+    """Accepts exactly one certificate, compared before any byte of the request is sent."""
 
     def __init__(self, pin: str) -> None:
         self._pin = pin
-        # A kept connection may be closed by the engine just as it is used: what only looks is asked again, once.
+        # The engine may close a kept connection just as it is used: retry once what changes nothing.
         super().__init__(max_retries=Retry(total=1, connect=0, allowed_methods=("GET", "HEAD")))
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **more: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, assert_fingerprint=self._pin, **more)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ARG002  # requests' own
-        """No authority is asked: the pool's fingerprint decides, and only it."""
+        """Disable the check by authorities: only the pool's fingerprint decides."""
         conn.cert_reqs = "CERT_NONE"
 
 
@@ -155,5 +158,5 @@ def _bounded(response: requests.Response, what: str, limit: int, deadline: float
         if len(body) > limit:
             raise BadInput(what, f"the answer is longer than {limit} bytes")
         if time.monotonic() > deadline:
-            raise Unavailable(what, "the answer goes on and on; it was left")
+            raise Unavailable(what, "the answer was still not complete when the time was over")
     return bytes(body)

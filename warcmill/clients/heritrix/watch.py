@@ -1,4 +1,4 @@
-"""Looking at a Heritrix engine and its jobs, and waiting for them: nothing here changes anything."""
+"""Read the state of a Heritrix engine and its jobs, and wait for it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from warcmill.clients import heritrix_log, heritrix_xml
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_xml import Engine, Job, State
+from warcmill.clients.heritrix import log as heritrix_log
+from warcmill.clients.heritrix import xml
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.xml import EngineStatus, Job, JobState
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.formats.joblog import Event
 from warcmill.model import parse_job
@@ -23,52 +24,52 @@ T = TypeVar("T")
 
 
 class Watch:
-    """One engine, read only. `patience` bounds, in seconds, the wait for an action's effect."""
+    """One engine, read only. `patience` limits the wait for an action's effect, in seconds."""
 
-    def __init__(self, wire: Wire, *, patience: float = 120) -> None:
+    def __init__(self, wire: EngineHttp, *, patience: float = 120) -> None:
         self._wire, self._patience = wire, patience
 
     def close(self) -> None:
         """Close the kept connections."""
         self._wire.close()
 
-    def engine(self) -> Engine:
-        """The engine itself: version, heap, jobs."""
+    def engine(self) -> EngineStatus:
+        """The engine's status: version, heap, jobs."""
         answer = self._wire.get(limit=XML_LIMIT)
         if answer.status != 200:
-            raise self._odd(f"GET / was answered {answer.status}")
-        return heritrix_xml.parse_engine(answer.body, self._wire.url)
+            raise self._unexpected(f"GET / was answered {answer.status}")
+        return xml.parse_engine(answer.body, self._wire.url)
 
     def job(self, name: str) -> Job | None:
-        """The job as it is now; None: the engine has no such job."""
+        """The job's current state; None if the engine has no such job."""
         path = job_path(name)
         answer = self._wire.get(path, limit=XML_LIMIT)
         if answer.status == 404:
             return None
         if answer.status != 200:
-            raise self._odd(f"GET {path} was answered {answer.status}")
-        return heritrix_xml.parse_job(answer.body, self._wire.url + path)
+            raise self._unexpected(f"GET {path} was answered {answer.status}")
+        return xml.parse_job(answer.body, self._wire.url + path)
 
     def launch_id(self, name: str) -> str | None:
-        """The id of the job's newest launch, running or not; None: it was never launched."""
-        # Rarely far back: a launch of weeks may have had many stack traces since its last change of state.
+        """The id of the job's newest launch, running or not; None if it was never launched."""
+        # The longer tail is rarely needed: after weeks with many stack traces since the last change of state.
         return heritrix_log.launch_id(self._log(name)) or heritrix_log.launch_id(self._log(name, LONG_TAIL))
 
-    def wait(self, name: str, states: frozenset[State], seconds: float | None = None) -> Job:
-        """Until the job is in one of `states`; `Conflict` if it ended otherwise, `NotReady` when time is over."""
+    def wait(self, name: str, states: frozenset[JobState], seconds: float | None = None) -> Job:
+        """Wait until the job is in one of `states`; `Conflict` if it ended otherwise, `NotReady` at the time limit."""
         return self._reach(name, f"come to {either(states)}", states, seconds=seconds)
 
     def alerts(self, name: str, lines: int = 20) -> tuple[str, ...]:
-        """The end of the launch's alerts.log, newest last, no stack traces; empty if the engine counts no alert."""
+        """The last `lines` of the launch's alerts.log without stack traces; empty if the engine counts no alert."""
         job = self._known(name)
         if not job.alerts or job.alert_log is None or "${" in job.alert_log:
             return ()
         text = self._tail("/anypath" + quote(job.alert_log)).decode("utf-8", "replace")
-        said = [line[:600] for line in text.splitlines() if line.strip() and not line[0].isspace()]
-        return tuple(said[-lines:])
+        alerts = [line[:600] for line in text.splitlines() if line.strip() and not line[0].isspace()]
+        return tuple(alerts[-lines:])
 
     def last_words(self, name: str) -> tuple[str, ...]:
-        """What the engine complained of since the job's newest launch began: warnings, errors, alerts."""
+        """The engine's complaints since the job's newest launch began: warnings, errors, alerts."""
         log = self._log(name)
         launched = [number for number, event in enumerate(log) if event.word == "PREPARING"]
         return (*heritrix_log.complaints(log[launched[-1] if launched else 0 :]), *self.alerts(name))
@@ -89,7 +90,7 @@ class Watch:
             return answer.body[-last:]
         if answer.status == 404:
             return b""
-        raise self._odd(f"GET {path} was answered {answer.status}")
+        raise self._unexpected(f"GET {path} was answered {answer.status}")
 
     def _until(
         self,
@@ -101,13 +102,17 @@ class Watch:
         lost: Unavailable | None = None,
         seconds: float | None = None,
     ) -> T:
-        """Look until `seen` finds the effect of an action; `before` is the log before it, `lost` its lost answer."""
+        """Poll the job until `seen` returns the effect of an action.
+
+        `before` is the log before the action: a new complaint in it is `BadInput`. At the time limit it raises
+        `lost`, the error with which the action's answer was lost, or else `NotReady`.
+        """
         deadline = time.monotonic() + (self._patience if seconds is None else seconds)
         while True:
             job = self._known(name)
-            found = seen(job)
-            if found is not None:
-                return found
+            effect = seen(job)
+            if effect is not None:
+                return effect
             if before is not None:
                 self._refuse_complaint(name, aim, job, before)
             if time.monotonic() > deadline:
@@ -118,28 +123,28 @@ class Watch:
         self,
         name: str,
         aim: str,
-        states: frozenset[State],
+        states: frozenset[JobState],
         *,
         lost: Unavailable | None = None,
         seconds: float | None = None,
     ) -> Job:
-        """Until the job is in one of `states`; `Conflict` if it is where no crawl goes on from by itself."""
+        """Wait until the job is in one of `states`; `Conflict` if it is UNBUILT or FINISHED instead."""
 
         def reached(job: Job) -> Job | None:
             if job.state in states:
                 return job
-            torn_down = job.state is State.FINISHED and State.UNBUILT in states
-            if job.state in (State.UNBUILT, State.FINISHED) and not torn_down:
+            torn_down = job.state is JobState.FINISHED and JobState.UNBUILT in states
+            if job.state in (JobState.UNBUILT, JobState.FINISHED) and not torn_down:
                 raise Conflict(self._what(name), f"it is {job.state} ({job.description}) before it could {aim}")
             return None
 
         return self._until(name, aim, reached, lost=lost, seconds=seconds)
 
     def _refuse_complaint(self, name: str, aim: str, job: Job, before: Sequence[Event]) -> None:
-        """`BadInput`, in the engine's words, if it said at level SEVERE why, or discarded the launch."""
+        """Raise `BadInput` with the engine's words if it logged a SEVERE error, or discarded the launch."""
         new = heritrix_log.since(before, self._log(name))
-        # `Finished: CREATED`: its values do not validate. No job is FINISHED already when it is built or launched.
-        if heritrix_log.is_grave(new) or job.state is State.FINISHED:
+        # `Finished: CREATED`: its configuration is invalid. No job is FINISHED before it is built or launched.
+        if heritrix_log.is_grave(new) or job.state is JobState.FINISHED:
             words = "; ".join(heritrix_log.complaints(new)) or job.description
             raise BadInput(self._what(name), f"the engine could not {aim} it: {words}")
 
@@ -150,15 +155,15 @@ class Watch:
     def _what(self, name: str) -> str:
         return f"job {name} at {self._wire.url}"
 
-    def _odd(self, why: str) -> Unavailable:
+    def _unexpected(self, why: str) -> Unavailable:
         return Unavailable(f"the engine at {self._wire.url}", why)
 
 
 def job_path(name: str) -> str:
-    """Where a job is, below the engine."""
+    """The path of a job, below the engine's URL."""
     return f"/job/{parse_job(name)}"
 
 
-def either(states: frozenset[State]) -> str:
-    """Names of states, for a message."""
+def either(states: frozenset[JobState]) -> str:
+    """The names of states for a message: `A or B`."""
     return " or ".join(sorted(states))
