@@ -1,0 +1,218 @@
+"""Record what each attempt at a step has settled, so that a retry does only the rest.
+
+Each attempt appends to its own file, one JSON object a line, synced. Files worked on one at a time are synced one by
+one; of files worked on together, all that are done share a sync, which takes as long as copying a small file.
+
+    attempts/{marker}.{utc}.{host}.{pid}.jsonl
+    {"file": ..., "version": ..., "items": [...]}     one file of a batch is settled
+    {"failed": ..., "why": ...}                       one file failed; it will be tried again
+    {"error": ...}                                    the attempt ended with this error
+    {"stopped": ...}                                  an operator interrupted it, which is no error of the step
+    {"again": [...], "attempts": {...: number}}       an operator's redo: the first `number` lines of each attempt
+                                                      no longer count for these files
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from warcmill import errors, layout
+from warcmill.base import clock
+from warcmill.errors import BadInput, Unsettled, WarcmillError
+from warcmill.markers import attempt_files
+from warcmill.markers.attempt_files import Attempt
+from warcmill.markers.claim import file_to_json, item_from_json, item_to_json
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Item, Key, Outcome
+from warcmill.stores import temporary
+
+log = logging.getLogger(__name__)
+Settled = dict[tuple[str, str], tuple[str, tuple[Item, ...]]]  # by root and path: the version, and the items
+_Done = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
+
+
+def settled(attempts: Iterable[Attempt]) -> Settled:
+    """Return the files (root, path) that these attempts settled: for each its version then, and its items."""
+    attempts = list(attempts)
+    void = _void(attempts)
+    return {
+        place: (line["version"], tuple(map(item_from_json, line["items"])))
+        for attempt in attempts
+        for number, line in enumerate(attempt.lines)
+        if "items" in line
+        and number >= void.get((attempt.name, *(place := (line["file"]["root"], line["file"]["path"]))), 0)
+    }
+
+
+def _void(attempts: list[Attempt]) -> dict[tuple[str, str, str], int]:
+    """Return, by an attempt's name and a file, how many of its first lines no longer count for this file."""
+    void: dict[tuple[str, str, str], int] = {}
+    for line in (line for attempt in attempts for line in attempt.lines if "again" in line):
+        for file in line["again"]:
+            for name, lines in line["attempts"].items():
+                place = (name, file["root"], file["path"])
+                void[place] = max(lines, void.get(place, 0))
+    return void
+
+
+def _is_of(item: Item, file: FileRef) -> bool:
+    return (item.file.root, item.file.path) == (file.root, file.path)
+
+
+class Attempts:
+    """The attempts at one step."""
+
+    def __init__(self, state: MarkerStore, key: Key) -> None:
+        self.state, self.key = state, key
+        self._path = layout.attempt_path(key, clock.stamp(), temporary.host(), os.getpid())
+
+    def earlier(self) -> list[Attempt]:
+        """Return all attempts, oldest first."""
+        files = (entry for entry in self.state.store.list(self._path.rpartition("/")[0]) if entry.kind == "file")
+        ours = sorted(entry.path for entry in files if layout.parse_attempt_name(entry.name) == self.key)
+        return [attempt_files.read(self.state.store, path) for path in ours]
+
+    def settled(self) -> Settled:
+        """Return the files (root, path) that any attempt settled: for each its version then, and its items."""
+        return settled(self.earlier())
+
+    def forget(self, file: FileRef) -> int:
+        """Have one file, and the files made from it, done again; return how many others stay settled."""
+        attempts = self.earlier()
+        known = settled(attempts)
+        places = [place for place, (_, items) in known.items() if any(_is_of(item, file) for item in items)]
+        if places:
+            again = [{"root": root, "path": path} for root, path in sorted(places)]
+            self.append({"again": again, "attempts": {attempt.name: len(attempt.lines) for attempt in attempts}})
+        return len(known) - len(places)
+
+    def append(self, *lines: dict[str, Any]) -> None:
+        """Add lines to this attempt's file, and make them durable."""
+        text = "\n".join(json.dumps(line, ensure_ascii=False, sort_keys=True) for line in lines)
+        self.state.store.append(self._path, text.encode("utf-8", "backslashreplace"))
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Note any exception that ends an attempt, for `warcmill why` and notices, and raise it again."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            self._note({"stopped": "interrupted", "kind": attempt_files.kind(error)})
+            raise
+        except BaseException as error:
+            self._note({"error": errors.describe(error), "kind": attempt_files.kind(error)})
+            raise
+
+    def _note(self, line: dict[str, Any]) -> None:
+        """Add a last line. When that fails too, on a full disk for example, the attempt's own error is raised."""
+        try:
+            self.append(line)
+        except (WarcmillError, OSError) as error:
+            log.error("the attempt's end could not be noted: %s", error)
+
+
+def run_items(
+    attempts: Attempts,
+    files: Iterable[FileRef],
+    version: Callable[[FileRef], str],
+    work: Callable[[FileRef], tuple[Item, ...]],
+    at_once: int = 1,
+) -> tuple[Item, ...]:
+    """Do the work on each file that no attempt has settled; return all items, or raise Unsettled when some failed.
+
+    A file whose `version` has changed is done again. BadInput refuses the file for good; any
+    other error fails it for now, and the next file is done. An unexpected error, which is a
+    fault in this program, is raised once all files are done; of several, the first.
+    With `at_once` above 1 so many files are worked on at a time, in threads; the items keep
+    the order of the files, and only this thread writes the attempt's lines.
+    """
+    settling = _Settling(attempts.settled(), version, work)
+    for batch in _as_done(settling.settle, files, at_once):
+        if lines := [line for done in batch if (line := settling.line(*done))]:
+            attempts.append(*lines)
+    if settling.faults:
+        raise settling.faults[0]
+    if failures := settling.failures:
+        raise Unsettled(str(attempts.key), [failures[number] for number in sorted(failures)])
+    return tuple(item for number in sorted(settling.settled) for item in settling.settled[number])
+
+
+@dataclass(frozen=True)
+class _Settling:
+    """An attempt under way: the results of earlier ones, and its own, by the files' numbers."""
+
+    before: Mapping[tuple[str, str], tuple[str, tuple[Item, ...]]]
+    version: Callable[[FileRef], str]
+    work: Callable[[FileRef], tuple[Item, ...]]
+    settled: dict[int, tuple[Item, ...]] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    faults: list[Exception] = field(default_factory=list)
+
+    def settle(self, file: FileRef) -> _Done:
+        """Do the work on a file unless it is settled. May run in another thread: it changes nothing here."""
+        version = self.version(file)
+        earlier = self.before.get((file.root, file.path))
+        if earlier and earlier[0] == version:
+            return version, earlier[1], False
+        return version, _do(self.work, file), True
+
+    def line(self, number: int, file: FileRef, result: Callable[[], _Done]) -> dict[str, Any] | None:
+        """Note the result of a file; return the attempt's line for it, None when an earlier attempt has one."""
+        try:
+            version, items, is_new = result()
+        except (WarcmillError, OSError) as error:
+            return self._failed(number, file, error)
+        except Exception as fault:
+            fault.add_note(f"while {file.label} was worked on")
+            self.faults.append(fault)  # `run_items` raises it again
+            log.exception("%s: a fault in Warcmill", file.label)
+            return self._failed(number, file, fault)
+        self.settled[number] = items
+        if not is_new:
+            return None
+        return {"file": file_to_json(file), "version": version, "items": list(map(item_to_json, items))}
+
+    def _failed(self, number: int, file: FileRef, error: Exception) -> dict[str, Any]:
+        why = errors.describe(error)
+        self.failures[number] = why if file.name in why else f"{file.label}: {why}"
+        log.error("%s: failed: %s", file.label, why)
+        return {"failed": file.label, "why": why}
+
+
+def _as_done(
+    ask: Callable[[FileRef], _Done], files: Iterable[FileRef], at_once: int
+) -> Iterator[list[tuple[int, FileRef, Callable[[], _Done]]]]:
+    """Yield batches of files, with their numbers, as their results become ready: in order when `at_once` is 1.
+
+    Threads get this one's context, so that their log lines belong to this step.
+    """
+    if at_once == 1:
+        for number, file in enumerate(files):
+            yield [(number, file, partial(ask, file))]
+        return
+    with ThreadPoolExecutor(at_once) as threads:
+        left, waiting = enumerate(files), dict[Future[_Done], tuple[int, FileRef]]()
+        while True:
+            for number, file in islice(left, 2 * at_once - len(waiting)):
+                waiting[threads.submit(copy_context().run, ask, file)] = number, file
+            if not waiting:
+                return
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+            yield [(*waiting.pop(future), future.result) for future in done]
+
+
+def _do(work: Callable[[FileRef], tuple[Item, ...]], file: FileRef) -> tuple[Item, ...]:
+    try:
+        return work(file)
+    except BadInput as error:
+        return (Item(file, Outcome.REFUSED, why=error.why, offset=error.offset),)
