@@ -1,0 +1,95 @@
+"""The extract of a WARC's CDXJ lines: a first line that counts them, which begins with a blank, then the lines, sorted.
+
+     {"captures": {"response": 249, "revisit": 19}, "left_out": {}}
+    dns:docs.example 20261121081736 {"url": "dns:docs.example", …, "offset": "692", "filename": ""}
+
+Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.cdxj.named` fills in the filename.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from warcmill.base.sorted_lines import SortedLines
+from warcmill.errors import BadInput
+from warcmill.formats import cdxj
+from warcmill.formats.cdxj import CdxLines
+from warcmill.launches.extracts import Extracts, Kind, Maker
+
+CDXJ = Kind("cdxj", cdxj.GENERATION, "cdxj.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What an extract counts: captures by record type, and those without a line, by reason."""
+
+    captures: Mapping[str, int]
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally(Counts):
+    """What an extract counts, and how many of its lines are for certain records."""
+
+    found: int
+
+
+class CdxHearer(Maker):
+    """Makes the extract of one WARC while the gate reads it. `leave` publishes it, or `close` forgets it."""
+
+    def __init__(self, extracts: Extracts) -> None:
+        self._extracts = extracts
+        self._sorted = SortedLines(extracts.folder)
+        self._lines = CdxLines(self._sorted.add)
+        self.begin = self._lines.begin  # type: ignore[method-assign]  # saves a call for every record
+
+    def leave(self, sha512: str) -> None:
+        """Publish the extract of the WARC with this SHA-512, of which the gate accepted every record."""
+        self._lines.close()
+        counts = {"captures": self._lines.captures, "left_out": self._lines.left_out}
+        first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
+        self._extracts.leave(CDXJ, sha512, chain([first], self._sorted))
+
+    def close(self) -> None:
+        """Free what it holds."""
+        self._sorted.close()
+
+
+def counts(extracts: Extracts, sha512: str) -> Counts:
+    """What the extract of a WARC counts. NotReady if there is none; BadInput if its first line is damaged."""
+    return _counts(next(extracts.lines(CDXJ, sha512), b""), sha512)
+
+
+def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> Tally:
+    """Read an extract to its end, and count its lines for records at these offsets.
+
+    NotReady if there is none; BadInput if it is damaged, or has not the lines that it counts.
+    """
+    read = extracts.lines(CDXJ, sha512)
+    known = _counts(next(read, b""), sha512)
+    number = found = 0
+    for line in read:
+        number += 1
+        found += bool(offsets) and cdxj.offset(line) in offsets
+    if number != sum(known.captures.values()):
+        raise BadInput(CDXJ.path(sha512), f"it has {number} lines, and counts {dict(known.captures)}")
+    return Tally(known.captures, known.left_out, found)
+
+
+def _counts(first: bytes, sha512: str) -> Counts:
+    try:
+        document = json.loads(first)
+        return Counts(document["captures"], document["left_out"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(CDXJ.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
+
+
+def lines(extracts: Extracts, sha512: str) -> Iterator[bytes]:
+    """The lines of a WARC, sorted. NotReady if there is no extract.
+
+    BadInput if it is damaged, at the latest after the last line: use none of them before.
+    """
+    return islice(extracts.lines(CDXJ, sha512), 1, None)

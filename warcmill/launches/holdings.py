@@ -1,0 +1,174 @@
+"""List the holdings of a stage: its WARCs as the store has them, each once. From markers alone; no file is read.
+
+files.Copy stores a WARC that was never closed under two names: `X.open`, bit for bit, and its whole records as `X`.
+If the file was whole, both have the same bytes: they are one holding, `X`. If it was cut, they are two: `X.open`,
+which is cut, and `X`, which is salvaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from warcmill import layout
+from warcmill.errors import BadInput
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Hit, Scanned, is_salvaged
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Item, Launch, Outcome, Stage
+
+__all__ = ["Hit", "Holding", "StageHoldings", "Unstored", "Word", "of_claims", "of_stage"]
+_WARCS, _VIRAL = "warcs", "viral"
+
+
+class Word(StrEnum):
+    """What a WARC in the store is."""
+
+    WHOLE = "whole"
+    CUT = "cut"  # refused by the gate: stored bit for bit, never indexed
+    SALVAGED = "salvaged"  # the whole records of a cut one
+    VIRAL = "viral"  # written by the engine's viral writer, and not cut
+
+
+class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
+    """One WARC of a stage as the store has it. `name` is its own: not percent-encoded, and closed unless it is cut.
+
+    `source` is the engine's file that it is a copy of, or was salvaged from. `hits` None: not scanned yet. `why` and
+    `offset` are the gate's fault in a cut one; a salvaged one has a `why` too.
+    """
+
+    name: str
+    word: Word
+    stored: FileRef
+    source: FileRef
+    hits: tuple[Hit, ...] | None = None
+    why: str = ""
+    offset: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """The store's folder of its kind: `warcs` or `viral`. A cut one may be in either."""
+        return _folder(self.stored)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether indexes take it: whole and salvaged ones. Packages take all."""
+        return self.word in (Word.WHOLE, Word.SALVAGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Unstored:
+    """A WARC whose name the store cannot have: only its name, as 03 writes it, its length, and why."""
+
+    name: str
+    size: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageHoldings:
+    """What a stage holds: its WARCs by name; `logs`, its other stored files; and the WARCs that are not stored."""
+
+    launch: Launch
+    stage: Stage
+    holdings: tuple[Holding, ...]
+    logs: tuple[FileRef, ...]
+    unstored: tuple[Unstored, ...]
+
+
+def of_stage(state: MarkerStore, launch: Launch, stage: Stage) -> StageHoldings:
+    """Read what a stage holds, with its hits once it is scanned.
+
+    NotReady without its 03 or files.verified, with the step to run first.
+    """
+    assembled = state.require(layout.step("assemble", launch, stage))
+    verified = state.require(layout.step("verify", launch, stage))
+    scanned = state.read(layout.step("viruses", launch, stage))
+    return of_claims(assembled.claim, verified.claim, scanned.claim if scanned else None)
+
+
+def of_claims(assembled: Claim, verified: Claim, scanned: Claim | None = None) -> StageHoldings:
+    """Return what a stage holds, from its 03, files.verified and, where there is one, files.scanned.
+
+    BadInput when a WARC of 03 is not in files.verified, or a file of a later marker not in the one before.
+    """
+    stored = [(item, _stored(verified, item)) for item in verified.items]
+    warcs = [(item, copy) for item, copy in stored if _folder(copy) in (_WARCS, _VIRAL)]
+    listed = {item.file.label for item in assembled.items if item.outcome is Outcome.OK}
+    _refuse_difference(verified, listed, {item.file.label for item, _ in warcs}, "WARCs of its 03")
+    twice = {item.file.label for item, _ in warcs if is_salvaged(item)}
+    once = [(item, copy) for item, copy in warcs if not (twice and _is_the_open_one_of_two(item, twice))]
+    hits = _hits(scanned, {copy.path for _, copy in warcs})
+    refused = {item.file.label for item, _ in warcs if item.outcome is Outcome.REFUSED}
+    holdings = (_holding(item, copy, bool(refused) and item.file.label in refused, hits) for item, copy in once)
+    return StageHoldings(
+        launch=layout.launch_of(verified.key),
+        stage=Stage.parse(verified.key["stage"]),
+        holdings=tuple(sorted(holdings, key=lambda one: (one.name, one.stored.path))),
+        logs=tuple(sorted(copy for _, copy in stored if _folder(copy) not in (_WARCS, _VIRAL))),
+        unstored=tuple(sorted(map(_unstored, _refused(assembled)), key=lambda one: one.name)),
+    )
+
+
+def _is_the_open_one_of_two(item: Item, twice: Iterable[str]) -> bool:
+    """Whether an item is the `X.open` of a whole WARC that is stored as `X` too."""
+    return item.outcome is Outcome.OK and not is_salvaged(item) and item.file.label in twice
+
+
+def _holding(item: Item, copy: FileRef, cut: bool, hits: Mapping[str, tuple[Hit, ...]] | None) -> Holding:
+    salvaged = is_salvaged(item)
+    name = layout.final_name(item.file.name) if salvaged else item.file.name
+    found = None if hits is None else hits[copy.path]
+    why = item.why if cut else ""
+    return Holding(name, _word(item, copy, cut), copy, item.file, found, why, item.offset)
+
+
+def _word(item: Item, copy: FileRef, cut: bool) -> Word:
+    if item.outcome is Outcome.REFUSED:
+        return Word.CUT
+    if _folder(copy) == _VIRAL:
+        return Word.VIRAL
+    return Word.SALVAGED if cut else Word.WHOLE
+
+
+def _hits(scanned: Claim | None, paths: set[str]) -> Mapping[str, tuple[Hit, ...]] | None:
+    """Return the hits by stored path; None when nothing was scanned."""
+    if scanned is None:
+        return None
+    found = {file.path: one.hits for file, one in Scanned.from_claim(scanned).files.items()}
+    _refuse_difference(scanned, paths, set(found), "WARCs of its files.verified")
+    return found
+
+
+def _stored(claim: Claim, item: Item) -> FileRef:
+    if item.made is None or item.made.sha512 is None:
+        raise _unfit(claim, f"names no file in the store, with its digest, for {item.file.label}")
+    return item.made
+
+
+def _refuse_difference(claim: Claim, expected: set[str], found: set[str], what: str) -> None:
+    if expected != found:
+        lacks, has = sorted(expected - found), sorted(found - expected)
+        raise _unfit(claim, f"does not have the {what}; missing: {_names(lacks)}, more than these: {_names(has)}")
+
+
+def _names(names: list[str]) -> str:
+    return (", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")) or "none"
+
+
+def _unfit(claim: Claim, why: str) -> BadInput:
+    return BadInput(layout.marker_path(claim.key), f"{why}; 'warcmill redo' {claim.key.task}")
+
+
+def _folder(copy: FileRef) -> str:
+    return copy.path.partition("/")[0]
+
+
+def _refused(assembled: Claim) -> Iterable[Item]:
+    return (item for item in assembled.items if item.outcome is Outcome.REFUSED)
+
+
+def _unstored(item: Item) -> Unstored:
+    return Unstored(item.file.name, item.file.size, item.why)

@@ -1,0 +1,29 @@
+"""List the launches that have markers, without looking at the disks of engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from warcmill.base import clock
+from warcmill.errors import BadInput
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Launch
+
+
+def with_markers(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
+    """The launches from `first` up to, not including, `end` that have a folder in the state root, in any order."""
+    yield from (launch for launch in _in_months(state, first, end) if first <= launch.day < end)
+
+
+def _in_months(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
+    months = clock.month(first), clock.month(end - timedelta(days=1))
+    for month in state.store.list(""):
+        if not months[0] <= month.name <= months[1]:
+            continue
+        for job in state.store.list(month.path):
+            for entry in state.store.list(job.path) if job.kind == "folder" else ():
+                try:
+                    yield Launch.parse(job.name, entry.name)
+                except BadInput:
+                    continue  # no step made this folder

@@ -1,0 +1,179 @@
+"""The extract of a WARC's documents: a first line that counts them, which begins with a blank, then a line for each.
+
+     {"documents": {"html": 196, "pdf": 5}, "left_out": {"other type": 31, "revisit": 19}, "without_text": 1}
+    {"id": "20161019234428/JY2Fdv…==/0b4a8cf0f5a1bd27-4620", "url": "http://gov.example/", …, "content": "…"}
+
+Fields are named as webarchive-discovery's schema names them; so is the ID, up to its second `/`. What follows tells two
+captures of one URL in one second apart: the beginning of the WARC's SHA-512, and the record's offset. A document
+without text has `parse_error`, which says why. Lines are sorted by their bytes, as `LC_ALL=C sort` does it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Set
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from warcmill.base.sorted_lines import SortedLines
+from warcmill.errors import BadInput, Mismatch
+from warcmill.formats.text.captures import Captured, Captures
+from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind, read_as, refused
+from warcmill.formats.text.tools import tool_of
+from warcmill.formats.warc.hearers import Head, Listener
+from warcmill.launches.extracts import Extracts, Maker
+from warcmill.launches.extracts import Kind as ExtractKind
+
+GENERATION = 1  # raise it when the text of the same document, or the fields, change
+TEXT = ExtractKind("text", GENERATION, "jsonl.gz")
+Submit = Callable[[Kind, bytes, str], Future[Document]]
+_IN_MEMORY = 64 << 20  # bytes of lines that are sorted at once
+_PENDING, _PENDING_BYTES = 256, 128 << 20  # documents, and bytes of them, that wait for their text
+_OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What an extract counts: documents by kind, captures that are none by reason, and documents without text."""
+
+    documents: Mapping[str, int]
+    left_out: Mapping[str, int]
+    without_text: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally(Counts):
+    """What an extract counts, and how many of its documents are certain records."""
+
+    found: int
+
+
+class TextHearer(Maker):
+    """Makes the extract of the WARC with this SHA-512 while the gate reads it; `submit` has a document extracted."""
+
+    def __init__(self, extracts: Extracts, sha512: str, submit: Submit) -> None:
+        self._extracts, self._sha512, self._submit = extracts, sha512, submit
+        self._sorted = SortedLines(extracts.folder, _IN_MEMORY)
+        self._captures = Captures(self._captured)
+        self._pending: deque[tuple[Captured, Kind | None, Future[Document], int]] = deque()
+        self._pending_bytes = self._without_text = 0
+
+    def begin(self, head: Head, /) -> Listener | None:
+        """Listen to captures."""
+        return self._captures.begin(head)
+
+    def leave(self, sha512: str) -> None:
+        """Publish the extract of the WARC, of which the gate accepted every record."""
+        if sha512 != self._sha512:
+            raise Mismatch("the SHA-512 of a WARC whose text was extracted", self._sha512, sha512)
+        while self._pending:
+            self._take()
+        counts = {
+            "documents": self._captures.documents,
+            "left_out": self._captures.left_out,
+            "without_text": self._without_text,
+        }
+        first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
+        self._extracts.leave(TEXT, sha512, chain([first], self._sorted))
+
+    def close(self) -> None:
+        """Free what it holds."""
+        for _, _, future, _ in self._pending:
+            future.cancel()
+        self._pending.clear()
+        self._sorted.close()
+
+    def _captured(self, captured: Captured) -> None:
+        """Have a document extracted; wait for the oldest ones when there are too many."""
+        kind = read_as(captured.kind, captured.payload)
+        why = captured.why or ("" if kind else NOT_A_DOCUMENT)
+        future: Future[Document] = Future()
+        if kind and not why:
+            future = self._submit(kind, captured.payload, captured.charset)
+        else:
+            future.set_result(refused(why))
+        size = len(captured.payload)
+        self._pending.append((captured.without_payload(), kind, future, size))
+        self._pending_bytes += size
+        while len(self._pending) > _PENDING or self._pending_bytes > _PENDING_BYTES:
+            self._take()
+
+    def _take(self) -> None:
+        """Wait for the text of the oldest document, and add its line."""
+        captured, kind, future, size = self._pending.popleft()
+        self._pending_bytes -= size
+        document = future.result()
+        self._without_text += bool(document.why)
+        fields = _fields(captured, size, document, f"{self._sha512[:16]}-{captured.offset}")
+        if kind:
+            fields["tool"] = tool_of(kind)
+        self._sorted.add(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
+
+
+def _fields(captured: Captured, size: int, document: Document, capture: str) -> dict[str, str | int | None]:
+    """The fields of a document that are not empty."""
+    md5 = base64.b64encode(hashlib.md5(captured.url.encode(), usedforsecurity=False).digest()).decode()
+    known: dict[str, str | int | None] = {
+        "id": f"{captured.date}/{md5}/{capture}",
+        "url": captured.url,
+        "wayback_date": int(captured.date),
+        "record_type": captured.record_type,
+        "status_code": captured.status,
+        "content_type_served": captured.media_type,
+        "content_length": size,
+        "content_encoding": document.charset,
+        "content_language": document.language,
+        "hash": captured.digest,
+        "source_file_offset": captured.offset,
+        "title": document.title,
+        "content": document.text,
+        "content_text_length": None if document.why else len(document.text),
+        "content_is_cut": document.is_cut or None,
+        "parse_error": document.why,
+    }
+    return {name: value for name, value in known.items() if value not in ("", None)}
+
+
+def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> Tally:
+    """Read an extract to its end, and count its documents that are records at these offsets.
+
+    NotReady if there is none; BadInput if it is damaged, or has not the lines that it counts.
+    """
+    read = extracts.lines(TEXT, sha512)
+    known = _counts(next(read, b""), sha512)
+    number = found = 0
+    for line in read:
+        number += 1
+        found += bool(offsets) and offset(line) in offsets
+    if number != sum(known.documents.values()):
+        raise BadInput(TEXT.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
+    return Tally(known.documents, known.left_out, known.without_text, found)
+
+
+def offset(line: bytes) -> int:
+    """Where the record of a line begins in its WARC."""
+    match = _OFFSET.match(line)
+    return int(match[1]) if match else -1
+
+
+def lines(extracts: Extracts, sha512: str, without: Set[int] = frozenset()) -> Iterator[bytes]:
+    """The documents of a WARC, sorted, but for the records at some offsets. NotReady if there is no extract.
+
+    BadInput if it is damaged, at the latest after the last line: use none of them before.
+    """
+    for line in islice(extracts.lines(TEXT, sha512), 1, None):
+        if not without or offset(line) not in without:
+            yield line
+
+
+def _counts(first: bytes, sha512: str) -> Counts:
+    try:
+        document = json.loads(first)
+        return Counts(document["documents"], document["left_out"], document["without_text"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(TEXT.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
