@@ -1,0 +1,129 @@
+"""Read every file of a stage once: SHA-512, the checksum that HDFS would give, and the gate."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from warcmill import layout
+from warcmill.base import digests
+from warcmill.base.progress import Progress
+from warcmill.errors import Mismatch
+from warcmill.files.transfer import Sources, Tee, counts, place, progress
+from warcmill.formats.hdfs_checksum import Hasher
+from warcmill.formats.warc import gate
+from warcmill.formats.warc.gate import Verdict
+from warcmill.formats.warc.hearers import Hearer, Unheard
+from warcmill.launches.extracts import Maker
+from warcmill.launches.roots import JobRoots
+from warcmill.markers.attempts import Attempts, run_items
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Assembled
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
+
+log = logging.getLogger(__name__)
+Listen = Callable[[FileRef], Sequence[Hearer]]
+"""Return the hearers of a WARC that is about to be read. Not called for files that an earlier attempt settled.
+A `Maker` among them leaves its extract under the digest of the bytes that were read. An error it raises fails the item.
+"""
+
+
+def nobody(_: FileRef) -> Sequence[Hearer]:
+    """Listen to no file."""
+    return ()
+
+
+def checksum(
+    state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage, block_size: int, listen: Listen = nobody
+) -> Claim:
+    """The claim of files.checksums. It includes WARCs that the gate refuses, with offset and reason.
+
+    `block_size` is that of HDFS, in bytes. Unsettled when a file is missing, differs in length from 03, or changes
+    while it is read. Hearers do not change the claim; one that fails is logged.
+    """
+    Hasher(block_size)  # an impossible block size is an error of the configuration: raise it before any file is read
+    key = layout.key("files.Checksum", launch, stage=stage)
+    assembled = state.require(layout.key("output.AssembleOutput", launch, stage=stage))
+    packed = state.require(layout.key("output.PackageLogs", launch, stage=stage))
+    files = (*assembled.claim.outputs, _zip(state, packed.claim.key))
+    attempts = Attempts(state, key)
+    sources = Sources(state, roots)
+    offsets = Assembled.from_claim(assembled.claim).offsets
+    reading = _Reading(sources, offsets, block_size, progress(attempts, files), listen)
+    items = run_items(attempts, files, sources.version, reading.item)
+    return Claim(key, rests_on(assembled, packed), items=items, counts=counts(items))
+
+
+def _zip(state: MarkerStore, packed: Key) -> FileRef:
+    """The zip of a stage's logs as a file to transfer."""
+    path = layout.marker_path(packed)
+    with state.store.open(path) as file:
+        return FileRef("state", path, file.seek(0, os.SEEK_END))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    sources: Sources
+    offsets: Mapping[str, int]
+    block_size: int
+    progress: Progress
+    listen: Listen
+
+    def item(self, file: FileRef) -> tuple[Item, ...]:
+        """Read a file once; Mismatch when it changed meanwhile."""
+        before = self.sources.stat(file)
+        with self.sources.root(file).open(file.path) as stream:
+            item = self._read(stream, file)
+        if self.sources.stat(file) != before:
+            raise Mismatch(f"{place(file)} changed while it was read; version", before.version, "another")
+        return (item,)
+
+    def _read(self, stream: BinaryIO, file: FileRef) -> Item:
+        sha512, hdfs = hashlib.sha512(), Hasher(self.block_size)
+        tee = Tee(stream, file, self.progress, sha512.update, hdfs.update)
+        if file.root == "state":
+            digests.drain(tee)
+            return Item(file._replace(sha512=sha512.hexdigest()), Outcome.OK, facts={"hdfs": hdfs.result()})
+        hearers = self.listen(file)
+        makers = [hearer for hearer in hearers if isinstance(hearer, Maker)]
+        with ExitStack() as closing:
+            for maker in makers:
+                closing.callback(maker.close)
+            verdict = gate.examine(tee, file.name, self.offsets.get(file.label), hearers)
+            known = file._replace(sha512=sha512.hexdigest())
+            _leave(known, verdict, makers)
+        return _judged(known, verdict, {"hdfs": hdfs.result()})
+
+
+def _leave(file: FileRef, verdict: Verdict, makers: Sequence[Maker]) -> None:
+    """Leave the extracts of a WARC that the gate accepted. One that fails is logged, and costs nothing but itself."""
+    failed = list(verdict.unheard)
+    unheard = [failure.hearer for failure in failed]
+    for maker in makers:
+        if verdict.ok and maker not in unheard:
+            try:
+                maker.leave(str(file.sha512))
+            except Exception as error:  # noqa: BLE001 - any error is the maker's own; the digest stands without it
+                failed.append(Unheard(maker, error))
+    for failure in failed:
+        hearer = type(failure.hearer).__name__
+        log.warning("%s: not heard by %s: %s", place(file), hearer, failure.why, exc_info=failure.error)
+
+
+def _judged(file: FileRef, verdict: Verdict, facts: dict[str, Json]) -> Item:
+    facts |= {
+        "records": verdict.records,
+        "payload": dict(verdict.payload_digests),
+        "warnings": list(verdict.warnings),
+    }
+    if verdict.ok:
+        return Item(file, Outcome.OK, facts=facts)
+    log.warning("%s: refused at offset %s: %s", place(file), verdict.offset, verdict.why)
+    facts["whole"] = verdict.whole
+    return Item(file, Outcome.REFUSED, why=verdict.why, offset=verdict.offset, facts=facts)

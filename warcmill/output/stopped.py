@@ -1,0 +1,49 @@
+"""Record that a launch has ended, and how that is known."""
+
+from __future__ import annotations
+
+from warcmill import layout
+from warcmill.errors import NotReady
+from warcmill.launches import ending
+from warcmill.launches.ending import ended
+from warcmill.launches.roots import JobRoots
+from warcmill.markers.claim import Claim, Input
+from warcmill.markers.facts import Ended, Imported
+from warcmill.markers.state import MarkerStore, input_of
+from warcmill.model import Json, Launch
+
+_BASIS = {
+    Ended.CONFIRMED.value: "pulse.StopJob",
+    Ended.IMPORTED.value: "operator.Import",
+    Ended.OPERATOR.value: "operator.Close",
+}
+
+
+def stopped(state: MarkerStore, roots: JobRoots, launch: Launch) -> Claim:
+    """The claim of 01.stopped. NotReady while the launch may still be running."""
+    how = ended(state, roots, launch)
+    if not how and roots.is_imported:
+        why = f"its import was cut short. To complete it: warcmill import FOLDER --job {launch.job}"
+        raise NotReady(str(launch), why)
+    if not how:
+        raise NotReady(
+            str(launch),
+            "neither its job.log nor an operator says that it has ended."
+            f" If its engine is gone: warcmill close {launch.job} {launch.id} --reason TEXT",
+        )
+    key = layout.key("output.CheckJobStopped", launch)
+    facts: dict[str, Json] = {"how": how, "finished": _finished(state, roots, launch, how)}
+    return Claim(key, inputs=_basis(state, launch, how), facts=facts)
+
+
+def _finished(state: MarkerStore, roots: JobRoots, launch: Launch, how: str) -> str:
+    """The time of the FINISHED line; of an imported launch that of its last record."""
+    if how == Ended.IMPORTED:
+        return Imported.from_claim(state.require(layout.key("operator.Import", launch)).claim).last
+    return ending.end_time(roots, launch)
+
+
+def _basis(state: MarkerStore, launch: Launch, how: str) -> tuple[Input, ...]:
+    """The marker by which the end is known; none where the engine's logs say it."""
+    task = _BASIS.get(how)
+    return (input_of(state, layout.key(task, launch)),) if task else ()

@@ -1,0 +1,213 @@
+"""Fetch the feed of a due crawl, compare it with the last good one, keep it, and write it for the engine."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from warcmill import layout
+from warcmill.base.clock import stamp_text
+from warcmill.base.digests import sha512 as digest_of
+from warcmill.base.schedule import Frequency
+from warcmill.clients.heritrix import job as heritrix_job
+from warcmill.clients.heritrix.sheets import Caps
+from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
+from warcmill.formats import feed, profile
+from warcmill.formats.feed import Feed, Target
+from warcmill.layout import KINDS, OutputLayout
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.facts import Fed
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Json, Key, Launch, stamp_time
+
+log = logging.getLogger(__name__)
+LEAST_DIGITS = 16
+MOST_NAMED = 10
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A due crawl of a job that has a feed: how often it is crawled, and the moment it is due, in 14 digits."""
+
+    job: str
+    moment: str
+    frequency: Frequency
+
+    @property
+    def key(self) -> Key:
+        """The key of this due crawl's 00.feed."""
+        return layout.feed_key(self.job, self.moment)
+
+    def select(self, targets: list[Target]) -> list[Target]:
+        """The targets to crawl at that moment."""
+        return heritrix_job.selected(targets, self.frequency, stamp_time(self.moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where feeds come from. `shown`: the source's name, without secrets.
+
+    `fallback`: crawl by the last good feed when the new one is missing or refused.
+    `accept`: the first digits of the SHA-512 of a feed that may be much smaller than the last; '' for none.
+    `most_faulty`: crawl the valid targets while at most this percentage is faulty.
+    """
+
+    read: Callable[[], bytes]
+    shown: str
+    fallback: bool = False
+    accept: str = ""
+    most_faulty: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a job's files are made from, besides targets. `output`: the output root's path on the engine's machine."""
+
+    profile: str
+    contact: str
+    output: str
+    output_layout: OutputLayout
+    excluded: tuple[str, ...]
+    caps: Caps
+
+
+def crawl(state: MarkerStore, due: Due, source: Source) -> Claim:
+    """Fetch the feed, check it, and keep it in the state root; return the claim of 00.feed.
+
+    BadInput for a feed that is empty, has too many faulty targets, or has lost more
+    than half of its targets, or of this job's, since this job's last good feed.
+    """
+    last = last_good(state, due)
+    before = Fed.from_claim(last.claim).counts if last else {}
+    try:
+        data = source.read()
+        fetched = feed.read(data, source.shown)
+        counts = _judged(fetched, data, due, source, before)
+    except (Unavailable, BadInput) as error:
+        if last is None or not source.fallback:
+            raise
+        log.warning("%s; crawling by the feed of %s once more, as [feed] fallback says", error, last.claim.key["due"])
+        return _again(due, last)
+    _warn_about(due, "faulty, and left out", fetched.faults)
+    _warn_about(due, "kept, with corrections", fetched.notes)
+    facts = _facts(source.shown, [str(fault) for fault in fetched.faults])
+    return Claim(due.key, outputs=(_keep(state, data),), counts=counts, facts=facts)
+
+
+def _warn_about(due: Due, what: str, findings: list[BadInput]) -> None:
+    """Log the first MOST_NAMED findings; `warcmill feed check` lists all."""
+    if findings:
+        log.warning("%s: of the feed's targets %d are %s", due.job, len(findings), what)
+    for finding in findings[:MOST_NAMED]:
+        log.warning("%s: %s", due.job, finding)
+
+
+def last_good(state: MarkerStore, due: Due) -> Evidence | None:
+    """The newest 00.feed of an earlier due crawl of this job; None when there is none."""
+    months = [entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name)]
+    for month in sorted(months, reverse=True):
+        names = (layout.parse_marker_name(entry.name) for entry in state.store.list(f"{month}/{due.job}"))
+        dues = [key["due"] for key in names if key and key.task == due.key.task and key["job"] == due.job]
+        for earlier in sorted((moment for moment in dues if moment < due.moment), reverse=True):
+            if marker := state.read(layout.feed_key(due.job, earlier)):
+                return marker
+    return None
+
+
+def prepare(state: MarkerStore, due: Due, recipe: Recipe) -> tuple[dict[str, bytes], dict[str, Json]]:
+    """The files for the engine's job, name to bytes, and facts of them for the claim. BadConfig for a faulty profile.
+
+    Write them again before each start: the engine itself appends to its seeds.
+    """
+    kept = Fed.from_claim(state.require(due.key).claim).kept
+    targets = due.select(feed.read(_read(state, kept), kept.path).targets)
+    without_login = sorted(target.id for target in targets if target.needs_login)
+    if without_login:
+        _warn_about_logins(due, without_login)
+    files = heritrix_job.files(targets, recipe.profile, _values(due.job, recipe), recipe.excluded, recipe.caps)
+    refuse_faults(files[heritrix_job.CONFIGURATION], due.job)
+    digests: dict[str, Json] = {name: hashlib.sha512(data).hexdigest() for name, data in files.items()}
+    logins: dict[str, Json] = {"without_login": list(without_login)} if without_login else {}
+    return files, {"feed": kept.sha512, "targets": len(targets), "files": digests, **logins}
+
+
+def _warn_about_logins(due: Due, targets: list[str]) -> None:
+    named = ", ".join(targets[:MOST_NAMED]) + (", ..." if len(targets) > MOST_NAMED else "")
+    log.warning(
+        "%s: %d targets need a login, which crawls do not do: they are crawled as anybody sees them: %s",
+        due.job,
+        len(targets),
+        named,
+    )
+
+
+def _judged(fetched: Feed, data: bytes, due: Due, source: Source, before: Mapping[str, int]) -> dict[str, int]:
+    """The number of targets in a feed, and of those that are the job's; BadInput when the feed is refused."""
+    fetched.refuse_faulty(source.shown, source.most_faulty)
+    targets = fetched.targets
+    new = {"targets": len(targets), "of_job": len(due.select(targets))}
+    if not new["of_job"]:
+        why = f"of its {len(targets)} targets none is to be crawled {due.frequency} at {stamp_text(due.moment)}"
+        raise BadInput(source.shown, why)
+    if not _accepted(data, source):
+        for what, number in new.items():
+            if why := feed.why_shrunken(number, before.get(what, 0)):
+                raise BadInput(source.shown, f"{why}, counting {what}; {_how_to_accept(data)}")
+    return new
+
+
+def _accepted(data: bytes, source: Source) -> bool:
+    if source.accept and not re.fullmatch(rf"[0-9a-f]{{{LEAST_DIGITS},128}}", source.accept):
+        raise BadConfig("[feed] accept", f"{source.accept!r} is not {LEAST_DIGITS} or more hex digits of a SHA-512")
+    return bool(source.accept) and hashlib.sha512(data).hexdigest().startswith(source.accept)
+
+
+def _how_to_accept(data: bytes) -> str:
+    return f"the last good one is kept. If this one is right: accept={hashlib.sha512(data).hexdigest()[:32]} in [feed]"
+
+
+def _again(due: Due, last: Evidence) -> Claim:
+    """The claim of 00.feed that uses the last good feed."""
+    fed = Fed.from_claim(last.claim)
+    facts = _facts(fed.source, fed.faulty) | {"again": last.claim.key["due"]}
+    return Claim(due.key, outputs=(fed.kept,), counts=fed.counts, facts=facts)
+
+
+def _facts(source: str, faulty: Collection[str]) -> dict[str, Json]:
+    """The source of a feed, and its faulty targets, if any."""
+    return {"source": source, **({"faulty": list(faulty)} if faulty else {})}
+
+
+def _keep(state: MarkerStore, data: bytes) -> FileRef:
+    digest = hashlib.sha512(data).hexdigest()
+    path = layout.feed_path(digest)
+    state.store.commit_new(path, io.BytesIO(data), len(data), digest)
+    return FileRef("state", path, len(data), digest)
+
+
+def _read(state: MarkerStore, kept: FileRef) -> bytes:
+    with state.store.open(kept.path) as file:
+        actual = digest_of(file)
+        if actual != (kept.size, kept.sha512):
+            raise Mismatch(f"size and SHA-512 of state:{kept.path}", (kept.size, kept.sha512), actual)
+        file.seek(0)
+        return file.read()
+
+
+def _values(job: str, recipe: Recipe) -> dict[str, str]:
+    """Values for the profile's placeholders. The engine itself replaces `${launchId}`."""
+    launch = Launch(job, "${launchId}")
+    folders: dict[str, str] = {kind: f"{recipe.output}/{recipe.output_layout.folder(kind, launch)}" for kind in KINDS}
+    return {"job": job, "contact": recipe.contact, **folders}
+
+
+def refuse_faults(configuration: bytes, job: str) -> None:
+    """BadConfig, listing all faults of a configuration, or of the profile it is made from."""
+    faults = list(profile.faults(configuration, f"the configuration of job {job}"))
+    if faults:
+        raise BadConfig("[feed] profile", "; ".join(faults))
