@@ -1,0 +1,210 @@
+"""Build a SIP in the store, as it is sent: a bag in a tar, whose payload is an E-ARK package.
+
+    sips/{job}/{launch}/{stage}.tar       {job}.{launch}.{stage}/bagit.txt, its other tag files, then its payload:
+                                          data/{job}.{launch}.{stage}/METS.xml, metadata/, representations/, schemas/
+    sips/{job}/{launch}/{stage}.2.tar     one that was built again, with other bytes: it replaces the first
+
+The same markers give the same bytes: every time in it is of a marker's run, and none is the present one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from warcmill import __version__, layout
+from warcmill.base import digests, garbage
+from warcmill.base.progress import Progress
+from warcmill.errors import Conflict, Mismatch
+from warcmill.formats import bagit_writer, eark, tar_writer
+from warcmill.formats.documents import Chunks, Document, Make, Spool
+from warcmill.formats.eark import Package, Payload
+from warcmill.formats.tar_writer import Member, Tar
+from warcmill.formats.xml_text import href
+from warcmill.launches.extracts import Extracts
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Packaged
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Launch, Stage
+from warcmill.package import identifiers, orphans, sips
+from warcmill.package.contents import Collector, Contents, replacing
+from warcmill.package.terms import Terms
+from warcmill.stores import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Sip:
+    """A SIP that can be sent: its path in the store, its bag's folder, and its members, the tag files first."""
+
+    path: str
+    bag: str
+    members: list[Member]
+    size: int
+    time: int
+
+    def stream(self, progress: Progress) -> Tar:
+        """The tar, to be read once."""
+        watched = [
+            Member(one.name, one.size, one.sha512, partial(_watched, one.chunks, progress, one.name))
+            for one in self.members
+        ]
+        return Tar(watched, self.time)
+
+
+def build(
+    state: MarkerStore, store: Store, extracts: Extracts | None, launch: Launch, stage: Stage, terms: Terms
+) -> Claim:
+    """Build the SIP of a stage in the store; return the claim of 05. BadInput for a stage that another SIP covers.
+
+    Mismatch when a stored file is no longer as it was verified; then nothing is published.
+    """
+    key = layout.key(sips.BUILD, launch, stage=stage)
+    known = sips.coverage(state, launch)
+    sips.refuse_covered(known, launch, stage)
+    with garbage.kept():
+        contents = Collector(state, store, extracts, launch, terms).collect(known, stage)
+    if terms.form == "reference":
+        _refuse_missing(store, contents)
+    store.sweep(f"sips/{launch}")
+    with state.scratch() as folder:
+        tried = (_numbered(state, store, contents, terms, number, folder) for number in count(1))
+        bag, built = next(found for found in tried if found)
+    zone = identifiers.zone_beside(state, launch, stage, contents.covers, terms)
+    left = orphans.of_stages(state, store, launch, contents.covers, built.path)
+    facts = Packaged(contents.covers, contents.before, terms.form, bag, built, contents.package.ark, zone, left)
+    return Claim(key, tuple(sorted(contents.inputs)), (built,), counts=_counts(contents), facts=facts.facts())
+
+
+def _numbered(
+    state: MarkerStore, store: Store, contents: Contents, terms: Terms, number: int, folder: Path
+) -> tuple[str, FileRef] | None:
+    """Publish the SIP of a number; return its bag's name and itself, or None when other bytes have its name."""
+    with Spool(folder) as spool:
+        with garbage.kept():
+            sip = _prepared(store, contents, terms, number, spool.keep)
+        built = _published(state, store, contents, sip)
+    return (sip.bag, built) if built else None
+
+
+def _published(state: MarkerStore, store: Store, contents: Contents, sip: Sip) -> FileRef | None:
+    """Publish a SIP; return it, also when these very bytes are there already; None when other ones are."""
+    found: list[str] = []
+
+    def accept(sha512: str) -> bool:
+        _refuse_change(state, contents)  # another may have been built meanwhile that covers the same stages
+        found.append(sha512)
+        return True
+
+    progress = Progress(f"{contents.launch} {contents.stage}", sip.size)
+    if not store.commit_new(sip.path, sip.stream(progress), sip.size, accept):
+        there = store.stat(sip.path)
+        if there is None or there.size != sip.size:
+            return None
+        digest = digests.sha512(sip.stream(progress))[1]
+        with store.open(sip.path) as file:
+            if digests.sha512(file)[1] != digest:
+                return None
+        found.append(digest)
+    return FileRef("store", sip.path, sip.size, found[-1])
+
+
+def _refuse_change(state: MarkerStore, contents: Contents) -> None:
+    now = sips.coverage(state, contents.launch)
+    if (now.covers(contents.stage), now.before(contents.stage)) != (contents.covers, contents.before):
+        where = layout.marker_path(layout.key(sips.BUILD, contents.launch, stage=contents.stage))
+        raise Conflict(where, "another SIP of the launch was built meanwhile; run the step again")
+
+
+def _refuse_missing(store: Store, contents: Contents) -> None:
+    """Raise Mismatch when a file that the SIP refers to is missing from the store, or has another length there."""
+    wanted = {entry.stored.path: entry.stored.size for entry in contents.entries}
+    for folder in sorted({path.rpartition("/")[0] for path in wanted}):
+        for found in store.list(folder):
+            size = wanted.pop(found.path, found.size)
+            if found.size != size:
+                raise _changed(found.path, size, f"{found.size} bytes")
+    for path, size in wanted.items():
+        raise _changed(path, size, "no file")
+
+
+def _changed(path: str, size: int, found: str) -> Mismatch:
+    return Mismatch(f"store:{path} changed since it was verified; length", f"{size} bytes", found)
+
+
+def _prepared(store: Store, contents: Contents, terms: Terms, number: int, make: Make) -> Sip:
+    """The SIP of this number: the first, or the one that replaces the one before."""
+    package = replacing(contents.package, number)
+    bag = package.header.identifier
+    made = eark.documents(package, make)
+    tags = bagit_writer.tag_files(_about(contents, package, terms), _Payload(bag, contents, made, terms), make)
+    members = [Member(f"{bag}/{tag.path}", tag.size, tag.sha512, tag.chunks) for tag in _in_order(tags)]
+    stored = {file.path: entry.stored for entry in contents.entries if not _is_left_out(file := entry.payload, terms)}
+    for one in eark.members(package, made):
+        if isinstance(one, Document) or one.path in stored:
+            chunks = one.chunks if isinstance(one, Document) else _stored(store, stored[one.path])
+            members.append(Member(f"{bag}/{_in_data(bag, one.path)}", one.size, one.sha512, chunks))
+    size = tar_writer.size_of((one.name, one.size) for one in members)
+    name = f"{contents.stage}.tar" if number == 1 else f"{contents.stage}.{number}.tar"
+    path = layout.stored_path("sips", contents.launch, name)
+    return Sip(path, bag, members, size, int(datetime.fromisoformat(contents.time).timestamp()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    """The payload of the bag: the package's documents, then its files. Made as it is read: there may be 100,000."""
+
+    bag: str
+    contents: Contents
+    made: Sequence[Document]
+    terms: Terms
+
+    def __iter__(self) -> Iterator[bagit_writer.Entry]:
+        data, locate = _in_data(self.bag, ""), self.terms.locate.rstrip("/")
+        for one in self.made:
+            yield bagit_writer.Entry(data + one.path, one.size, one.sha512)
+        for entry in self.contents.entries:
+            file = entry.payload
+            url = f"{locate}/{href(entry.stored.path)}" if _is_left_out(file, self.terms) else ""
+            yield bagit_writer.Entry(data + file.path, file.size, file.sha512, url)
+
+
+def _is_left_out(file: Payload, terms: Terms) -> bool:
+    return terms.form == "reference" and file.kind != "logs"
+
+
+def _in_data(bag: str, path: str) -> str:
+    return f"{bagit_writer.PAYLOAD}{bag}/{path}"
+
+
+def _in_order(tags: Iterable[Document]) -> list[Document]:
+    """`bagit.txt` first: it says what the others are."""
+    return sorted(tags, key=lambda tag: (tag.path != "bagit.txt", tag.path))
+
+
+def _about(contents: Contents, package: Package, terms: Terms) -> Iterator[tuple[str, str]]:
+    yield "Source-Organization", terms.organisation
+    yield "External-Identifier", package.ark or package.header.identifier
+    yield "External-Description", package.description.title[0]
+    yield "Bag-Group-Identifier", f"{contents.launch.job}.{contents.launch.id}"
+    yield "Bagging-Date", contents.time[:10]
+    yield "Bag-Software-Agent", f"Warcmill {__version__}"
+    yield "BagIt-Profile-Identifier", bagit_writer.PROFILE
+
+
+def _counts(contents: Contents) -> dict[str, int]:
+    sizes = [entry.payload.size for entry in contents.entries]
+    return {"files": len(sizes), "bytes": sum(sizes)}
+
+
+def _stored(store: Store, file: FileRef) -> Chunks:
+    return tar_writer.file_chunks(partial(store.open, file.path))
+
+
+def _watched(chunks: Chunks, progress: Progress, name: str) -> Iterator[bytes]:
+    for chunk in chunks():
+        progress.add(len(chunk), name)
+        yield chunk

@@ -1,0 +1,217 @@
+"""What a SIP holds and says, from the markers of the stages that it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from warcmill import __version__, layout
+from warcmill.errors import BadInput
+from warcmill.formats import eark, premis, pronom
+from warcmill.formats.eark import Kind, Package, Payload
+from warcmill.formats.mets import Header
+from warcmill.formats.premis import Agent, Event, EventType, Format, Identifier, Outcome
+from warcmill.formats.pronom import Seen
+from warcmill.launches.coverage import Coverage
+from warcmill.launches.extracts import Extracts
+from warcmill.markers.claim import Input
+from warcmill.markers.facts import Accepted, Assembled, Packaged
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import FileRef, Launch, Stage
+from warcmill.package import description, formats, identifiers, sips, stages
+from warcmill.package.history import SUCCESS, History
+from warcmill.package.identifiers import Named
+from warcmill.package.stages import Proven
+from warcmill.package.terms import Terms
+from warcmill.stores import Store
+
+SOFTWARE = "Warcmill"
+_GZIP, _ZIP, _WARC, _ARC = (
+    Format("GZIP Format", pronom="x-fmt/266"),
+    Format("ZIP Format", pronom="x-fmt/263"),
+    Format("WARC", pronom="fmt/289"),
+    Format("Internet Archive ARC"),
+)
+
+
+class Entry(NamedTuple):
+    """A file of the archive in a SIP, and its stored file."""
+
+    payload: Payload
+    stored: FileRef
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All of a SIP but its form: `package` is for the first of its name."""
+
+    launch: Launch
+    stage: Stage
+    covers: tuple[Stage, ...]
+    before: Stage | None
+    entries: tuple[Entry, ...]
+    package: Package
+    inputs: tuple[Input, ...]
+    time: str
+
+    @property
+    def bag(self) -> str:
+        """The name of the bag's folder, and the identifier of the package in it."""
+        return self.package.header.identifier
+
+
+class Collector:
+    """Collects a SIP's contents stage by stage: the markers of one stage at a time are in memory."""
+
+    def __init__(
+        self, state: MarkerStore, store: Store, extracts: Extracts | None, launch: Launch, terms: Terms
+    ) -> None:
+        self.state, self.store, self.extracts, self.launch, self.terms = state, store, extracts, launch, terms
+        self.entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in eark.KINDS}
+        self.inputs: list[Input] = []
+        self.times: list[str] = []
+        self.dates: list[tuple[str, str]] = []
+        self.relations: list[str] = []
+        self.formats: dict[str, Seen] = {}
+
+    def collect(self, known: Coverage, stage: Stage) -> Contents:
+        """The contents of the SIP of a stage, as its coverage is now."""
+        covers, before = known.covers(stage), known.before(stage)
+        bag = f"{self.launch.job}.{self.launch.id}.{stage}"
+        organisation = Agent(Identifier("local", self.terms.organisation), self.terms.organisation, "organization")
+        history = History(eark.package_identifier(bag), organisation, self._accepted())
+        for one in covers:
+            self._add(stages.read(self.state, self.launch, one), bag, history)
+        self._follow(before)
+        time = max(self.times)
+        self._end(history, bag, covers, before, time)
+        entries = tuple(named[name] for _, named in sorted(self.entries.items()) for name in sorted(named))
+        ark = identifiers.of_sip(self.state, self.launch, stage, bag, self._named(), self.terms)
+        header = Header(bag, time, SOFTWARE, __version__, self.terms.organisation, agreement=self.terms.agreement)
+        crawled = description.targets(self.state, self.launch)
+        about = bag, self.launch, covers, self.dates, self.terms, crawled, self.relations, ark
+        described = description.describe(*about)
+        agents = [organisation, *history.agents.values()]
+        package = Package(header, described, [entry.payload for entry in entries], history.events, agents, ark)
+        return Contents(self.launch, stage, covers, before, entries, package, tuple(self.inputs), time)
+
+    def _add(self, proven: Proven, bag: str, history: History) -> None:
+        self.inputs += rests_on(*proven.inputs)
+        self.times += [marker.run.finished for marker in proven.inputs]
+        known = Assembled.from_claim(proven.markers["assemble"].claim)
+        self.dates.append((known.start_date, known.end_date))
+        if known.continues:
+            one = f"continues the launch {known.continues.launch} from checkpoint {known.continues.checkpoint}"
+            self.relations += [one] if one not in self.relations else []
+        added = self._files(proven)
+        files = {entry.stored.path: entry.payload for entry in added}
+        history.add(proven, partial(_identifier, bag, files), self.state.read(layout.step("process", self.launch)))
+        of_warcs = (formats.of(self.store, self.extracts, one) for one in proven.holds.holdings)
+        self.formats = pronom.merged([self.formats, *of_warcs])
+
+    def _files(self, proven: Proven) -> list[Entry]:
+        """Add a stage's files; a file that is there already, with the same bytes, is the same one."""
+        holds = proven.holds
+        named = [Named(one.name, one.stored) for one in holds.holdings]
+        named += [Named(file.name, file) for file in holds.logs]
+        arks = identifiers.of_files(self.state, self.launch, proven.stage, named, self.terms)
+        created = proven.markers["checksum"].run.finished
+        entries = [_entry(one, created, arks[one.stored.path]) for one in named]
+        for entry in entries:
+            there = self.entries[entry.payload.kind].setdefault(entry.payload.name, entry)
+            if there.payload.sha512 != entry.payload.sha512:
+                why = f"another file of the same name is in this SIP too, stored as {there.stored.path}"
+                raise BadInput(f"store:{entry.stored.path}", why)
+        return entries
+
+    def _named(self) -> list[Named]:
+        every = (entry for known in self.entries.values() for entry in known.values())
+        return [Named(entry.payload.name, entry.stored) for entry in every]
+
+    def _follow(self, before: Stage | None) -> None:
+        """Rest on the SIP before this one, if there is one."""
+        if before is None:
+            return
+        marker = self.state.require(layout.key(sips.BUILD, self.launch, stage=before))
+        self.inputs += rests_on(marker)
+        self.times.append(marker.run.finished)
+        self.relations.append(f"follows {Packaged.from_claim(marker.claim).bag}")
+
+    def _accepted(self) -> Mapping[str, Accepted]:
+        """The accepted findings of the launch, by name. Other markers are not read: they may be large."""
+        names = sorted(self.state.store.names(layout.state_folder(self.launch)))
+        keys = (key for name in names if (key := layout.parse_marker_name(name)) and key.task == "operator.Accept")
+        found = (Accepted.from_claim(marker.claim) for key in keys if (marker := self.state.read(key)))
+        return {one.name: one for one in found}
+
+    def _end(self, history: History, bag: str, covers: tuple[Stage, ...], before: Stage | None, time: str) -> None:
+        """Add the last two events: the formats, and the packaging itself."""
+        by = (history.organisation.identifier,)
+        notes = tuple(_told(declared, seen) for declared, seen in sorted(self.formats.items()))
+        detail = (
+            f"payloads counted by declared type; of each type the first {pronom.LOOKED_AT} of a WARC named by PRONOM"
+        )
+        tools = history.agents_of(pronom.tools())
+        outcomes: tuple[Outcome, ...] = (Outcome(SUCCESS, notes),)
+        named = Identifier("local", f"{bag}#formats")
+        history.events.append(
+            Event(named, EventType.FORMAT_IDENTIFICATION, time, detail, outcomes, (*tools, *by), (history.package,))
+        )
+        detail = (
+            f"stages {', '.join(map(str, covers))}; {f'after the SIP of stage {before}' if before else 'the first SIP'}"
+        )
+        made = history.agents_of({SOFTWARE.lower(): __version__})
+        outcomes = (Outcome(SUCCESS, (f"{sum(map(len, self.entries.values()))} files",)), *history.leftover())
+        named = Identifier("local", f"{bag}#packaging")
+        history.events.append(
+            Event(named, EventType.PACKAGING, time, detail, outcomes, (*made, *by), (history.package,))
+        )
+
+
+def replacing(package: Package, number: int) -> Package:
+    """The package as the SIP of this number: from 2 on it replaces the one before."""
+    if number == 1:
+        return package
+    first = package.header.identifier
+    replaced = first if number == 2 else f"{first}.{number - 1}"
+    header = replace(package.header, identifier=f"{first}.{number}", replaces=replaced)
+    about = replace(
+        package.description,
+        identifier=(header.identifier, *package.description.identifier[1:]),
+        relation=(*package.description.relation, f"replaces {replaced}"),
+    )
+    return replace(package, header=header, description=about)
+
+
+def _entry(one: Named, created: str, ark: str) -> Entry:
+    kind: Kind = _kind(one.stored)
+    assert one.stored.sha512 is not None
+    payload = Payload(kind, one.name, one.stored.size, one.stored.sha512, created, _format(one.name), ark)
+    return Entry(payload, one.stored)
+
+
+def _kind(stored: FileRef) -> Kind:
+    folder = stored.path.partition("/")[0]
+    for kind in eark.KINDS:
+        if folder == kind:
+            return kind
+    raise BadInput(f"store:{stored.path}", "not a file of warcs, viral or logs")
+
+
+def _format(name: str) -> Format:
+    plain = layout.final_name(name).lower()
+    for suffix, known in ((".gz", _GZIP), (".zip", _ZIP), (".warc", _WARC), (".arc", _ARC)):
+        if plain.endswith(suffix):
+            return known
+    return premis.Format("unknown")
+
+
+def _identifier(bag: str, files: Mapping[str, Payload], stored: FileRef) -> Identifier:
+    return eark.file_identifier(bag, files[stored.path])
+
+
+def _told(declared: str, seen: Seen) -> str:
+    found = ", ".join(f"{name} ({number})" for name, number in sorted(seen.formats.items())) or "none looked at"
+    return f"{declared}: {seen.payloads} payloads; {found}"

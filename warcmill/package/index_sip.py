@@ -1,0 +1,37 @@
+"""Enter a SIP into the catalogue."""
+
+from __future__ import annotations
+
+from warcmill import layout
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import Launch, Stage
+from warcmill.package.catalogue import Catalogue
+from warcmill.package.catalogue_rows import row_set
+
+INDEX = "package.IndexSip"
+
+
+def index_sip(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage: Stage, proof: str) -> Claim:
+    """Write the rows of a SIP; return the claim of 08.indexed. `proof` is the task whose marker it rests on."""
+    proven = state.require(layout.key(proof, launch, stage=stage))
+    enter(state, catalogue, launch, stage)
+    return Claim(layout.key(INDEX, launch, stage=stage), rests_on(proven))
+
+
+def enter(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage: Stage) -> None:
+    """Write the rows of a SIP as its markers are now."""
+    catalogue.write(row_set(state, launch, stage))
+
+
+def enter_again(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage: Stage) -> None:
+    """Write the rows of a SIP that is in the catalogue: a step after its 08 has changed its state."""
+    if state.holds(layout.key(INDEX, launch, stage=stage)):
+        enter(state, catalogue, launch, stage)
+
+
+def entered(state: MarkerStore, launch: Launch) -> list[Stage]:
+    """The stages of a launch whose SIPs have their 08, in order."""
+    names = state.store.names(layout.state_folder(launch))
+    stages = sorted(map(Stage.parse, layout.stages_with(names, INDEX, launch)))
+    return [stage for stage in stages if state.holds(layout.key(INDEX, launch, stage=stage))]
