@@ -1,0 +1,155 @@
+"""Ask the published CDX for the captures of a stage, and count its revisits whose original is not in the launch.
+
+Of every WARC: how many of its lines the current version has; and its first line, its last, and some between, which must
+be found once, and as they are, or not at all if they are hidden or a virus was found in them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from warcmill import layout
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.index.asking import Asking
+from warcmill.launches import cdx_extracts, holdings, revisit_extracts
+from warcmill.launches.cdx_extracts import CDXJ
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.revisit_extracts import REVISITS
+from warcmill.markers.attempts import Attempts, run_items
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.facts import Indexed, IndexedFile
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
+from warcmill.stores import LocalStore
+from warcmill.versions.cdx import NAME
+from warcmill.versions.inputs import Input
+
+SAMPLE = 30  # lines of a WARC that are asked for, besides the first and the last
+WARCS = "warcs/"
+
+
+def earlier(state: MarkerStore, launch: Launch, stage: Stage) -> list[Stage]:
+    """The stages of a launch before a stage, as far as they are assembled."""
+    known = (one for one in sorted(state.stages(launch)) if one < stage)
+    return [one for one in known if state.holds(layout.step("assemble", launch, one))]
+
+
+def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage) -> Claim:
+    """The claim of index.cdx-verified. It follows from the extracts of the launch alone.
+
+    NotReady until a version lists the stage; Unsettled when a capture is missing, doubled, not as it should be, or
+    shown although it is hidden.
+    """
+    key = layout.step("verify-cdx", launch, stage)
+    indexed = state.require(layout.step("cdx", launch, stage))
+    before = [state.require(layout.step("cdx", launch, one)) for one in earlier(state, launch, stage)]
+    held = {one.stored: one for one in holdings.of_stage(state, launch, stage).holdings}
+    hits = {file: frozenset(str(hit.offset) for hit in one.hits or ()) for file, one in held.items()}
+    sources = {item.made or item.file: item.file for item in indexed.claim.items}
+    known = Indexed.from_claim(indexed.claim).files
+    with closing(Asking(state.store, index, NAME)) as asking:
+        work = _Verifying(asking, Extracts(index), known, hits, sources)
+        for file in known:
+            asking.input(_name(file), str(file.sha512))
+        items = run_items(Attempts(state, key), known, work.version, work.item)
+    elsewhere = _elsewhere(Extracts(index), indexed, before)
+    counts: dict[str, Json] = {"warcs": len(items), "captures": sum(_captures(one) for one in known.values())}
+    claim = Claim(key, rests_on(indexed, *before), items=items)
+    return replace(claim, counts={**counts, "elsewhere": elsewhere})
+
+
+@dataclass(frozen=True)
+class _Verifying:
+    asking: Asking
+    extracts: Extracts
+    known: Mapping[FileRef, IndexedFile]
+    hits: Mapping[FileRef, frozenset[str]]
+    sources: Mapping[FileRef, FileRef]
+
+    def version(self, file: FileRef) -> str:
+        """Changes with the version of the CDX: another one is asked again."""
+        return f"{self.asking.number} {file.sha512}"
+
+    def item(self, file: FileRef) -> tuple[Item, ...]:
+        """Ask for the captures of one WARC."""
+        one = self.asking.input(_name(file), str(file.sha512))
+        number = _captures(self.known[file])
+        asked = _sample(number)
+        shown = seen = 0
+        for line in self._lines(file):
+            is_shown = self._is_shown(line, one, file)
+            shown += is_shown
+            if seen in asked:
+                self._ask(line, one, is_shown)
+            seen += 1
+        _compare(f"lines of {CDXJ.path(one.sha512)}", number, seen)
+        _compare(f"captures of {one.name} in version {self.asking.number}", shown, self.asking.count(one.name))
+        return (Item(self.sources[file], Outcome.OK, file, facts={"captures": number}),)
+
+    def _lines(self, file: FileRef) -> Iterator[bytes]:
+        try:
+            yield from cdx_extracts.lines(self.extracts, str(file.sha512))
+        except BadInput as error:  # it refuses nothing for good: the next fold makes the extract again
+            raise NotReady(f"index:{error.path}", f"{error.why}; run index.CdxIndex again") from error
+
+    def _is_shown(self, line: bytes, one: Input, file: FileRef) -> bool:
+        out = one.left_out or self.hits.get(file)
+        if out and _offset(line) in {*map(str, one.left_out), *self.hits.get(file, ())}:
+            return False
+        return not line.startswith(tuple(self.asking.hidden.prefixes()))
+
+    def _ask(self, line: bytes, one: Input, is_shown: bool) -> None:
+        key, time, text = line.rstrip(b"\n").split(b" ", 2)
+        expected = {**json.loads(text), "filename": one.name}
+        begin = key + b" " + time
+        found = self.asking.captures(begin, one.name, expected["offset"])
+        what = f"{begin.decode()} at {expected['offset']} of {one.name}, in version {self.asking.number}"
+        if not is_shown:
+            _compare(f"{what}, which must not be shown", 0, len(found))
+            return
+        _compare(what, "found once", "found once" if len(found) == 1 else f"found {len(found)} times")
+        _compare(what, json.dumps(expected, sort_keys=True), json.dumps(found[0], sort_keys=True))
+
+
+def _compare(what: str, expected: object, found: object) -> None:
+    if expected != found:
+        raise Mismatch(what, expected, found)
+
+
+def _sample(number: int) -> frozenset[int]:
+    """The lines to ask for: the first, the last, and some at equal distances."""
+    inner = (at * number // (SAMPLE + 1) for at in range(1, SAMPLE + 1))
+    return frozenset({0, number - 1, *inner})
+
+
+def _offset(line: bytes) -> str:
+    return str(json.loads(line.split(b" ", 2)[2])["offset"])
+
+
+def _captures(file: IndexedFile) -> int:
+    return sum(file.captures.values())
+
+
+def _name(file: FileRef) -> str:
+    return file.path.removeprefix(WARCS)
+
+
+def _elsewhere(extracts: Extracts, indexed: Evidence, before: list[Evidence]) -> int:
+    """How many revisits of the stage have their original in no WARC of the launch; leave an extract of them."""
+    own, others = _warcs(indexed), [one for marker in before for one in _warcs(marker)]
+    key = revisit_extracts.key([one.digest for one in (*before, indexed)])
+    try:
+        number = sum(1 for _ in revisit_extracts.elsewhere(extracts, own, others))
+        if number:
+            extracts.leave(REVISITS, key, revisit_extracts.elsewhere(extracts, own, others))
+    except BadInput as error:
+        raise NotReady(f"index:{error.path}", f"{error.why}; run index.CdxIndex again") from error
+    return number
+
+
+def _warcs(marker: Evidence) -> list[tuple[str, str]]:
+    files = Indexed.from_claim(marker.claim).files
+    return sorted((_name(file), str(file.sha512)) for file in files)
