@@ -1,0 +1,210 @@
+"""The CDX as a data set: segments of CDXJ lines, folded so that a query opens few.
+
+New WARCs make a new segment. A segment that is not at least FACTOR times as large as all newer ones together is merged
+with them, so there are few, and a line is written again only when its segment has grown by that factor. A segment is
+kept as it is while all that it was made of is still wanted, and nothing in it must be hidden, or be shown again. Else
+its WARCs are taken from their extracts, as new ones are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import IO
+
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.formats import cdxj
+from warcmill.formats.zipnum import CDX
+from warcmill.launches import cdx_making
+from warcmill.launches.cdx_extracts import CDXJ
+from warcmill.launches.extracts import Extracts
+from warcmill.markers.state import MarkerStore
+from warcmill.stores import LocalStore, Store
+from warcmill.versions import cdx_inputs, hidden, segments
+from warcmill.versions.dataset import Built, New, Wanted
+from warcmill.versions.hidden import Hidden
+from warcmill.versions.inputs import Input
+from warcmill.versions.lookup import Lookup
+from warcmill.versions.merge import Merge
+from warcmill.versions.payloads import Published
+from warcmill.versions.segments import Made, Segment
+
+FACTOR = 4
+NAME = "cdx"
+log = logging.getLogger(__name__)
+
+
+class _Damaged(Exception):
+    """A segment cannot be read any more."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+
+
+@dataclass
+class _Plan:
+    """What becomes of a version's segments: kept, merged with what is new, or made anew of `fresh` WARCs."""
+
+    kept: list[tuple[Segment, Made]] = field(default_factory=list)
+    merged: list[tuple[Segment, Made]] = field(default_factory=list)
+    fresh: list[Input] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Cdx:
+    """The data set `cdx`."""
+
+    state: MarkerStore
+    store: Store
+    index: LocalStore
+    name: str = NAME
+    generation: int = cdxj.GENERATION
+
+    @property
+    def extracts(self) -> Extracts:
+        """The extracts of the index root."""
+        return Extracts(self.index)
+
+    def seen(self) -> str:
+        return cdx_inputs.seen(self.state)
+
+    def wanted(self, before: Sequence[Input]) -> Wanted:
+        return cdx_inputs.wanted(self.state, before)
+
+    def build(self, wanted: Sequence[Input], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
+        troubles = self._make_missing(wanted)
+        there = [one for one in wanted if one.name not in troubles]
+        known = list(before.segments if before else ())
+        while True:
+            plan = self._plan(there, hidden, known)
+            try:
+                built = self._merged(plan, hidden, troubles, room)
+            except _Damaged as found:
+                log.warning("index:%s is damaged; its WARCs are taken from their extracts", found.segment.name)
+                known.remove(found.segment)
+                continue
+            if built:
+                return replace(built, troubles=list(troubles.values()))
+            there = [one for one in there if one.name not in troubles]
+
+    def _make_missing(self, wanted: Sequence[Input]) -> dict[str, str]:
+        """Make the extracts that are not there. Returns why some cannot be made, by name."""
+        troubles: dict[str, str] = {}
+        there: dict[str, frozenset[str]] = {}
+        for one in wanted:
+            folder, _, name = CDXJ.path(one.sha512).rpartition("/")
+            if folder not in there:
+                there[folder] = self.index.names(folder)
+            if name not in there[folder]:
+                self._make(one, troubles)
+        return troubles
+
+    def _make(self, one: Input, troubles: dict[str, str]) -> None:
+        try:
+            log.info("cdx: %s is read again from the store", one.name)
+            cdx_making.make(self.extracts, self.store, cdx_inputs.WARCS + one.name, one.sha512)
+        except (NotReady, Mismatch, BadInput) as error:
+            troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
+
+    def _plan(self, wanted: Sequence[Input], hiding: Hidden, known: Sequence[Segment]) -> _Plan:
+        plan, open_ = _Plan(), {one.identity: one for one in wanted}
+        for segment in known:
+            made = self._still_true(segment, hiding, open_)
+            if made:
+                plan.kept.append((segment, made))
+                for one in made.inputs:
+                    del open_[one.identity]
+        plan.fresh = sorted(open_.values())
+        plan.kept.sort(key=lambda pair: -pair[0].files[CDX].size)
+        size = sum(self._size(one) for one in plan.fresh)
+        while plan.fresh and plan.kept and plan.kept[-1][0].files[CDX].size < FACTOR * size:
+            plan.merged.append(plan.kept.pop())
+            size += plan.merged[-1][0].files[CDX].size
+        return plan
+
+    def _size(self, one: Input) -> int:
+        found = self.index.stat(CDXJ.path(one.sha512))
+        return found.size if found else 0
+
+    def _still_true(self, segment: Segment, hiding: Hidden, wanted: dict[Input, Input]) -> Made | None:
+        """What a segment was made of, if it can be kept; else None."""
+        try:
+            made = segments.made_of(self.index, segment)
+            for file in segment.files.values():
+                entry = self.index.stat(file.path)
+                if entry is None or entry.size != file.size:
+                    return None
+            if not made.hidden <= set(hiding.entries) or any(one.identity not in wanted for one in made.inputs):
+                return None
+            with closing(Lookup(self.index, (segment,))) as lookup:
+                shows = any(next(lookup.beginning_with(prefix), None) for prefix in hiding.prefixes())
+            return None if shows else made
+        except (NotReady, BadInput, Mismatch) as error:
+            log.warning("%s; its WARCs are taken from their extracts", error)
+            return None
+
+    def _merged(self, plan: _Plan, hiding: Hidden, troubles: dict[str, str], room: IO[bytes]) -> Built | None:
+        """Merge what is new. None if an extract was damaged: it was made again, or is in `troubles`."""
+        old = {one.identity: one for _, made in (*plan.kept, *plan.merged) for one in made.inputs}
+        kept = tuple(segment for segment, _ in plan.kept)
+        if not plan.fresh:
+            return Built(tuple(sorted(old.values())), kept)
+        digests: dict[str, str] = {}
+        met = {entry for _, made in plan.merged for entry in made.hidden}
+        small = [partial(self._lines, one, digests) for one in plan.fresh]
+        large = [partial(self._old_lines, segment) for segment, _ in plan.merged]
+        with closing(Merge(self.index.base)) as merge:
+            try:
+                lines = merge.lines(small, large)
+                spooled = segments.spool(room, hidden.visible(lines, hiding.prefixes(), met))
+            except _Unread as found:
+                self.extracts.remove(CDXJ, found.one.sha512)
+                self._make(found.one, troubles)
+                return None
+        fresh = [replace(one, extract=digests[one.name]) for one in plan.fresh]
+        new = sorted([*fresh, *(one for _, made in plan.merged for one in made.inputs)])
+        inputs = tuple(sorted([*old.values(), *fresh]))
+        made = Made(tuple(new), frozenset(met))
+        return Built(
+            inputs, kept, New(spooled.lines, lambda index, folder: segments.commit(index, folder, spooled, made))
+        )
+
+    def _lines(self, one: Input, digests: dict[str, str]) -> Iterator[bytes]:
+        """The lines of a WARC with its name, without those left out; at their end, the digest of its extract."""
+        digest = hashlib.sha512()
+        left_out = frozenset(one.left_out)
+        try:
+            for line in islice(self._named(one, digest), 1, None):
+                if not (left_out and cdxj.offset(line) in left_out):
+                    yield line
+        except (BadInput, NotReady) as error:
+            log.warning("index:%s; it is made again", error)
+            raise _Unread(one) from error
+        digests[one.name] = digest.hexdigest()
+
+    def _named(self, one: Input, digest: hashlib._Hash) -> Iterator[bytes]:
+        held = b""
+        for piece in self.extracts.read(CDXJ, one.sha512):
+            digest.update(piece)
+            whole, end, held = (held + piece).rpartition(b"\n")
+            yield from cdxj.all_named(whole + end, one.name).splitlines(keepends=True)
+
+    def _old_lines(self, segment: Segment) -> Iterator[bytes]:
+        try:
+            for lines in segments.blocks_of(self.index, segment):
+                yield from lines
+        except (BadInput, Mismatch, NotReady) as error:
+            log.warning("%s", error)
+            raise _Damaged(segment) from error
+
+
+class _Unread(Exception):
+    """An extract cannot be read any more."""
+
+    def __init__(self, one: Input) -> None:
+        self.one = one

@@ -1,0 +1,80 @@
+"""Which WARCs an index is made of: those that its markers stand for, less the records in which a virus was found.
+
+The CDX is made of what index.cdx stands for, the text index of what index.text stands for: `word` is the step's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from hashlib import sha512
+
+from warcmill import layout
+from warcmill.errors import BadInput, Foreign, NotReady
+from warcmill.formats.cdxj import GENERATION
+from warcmill.formats.sealed import LAST
+from warcmill.launches import holdings
+from warcmill.launches.recorded import with_markers
+from warcmill.markers.facts import Indexed, TextIndexed
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Launch, Stage
+from warcmill.versions.dataset import Wanted
+from warcmill.versions.inputs import Input
+
+WARCS = "warcs/"
+_STEPS = ("assemble", "verify", "viruses")  # besides the step itself
+_FACTS: Mapping[str, type[Indexed | TextIndexed]] = {"cdx": Indexed, "text": TextIndexed}
+
+
+def indexed_stages(state: MarkerStore, word: str = "cdx") -> Iterator[tuple[Launch, Stage]]:
+    """Every stage with the step's marker, sound or not."""
+    for launch in with_markers(state, date.min, date.max):
+        for name in state.store.names(layout.state_folder(launch)):
+            key = layout.parse_marker_name(name) if name.startswith(f"index.{word}.") else None
+            if key:
+                yield launch, Stage.parse(key["stage"])
+
+
+def seen(state: MarkerStore, word: str = "cdx", generation: int | None = None) -> str:
+    """A digest of the last lines of the markers that `wanted` reads."""
+    digest = sha512(f"{generation or GENERATION}\n".encode())
+    for launch, stage in sorted(indexed_stages(state, word)):
+        for step in (word, *_STEPS):
+            path = layout.marker_path(layout.step(step, launch, stage))
+            try:
+                digest.update(path.encode() + state.store.read_end(path, LAST)[0])
+            except NotReady:
+                continue
+    return digest.hexdigest()
+
+
+def wanted(state: MarkerStore, before: Sequence[Input], word: str = "cdx", generation: int | None = None) -> Wanted:
+    """The inputs of every indexed stage. A launch that cannot be read keeps what the version before has of it."""
+    found: dict[str, Input] = {}
+    troubles: dict[Launch, str] = {}
+    for launch, stage in indexed_stages(state, word):
+        try:
+            found.update((one.name, one) for one in of_stage(state, launch, stage, word, generation))
+        except (BadInput, Foreign, NotReady) as error:
+            troubles[launch] = f"{launch} {stage}: {error}; the index keeps what it has of this launch"
+    found.update((one.name, one.identity) for one in before if one.launch in troubles and one.name not in found)
+    return Wanted(tuple(sorted(found.values())), tuple(troubles[launch] for launch in sorted(troubles)))
+
+
+def of_stage(
+    state: MarkerStore, launch: Launch, stage: Stage, word: str = "cdx", generation: int | None = None
+) -> list[Input]:
+    """The inputs of a stage: what its marker counts, and holdings of files.verified are."""
+    claim = state.require(layout.step(word, launch, stage)).claim
+    indexed = {file.path for file in _FACTS[word].from_claim(claim).files}
+    held = holdings.of_stage(state, launch, stage).holdings
+    return [
+        Input(
+            one.stored.path.removeprefix(WARCS),
+            str(one.stored.sha512),
+            generation or GENERATION,
+            left_out=tuple(sorted({hit.offset for hit in one.hits or ()})),
+        )
+        for one in held
+        if one.is_indexed and one.stored.path in indexed
+    ]

@@ -1,0 +1,120 @@
+"""Publish what is new as one more version: merge it, read it back, list it, and make it the current one.
+
+Order: the segments, each read back; the document of the version's folder; its list in the state, made exclusively; the
+link `current`; last the URIs. Killed anywhere, readers have the version before, and the next fold ends what was begun.
+Of two folds at once, the first to make the list wins; the other fails by name, or finds its own list there.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from warcmill.base import clock
+from warcmill.errors import Busy
+from warcmill.markers import locks
+from warcmill.markers.state import MarkerStore
+from warcmill.stores import LocalStore
+from warcmill.versions import hidden, lists, segments
+from warcmill.versions.dataset import Built, DataSet
+from warcmill.versions.inputs import Input, VersionList
+from warcmill.versions.lists import Lists
+from warcmill.versions.payloads import URIS, Payloads, Published
+
+log = logging.getLogger(__name__)
+LOCK = "versions."
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a fold has left: the number of the current version, 0 for none; whether it is new; what went wrong."""
+
+    number: int
+    new: bool
+    troubles: tuple[str, ...] = ()
+
+
+def fold(state: MarkerStore, index: LocalStore, data: DataSet, place: str, *, base: bool = False) -> Folded:
+    """Bring a data set up to date. With nothing to do it makes no version.
+
+    `base` makes everything anew from the extracts, under a number of its own. `place` is the URI of the folder below
+    which the names of the WARCs are. Busy while another process folds.
+    """
+    if locks.take(state, LOCK + data.name):
+        raise Busy(f"the fold of {data.name}")
+    return _Fold(state, index, data, place).run(base=base)
+
+
+class _Fold:
+    def __init__(self, state: MarkerStore, index: LocalStore, data: DataSet, place: str) -> None:
+        self._index, self._data, self._place = index, data, place
+        self._lists, self._payloads = Lists(state.store, data.name), Payloads(index, data.name)
+        self._hidden = hidden.read(state.store)
+        self._newest = self._lists.newest()
+
+    def run(self, *, base: bool) -> Folded:
+        seen = self._seen()
+        now = self._payloads.current()
+        if not base and self._newest and self._is_of_newest(now) and self._payloads.seen() == seen:
+            return Folded(self._newest.number, new=False)
+        wanted = self._data.wanted(self._newest.inputs if self._newest else ())
+        if not base and self._is_done(now, wanted.inputs):
+            built = Built(wanted.inputs)
+            self._sync(now, self._newest)
+        else:
+            built = self._publish(wanted.inputs, None if base else now, base=base)
+        troubles = (*wanted.troubles, *built.troubles)
+        self._payloads.note_seen("" if troubles else seen)
+        newest = self._lists.newest()
+        number = newest.number if newest else 0
+        return Folded(number, number > (self._newest.number if self._newest else 0), troubles)
+
+    def _seen(self) -> str:
+        hiding = self._hidden.hiding
+        return f"{self._data.seen()[:64]}.{hiding.sha512[:64]}"
+
+    def _is_of_newest(self, now: Published | None) -> bool:
+        return bool(now and self._newest and now.list_sha512 == lists.digest(self._newest))
+
+    def _is_done(self, now: Published | None, inputs: tuple[Input, ...]) -> bool:
+        """Whether there is nothing to publish: all is in the current version, or there never was anything."""
+        if self._newest is None:
+            return not inputs
+        return self._is_of_newest(now) and self._newest.is_of(self._hidden.hiding, inputs)
+
+    def _publish(self, inputs: tuple[Input, ...], before: Published | None, *, base: bool) -> Built:
+        self._payloads.sweep()
+        with segments.room(self._index) as room:
+            built = self._data.build(inputs, self._hidden, before, room)
+            listed = self._listed(built, base=base)
+            published = self._payload(listed, built)
+        self._lists.commit(listed)
+        self._payloads.point(published)
+        what = "%s: version %d is the current one; captures: %d, WARCs: %d, segments: %d"
+        counts = published.lines, len(listed.inputs), len(published.segments)
+        log.info(what, self._data.name, listed.number, *counts)
+        self._sync(published, listed)
+        return built
+
+    def _sync(self, published: Published | None, listed: VersionList | None) -> None:
+        """Leave the URIs of the WARCs, for other programs, unless they are there."""
+        if published and listed and self._index.stat(f"{published.folder}/{URIS}") is None:
+            uris = "".join(f"{self._place}/{one.name}\n" for one in listed.inputs)
+            segments.publish_bytes(self._index, f"{published.folder}/{URIS}", uris.encode())
+
+    def _listed(self, built: Built, *, base: bool) -> VersionList:
+        """The list of the version: the newest one if it is of the same, as after a loss of the index root."""
+        newest, hiding = self._newest, self._hidden.hiding
+        if newest and not base and newest.inputs == built.inputs and newest.hiding.sha512 == hiding.sha512:
+            return newest
+        number = newest.number + 1 if newest else 1
+        return VersionList(self._data.name, number, self._data.generation, hiding, built.inputs, clock.now())
+
+    def _payload(self, listed: VersionList, built: Built) -> Published:
+        folder = self._payloads.folder(listed)
+        parts = [self._payloads.take_over(segment, folder) for segment in built.kept]
+        if built.new and built.new.lines:
+            parts.append(built.new.commit(self._index, folder))
+        published = Published(listed.number, folder, lists.digest(listed), (self._place,), tuple(parts))
+        self._payloads.finish(published)
+        return published

@@ -1,0 +1,144 @@
+"""What must not be shown: SURT prefixes, and captures of one key and second.
+
+    org,example             the domain and all of its subdomains, on any port
+    org,example)/private/   keys that begin so
+    org,example)/ 2016      captures of this one key, of times that begin so
+
+Each decision is a file of its own, numbered, made exclusively, never changed: {state}/decisions/access/000001.json
+What is hidden follows from all of them in their order. It stays in the store, and in every list of a version.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha512
+
+from warcmill.base import clock
+from warcmill.errors import BadInput
+from warcmill.formats.sealed import seal, unseal
+from warcmill.stores import LocalStore
+from warcmill.versions.inputs import Hiding
+
+FOLDER = "decisions/access"
+LARGEST = 1 << 20  # bytes of a decision
+_NAME = re.compile(r"([0-9]{6,})\.json")
+_ENTRY = re.compile(r"[!-~]{1,4000}( [0-9]{1,14})?")
+_DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An operator's decision: to hide something, or to show it again."""
+
+    number: int
+    hides: bool
+    surt: str
+    reason: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What is hidden after some decisions, with the reason of each entry."""
+
+    decisions: int
+    entries: Mapping[str, str]
+
+    @property
+    def hiding(self) -> Hiding:
+        """As a version's list names it."""
+        text = "".join(f"{entry}\n" for entry in sorted(self.entries))
+        return Hiding(self.decisions, sha512(text.encode()).hexdigest())
+
+    def prefixes(self) -> dict[bytes, str]:
+        """What hidden lines begin with, and the entry of each; without those that a shorter one covers."""
+        found: dict[bytes, str] = {}
+        pairs = sorted((prefix, entry) for entry in self.entries for prefix in prefixes_of(entry))
+        for prefix, entry in pairs:
+            if not (found and prefix.startswith(next(reversed(found)))):
+                found[prefix] = entry
+        return found
+
+
+def parse_entry(text: str) -> str:
+    """Return an entry as it is kept, or raise BadInput."""
+    if "://" in text:
+        raise BadInput(text, "not a SURT but a URL; 'warcmill surt URL' prints its key")
+    if not _ENTRY.fullmatch(text):
+        raise BadInput(text, "not a SURT prefix such as org,example or org,example)/private/, with a time or without")
+    return text
+
+
+def prefixes_of(entry: str) -> tuple[bytes, ...]:
+    """What the lines begin with that an entry means. A domain means its subdomains, and never a longer name."""
+    if _DOMAIN.fullmatch(entry):
+        return tuple(f"{entry}{end}".encode() for end in "),:")
+    return (entry.encode(),)
+
+
+def visible(lines: Iterable[bytes], prefixes: Mapping[bytes, str], met: set[str]) -> Iterator[bytes]:
+    """The lines that are not hidden. `met` gets the entries that hide one."""
+    starts = list(prefixes)
+    for line in lines:
+        at = bisect_right(starts, line)
+        if at and line.startswith(starts[at - 1]):
+            met.add(prefixes[starts[at - 1]])
+        else:
+            yield line
+
+
+def decisions(state: LocalStore) -> list[Decision]:
+    """All decisions, in order. BadInput for a damaged one: nobody knows what it hides."""
+    found = (_NAME.fullmatch(name) for name in state.names(FOLDER))
+    return [_read(state, number) for number in sorted(int(match[1]) for match in found if match)]
+
+
+def read(state: LocalStore, upto: int | None = None) -> Hidden:
+    """What is hidden now, or was after `upto` decisions."""
+    made = [one for one in decisions(state) if upto is None or one.number <= upto]
+    entries: dict[str, str] = {}
+    for one in made:
+        entries.pop(one.surt, None)
+        if one.hides:
+            entries[one.surt] = one.reason
+    return Hidden(made[-1].number if made else 0, entries)
+
+
+def decide(state: LocalStore, surt: str, reason: str, *, hides: bool) -> Decision:
+    """Record a decision. Of two at once, one gets the next number."""
+    entry = parse_entry(surt)
+    known = read(state)
+    while True:
+        one = Decision(known.decisions + 1, hides, entry, reason, clock.now())
+        data = _encode(one)
+        state.sweep(FOLDER)
+        if state.commit_new(_path(one.number), io.BytesIO(data), len(data), sha512(data).hexdigest()):
+            return one
+        known = read(state)
+
+
+def _path(number: int) -> str:
+    return f"{FOLDER}/{number:06}.json"
+
+
+def _encode(one: Decision) -> bytes:
+    document = {"hides": one.hides, "number": one.number, "reason": one.reason, "surt": one.surt, "time": one.time}
+    return seal(f"{json.dumps({**document, 'schema': 1}, sort_keys=True, indent=1)}\n".encode())
+
+
+def _read(state: LocalStore, number: int) -> Decision:
+    path = _path(number)
+    try:
+        said = json.loads(unseal(state.read(path, LARGEST), path))
+        one = Decision(said["number"], bool(said["hides"]), parse_entry(said["surt"]), said["reason"], said["time"])
+        if said["schema"] != 1 or one.number != number:
+            raise BadInput(path, f"it is decision {one.number}, of schema {said['schema']}")
+    except (ValueError, KeyError, TypeError, BadInput) as error:
+        why = error.why if isinstance(error, BadInput) else f"no decision: {error}"
+        raise BadInput(f"state:{path}", f"{why}; bring it back from the store: 'warcmill restore'") from error
+    return one

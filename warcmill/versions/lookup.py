@@ -1,0 +1,68 @@
+"""Find captures in a version: by key, by the begin of a key, by time. A lookup reads few blocks of few segments."""
+
+from __future__ import annotations
+
+import heapq
+import mmap
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import takewhile
+
+from warcmill.errors import NotReady
+from warcmill.formats import zipnum
+from warcmill.formats.zipnum import CDX, IDX
+from warcmill.stores import LocalStore
+from warcmill.versions.payloads import Payloads, Published
+from warcmill.versions.segments import Segment
+
+
+class Lookup:
+    """Answers from segments. They stay open: a version that is retired meanwhile still answers."""
+
+    def __init__(self, index: LocalStore, segments: Sequence[Segment]) -> None:
+        self._open = ExitStack()
+        self._parts = [_Part(index, segment, self._open) for segment in segments]
+
+    def close(self) -> None:
+        """Close the segments."""
+        self._open.close()
+
+    def beginning_with(self, prefix: bytes) -> Iterator[bytes]:
+        """The lines that begin with these bytes, in order."""
+        parts = [part.following(prefix) for part in self._parts]
+        return takewhile(lambda line: line.startswith(prefix), heapq.merge(*parts))
+
+    def captures(self, key: str, first: str = "", last: str = "9" * 14) -> Iterator[bytes]:
+        """The lines of a key, from the time `first` to `last`: 14 digits, or the first ones of them."""
+        begin, end = f"{key} {first}".encode(), f"{key} {last}".encode() + b"~"
+        parts = [part.following(begin) for part in self._parts]
+        return takewhile(lambda line: line < end, heapq.merge(*parts))
+
+
+class _Part:
+    """One open segment."""
+
+    def __init__(self, index: LocalStore, segment: Segment, opened: ExitStack) -> None:
+        self._where = f"index:{segment.files[CDX].path}"
+        self._stream = opened.enter_context(index.open(segment.files[CDX].path))
+        idx = opened.enter_context(index.open(segment.files[IDX].path))
+        self._idx = opened.enter_context(mmap.mmap(idx.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def following(self, key: bytes) -> Iterator[bytes]:
+        """All lines that are not before a key."""
+        for block in zipnum.blocks(self._idx, zipnum.find(self._idx, key), self._where):
+            self._stream.seek(block.offset)
+            lines = zipnum.unpack(self._stream.read(block.length), self._where, block.offset)
+            yield from lines[bisect_left(lines, key) :]
+
+
+def open_version(index: LocalStore, data_set: str, number: int | None = None) -> tuple[Published, Lookup]:
+    """Open a version by its number, or the current one. NotReady if it is not there."""
+    payloads = Payloads(index, data_set)
+    found = payloads.current() if number is None else payloads.numbered(number)
+    if found is None:
+        what = f"the current version of {data_set}" if number is None else f"version {number} of {data_set}"
+        why = "its files are not in the index root; index.ScanForIndexing makes the newest"
+        raise NotReady(what, why)
+    return found, Lookup(index, found.segments)

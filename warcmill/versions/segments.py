@@ -1,0 +1,195 @@
+"""A segment: the lines of some WARCs, sorted, in ZipNum files that are never changed.
+
+    {name}.cdx.gz .idx .loc   as formats/zipnum describes them
+    {name}.inputs             the WARCs that it was made of, and what was hidden in it; sealed
+    {name}.counts             how many lines of each WARC were read back from it; sealed
+
+`name` is the beginning of the digest of `{name}.inputs`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import IO, BinaryIO, cast
+
+from warcmill.base import digests
+from warcmill.base.digests import Readable
+from warcmill.errors import BadInput, Mismatch, Unavailable
+from warcmill.formats import zipnum
+from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.zipnum import CDX, IDX, LOC, Block
+from warcmill.model import FileRef
+from warcmill.stores import LocalStore
+from warcmill.versions.inputs import Input
+from warcmill.versions.lists import LARGEST
+
+INPUTS, COUNTS = ".inputs", ".counts"
+_FILENAME = re.compile(rb'"filename": "([^"\\]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment in a folder of the index root: its files by their ends, and how many lines it has."""
+
+    name: str
+    lines: int
+    files: Mapping[str, FileRef]
+
+    def within(self, folder: str) -> Segment:
+        """The same segment in another folder."""
+        moved = {end: file._replace(path=f"{folder}/{self.name}{end}") for end, file in self.files.items()}
+        return replace(self, files=moved)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a segment was made of: its WARCs, and the entries of the hidden list that left lines out."""
+
+    inputs: tuple[Input, ...]
+    hidden: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A segment that has no name yet, in a nameless file."""
+
+    stream: IO[bytes]
+    blocks: Sequence[Block]
+    lines: int
+
+
+@contextmanager
+def room(index: LocalStore) -> Iterator[IO[bytes]]:
+    """A nameless file in the index root. Unavailable if the disk is full."""
+    try:
+        with tempfile.TemporaryFile(dir=index.base) as stream:
+            yield stream
+    except OSError as error:
+        raise Unavailable("index:versions", f"{error.strerror or error} (root {index.base})") from error
+
+
+def spool(stream: IO[bytes], lines: Iterable[bytes]) -> Spooled:
+    """Compress sorted lines into a nameless file."""
+    stream.seek(0)
+    stream.truncate()
+    blocks, number = list[Block](), 0
+    for packed in zipnum.pack(lines):
+        stream.write(packed.data)
+        blocks.append(packed.block)
+        number += packed.lines
+    stream.flush()
+    return Spooled(stream, blocks, number)
+
+
+def commit(index: LocalStore, folder: str, spooled: Spooled, made: Made) -> Segment:
+    """Publish a segment's files in a folder, read them back, and count what was read."""
+    document, name = named(made)
+    idx = b"".join(block.line(name) for block in spooled.blocks)
+    spooled.stream.seek(0)
+    size, sha512 = digests.sha512(cast("BinaryIO", spooled.stream))
+    spooled.stream.seek(0)
+    files = {CDX: publish(index, f"{folder}/{name}{CDX}", spooled.stream, size, sha512)}
+    for end, data in ((IDX, idx), (LOC, zipnum.loc_line(name)), (INPUTS, document)):
+        files[end] = publish_bytes(index, f"{folder}/{name}{end}", data)
+    segment = Segment(name, spooled.lines, files)
+    counts = seal(b"".join(b"%d %s\n" % (number, name) for name, number in sorted(read_back(index, segment).items())))
+    return replace(segment, files={**files, COUNTS: publish_bytes(index, f"{folder}/{name}{COUNTS}", counts)})
+
+
+def named(made: Made) -> tuple[bytes, str]:
+    """The document of what a segment is made of, and the segment's name."""
+    document = _encode(made)
+    return document, hashlib.sha512(document).hexdigest()[:16]
+
+
+def publish(index: LocalStore, path: str, source: Readable, size: int, sha512: str) -> FileRef:
+    """Publish a file. What a killed fold left under its name is replaced, unless it is the same."""
+    if not index.commit_new(path, source, size, sha512):
+        _replace_other(index, path, source, size, sha512)
+    return FileRef("index", path, size, sha512)
+
+
+def publish_bytes(index: LocalStore, path: str, data: bytes) -> FileRef:
+    """Publish a small file in the same way."""
+    return publish(index, path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+
+
+def _replace_other(index: LocalStore, path: str, source: Readable, size: int, sha512: str) -> None:
+    there = index.stat(path)
+    if there is None or index.server_digest(path) == ("sha512", sha512):
+        return
+    index.remove(path, there)
+    index.commit_new(path, source, size, sha512)
+
+
+def read_back(index: LocalStore, segment: Segment) -> Counter[bytes]:
+    """Read all lines of a segment from the disk; count them by the name of their WARC.
+
+    Mismatch or BadInput unless they are those that were written, in order, each once, where the `.idx` says.
+    """
+    counts: Counter[bytes] = Counter()
+    last = b""
+    for lines in blocks_of(index, segment):
+        if lines != sorted(lines) or not last < lines[0] or any(one == next_ for one, next_ in pairwise(lines)):
+            raise Mismatch(f"index:{segment.files[CDX].path}", "lines in order, each once", "another order")
+        last = lines[-1]
+        counts.update(_FILENAME.findall(b"".join(lines)))
+    if counts.total() != segment.lines:
+        raise Mismatch(f"lines of index:{segment.files[CDX].path}", segment.lines, counts.total())
+    return counts
+
+
+def blocks_of(index: LocalStore, segment: Segment) -> Iterator[list[bytes]]:
+    """Read a segment from its begin to its end. Mismatch or BadInput if a byte of it is another."""
+    cdx, idx = segment.files[CDX], segment.files[IDX]
+    digest, at = hashlib.sha512(), 0
+    with index.read_back(cdx.path) as stream:
+        for block in zipnum.blocks(read_file(index, idx), 0, idx.path):
+            data = stream.read(block.length)
+            digest.update(data)
+            if block.offset != at:
+                raise BadInput(f"index:{idx.path}", f"a block at {block.offset}, where {at} was expected")
+            at += block.length
+            lines = zipnum.unpack(data, f"index:{cdx.path}", block.offset)
+            if not lines or not lines[0].startswith(block.key + b" "):
+                raise BadInput(f"index:{cdx.path}", f"not the block of {block.key!r}", block.offset)
+            yield lines
+        if at != cdx.size or stream.read(1) or digest.hexdigest() != cdx.sha512:
+            raise Mismatch(f"index:{cdx.path}", f"{cdx.size} bytes, {cdx.sha512}", f"{at} bytes, {digest.hexdigest()}")
+
+
+def made_of(index: LocalStore, segment: Segment) -> Made:
+    """What a segment was made of. BadInput if the file that says so is damaged."""
+    file = segment.files[INPUTS]
+    first, _, rest = unseal(read_file(index, file), file.path).decode().partition("\n")
+    return Made(tuple(map(Input.parse, rest.splitlines())), frozenset(json.loads(first)["hidden"]))
+
+
+def counts_of(index: LocalStore, segment: Segment) -> dict[str, int]:
+    """How many lines of each WARC were read back from a segment."""
+    file = segment.files[COUNTS]
+    pairs = (line.split(" ") for line in unseal(read_file(index, file), file.path).decode().splitlines())
+    return {name: int(number) for number, name in pairs}
+
+
+def read_file(index: LocalStore, file: FileRef) -> bytes:
+    """The bytes of a segment's small file. Mismatch if they are no longer those that were written."""
+    data = index.read(file.path, LARGEST)
+    found = hashlib.sha512(data).hexdigest()
+    if found != file.sha512:
+        raise Mismatch(f"index:{file.path}", file.sha512, found)
+    return data
+
+
+def _encode(made: Made) -> bytes:
+    head = json.dumps({"hidden": sorted(made.hidden), "schema": 1}, sort_keys=True)
+    return seal(f"{head}\n{''.join(one.line() for one in made.inputs)}".encode())
