@@ -1,0 +1,70 @@
+"""Find the links of an answer: which extractor reads it follows from its type, and from what the job's file allows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from warcmill.crawl.extract import css, feed, headers, html, script, sitemap
+from warcmill.crawl.extract.links import Link
+from warcmill.crawl.head import Fields
+
+NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
+DEFAULT = frozenset(NAMES) - {"script"}
+_HTML = frozenset(["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"])
+_GZIP = frozenset(["application/gzip", "application/x-gzip"])
+_BEGIN = 4096  # bytes that show the root of an XML document
+_SCRIPT = ("javascript", "ecmascript", "json")
+
+
+def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str] = DEFAULT) -> list[Link]:
+    """The links of an answer with these header fields. `data` is its payload, decoded; nothing in it raises."""
+    return [link for links in _all(data, uri, status, fields, names) for link in links]
+
+
+def _all(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str]) -> Iterator[list[Link]]:
+    if "headers" in names:
+        yield headers.links(fields, uri, status)
+    content_type = fields.first("content-type")
+    kind = kind_of(data, uri, content_type)
+    if kind == "robots" and "sitemap" in names:
+        yield sitemap.from_robots(data, uri)
+    elif kind == "html" and "html" in names:
+        yield html.links(data, uri, content_type, scripts="script" in names)
+    elif kind in names:
+        yield _READERS[kind](data, uri, content_type)
+
+
+_READERS = {"css": css.links, "sitemap": sitemap.links, "feed": feed.links, "script": script.links}
+
+
+def kind_of(data: bytes, uri: str, content_type: str) -> str:
+    """What a payload is, for the extractors: by its type, and where that is none or says little, by its beginning."""
+    mime = content_type.partition(";")[0].strip().lower()
+    if mime in _HTML:
+        return "html"
+    if mime == "text/css":
+        return "css"
+    if mime.endswith(("xml", "feed+json")) or mime in _GZIP:
+        return _by_root(data)
+    if mime == "text/plain" and uri.endswith("/robots.txt"):
+        return "robots"
+    if any(word in mime for word in _SCRIPT):
+        return "script"
+    return "" if "/" in mime else _sniffed(data)
+
+
+def _by_root(data: bytes) -> str:
+    data = sitemap.unpacked(data, _BEGIN)
+    if sitemap.is_sitemap(data):
+        return "sitemap"
+    if feed.is_feed(data) or data[:1] == b"{":
+        return "feed"
+    return "html" if b"<html" in data[:_BEGIN].lower() else ""
+
+
+def _sniffed(data: bytes) -> str:
+    """Without a type: markup is a page, as browsers take it (WHATWG MIME Sniffing, 7.1)."""
+    begin = data[:1024].lstrip().lower()
+    if begin.startswith(b"<?xml"):
+        return _by_root(data)
+    return "html" if begin.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<!--")) else ""

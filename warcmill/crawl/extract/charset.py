@@ -1,0 +1,74 @@
+"""The charset of a text, as browsers find it (WHATWG Encoding and HTML standards): mark, header, declaration, guess."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import lru_cache
+
+PRESCAN = 1024  # bytes in which a declaration counts
+UTF8, WINDOWS = "utf-8", "cp1252"
+_MARKS = ((b"\xef\xbb\xbf", UTF8), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
+_META = re.compile(rb"<meta[^>]{0,512}?charset[\s=\"']*([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
+_XML = re.compile(rb"<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
+_PARAMETER = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s;\"']{1,40})", re.IGNORECASE)
+
+# Where the Encoding Standard reads a label as a wider charset than Python does.
+_WIDER = {
+    "ascii": WINDOWS,
+    "iso8859-1": WINDOWS,
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "utf-16": "utf-16-le",
+}
+_LABELS = {"x-sjis": "cp932", "windows-31j": "cp932", "x-gbk": "gb18030", "x-cp1251": "cp1251", "unicode": "utf-16-le"}
+_TEXT = frozenset(
+    [*(f"cp{number}" for number in (866, 874, 932, 949, *range(1250, 1259))),
+     *(f"iso8859-{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
+     UTF8, "utf-16-le", "utf-16-be", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "gb18030", "big5hkscs",
+     "euc_jp", "iso2022_jp"]
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1_000)
+def codec(label: str) -> str:
+    """The name of Python's codec for a label; '' for one that browsers do not know."""
+    label = label.strip().lower()
+    try:
+        name = _LABELS.get(label) or codecs.lookup(label).name
+    except (LookupError, ValueError):
+        return ""
+    name = _WIDER.get(name, name)
+    return name if name in _TEXT else ""
+
+
+def find(data: bytes, content_type: str = "") -> str:
+    """Return the codec of a text, of HTML, CSS or XML; `content_type` is the header's."""
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return name
+    if (parameter := _PARAMETER.search(content_type)) and (name := codec(parameter[1])):
+        return name
+    begin = data[:PRESCAN]
+    if (declared := _META.search(begin) or _XML.match(begin)) and (name := codec(declared[1].decode("ascii"))):
+        return UTF8 if name.startswith("utf-16") else name
+    return UTF8 if _is_utf8(data) else WINDOWS
+
+
+def text(data: bytes, content_type: str = "") -> str:
+    """Decode a text. Never raises: bytes that the charset lacks become U+FFFD."""
+    return data.decode(find(data, content_type), "replace").removeprefix("\ufeff")
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode(UTF8)
+    except UnicodeDecodeError as error:
+        return error.start >= len(data) - 3 and error.reason == "unexpected end of data"
+    return True

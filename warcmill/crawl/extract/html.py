@@ -1,0 +1,161 @@
+"""Links of an HTML page, as a browser without scripts would follow and load them (WHATWG HTML)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
+
+from warcmill.crawl.extract import charset, css, json_ld, script
+from warcmill.crawl.extract.headers import refreshed
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, Links
+from warcmill.crawl.extract.rel import hop_of
+from warcmill.crawl.extract.tags import tags, too_much
+
+Attributes = Mapping[str, str | None]
+
+
+class Element(Protocol):
+    """An element with a name, attributes, and a text inside: a node of a tree, or a tag."""
+
+    @property
+    def tag(self) -> str | None: ...
+    @property
+    def attributes(self) -> dict[str, str | None]: ...
+    def text(self) -> str: ...
+
+
+_LAZY = ("data-src", "data-original", "data-lazy-src", "data-srcset", "data-lazy-srcset", "data-bg")
+_OTHERS = frozenset(["src", "srcset", "imagesrcset", "poster", "background", "style", *_LAZY])
+_EMBEDDED = frozenset(
+    ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image"]
+)
+_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset (HTML, "parse a srcset attribute")
+_DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*\)?)*")  # up to a comma that is in no brackets
+_WITH_TEXT = ("style", "script")
+_SCRIPT_KINDS = ("", "module", "text/javascript", "application/javascript", "text/ecmascript")
+
+
+def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> list[Link]:
+    """The links of a page; with `scripts` also what looks like a URL in a script."""
+    name = charset.find(data, content_type)
+    found = Links(uri, name)
+    elements = [(node.tag or "", node.attributes, node) for node in _elements(data, name)]
+    if base := next(
+        (attributes["href"] for tag, attributes, _ in elements if tag == "base" and "href" in attributes), ""
+    ):
+        found.rebase(base)
+    for tag, attributes, node in elements:
+        if attributes or tag in _WITH_TEXT:
+            _add(tag, attributes, node, found)
+            if scripts and tag == "script":
+                _add_guesses(node, found)
+    return found.all()
+
+
+def _elements(data: bytes, name: str) -> Sequence[Element]:
+    """The elements of a page in order: from its tree, or where that takes long from the tags alone."""
+    if too_much(data):
+        return list(tags(data.decode(name, "replace")))
+    raw = data if name == charset.UTF8 else data.decode(name, "replace").encode("utf-8", "replace")
+    try:
+        tree = LexborHTMLParser(raw, options=LexborDocumentOptions.WO_EVENTS)
+    except (SelectolaxError, ValueError, RuntimeError):
+        return []
+    return list(tree.root.traverse()) if tree.root else []
+
+
+def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
+    if own := _OWN.get(tag):
+        own(node, attributes, found)
+    elif href := attributes.get("href"):
+        found.add(href, EMBED if tag in _EMBEDDED or tag == "use" else LINK, f"{tag}/@href")
+    if not _OTHERS.isdisjoint(attributes):
+        _add_others(tag, attributes, found)
+
+
+def _add_others(tag: str, attributes: Attributes, found: Links) -> None:
+    """Add what any element may have besides its own."""
+    for name, value in attributes.items():
+        if not value or name not in _OTHERS or (name == "src" and tag not in _EMBEDDED):
+            continue
+        if name == "style":
+            css.add_from(value, found, f"{tag}/@style")
+        elif name.endswith("srcset"):
+            _add_candidates(value, f"{tag}/@{name}", found)
+        else:
+            found.add(value, EMBED, f"{tag}/@{name}")
+
+
+def _add_candidates(srcset: str, context: str, found: Links) -> None:
+    at = 0
+    while match := _CANDIDATE.match(srcset, at):
+        url, at = match[1], match.end()
+        if not url.endswith(",") and (descriptors := _DESCRIPTORS.match(srcset, at)):
+            at = descriptors.end()
+        found.add(url.rstrip(","), EMBED, context)
+
+
+def _add_guesses(node: Element, found: Links) -> None:
+    if (node.attributes.get("type") or "").lower().strip() in _SCRIPT_KINDS:
+        script.add_from(node.text() or "", found, "script")
+
+
+def _anchor(_node: Element, attributes: Attributes, found: Links) -> None:
+    rel = attributes.get("rel")
+    nofollow = rel is not None and "nofollow" in rel.lower()
+    found.add(attributes.get("href"), LINK, "a/@href", nofollow=nofollow)
+
+
+def _link(_node: Element, attributes: Attributes, found: Links) -> None:
+    if hop := hop_of(attributes.get("rel") or ""):
+        found.add(attributes.get("href"), hop, "link/@href")
+
+
+def _meta(_node: Element, attributes: Attributes, found: Links) -> None:
+    content = attributes.get("content") or ""
+    name = (attributes.get("property") or attributes.get("name") or "").lower()
+    if (attributes.get("http-equiv") or "").lower() == "refresh":
+        found.add(refreshed(content), REDIRECT, "meta/@content")
+    elif name in _META_EMBEDS:
+        found.add(content, EMBED, f"meta/@{name}")
+
+
+def _form(_node: Element, attributes: Attributes, found: Links) -> None:
+    if (attributes.get("method") or "get").lower() == "get":
+        found.add(attributes.get("action"), SUBMIT, "form/@action")
+
+
+def _object(_node: Element, attributes: Attributes, found: Links) -> None:
+    found.add(attributes.get("data"), EMBED, "object/@data")
+
+
+def _style(node: Element, _attributes: Attributes, found: Links) -> None:
+    css.add_from(node.text() or "", found, "style")
+
+
+def _script(node: Element, attributes: Attributes, found: Links) -> None:
+    if (attributes.get("type") or "").lower().strip() == "application/ld+json":
+        json_ld.add_from(node.text() or "", found)
+
+
+def _base(_node: Element, _attributes: Attributes, _found: Links) -> None:
+    """It was read before all others."""
+
+
+_META_EMBEDS = frozenset(
+    [f"og:{name}" for name in ("image", "image:url", "image:secure_url", "video", "video:url", "audio", "audio:url")]
+    + ["twitter:image", "twitter:image:src", "msapplication-tileimage", "thumbnail"]
+)  # fmt: skip
+_OWN: dict[str, Callable[[Element, Attributes, Links], None]] = {
+    "a": _anchor,
+    "link": _link,
+    "meta": _meta,
+    "form": _form,
+    "object": _object,
+    "style": _style,
+    "script": _script,
+    "base": _base,
+}

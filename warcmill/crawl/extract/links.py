@@ -1,0 +1,93 @@
+"""Collect links: join what a document says with its base, as browsers do (WHATWG URL), and keep each once.
+
+Hops are Heritrix's letters:
+
+    L link   E embedded   R redirect   X guessed from a script   M from a sitemap   S of a form   I inferred
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote
+
+from ada_url import join_url
+
+LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
+LIMIT = 50_000  # links of a document; as many as a sitemap may have
+LONGEST = 16_384  # characters of what is joined; more is no URL that a server takes
+
+# What the URL standard leaves as it is in a path and a query: such links need no parser. No "." begins a segment.
+_PLAIN = re.compile(
+    r"/(?!/)(?:[A-Za-z0-9_~!$&()*+,;=:@/-]++|%(?!2[eE])|(?<!/)\.)*+(?:\?[A-Za-z0-9_~!$&()*+,;=:@%/.?-]*)?"
+)
+_ORIGIN = re.compile(r"https?://[^/?#]+")
+_OTHER_SCHEME = re.compile(
+    r"\s*(?:javascript|mailto|tel|data|about|blob|sms|whatsapp|skype|android-app|ios-app):", re.IGNORECASE
+)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+class Link(NamedTuple):
+    """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`), if it says nofollow."""
+
+    uri: str
+    hop: str
+    context: str
+    nofollow: bool = False
+
+
+class Links:
+    """The links of one document. `charset` is what the queries of its links are written in."""
+
+    def __init__(self, base: str, charset: str = "utf-8") -> None:
+        self._charset = charset
+        self._found: dict[tuple[str, str], Link] = {}
+        self.cut = False
+        self._set_base(base)
+
+    def _set_base(self, base: str) -> None:
+        self.base = base
+        origin = _ORIGIN.match(base)
+        self._origin = origin[0] if origin else ""
+
+    def rebase(self, href: str) -> None:
+        """Join the links that follow with `<base href>`; one that is no URL changes nothing."""
+        if base := self.join(href):
+            self._set_base(base)
+
+    def add(self, written: str | None, hop: str, context: str, *, nofollow: bool = False) -> None:
+        """Add a link as it is written; what is no http or https URL is left out."""
+        if not written or len(written) > LONGEST:
+            return
+        if not (uri := self.join(written)):
+            return
+        if len(self._found) >= LIMIT:
+            self.cut = True
+        elif (uri, hop) not in self._found:
+            self._found[uri, hop] = Link(uri, hop, context, nofollow)
+
+    def join(self, written: str) -> str:
+        """Join a link with the base; '' when it makes no http or https URL."""
+        if self._origin and _PLAIN.fullmatch(written):
+            return self._origin + written
+        if _OTHER_SCHEME.match(written):
+            return ""
+        if self._charset != "utf-8" and not written.isascii():
+            written = self._query_in_charset(written)
+        try:
+            uri = join_url(self.base, written)
+        except ValueError:
+            return ""
+        return uri.partition("#")[0] if uri.startswith(("http://", "https://")) else ""
+
+    def all(self) -> list[Link]:
+        """The links in order."""
+        return list(self._found.values())
+
+    def _query_in_charset(self, written: str) -> str:
+        """Escape a query in the charset of its document, as browsers do; a path is always in UTF-8."""
+        before, mark, query = written.partition("?")
+        query, sharp, _ = query.partition("#")
+        encoded = _NOT_ASCII.sub(lambda part: quote(part[0].encode(self._charset, "xmlcharrefreplace")), query)
+        return before + mark + encoded + sharp

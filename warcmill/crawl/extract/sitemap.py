@@ -1,0 +1,59 @@
+"""Links of sitemaps and their indexes, as XML or gzip, and of robots.txt, which names them (sitemaps.org)."""
+
+from __future__ import annotations
+
+import re
+
+from warcmill.crawl.extract import charset
+from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, Link, Links
+from warcmill.crawl.extract.xml import tags
+from warcmill.formats.warc.codings import Gzip
+
+DECODED = 50 << 20  # bytes that a sitemap may have (sitemaps.org)
+_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_ROBOTS = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
+_GZIP = b"\x1f\x8b"
+_HOPS = {"loc": MANIFEST, "content_loc": EMBED, "thumbnail_loc": EMBED, "player_loc": EMBED}
+
+
+def is_sitemap(data: bytes) -> bool:
+    """Whether the root of an XML document is that of a sitemap, or of an index."""
+    return _ROOT.search(data[:4096]) is not None
+
+
+def unpacked(data: bytes, limit: int = DECODED) -> bytes:
+    """The bytes of a sitemap that is a gzip file, up to the limit; others as they are."""
+    if not data.startswith(_GZIP):
+        return data
+    kept, length, step = [], 0, Gzip()
+    for part in step.feed(data):
+        kept.append(part)
+        length += len(part)
+        if length > limit:
+            break
+    return b"".join(kept)[:limit]
+
+
+def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
+    """The links of a sitemap or of an index of them: pages, alternates, images and videos."""
+    found, inside = Links(uri), ""
+    for name, attributes, text in tags(charset.text(unpacked(data), content_type)):
+        if found.cut:
+            break
+        if name in ("url", "sitemap", "image", "video"):
+            inside = name
+        elif name == "loc" and inside == "image":
+            found.add(text, EMBED, "image/loc")
+        elif hop := _HOPS.get(name):
+            found.add(text, hop, name)
+        elif name == "link":
+            found.add(attributes.get("href"), LINK, "link/@href")
+    return found.all()
+
+
+def from_robots(data: bytes, uri: str) -> list[Link]:
+    """The sitemaps that a robots.txt names (RFC 9309 leaves the line to sitemaps.org)."""
+    found = Links(uri)
+    for written in _ROBOTS.findall(charset.text(data)):
+        found.add(written, MANIFEST, "robots.txt")
+    return found.all()

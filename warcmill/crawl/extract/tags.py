@@ -1,0 +1,86 @@
+"""Read the tags of a page one after another, in linear time whatever it is (WHATWG HTML, 13.2.5, without a tree).
+
+For pages that are large, or made so that building their tree takes hours: `too_much` finds these.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# The tree's work grows with the square of these: at the limits it is a fifth of a second, and some 100 MB.
+TAGS = 10_000  # opening tags: each may be inside all before it
+ATTRIBUTES = 10_000  # of one tag, about: each is compared with all before it
+REOPENED = 1_000_000  # elements: each formatting element may be opened anew in each later one (13.2.4.3)
+_LONG = 4_096  # bytes between two ">"
+_SEPARATORS = re.compile(rb"[\s/\"']+")
+_FORMATTING = re.compile(rb"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
+
+_VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
+_ATTRIBUTE = re.compile(rf"([^\s/>][^\s/>=]*+)(?:\s*+=\s*+({_VALUE})?)?")
+_TAG = re.compile(
+    r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))|[!?/][^>]*+(?:>|\Z)"
+    rf"|([A-Za-z][^\s/>]*+)((?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+{_VALUE}?)?)*+)(>|\Z))",
+    re.DOTALL,
+)
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ENDS = {
+    name: re.compile(rf"</{name}[\s/>]", re.IGNORECASE)
+    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """An opening tag, as the extractor of a tree's nodes reads it; `content` is the text of a script or style."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    content: str = ""
+
+    def text(self) -> str:
+        """The text inside."""
+        return self.content
+
+
+def too_much(page: bytes) -> bool:
+    """Whether the tree of a page could take long to build, or much memory."""
+    tags = page.count(b"<") - page.count(b"</")
+    if tags > TAGS:
+        return True
+    if tags > 1_000 and tags * len(_FORMATTING.findall(page)) > REOPENED:
+        return True
+    if all(page.find(b">", at, at + _LONG) >= 0 for at in range(0, len(page) - _LONG, _LONG)):
+        return False
+    long = [part for part in page.split(b">") if len(part) > _LONG]
+    return sum(len(_SEPARATORS.findall(part)) ** 2 for part in long) > ATTRIBUTES**2
+
+
+def tags(page: str) -> Iterator[Tag]:
+    """Yield the opening tags of a page."""
+    at = 0
+    while match := _TAG.search(page, at):
+        at = match.end()
+        if match[1] and match[3]:
+            name, content = match[1].lower(), ""
+            if end := _ENDS.get(name):
+                closing = end.search(page, at)
+                begin, at = at, closing.start() if closing else len(page)
+                content = page[begin:at]
+            yield Tag(name, _attributes(match[2]), content)
+
+
+def _attributes(text: str) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for match in _ATTRIBUTE.finditer(text):
+        value = match[2] or ""
+        if value[:1] in ("'", '"'):
+            value = value[1:-1]
+        found.setdefault(match[1].lower(), _REFERENCE.sub(_unescaped, value))
+    return found
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return html.unescape(match[0])

@@ -1,0 +1,87 @@
+"""When a URI is visited again: after an age, by a calendar, or the sooner the more often it changes.
+
+Pure: what it rests on is in the history that the last visit has left. Whether a visit transfers anything is
+for the server to say: it is asked by ETag and Last-Modified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from dateutil.rrule import rrule, rruleset, rrulestr
+
+from warcmill.errors import BadConfig
+
+NEVER = 0.0
+_OFTEN = frozenset(["SECONDLY", "MINUTELY"])
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """Visit again so many seconds after each visit."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise BadConfig("recrawl", f"an age of {self.seconds} seconds; it has to be more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Visit again when a rule of RFC 5545 (3.3.10) says so, in UTC: `FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=6`.
+
+    The parts of a time that the rule leaves out are 0: that one is at 06:00:00.
+    """
+
+    rule: str
+    _rule: rrule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parsed = rrulestr(self.rule, dtstart=datetime(1970, 1, 1, tzinfo=UTC))
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+            raise BadConfig("recrawl", f"{self.rule!r} is no rule of RFC 5545: {error}") from error
+        words = self.rule.upper().replace("RRULE:", "").split(";")
+        if isinstance(parsed, rruleset) or {word.partition("=")[2] for word in words} & _OFTEN or "COUNT" in self.rule:
+            raise BadConfig("recrawl", f"{self.rule!r}: one rule, of HOURLY or rarer, without COUNT")
+        object.__setattr__(self, "_rule", parsed)
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first time of the calendar after this one. An INTERVAL counts from that day."""
+        day = after.replace(hour=0, minute=0, second=0, microsecond=0)
+        found: datetime | None = self._rule.replace(dtstart=day).after(after)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Visit again after a `share` of the time for which a page has not changed, within bounds in seconds.
+
+    As caches reckon how long a page stays fresh (RFC 9111, 4.2.2): what has changed an hour ago is visited
+    soon, what has been the same for a year, rarely.
+    """
+
+    share: float = 0.1
+    least: float = 3_600.0
+    most: float = 30 * 86_400.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.share and 0 < self.least <= self.most):
+            raise BadConfig("recrawl", f"share and least have to be more than 0, and least at most `most`: {self}")
+
+
+Recrawl = Age | Calendar | Adaptive
+
+
+def again(recrawl: Recrawl, visited: float, changed: float) -> float:
+    """When to visit again what was visited, and last seen to change, at these times; NEVER: not any more."""
+    match recrawl:
+        case Age(seconds):
+            return visited + seconds
+        case Calendar():
+            found = recrawl.next(datetime.fromtimestamp(visited, UTC))
+            return found.timestamp() if found else NEVER
+        case Adaptive(share, least, most):
+            return visited + min(max((visited - changed) * share, least), most)

@@ -1,0 +1,153 @@
+"""What a robots.txt allows (RFC 9309), and its crawl-delay, which is no standard but is kept.
+
+How it is fetched, and followed over at most REDIRECTS, is the crawl's; what its
+status means is decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+LIMIT = 500 << 10  # bytes that are read (2.5)
+REDIRECTS = 5  # that are followed (2.3.1.2)
+KEPT = 86_400.0  # seconds (2.4)
+PATH = "/robots.txt"
+_TOO_MANY = 429
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+_DELAY = re.compile(r"\d{1,6}(?:\.\d{0,3})?", re.ASCII)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+class Standing(StrEnum):
+    """What the fetch of a robots.txt says of its host."""
+
+    RULES = "its rules count"
+    ALLOWED = "it has none: all is allowed"
+    DEFERRED = "not known: nothing is fetched until it is"
+
+
+def standing(status: int) -> Standing:
+    """The standing of a host by the last status of its robots.txt (2.3.1); below zero there was no answer.
+
+    429 says "later", not "there is none". A redirect that is left was one too many.
+    """
+    if 200 <= status < 300:
+        return Standing.RULES
+    if 300 <= status < 500 and status != _TOO_MANY:
+        return Standing.ALLOWED
+    return Standing.DEFERRED
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a path may be fetched, and the line that says so; '' when none does."""
+
+    allowed: bool
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A pattern in parts, between which anything may be; `ends`: the last part is the end of the path."""
+
+    allows: bool
+    written: str
+    parts: tuple[str, ...]
+    ends: bool
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """The longest pattern wins; of two as long, the one that allows (2.2.2)."""
+        return len(self.written), self.allows
+
+    def matches(self, path: str) -> bool:
+        """Whether the pattern matches: in time linear in the path, whatever the pattern."""
+        first, *others = self.parts
+        if not path.startswith(first):
+            return False
+        at = len(first)
+        for part in others[:-1] if self.ends else others:
+            at = path.find(part, at)
+            if at < 0:
+                return False
+            at += len(part)
+        if not self.ends:
+            return True
+        return at == len(path) if not others else path.endswith(others[-1]) and len(path) - len(others[-1]) >= at
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of one crawler at one host; `delay` in seconds, 0 without one."""
+
+    rules: tuple[_Rule, ...] = ()
+    delay: float = 0.0
+
+    def judge(self, path: str) -> Verdict:
+        """Judge a path with its query, as in the URI. The robots.txt itself is always allowed."""
+        path = _plain(path)
+        matching = [rule for rule in self.rules if rule.matches(path)] if path != PATH else []
+        best = max(matching, key=lambda rule: rule.rank, default=None)
+        if best is None:
+            return Verdict(True)
+        return Verdict(best.allows, f"{'Allow' if best.allows else 'Disallow'}: {best.written}")
+
+
+def rules_for(data: bytes, token: str) -> Rules:
+    """Read the rules of the crawler with this product token; those of `*` when none names it (2.2.1).
+
+    Several groups for one crawler are one. Whatever is no rule is passed over.
+    """
+    groups: dict[str, list[_Rule]] = {}
+    delays: dict[str, float] = {}
+    agents: list[str] = []
+    naming = False
+    for name, value in _lines(data):
+        if name == "user-agent":
+            agents = [*agents, _agent(value)] if naming else [_agent(value)]
+            groups.setdefault(agents[-1], [])
+            naming = True
+        elif name in ("allow", "disallow"):
+            naming = False
+            for agent in agents if value else []:
+                groups[agent].append(_rule(value, allows=name == "allow"))
+        elif name == "crawl-delay" and (delay := _DELAY.fullmatch(value)):
+            naming = False
+            delays |= dict.fromkeys(agents, float(delay[0]))
+    chosen = token.lower() if token.lower() in groups else "*"
+    return Rules(tuple(groups.get(chosen, ())), delays.get(chosen, 0.0))
+
+
+def _lines(data: bytes) -> list[tuple[str, str]]:
+    """The lines that have a name and a value, without comments."""
+    text = data[:LIMIT].decode("utf-8", "replace").removeprefix("\ufeff")
+    pairs = (line.partition("#")[0].partition(":") for line in re.split(r"\r\n|\r|\n", text))
+    return [(name.strip().lower(), value.strip()) for name, colon, value in pairs if colon]
+
+
+def _agent(value: str) -> str:
+    if value.startswith("*"):
+        return "*"
+    token = _TOKEN.match(value)
+    return token[0].lower() if token else ""
+
+
+def _rule(value: str, *, allows: bool) -> _Rule:
+    ends = value.endswith("$")
+    pattern = re.sub(r"\*+", "*", _plain(value.removesuffix("$")))
+    return _Rule(allows, value, tuple(pattern.split("*")), ends)
+
+
+def _plain(path: str) -> str:
+    """A path or pattern so that two spellings of one are equal: only what must be escaped is (2.2.2)."""
+    escaped = quote(path, safe="".join(map(chr, range(0x21, 0x7F))))
+    return _ESCAPE.sub(_unescaped, escaped)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    char = chr(int(match[1], 16))
+    return char if char in _UNRESERVED else match[0].upper()
