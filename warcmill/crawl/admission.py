@@ -1,0 +1,85 @@
+"""May this URI be fetched now? Asked at its lease: scope, address, robots.txt, and whose turn it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from warcmill.crawl import lines
+from warcmill.crawl.hosts import Hosts
+from warcmill.crawl.job import Job
+from warcmill.crawl.limits import NOT_ALLOWED, Failure
+from warcmill.crawl.manners import Manners
+from warcmill.crawl.offers import Offers
+from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies.robots import Standing
+from warcmill.crawl.robots_files import RobotsFiles, Site, path_of
+from warcmill.crawl.uri import Uri
+
+
+class Admitted(NamedTuple):
+    """It may be fetched from one of these addresses; `delay` is what its robots.txt asks for between two fetches."""
+
+    addresses: tuple[str, ...]
+    delay: float
+
+
+class Refused(NamedTuple):
+    """It will not be fetched: the `status` of its line, and the policy that refused it."""
+
+    status: int
+    against: Decision
+
+
+class Later(NamedTuple):
+    """Not yet: its queue is left alone until `opens`, and it itself until `again`."""
+
+    opens: float
+    again: float = 0.0
+
+
+Answer = Admitted | Refused | Later | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The policies that are asked at a lease, in their order."""
+
+    job: Job
+    offers: Offers
+    hosts: Hosts
+    robots: RobotsFiles
+    manners: Manners
+
+    async def ask(self, uri: Uri) -> Answer:
+        """Judge a URI; what is admitted is under way from now on."""
+        if against := self.offers.at_lease(uri):
+            return Refused(lines.OUT_OF_SCOPE, against)
+        addresses = await self.hosts.addresses(uri)
+        if isinstance(addresses, Failure):
+            return _no_address(addresses)
+        site = await self.robots.site(uri) if self.job.robots else None
+        if site and (answer := self._by_robots(uri, site, addresses[0])):
+            return answer
+        if opens := self.manners.turn(addresses[0]):
+            return Later(opens)
+        self.manners.begin(addresses[0])
+        return Admitted(addresses, site.rules.delay if site else 0.0)
+
+    def _by_robots(self, uri: Uri, site: Site, address: str) -> Answer | None:
+        if site.standing is Standing.DEFERRED:
+            if not self.robots.is_given_up(site):
+                return Later(site.until, site.until)
+            return Refused(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", f"it cannot be had: {site.why}"))
+        verdict = site.rules.judge(path_of(uri.uri))
+        if not verdict.allowed:
+            return Refused(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
+        opens = self.manners.after(uri.queue, address, None, 0.0, site.rules.delay) if site.is_new else 0.0
+        return Later(opens) if opens else None
+
+
+def _no_address(why: Failure) -> Answer:
+    """The host has no address, or none that may be dialled."""
+    if why.status == NOT_ALLOWED:
+        return Refused(why.status, Decision(Verdict.REJECT, "addresses", why.why))
+    return replace(why, status=lines.NO_HOST)

@@ -1,0 +1,159 @@
+"""The words of a crawl's control socket: a line of JSON asks, a line answers.
+
+    {"verb": "add", "uris": ["https://example.org/"]}
+    {"ok": true, "result": {"answers": [{"uri": "https://example.org/", "answer": "new"}]}}
+    {"ok": false, "kind": "BadInput", "what": "add", "why": "it has no 'uris'"}
+
+Pure: `control` has the socket, `control_client` asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from warcmill.crawl.uri import canonical, queue_of
+from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError, describe
+from warcmill.model import Json
+
+LINE = 1 << 19
+"""The longest line, in bytes: a payload of 64 KiB fits, however it is written."""
+
+MOST = 1000
+"""The most URIs in a line, in either direction."""
+
+_TARGET: dict[str, type | tuple[type, ...]] = {"crawl": str, "uri": str, "key": str, "site": str}
+FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "state": {},
+    "pause": {},
+    "resume": _TARGET,
+    "checkpoint": {},
+    "stop": {},
+    "add": {"uris": list, "crawl": str},
+    "suspend": _TARGET,
+    "remove": _TARGET,
+    "get": {"crawl": str, "uri": str, "key": str},
+    "list": {"crawl": str, "after": int, "limit": int},
+    "rate": {
+        "site": str, "hits": int, "window": (int, float), "scale": (int, float), "moderated": bool, "at_once": int,
+        "none": bool,
+    },
+    "watch": {"seconds": int},
+}  # fmt: skip
+"""Each verb, with the fields that it may have."""
+
+_ERRORS: Mapping[str, type[BadInput] | type[NotReady] | type[Unavailable] | type[Conflict]] = {
+    "BadInput": BadInput, "NotReady": NotReady, "Unavailable": Unavailable, "Conflict": Conflict,
+}  # fmt: skip
+
+
+class Request(NamedTuple):
+    """A verb and its fields, each of which the verb has, of the right type."""
+
+    verb: str
+    fields: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about: a URI of a crawl, by its key, or a whole site, by the name of its queue."""
+
+    crawl: str = ""
+    key: str = ""
+    site: str = ""
+
+
+def parse(line: bytes) -> Request:
+    """Return what a line asks for; BadInput with what is wrong with it."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInput("request", f"it is no JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(verb := found.pop("verb", None), str) or verb not in FIELDS:
+        raise BadInput("request", f"it has no 'verb' of {', '.join(FIELDS)}")
+    known = FIELDS[verb]
+    for name, value in found.items():
+        if name not in known:
+            raise BadInput(verb, f"it has no '{_shown(name)}'; it may have {', '.join(known) or 'nothing'}")
+        if not isinstance(value, known[name]) or (isinstance(value, bool) and known[name] is not bool):
+            raise BadInput(verb, f"'{name}' is of the wrong type")
+    return Request(verb, found)
+
+
+def text(fields: Mapping[str, Json], name: str) -> str:
+    """Return a field that is a text; '' without one."""
+    return str(fields.get(name, ""))
+
+
+def whole(fields: Mapping[str, Json], name: str, default: int) -> int:
+    """Return a field that is a whole number."""
+    value = fields.get(name, default)
+    return value if isinstance(value, int) else default
+
+
+def target(verb: str, fields: Mapping[str, Json]) -> Target | None:
+    """Return what a request is about; None when it names nothing, BadInput when it names two things."""
+    uri, key, site = (text(fields, name) for name in ("uri", "key", "site"))
+    if sum(map(bool, (uri, key, site))) > 1:
+        raise BadInput(verb, "name one of uri, key and site")
+    if site:
+        return Target(text(fields, "crawl"), site=_queue(site))
+    if uri or key:
+        return Target(text(fields, "crawl"), key or canonical(uri))
+    return None
+
+
+def required(verb: str, fields: Mapping[str, Json]) -> Target:
+    """Return what a request is about; BadInput when it names nothing."""
+    found = target(verb, fields)
+    if found is None:
+        raise BadInput(verb, "name a URI (uri, or key) or a site: host, and port where it is not the usual one")
+    return found
+
+
+def answer(result: Json) -> bytes:
+    """The line of a result."""
+    return _line({"ok": True, "result": result})
+
+
+def refusal(error: BaseException) -> bytes:
+    """The line of an error."""
+    kind = type(error).__name__
+    match error:
+        case BadInput() | Conflict():
+            what, why = error.path, error.why
+        case NotReady() | Unavailable():
+            what, why = error.what, error.why
+        case _:
+            kind, what, why = "WarcmillError", "", describe(error)
+    return _line({"ok": False, "kind": kind, "what": what, "why": why})
+
+
+def read_answer(line: bytes) -> Json:
+    """Return the result of an answer, or raise its error; BadInput for what is no answer."""
+    try:
+        found = json.loads(line)
+        if found["ok"]:
+            result: Json = found["result"]
+            return result
+        kind, what, why = str(found["kind"]), str(found["what"]), str(found["why"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadInput("answer", f"it is none of a crawl: {error!r}") from error
+    if kind in _ERRORS:
+        raise _ERRORS[kind](what, why)
+    raise WarcmillError(why)
+
+
+def _queue(site: str) -> str:
+    """The queue of a site: as in a URI, so a name in any script is found."""
+    return queue_of(canonical(site if "://" in site else f"http://{site}/"))
+
+
+def _line(found: Mapping[str, Json]) -> bytes:
+    return json.dumps(found, sort_keys=True).encode() + b"\n"
+
+
+def _shown(name: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in name[:40])

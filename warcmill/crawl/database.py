@@ -1,0 +1,169 @@
+"""Open the crawler's database: one SQLite file, of one process, on a local disk.
+
+WAL with synchronous NORMAL: a kill loses nothing that was committed; a power cut
+may lose the last commits, never their order. The books cut their files to what
+the database knows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
+
+APPLICATION, SCHEMA = 0x57434D4C, 1  # "WCML"
+CACHE_KIB = 32 << 10
+PAGE, CHECKPOINT_AT = 2048, 8000  # bytes, and pages of the WAL: each commit writes a few rows here and there
+
+# statfs(2): these keep no lock, or no memory, that two hosts share. FUSE may be sshfs or rclone.
+_NETWORKS = {
+    0x6969: "NFS", 0x517B: "SMB", 0xFF534D42: "CIFS", 0xFE534D42: "SMB2", 0x5346414F: "AFS", 0x00C36400: "Ceph",
+    0x0BD00BD0: "Lustre", 0x47504653: "GPFS", 0x01021997: "9P", 0x7461636F: "OCFS2", 0x01161970: "GFS2",
+    0x65735546: "FUSE",
+}  # fmt: skip
+
+_TABLES = """
+CREATE TABLE cookies (crawl INTEGER NOT NULL, domain TEXT NOT NULL, path TEXT NOT NULL, name TEXT NOT NULL,
+    value TEXT NOT NULL, expires REAL NOT NULL, created REAL NOT NULL, host_only INTEGER NOT NULL,
+    secure INTEGER NOT NULL, PRIMARY KEY (crawl, domain, path, name)) WITHOUT ROWID;
+CREATE TABLE sites (origin TEXT PRIMARY KEY, status INTEGER NOT NULL, until REAL NOT NULL,
+    failures INTEGER NOT NULL, text BLOB NOT NULL) WITHOUT ROWID;
+-- Those of the launch that the books are open for.
+CREATE TABLE files (name TEXT PRIMARY KEY, folder TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE crawls (id INTEGER PRIMARY KEY, name TEXT UNIQUE,  -- NULL: being purged
+    waiting INTEGER NOT NULL DEFAULT 0, suspended INTEGER NOT NULL DEFAULT 0, parsed INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0, removed INTEGER NOT NULL DEFAULT 0);
+
+-- Closed until `wake`; else open, and `priority` and `head` are those of its first URI; all NULL: nothing waits.
+CREATE TABLE queues (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+    priority INTEGER, head INTEGER, wake INTEGER, rate TEXT, recent BLOB);
+CREATE INDEX open_queues ON queues (priority, head) WHERE head IS NOT NULL;
+CREATE INDEX closed_queues ON queues (wake) WHERE wake IS NOT NULL;
+
+-- `id` is the order of arrival. `until` is NULL when it may be leased. `via` is a page's id, `source` a source's;
+-- source NULL: the URI itself.
+CREATE TABLE waiting (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, priority INTEGER NOT NULL, until INTEGER,
+    crawl INTEGER NOT NULL, uri TEXT NOT NULL, hops TEXT, via INTEGER, source INTEGER, more TEXT);
+CREATE INDEX turn ON waiting (queue, priority) WHERE until IS NULL;
+CREATE INDEX later ON waiting (until) WHERE until IS NOT NULL;
+CREATE TABLE pages (id INTEGER PRIMARY KEY, uri TEXT NOT NULL);
+CREATE TABLE sources (id INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE);
+
+-- Every URI ever taken. `round` counts the crawl's fresh starts: a row of an older one is history, and may come again.
+CREATE TABLE seen (crawl INTEGER NOT NULL, digest BLOB NOT NULL, round INTEGER NOT NULL, id INTEGER, visit BLOB,
+    PRIMARY KEY (crawl, digest)) WITHOUT ROWID;
+"""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the database, or make an empty one. Unavailable on a network file system, Busy when another process has it,
+    BadInput when it is damaged."""
+    refuse_networks(path.parent)
+    with named(path):
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute(f"PRAGMA page_size={PAGE}")
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    is_new = _is_new(connection, path)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_AT}")
+    connection.execute("PRAGMA journal_size_limit=67108864")
+    connection.execute("BEGIN EXCLUSIVE")
+    if is_new:
+        _create(connection)
+    connection.execute("COMMIT")
+
+
+def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file is still empty; Foreign, before anything is written, when it is another program's."""
+    application, schema, tables = (
+        connection.execute(query).fetchone()[0]
+        for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    )
+    if tables and (application, schema) != (APPLICATION, SCHEMA):
+        raise Foreign(str(path), f"not a database of this crawler, or of another version ({schema}, not {SCHEMA})")
+    return not tables
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";\n"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id={APPLICATION}")
+    connection.execute(f"PRAGMA user_version={SCHEMA}")
+
+
+def examine(connection: sqlite3.Connection, path: Path) -> None:
+    """BadInput when the database is damaged. Reads all of it."""
+    with named(path):
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise damaged(path, str(found).splitlines()[-1])
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """All or nothing of what is done within; errors of SQLite name the file."""
+    with named(path):
+        connection.execute("BEGIN")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors as ours, with the file and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translated(path, error) from error
+
+
+def translated(path: Path, error: sqlite3.Error) -> WarcmillError:
+    """Our error for one of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Busy(f"the crawl of {path}")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path, str(error))
+    return Unavailable(str(path), f"{error}; nothing of this group was kept, and all before it is safe")
+
+
+def damaged(path: Path, why: str) -> BadInput:
+    """The error for a database that cannot be read any more."""
+    return BadInput(str(path), f"the database is damaged ({why}); it can be rebuilt from the journal and crawl.log")
+
+
+def refuse_networks(folder: Path) -> None:
+    """Unavailable when a folder is on a network: SQLite's locks and shared memory are not safe there."""
+    if name := _NETWORKS.get(_magic(folder)):
+        raise Unavailable(str(folder), f"it is on {name}; the crawler's database needs a local disk")
+
+
+def _magic(folder: Path) -> int:
+    """The type of the file system (statfs(2), f_type)."""
+    answer = (ctypes.c_long * 64)()
+    if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(folder), answer):
+        error = ctypes.get_errno()
+        raise Unavailable(str(folder), os.strerror(error))
+    return int(answer[0]) & 0xFFFFFFFF

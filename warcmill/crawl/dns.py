@@ -1,0 +1,182 @@
+"""Find the addresses of a host, and keep what the name server answered: for the WARC, and as long as its TTL says.
+
+Answers given by the operator (`--resolve HOST=ADDRESS`) come first, then the
+hosts file; both have Heritrix's status 1001 and no record. Then name servers
+are asked, for IPv4 and IPv6 at once; that has status 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+import dns.asyncresolver
+import dns.exception
+import dns.nameserver
+import dns.resolver
+
+from warcmill.base import clock
+from warcmill.crawl.limits import NO_ADDRESS, Failure
+from warcmill.errors import BadConfig
+from warcmill.formats.warc import records
+from warcmill.formats.warc.records import Capture, Record
+
+BY_DNS, BY_FILE = 1, 1001
+HOSTS = Path("/etc/hosts")
+LIFETIME = 20.0  # seconds for the answer to one question, from all servers
+TTL_LEAST, TTL_MOST = 5, 86_400  # seconds that an answer is kept, whatever its TTL
+TTL_FAILURE = 60
+KEPT = 100_000  # answers
+NO_NAME = "no such name"
+
+Fixed = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The addresses of a host, IPv4 first. `status` is Heritrix's; `text` the block of its record, '' without one."""
+
+    host: str
+    addresses: tuple[str, ...]
+    status: int
+    ttl: int
+    started: datetime
+    took_ms: int = 0
+    server: str = ""
+    text: str = ""
+
+    @property
+    def uri(self) -> str:
+        """The URI of the lookup, as Heritrix logs it."""
+        return f"dns:{self.host}"
+
+
+def record_of(lookup: Lookup) -> Record | None:
+    """The record of an answer by a name server; None for another's."""
+    if not lookup.text:
+        return None
+    return records.dns(Capture(lookup.uri, clock.text(lookup.started), lookup.server), lookup.text)
+
+
+def parse_fixed(options: Iterable[str]) -> Fixed:
+    """Parse options of the form HOST=ADDRESS; a host may have several."""
+    fixed: dict[str, tuple[str, ...]] = {}
+    for option in options:
+        host, equals, address = option.partition("=")
+        if not equals or not host or not _is_address(address):
+            raise BadConfig("resolve", f"{option[:80]!r} is not HOST=ADDRESS, such as www.example.org=127.0.0.1")
+        fixed[_name(host)] = (*fixed.get(_name(host), ()), address)
+    return fixed
+
+
+def read_hosts(path: Path = HOSTS) -> Fixed:
+    """Read a hosts file: an address and its names a line. A file that is not there names nothing."""
+    if not path.exists():
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for line in path.read_text("utf-8", "replace").splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        for name in names if _is_address(address) else []:
+            found[_name(name)] = (*found.get(_name(name), ()), address)
+    return found
+
+
+class Resolver:
+    """Looks hosts up. `servers` are addresses and ports of name servers; without any, those of the machine."""
+
+    def __init__(self, fixed: Fixed | None = None, hosts: Fixed | None = None, servers: Sequence[tuple[str, int]] = ()):
+        self._fixed = {**(hosts or {}), **(fixed or {})}
+        self._resolver = _resolver(servers)
+        self._kept: OrderedDict[str, tuple[float, Lookup | Failure]] = OrderedDict()
+        self._asked: dict[str, asyncio.Task[Lookup | Failure]] = {}
+
+    def known(self, host: str) -> Lookup | Failure | None:
+        """Return what is known of a host without asking; None when it has to be asked, or asked anew."""
+        name = _name(host)
+        if addresses := (name,) if _is_address(name) else self._fixed.get(name):
+            return Lookup(name, addresses, BY_FILE, TTL_MOST, datetime.now(UTC))
+        until, lookup = self._kept.get(name, (0.0, None))
+        return lookup if asyncio.get_running_loop().time() < until else None
+
+    async def lookup(self, host: str) -> Lookup | Failure:
+        """Return the addresses of a host; several who ask at once share one question."""
+        if known := self.known(host):
+            return known
+        name = _name(host)
+        if name not in self._asked:
+            self._asked[name] = asyncio.create_task(self._ask(name))
+            self._asked[name].add_done_callback(lambda _: self._asked.pop(name, None))
+        return await asyncio.shield(self._asked[name])
+
+    async def _ask(self, name: str) -> Lookup | Failure:
+        started = datetime.now(UTC)
+        four, six = await asyncio.gather(self._question(name, "A"), self._question(name, "AAAA"))
+        answers = [answer for answer in (four, six) if not isinstance(answer, str)]
+        addresses = tuple(str(data) for answer in answers for data in answer.rrset or ())
+        if not addresses:
+            why = next((answer for answer in (four, six) if isinstance(answer, str) and answer), "it has no address")
+            certain = all(not isinstance(answer, str) or answer == NO_NAME for answer in (four, six))
+            return self._keep(name, Failure(NO_ADDRESS, f"{name}: {why}", final=certain), TTL_FAILURE)
+        ttl = min(answer.chaining_result.minimum_ttl for answer in answers if answer.rrset)
+        took = round((datetime.now(UTC) - started).total_seconds() * 1000)
+        server = str(answers[0].nameserver or "")
+        lookup = Lookup(name, addresses, BY_DNS, ttl, started, took, server, _text(started, answers))
+        return self._keep(name, lookup, ttl)
+
+    async def _question(self, name: str, kind: str) -> dns.resolver.Answer | str:
+        """The answer to one question; else why there is none, '' when the name has no record of this kind."""
+        try:
+            return await self._resolver.resolve(f"{name}.", kind, raise_on_no_answer=False, search=False)
+        except dns.resolver.NXDOMAIN:
+            return NO_NAME
+        except dns.exception.Timeout:
+            return f"no name server answered in {LIFETIME:g} s"
+        except (dns.exception.DNSException, OSError, ValueError) as error:
+            return " ".join(str(error).split())[:200] or type(error).__name__
+
+    def _keep(self, name: str, lookup: Lookup | Failure, ttl: int) -> Lookup | Failure:
+        until = asyncio.get_running_loop().time() + min(max(ttl, TTL_LEAST), TTL_MOST)
+        self._kept[name] = (until, lookup)
+        self._kept.move_to_end(name)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return lookup
+
+
+def _resolver(servers: Sequence[tuple[str, int]]) -> dns.asyncresolver.Resolver:
+    try:
+        resolver = dns.asyncresolver.Resolver(configure=not servers)
+    except dns.resolver.NoResolverConfiguration:
+        resolver = dns.asyncresolver.Resolver(configure=False)  # each question then says that there is no server
+    if servers:
+        resolver.nameservers = [dns.nameserver.Do53Nameserver(address, port) for address, port in servers]
+    resolver.lifetime = LIFETIME
+    return resolver
+
+
+def _text(started: datetime, answers: Iterable[dns.resolver.Answer]) -> str:
+    """The records of the answers, as Heritrix writes them: the time, then a record a line."""
+    lines = [
+        f"{rrset.name}\t\t{rrset.ttl}\tIN\t{dns.rdatatype.to_text(rrset.rdtype)}\t{data}\n"
+        for answer in answers
+        for rrset in answer.response.answer
+        for data in rrset
+    ]
+    return f"{clock.digits(started)}\n{''.join(dict.fromkeys(lines))}"
+
+
+def _name(host: str) -> str:
+    return host.strip("[]").rstrip(".").lower()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,47 @@
+"""Write small files of a launch so that a kill leaves them whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from warcmill.crawl.appended import sync_folder
+from warcmill.errors import Unavailable
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file, durable and whole; what was there is replaced at once. A half that a kill left is written over."""
+    half = path.with_name(f".{path.name}.tmp")
+    try:
+        with half.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(half, path)
+    except OSError as error:
+        raise failed(path, error) from error
+    sync_folder(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, durable. One that is there is taken."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise failed(path, error) from error
+    for one in reversed(missing):
+        sync_folder(one.parent)
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a kill left a last line without its end: the next one must not be taken for the rest of it."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1))
+        return file.read(1) not in (b"", b"\n")
+
+
+def failed(path: Path, error: OSError) -> Unavailable:
+    """Our error for one of the disk."""
+    why = f"{error.strerror or error}; it was not written. Make room or mend the disk, then try again"
+    return Unavailable(str(path), why)

@@ -1,0 +1,189 @@
+"""The built-in crawler as an `Engine` of the line. There is no daemon: `start` leaves a process that crawls one launch.
+
+Whether a job runs is what its lock says; how, its control socket; what was, its job.log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+from warcmill import __version__
+from warcmill.base.printable import printable
+from warcmill.clients.engine import CrawlProgress, JobStatus
+from warcmill.crawl import continues, control_client, durable, job_file, last_launch, launch_folders, lock
+from warcmill.crawl.job_values import CONFIGURATION
+from warcmill.crawl.launch_folders import CONTROL
+from warcmill.crawl.order import put_in_order
+from warcmill.crawl.places import Places
+from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
+from warcmill.model import Json, Launch, parse_job
+
+POLL = 0.05  # seconds
+START_SECONDS, STOP_SECONDS = 120.0, 600.0
+CHECKPOINT_SECONDS = 600.0
+OUTPUT = "process.log"
+TAIL = 2000  # characters of what a process said
+
+
+class WarcmillEngine:
+    """An `Engine` over the jobs of some roots. `allow_private`: networks that each of its jobs may dial, too."""
+
+    def __init__(self, places: Places, allow_private: Sequence[str] = ()) -> None:
+        self.places, self._allow_private = places, tuple(allow_private)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def about(self) -> str:
+        """Its version, and its number of jobs."""
+        self.places.require()
+        jobs = [path for path in self.places.jobs.iterdir() if (path / CONFIGURATION).exists()]
+        return f"Warcmill's crawler {__version__}, {len(jobs)} jobs"
+
+    def look(self, job: str) -> JobStatus:
+        """The job's current status."""
+        last = last_launch.last(self.places.job(parse_job(job)))
+        holder = lock.holder(self.places.state(job))
+        if holder and holder.launch:
+            words = self._state(job).get("state", "it does not answer yet")
+            return JobStatus(True, holder.launch, str(words), self._continues(job, holder.launch))
+        if holder:
+            return JobStatus(True, last.launch if last else "", "it is being started, or put in order")
+        if last is None:
+            return JobStatus(False, "", "it was never launched")
+        if last.ended:
+            return JobStatus(False, last.launch, last.word)
+        said = f" ({said})" if (said := self._said(job)) else ""
+        words = f"its process died in {last.word}{said}; the next start or stop puts it in order"
+        return JobStatus(False, last.launch, words, died=True)
+
+    def progress(self, job: str) -> CrawlProgress | None:
+        """The job's figures; None if there is no such job."""
+        if not (self.places.job(parse_job(job)) / CONFIGURATION).exists():
+            return None
+        seen, state = self.look(job), self._state(job)
+        done, queued, size, seconds = (_number(state, name) for name in ("done", "queued", "bytes", "seconds"))
+        per_minute, kib = done * 60 // max(1, seconds), size // 1024 // max(1, seconds)
+        alerts = self._alerts(job, seen.launch_id)
+        return CrawlProgress(seen.running, seen.launch_id, seen.words, done, queued, per_minute, kib, alerts)
+
+    def configure(self, job: str, files: Mapping[str, bytes]) -> None:
+        """Write the files of a job; BadConfig if it could not be crawled by them."""
+        job_file.parse(files, parse_job(job))
+        self.places.require()
+        durable.make_folder(self.places.job(job))
+        for name in launch_folders.PAPERS:
+            path = self.places.job(job) / name
+            if name in files:
+                durable.replace(path, files[name])
+            else:
+                path.unlink(missing_ok=True)
+
+    def start(self, job: str, checkpoint: str = "") -> str:
+        """Launch the job, fresh or from a checkpoint, wait until it crawls, and return the launch id.
+
+        Conflict if it runs already; BadConfig, with nothing done, if its files have a fault.
+        """
+        job_file.read(self.places.job(parse_job(job)), job)
+        seen = self.look(job)
+        if seen.running:
+            raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")
+        self.places.require()
+        durable.make_folder(self.places.state(job))
+        output = self.places.state(job) / OUTPUT
+        pid = _detached(self._words(job, checkpoint), output)
+        return self._until_it_crawls(job, seen.launch_id, pid, output)
+
+    def proceed(self, job: str) -> None:
+        """A launch of this engine crawls as soon as it has begun; one that a person paused stays so."""
+
+    def checkpoint(self, job: str) -> str:
+        """Take a checkpoint, wait until it is complete, and return its name. NotReady if the job does not run."""
+        found = control_client.ask(self._socket(job), "checkpoint", CHECKPOINT_SECONDS)
+        return str(cast("dict[str, Json]", found)["checkpoint"])
+
+    def stop(self, job: str) -> None:
+        """End the launch, with a checkpoint, and wait until its files are closed. One that died is put in order."""
+        deadline, told = time.monotonic() + STOP_SECONDS, False
+        while lock.holder(self.places.state(parse_job(job))):
+            with suppress(NotReady):  # it does not listen yet, or ends just now
+                told = told or control_client.ask(self._socket(job), "stop") == {}
+            if time.monotonic() > deadline:
+                raise Unavailable(f"the crawl of {job}", f"it was told to stop, and runs after {STOP_SECONDS:.0f} s")
+            time.sleep(POLL)
+        last = last_launch.last(self.places.job(job))
+        if last and not last.ended:
+            with lock.held(self.places.state(job)):
+                asyncio.run(put_in_order(self.places, job))
+
+    def state(self, job: str) -> Mapping[str, Json]:
+        """What a job that runs says of itself; empty for one that does not."""
+        return self._state(job)
+
+    def _words(self, job: str, checkpoint: str) -> list[str]:
+        places = self.places
+        words = [str(places.output), str(places.jobs), str(places.layout), job, checkpoint, *self._allow_private]
+        return [sys.executable, "-m", "warcmill.crawl.process", *words]
+
+    def _until_it_crawls(self, job: str, before: str, pid: int, output: Path) -> str:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            ended, code = os.waitpid(pid, os.WNOHANG)
+            last = last_launch.last(self.places.job(job))
+            if last and last.launch > before and last.word != "PREPARING":
+                return last.launch
+            if ended:
+                code = os.waitstatus_to_exitcode(code)
+                said = output.read_text("utf-8", "replace")[-TAIL:].strip()
+                raise NotReady(f"the crawl of {job}", f"its process ended with {code}: {said or 'it said nothing'}")
+            if time.monotonic() > deadline:
+                raise Unavailable(f"the crawl of {job}", f"process {pid} began nothing in {START_SECONDS:.0f} s")
+            time.sleep(POLL)
+
+    def _said(self, job: str) -> str:
+        """The last line that its process has written, such as why it ended."""
+        output = self.places.state(job) / OUTPUT
+        lines = output.read_text("utf-8", "replace")[-TAIL:].splitlines() if output.exists() else []
+        return printable(lines[-1]) if lines else ""
+
+    def _socket(self, job: str) -> Path:
+        return self.places.state(job) / CONTROL
+
+    def _state(self, job: str) -> Mapping[str, Json]:
+        try:
+            return cast("dict[str, Json]", control_client.ask(self._socket(job), "state", 10.0))
+        except (NotReady, Unavailable, BadInput):  # it has not begun to listen, or has ended meanwhile
+            return {}
+
+    def _continues(self, job: str, launch: str) -> str:
+        return continues.read(self.places.job(job) / launch)
+
+    def _alerts(self, job: str, launch: str) -> int:
+        """How many lines alerts.log has."""
+        if not launch:
+            return 0
+        log = self.places.folders(Launch.parse(job, launch)).logs / "alerts.log"
+        return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def _detached(words: list[str], output: Path) -> int:
+    """Begin a process of its own session, which outlives this one; what it says is in `output`."""
+    how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    streams = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(output), how, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    return os.posix_spawn(words[0], words, os.environ, file_actions=streams, setsid=True)
+
+
+def _number(state: Mapping[str, Json], name: str) -> int:
+    value = state.get(name, 0)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,212 @@
+"""Find where an answer ends, and its payload, while its bytes come in. Pure: no socket, no clock.
+
+All bytes of the final answer go to the block as they came, also those beyond
+its end. The payload is the body without chunk framing (RFC 9112, 7.1). For its
+digest, what lies beyond the end of a body without chunks is payload too: readers
+of WARCs take all that follows the head for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from warcmill.crawl.head import Ends, Head, body_end, parse
+from warcmill.formats.warc.http import payload_start
+
+Take = Callable[[bytes], None]
+
+# As the gate reads chunks (`formats/warc/codings`): a payload digest of ours is one that it finds.
+_CHUNK_LINE = re.compile(rb"(?:\r?\n)?[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_CHUNK_LINE_LIMIT = 1 << 12
+_TRAILER_LIMIT = 1 << 13
+_INTERIM_LIMIT = 32  # 1xx answers before the final one
+_TRAILER_END = re.compile(rb"\A\r?\n|\n\r?\n")
+
+
+class AnswerReader:
+    """One answer to a request by `method`: `feed` what comes, until `done`; `end` when no more will come.
+
+    `block` takes the bytes of the final answer, `payload` those of its payload; `extra` counts those beyond the end.
+    """
+
+    def __init__(self, method: str, block: Take, payload: Take, header_limit: int) -> None:
+        self._method, self._block, self._payload, self._limit = method, block, payload, header_limit
+        self._raw, self._searched = bytearray(), 0
+        self._body: _Body | None = None
+        self._head_cut = False
+        self.head: Head | None = None
+        self.head_length = 0
+        self.interim: list[bytes] = []
+        self.header_bytes = 0
+        self.extra = 0
+        self.payload_length = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer has ended by its own framing."""
+        return self._body is not None and self._body.done
+
+    @property
+    def whole(self) -> bool:
+        """Whether the payload is whole if the connection ends now."""
+        return self._body is not None and self._body.whole and not self._head_cut
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the body has chunks, or claims to."""
+        return isinstance(self._body, _Chunks)
+
+    @property
+    def header_too_long(self) -> bool:
+        """Whether the header reached its limit before it ended; 1xx answers count."""
+        return self.head is None and (self.header_bytes > self._limit or len(self.interim) > _INTERIM_LIMIT)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection is where the next answer begins."""
+        return self.done and not self.extra and self.head is not None and self.head.keeps
+
+    def feed(self, data: bytes) -> None:
+        """Take what the server sent."""
+        if self._body is None:
+            self.header_bytes += len(data)
+            self._raw += data
+            self._find_heads()
+        else:
+            self._take(data)
+
+    def end(self) -> None:
+        """No more comes. What there is of a head that has no end goes to the block."""
+        if self.head is None and self._raw:
+            self._head_cut = self._raw.startswith(b"HTTP/"[: len(self._raw)])
+            self._begin(parse(self._raw), len(self._raw) if self._head_cut else 0)
+        if self._body is not None:
+            self._body.close()
+
+    def _find_heads(self) -> None:
+        while self._body is None and (start := payload_start(self._raw, self._searched, response=True)) >= 0:
+            head = parse(self._raw[:start])
+            if not head.interim:
+                self._begin(head, start)
+            elif len(self.interim) <= _INTERIM_LIMIT:
+                self.interim.append(bytes(self._raw[:start]))
+                del self._raw[:start]
+            else:
+                return
+            self._searched = 0
+        self._searched = max(0, len(self._raw) - 3)
+
+    def _begin(self, head: Head, start: int) -> None:
+        """The final answer: its head ends at `start`, what follows begins its body."""
+        raw = bytes(self._raw)
+        self._raw.clear()
+        self.head, self.head_length = head, start
+        ends, length = body_end(head, self._method)
+        self._body = _Chunks(self._found) if ends is Ends.CHUNKS else _Plain(self._found, ends, length)
+        self._block(raw[:start])
+        self._take(raw[start:])
+
+    def _take(self, data: bytes) -> None:
+        if data and self._body is not None:
+            self._block(data)
+            if extra := self._body.feed(data):
+                self.extra += extra
+                if not self.chunked:
+                    self._found(data[-extra:])
+
+    def _found(self, part: bytes) -> None:
+        self.payload_length += len(part)
+        self._payload(part)
+
+
+class _Body:
+    """A body: `feed` returns how many bytes lie beyond its end. `whole`: nothing of the payload is missing."""
+
+    done = whole = False
+
+    def feed(self, data: bytes) -> int:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+class _Plain(_Body):
+    """A body that ends at once, after a length, or with the connection."""
+
+    def __init__(self, take: Take, ends: Ends, length: int) -> None:
+        self._take, self._left = take, length
+        self._to_close = ends is Ends.CLOSE
+        self.done = ends is Ends.AT_ONCE
+        self.whole = self.done or self._to_close
+
+    def feed(self, data: bytes) -> int:
+        if self._to_close:
+            self._take(data)
+            return 0
+        part = data[: self._left]
+        if part:
+            self._take(part)
+            self._left -= len(part)
+            self.done = self.whole = not self._left
+        return len(data) - len(part)
+
+
+class _Chunks(_Body):
+    """A body in chunks; one that is none after all passes as it is, and ends with the connection."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._held, self._left = b"", 0
+        self._chunks, self._trailer, self._broken, self._plain = 0, False, False, False
+
+    def feed(self, data: bytes) -> int:
+        if self.done:
+            return len(data)
+        if self._plain:
+            self._take(data)
+        if self._plain or self._broken:
+            return 0
+        data, self._held, at = self._held + data, b"", 0
+        while at < len(data) and not (self._trailer or self._broken):
+            at = self._step(data, at)
+        return self._end(data[at:]) if self._trailer else 0
+
+    def _step(self, data: bytes, at: int) -> int:
+        """Take a part of a chunk, or a chunk's line; return where the next begins."""
+        if self._left:
+            part = data[at : at + self._left]
+            self._left -= len(part)
+            self._take(part)
+            return at + len(part)
+        line = _CHUNK_LINE.match(data, at)
+        if line is None:
+            self._without_line(data[at:])
+            return len(data)
+        self._chunks, self._left = self._chunks + 1, int(line[1], 16)
+        self._trailer = self.whole = not self._left
+        return line.end()
+
+    def _without_line(self, rest: bytes) -> None:
+        if len(rest) <= _CHUNK_LINE_LIMIT:
+            self._held = rest
+        elif self._chunks:
+            self._broken = True
+        else:
+            self._plain = self.whole = True
+            self._take(rest)
+
+    def close(self) -> None:
+        if self._held and not self._chunks:
+            self._plain = self.whole = True
+            self._take(self._held)
+
+    def _end(self, rest: bytes) -> int:
+        """Look for the empty line after the last chunk and its trailer fields (RFC 9112, 7.1.2)."""
+        if end := _TRAILER_END.search(rest):
+            self.done = True
+            return len(rest) - end.end()
+        self._held = rest
+        self._broken = len(rest) > _TRAILER_LIMIT
+        return 0

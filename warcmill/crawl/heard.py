@@ -1,0 +1,23 @@
+"""What a crawl reports besides its results: what went wrong, for the logs of its launch."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from warcmill.formats.crawllog import CrawlRecord
+
+
+class Heard(Protocol):
+    """Hears of what goes wrong while a launch crawls, each for the log that Heritrix has for it."""
+
+    def failed(self, line: CrawlRecord, why: str) -> None:
+        """A URI got no answer, or was refused (nonfatal-errors.log)."""
+        ...
+
+    def broke(self, line: CrawlRecord, trace: str) -> None:
+        """A fault in Warcmill while a URI was visited (runtime-errors.log)."""
+        ...
+
+    def no_uri(self, via: str, why: str, text: str) -> None:
+        """What a page links to is no URI (uri-errors.log)."""
+        ...

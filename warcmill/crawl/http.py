@@ -1,0 +1,124 @@
+"""Fetch one URI by HTTP/1.1: send a request, keep every byte of the answer, stop at the limits.
+
+Redirects are not followed and codings not undone: whoever crawls decides what
+comes next. A request that a kept connection swallowed is sent once more, on a new one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from warcmill.crawl.addresses import Judge
+from warcmill.crawl.conversation import Conversation
+from warcmill.crawl.exchange import Exchange, Request
+from warcmill.crawl.limits import CONNECTION_LOST, NO_ADDRESS, Failure, Limits
+from warcmill.crawl.pool import Pool
+from warcmill.crawl.wire import Target, Wire, dial
+
+PORTS = {"http": 80, "https": 443}
+_URI = re.compile(
+    r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]\\]+)(?::(\d{1,5}))?((?:[/?][^#]*)?)(?:#.*)?"
+)
+REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS"])  # others get a new connection, which swallows none (RFC 9110, 9.2.2)
+NOTED = 10_000  # hosts whose bad certificate is remembered
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a URI's request goes, and what its request line and Host say."""
+
+    host: str
+    port: int
+    tls: bool
+    host_field: str
+    path: str
+
+    @classmethod
+    def of(cls, uri: str) -> Site:
+        """The site of a canonical URI; ValueError for one that is no http or https URL. Credentials are not sent."""
+        parts = _URI.fullmatch(uri)
+        if not parts:
+            raise ValueError(f"{uri[:80]!r} is no canonical http or https URL")
+        scheme, host, port, path = parts.groups("")
+        field = f"{host}:{port}" if port else host
+        return cls(host.strip("[]"), int(port or PORTS[scheme]), scheme == "https", field, path or "/")
+
+
+class Fetcher:
+    """Fetches URIs; keeps connections between them. `scratch` is a folder for long answers; `close` it at the end."""
+
+    def __init__(self, judge: Judge, limits: Limits, user_agent: str, scratch: Path) -> None:
+        self.limits = limits
+        self._judge, self._agent, self._scratch = judge, user_agent, scratch
+        self._pool = Pool()
+        self._certificates: OrderedDict[tuple[str, int], str] = OrderedDict()
+
+    async def fetch(self, request: Request, addresses: Sequence[str]) -> Exchange | Failure:
+        """Fetch a URI from the first of its host's addresses that takes the connection."""
+        site = Site.of(request.uri)
+        limits = replace(self.limits, total=request.timeout) if request.timeout else self.limits
+        sent = request_bytes(request, site, self._agent)
+        for address in addresses if request.method in REPEATABLE else ():
+            target = Target(address, site.port, site.host if site.tls else "")
+            if wire := await self._pool.take(target):
+                result = await self._exchange(wire, request, sent, limits)
+                if isinstance(result, Exchange) or result.status != CONNECTION_LOST:
+                    return result
+        return await self._anew(site, addresses, request, sent, limits)
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._pool.close()
+
+    async def _anew(
+        self, site: Site, addresses: Sequence[str], request: Request, sent: bytes, limits: Limits
+    ) -> Exchange | Failure:
+        failure = Failure(NO_ADDRESS, f"no address of {site.host} is known")
+        for address in addresses:
+            target = Target(address, site.port, site.host if site.tls else "")
+            wire = await dial(target, self._judge, limits.connect, self._certificates.get((site.host, site.port), ""))
+            if isinstance(wire, Wire):
+                self._note(site, wire.certificate)
+                return await self._exchange(wire, request, sent, limits)
+            failure = wire
+        return failure
+
+    def _note(self, site: Site, certificate: str) -> None:
+        """Remember a host's bad certificate, so that its next connection needs one handshake, not two."""
+        if certificate:
+            self._certificates[site.host, site.port] = certificate
+            if len(self._certificates) > NOTED:
+                self._certificates.popitem(last=False)
+
+    async def _exchange(self, wire: Wire, request: Request, sent: bytes, limits: Limits) -> Exchange | Failure:
+        talk = Conversation(wire, request, sent, limits, self._scratch)
+        try:
+            result = await talk.run()
+        except BaseException:
+            talk.give_up()
+            raise
+        if talk.reusable:
+            self._pool.give(wire)
+        else:
+            wire.abort("its answer has ended")
+        return result
+
+
+def request_bytes(request: Request, site: Site, user_agent: str) -> bytes:
+    """The request as it is sent (RFC 9112, 3)."""
+    ours = [("Host", site.host_field), ("User-Agent", user_agent), ("Accept", ACCEPT), ("Accept-Encoding", "gzip")]
+    given = {name.lower() for name, _ in request.headers}
+    fields = [(name, value) for name, value in ours if name.lower() not in given] + list(request.headers)
+    if request.body and "content-length" not in given:
+        fields.append(("Content-Length", str(len(request.body))))
+    head = f"{request.method} {site.path} HTTP/1.1\r\n" + "".join([f"{name}: {value}\r\n" for name, value in fields])
+    if head.count("\n") != len(fields) + 1 or head.count("\r") != len(fields) + 1 or "\0" in head:
+        raise ValueError(f"a line end in what would be a header of the request to {request.uri[:80]!r}")
+    if " " in site.path or not site.path.isascii():
+        raise ValueError(f"{request.uri[:80]!r} is not escaped")
+    return head.encode("utf-8") + b"\r\n" + request.body

@@ -1,0 +1,76 @@
+"""A job of the built-in crawler, as values: what it crawls, how, and when it stops. `job_file` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from warcmill import __version__
+from warcmill.crawl import extract
+from warcmill.crawl.limits import Limits
+from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.scope import Scope
+from warcmill.crawl.stop import Ceilings
+
+PRODUCT = "warcmill"
+"""The name that a robots.txt calls this crawler by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """A URI that got no answer is tried so many `times` in all, after a `wait` in seconds that grows with each."""
+
+    times: int = 3
+    wait: float = 60.0
+
+    def next(self, tries: int) -> float:
+        """How many seconds to wait after so many tries."""
+        return self.wait * tries
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of traps: see `policies.traps.Traps`, which counts for one launch."""
+
+    length: int = 2_083
+    depth: int = 20
+    repeats: int = 2
+    queries: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a launch crawls by. `contact`: a URL for webmasters. `robots`: whether robots.txt is obeyed.
+
+    `allow_private` are networks of inside addresses that may be dialled; with `no_delay` these are crawled without
+    waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
+    machine's. `conditional` says which URIs are asked for by what is new: those that pages embed, or all, or none.
+    """
+
+    name: str
+    seeds: tuple[str, ...]
+    contact: str = ""
+    robots: bool = True
+    scope: Scope = field(default_factory=Scope)
+    traps: Bounds = field(default_factory=Bounds)
+    patterns: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    extractors: frozenset[str] = extract.DEFAULT
+    politeness: Politeness = field(default_factory=Politeness)
+    limits: Limits = field(default_factory=Limits)
+    retries: Retries = field(default_factory=Retries)
+    ceilings: Ceilings = field(default_factory=Ceilings)
+    conditional: str = "embeds"
+    allow_private: tuple[str, ...] = ()
+    no_delay: bool = False
+    resolve: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    name_servers: tuple[tuple[str, int], ...] = ()
+    workers: int = 50
+    warc_size: int = 10**9
+    checkpoint_hours: float = 6.0
+
+    @property
+    def user_agent(self) -> str:
+        """What each request says of the crawler."""
+        about = f"; +{self.contact}" if self.contact else ""
+        return f"Mozilla/5.0 (compatible; {PRODUCT}/{__version__}{about})"

@@ -1,0 +1,146 @@
+"""Read what configures a job of the built-in crawler: crawl.toml, strictly, and the lists beside it.
+
+crawl.toml    how to crawl; each key has a default, and one that is not known is refused by name
+seeds.txt     the URLs to begin with, a line each
+surts.txt     SURT prefixes of the sites: all of them belongs to the crawl
+exclude.txt   SURT prefixes of what is never crawled
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from warcmill.crawl import extract, job_values
+from warcmill.crawl.addresses import Judge
+from warcmill.crawl.dns import parse_fixed
+from warcmill.crawl.job import Bounds, Job, Retries
+from warcmill.crawl.job_values import CONFIGURATION
+from warcmill.crawl.limits import Limits
+from warcmill.crawl.policies import prefixes
+from warcmill.crawl.policies.patterns import Patterns
+from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.scope import Reach, Scope
+from warcmill.crawl.stop import Ceilings
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadConfig, BadInput, Unavailable
+
+SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
+ROBOTS = {"obey": True, "ignore": False}
+CONDITIONAL = ("embeds", "all", "none")
+TABLES: dict[str, type] = {
+    "limits": Ceilings,
+    "fetch": Limits,
+    "retries": Retries,
+    "politeness": Politeness,
+    "traps": Bounds,
+}
+LISTS = ("patterns", "extensions", "extractors", "allow_private", "name_servers", "resolve")
+NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
+KEYS = ("contact", "robots", "conditional", "no_delay", "pages", *NUMBERS, *LISTS, *TABLES)
+
+
+def read(folder: Path, name: str) -> Job:
+    """Read the job in a folder; BadConfig for a fault, by name."""
+    found = {}
+    for file in (CONFIGURATION, SEEDS, SURTS, EXCLUDE):
+        try:
+            found[file] = (folder / file).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise Unavailable(str(folder / file), error.strerror or str(error)) from error
+    return parse(found, name)
+
+
+def parse(files: Mapping[str, bytes], name: str) -> Job:
+    """Return the job that these files describe; BadConfig for a fault, by name."""
+    if CONFIGURATION not in files:
+        raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
+    found = _toml(files[CONFIGURATION])
+    job_values.refuse_unknown(CONFIGURATION, found, KEYS)
+    seeds = _lines(files, SEEDS)
+    if not seeds:
+        raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
+    texts = {key: job_values.text_list(found, key) for key in LISTS}
+    tables = {key: job_values.table(found, key, made) for key, made in TABLES.items()}
+    numbers: dict[str, Any] = {key: job_values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
+    hops = numbers.pop("hops", Scope().hops)
+    scope = Scope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops)
+    job = Job(
+        name, seeds, job_values.text(found, "contact"), job_values.choice(found, "robots", ROBOTS, "obey"), scope,
+        tables["traps"], texts["patterns"], texts["extensions"], frozenset(texts["extractors"]) or extract.DEFAULT,
+        tables["politeness"], tables["fetch"], tables["retries"], tables["limits"],
+        job_values.choice(found, "conditional", dict(zip(CONDITIONAL, CONDITIONAL, strict=True)), "embeds"),
+        texts["allow_private"], job_values.flag(found, "no_delay"), parse_fixed(texts["resolve"]),
+        tuple(map(_server, texts["name_servers"])), **numbers,
+    )  # fmt: skip
+    _check(job)
+    return job
+
+
+def _check(job: Job) -> None:
+    """BadConfig for what only its user would refuse, when a launch has begun."""
+    Judge(job.allow_private)
+    Patterns(job.patterns)
+    if unknown := sorted(job.extractors - set(extract.NAMES)):
+        raise BadConfig(f"{CONFIGURATION} extractors", f"{unknown[0]!r} is none of {', '.join(extract.NAMES)}")
+
+
+def _toml(data: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadConfig(CONFIGURATION, f"it is not TOML: {error}") from error
+
+
+def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, Reach]:
+    """The seeds that are single pages, as seeds.txt writes them, and how far each reaches."""
+    value = found.get("pages", {})
+    where = f"{CONFIGURATION} [pages]"
+    if not isinstance(value, dict):
+        raise BadConfig(where, "it is no table of seeds")
+    try:
+        reaches = {canonical(seed): Reach(word) for seed, word in value.items()}
+    except BadInput as error:
+        raise BadConfig(f"{where} {error.path}", error.why) from error
+    except ValueError as error:
+        raise BadConfig(where, f"{error}; a page reaches one of {', '.join(Reach)}") from error
+    return {seed: reach for seed in seeds if (reach := reaches.get(_canonical(seed)))}
+
+
+def _canonical(seed: str) -> str:
+    try:
+        return canonical(seed)
+    except BadInput:  # the crawl names it in uri-errors.log
+        return ""
+
+
+def _server(text: str) -> tuple[str, int]:
+    """A name server: ADDRESS or ADDRESS:PORT."""
+    address, _, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "53")
+    try:
+        ip_address(address)
+        return address, int(port)
+    except ValueError as error:
+        raise BadConfig(f"{CONFIGURATION} name_servers", f"{text!r} is not ADDRESS or ADDRESS:PORT") from error
+
+
+def _lines(files: Mapping[str, bytes], name: str) -> tuple[str, ...]:
+    text = _decoded(files.get(name, b""), name)
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+
+
+def _prefixes(files: Mapping[str, bytes], name: str) -> prefixes.Prefixes:
+    return prefixes.read(_decoded(files.get(name, b""), name))
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadConfig(name, f"it is not UTF-8: {error.reason} at byte {error.start}") from error

@@ -1,0 +1,85 @@
+"""Write job.log, the job's and the launch's own, as Heritrix does: `formats.joblog` describes and reads it.
+
+A launch goes through these words:
+
+    Job instantiated, Job launched            in the job's alone
+    PREPARING, PAUSED, RUNNING                it begins
+    PAUSING, PAUSED, RUNNING                  a person pauses it, and resumes it
+    CHECKPOINTED cp00001-20261121082203       after all of the checkpoint is durable
+    STOPPING, EMPTY                           EMPTY: nothing was left to fetch
+    FINISHED                                  after all files of the launch are closed
+    Job instance discarded                    in the job's alone
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from warcmill.crawl.appended import Appended
+from warcmill.crawl.durable import is_cut
+from warcmill.crawl.log_line import moment
+from warcmill.model import Launch, Stage
+
+NAME = "job.log"
+
+
+class Word(StrEnum):
+    """What happens to a launch."""
+
+    PREPARING = "PREPARING"
+    PAUSED = "PAUSED"
+    RUNNING = "RUNNING"
+    PAUSING = "PAUSING"
+    STOPPING = "STOPPING"
+    EMPTY = "EMPTY"
+    FINISHED = "FINISHED"
+
+
+class JobLog:
+    """The job.log of a job, in folder `job`, and of its launch, in `own`. Each line is durable when the call returns.
+
+    The job's comes first: with a line in the launch's own, the line in the job's is there too.
+    """
+
+    def __init__(self, job: Path, own: Path, launch: Launch, now: Callable[[], float] = time.time) -> None:
+        self._job, self._own, self._launch, self._now = job / NAME, own / NAME, launch, now
+
+    def launched(self) -> None:
+        """The launch begins: the first two lines, and PREPARING."""
+        for text in ("Job instantiated", "Job launched"):
+            _append([self._job], self._line(text))
+        self.write(Word.PREPARING)
+
+    def write(self, word: Word) -> None:
+        """Something happened to the launch."""
+        _append([self._job, self._own], self._line(f"{word} {self._launch.id}"))
+
+    def checkpointed(self, stage: Stage) -> None:
+        """A checkpoint is whole."""
+        _append([self._job, self._own], self._line(f"CHECKPOINTED {stage}"))
+
+    def warn(self, text: str) -> None:
+        """Report a fault to those who read the job's log, on one line."""
+        plain = "".join(char if char.isprintable() else " " for char in text)
+        _append([self._job], self._line(plain, "WARNING"))
+
+    def finished(self) -> None:
+        """The launch has ended, and all its files are closed."""
+        self.write(Word.FINISHED)
+        _append([self._job], self._line("Job instance discarded"))
+
+    def _line(self, text: str, level: str = "INFO") -> bytes:
+        return f"{moment(self._now())} {level} {text}\n".encode("utf-8", "backslashreplace")
+
+
+def _append(paths: list[Path], line: bytes) -> None:
+    for path in paths:
+        file = Appended(path)
+        try:
+            file.append(b"\n" + line if is_cut(path) else line)
+            file.sync()
+        finally:
+            file.close()

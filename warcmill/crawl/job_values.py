@@ -1,0 +1,83 @@
+"""Read the values of a job's crawl.toml: each of its type and within its bounds, or refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from warcmill.base.nearest import nearest
+from warcmill.errors import BadConfig
+
+CONFIGURATION = "crawl.toml"
+_LIKE = 0.6
+T = TypeVar("T")
+
+
+def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """BadConfig for a key that is not in `known`."""
+    for key in found:
+        if key not in known:
+            meant = nearest(key, known, _LIKE)
+            ask = f"did you mean {meant}? There" if meant else "there"
+            raise BadConfig(f"{where} {key}", f"there is no such key; {ask} are {', '.join(known)}")
+
+
+def table(found: Mapping[str, Any], key: str, made: Callable[..., T]) -> T:
+    """Return a table whose keys are the fields of a class, each a number or a word of its type."""
+    table = found.get(key, {})
+    where = f"{CONFIGURATION} [{key}]"
+    if not isinstance(table, dict):
+        raise BadConfig(where, "it is no table")
+    types = {one.name: type(one.default) for one in fields(made)}  # type: ignore[arg-type]
+    refuse_unknown(where, table, tuple(types))
+    for name, value in table.items():
+        wanted = (int, float) if types[name] is float else (types[name],)
+        if type(value) not in wanted or (not isinstance(value, bool) and not 0 <= value < 1 << 60):
+            raise BadConfig(f"{where} {name}", f"is {value!r}; it takes a {_kind(types[name])}, not below 0")
+    return made(**table)
+
+
+def _kind(wanted: type) -> str:
+    return {int: "whole number", float: "number", bool: "true or false"}[wanted]
+
+
+def number(found: Mapping[str, Any], key: str, least: int, most: int) -> int | float:
+    """Return a number of these bounds."""
+    value: int | float = found[key]
+    fraction = key == "checkpoint_hours"
+    if type(value) not in ((int, float) if fraction else (int,)) or not least <= value <= most:
+        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a number from {least} to {most}")
+    return value
+
+
+def text(found: Mapping[str, Any], key: str) -> str:
+    """Return a text on one line; '' when it is not set."""
+    value = found.get(key, "")
+    if not isinstance(value, str) or not value.isprintable():
+        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a text on one line")
+    return value
+
+
+def flag(found: Mapping[str, Any], key: str) -> bool:
+    """Return true or false; false when it is not set."""
+    value = found.get(key, False)
+    if not isinstance(value, bool):
+        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes true or false")
+    return value
+
+
+def choice(found: Mapping[str, Any], key: str, words: Mapping[str, T], default: str) -> T:
+    """Return what a word stands for."""
+    value = found.get(key, default)
+    if not isinstance(value, str) or value not in words:
+        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; one of {', '.join(words)}")
+    return words[value]
+
+
+def text_list(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of texts; an empty one when it is not set."""
+    value = found.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a list of texts")
+    return tuple(value)

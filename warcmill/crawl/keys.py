@@ -1,0 +1,29 @@
+"""The key by which a crawl knows a page, when a site writes a session's id into every URL: it has the id left out.
+
+With it a page that was seen under one id is not fetched again under another. The
+forms are those that Heritrix leaves out.
+"""
+
+from __future__ import annotations
+
+import re
+
+_IDS = re.compile(
+    r"(?P<before>[;?&])(?:jsessionid=[0-9a-z]{32}(?:\.[^?&;/]{1,64})?|(?:phpsessid|sid)=[0-9a-z]{32}"
+    r"|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]{1,64}&cftoken=[^&]{1,64})(?P<after>[?&/]|$)",
+    re.IGNORECASE,
+)
+_IN_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/[^?]*\.aspx)", re.IGNORECASE)
+
+
+def without_session(uri: str) -> str:
+    """Return a canonical URI without the ids of sessions."""
+    return _IN_PATH.sub("", _IDS.sub(_joined, uri), count=1)
+
+
+def _joined(match: re.Match[str]) -> str:
+    """What is between the parts before and after an id: a `?` stays before the rest of a query."""
+    before, after = match["before"], match["after"]
+    if after == "&":
+        return before if before in "?&" else after
+    return after

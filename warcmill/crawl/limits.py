@@ -1,0 +1,57 @@
+"""The limits of one fetch, and what is said where one was reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# WARC-Truncated (ISO 28500, 5.13), and Heritrix's word for it in the crawl log; it has none for a connection lost.
+LENGTH, TIME, DISCONNECT = "length", "time", "disconnect"
+ANNOTATIONS = {LENGTH: "lenTrunc", TIME: "timeTrunc", DISCONNECT: "disconnectTrunc"}
+HEADER_CUT = "headerTrunc"
+
+# Heritrix's status codes of a fetch that brought no answer.
+NO_ADDRESS, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT, NOT_ALLOWED = -1, -2, -3, -4, -5002
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one fetch: sizes in bytes, times in seconds, rates in bytes a second (0: none).
+
+    `slowest` counts from `grace` on, for a server that sends a byte now and then.
+    `decoded` and `ratio` bound what is decoded to be parsed; the record is whole.
+    """
+
+    header: int = 1 << 18
+    body: int = 1 << 30
+    connect: float = 20.0
+    idle: float = 20.0
+    total: float = 1200.0
+    fastest: int = 0
+    slowest: int = 64
+    grace: float = 60.0
+    decoded: int = 1 << 24
+    ratio: int = 128
+
+    def expired(self, elapsed: float, silent: float, received: int) -> bool:
+        """Whether an answer took too long: in all, since its last byte, or for what it has brought."""
+        if elapsed >= self.total or silent >= self.idle:
+            return True
+        return elapsed >= self.grace and received < self.slowest * elapsed
+
+    def next_look(self, elapsed: float, silent: float) -> float:
+        """How many seconds from now `expired` may become true at the earliest."""
+        first = self.grace if elapsed < self.grace else elapsed + 1.0
+        return max(0.001, min(self.total - elapsed, self.idle - silent, first - elapsed))
+
+    def pause(self, elapsed: float, received: int) -> float:
+        """How many seconds to read nothing, so that the answer comes no faster than `fastest`."""
+        return max(0.0, received / self.fastest - elapsed) if self.fastest else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No answer: Heritrix's `status` for the crawl log, and `why`. `final`: asking again would not help."""
+
+    status: int
+    why: str
+    final: bool = False

@@ -1,0 +1,98 @@
+"""The lines of crawl.log, as Heritrix has them, and the moves of URIs that are visited besides the frontier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from warcmill.crawl import log_line
+from warcmill.crawl.dns import Lookup
+from warcmill.crawl.exchange import Exchange
+from warcmill.crawl.extract.links import Link
+from warcmill.crawl.limits import Failure
+from warcmill.crawl.status import Status
+from warcmill.crawl.transitions import Transitions
+from warcmill.crawl.uri import Uri
+from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.warc.records import Record
+
+PREREQUISITE = "P"
+ROBOTS_FORBID, QUOTA, NO_HOST, NO_ROBOTS = -9998, -5003, -6, -61
+OUT_OF_SCOPE, FAULT = -5000, -5
+UNKNOWN, DNS = "unknown", "text/dns"
+BESIDES = 0
+"""The thread's number of what is fetched for others."""
+
+
+def prerequisite(text: str, via: Uri) -> Uri:
+    """The URI of something that another needs first: the address of its host, a robots.txt."""
+    queue = text.partition(":")[2] if text.startswith("dns:") else via.queue
+    return Uri(text, text, queue, via.crawl, via.hops + PREREQUISITE, via.uri, via.source)
+
+
+def visited(moves: Transitions, uri: Uri, status: int, *, failed: bool, digest: str = "") -> None:
+    """Move a URI that was fetched without a lease to its end."""
+    now = time.time()
+    moves.update(uri, Status.SCHEDULED)
+    moves.update(uri, Status.DOWNLOADING)
+    if failed:
+        moves.update(uri, Status.FAILED, http_status=status, download_finished=now)
+    else:
+        moves.update(uri, Status.PARSING, http_status=status, hash=digest, download_finished=now)
+        moves.update(uri, Status.PARSED)
+
+
+def metadata(uri: Uri, links: Iterable[Link]) -> list[tuple[str, str]]:
+    """The fields of a URI's metadata record: where it comes from, and what it links to."""
+    told = (("via", uri.via), ("hopsFromSeed", uri.hops), ("sourceTag", uri.source))
+    outlinks = (("outlink", f"{link.uri} {link.hop} {link.context}") for link in links)
+    return [*((name, value) for name, value in told if value), *outlinks]
+
+
+def of_lookup(uri: Uri, found: Lookup | Failure, record: Record | None, began: float) -> CrawlRecord:
+    """The line of a look-up."""
+    now = time.time()
+    if isinstance(found, Failure):
+        return _line(uri, found.status, mime=DNS, fetched=log_line.begun(began, now))
+    fetched = log_line.begun(found.started.timestamp(), found.started.timestamp() + found.took_ms / 1000)
+    if record is None:
+        return _line(uri, found.status, mime=DNS, fetched=fetched)
+    size, digest = record.block.length, record.block.digest
+    return _line(uri, found.status, size=size, mime=DNS, fetched=fetched, digest=digest)
+
+
+def of_answer(uri: Uri, exchange: Exchange, annotations: tuple[str, ...], thread: int = BESIDES) -> CrawlRecord:
+    """The line of a URI that was answered."""
+    began = exchange.started.timestamp()
+    return _line(
+        uri,
+        exchange.status,
+        size=exchange.payload_length,
+        mime=exchange.mime or UNKNOWN,
+        thread=thread,
+        fetched=log_line.begun(began, began + exchange.took_ms / 1000),
+        digest=exchange.payload_sha1,
+        annotations=annotations,
+        content=exchange.spool.length,
+    )
+
+
+def of_failure(uri: Uri, status: int, thread: int = BESIDES, annotations: tuple[str, ...] = ()) -> CrawlRecord:
+    """The line of a URI that got no answer."""
+    return _line(uri, status, mime=UNKNOWN, thread=thread, annotations=annotations)
+
+
+def of_data(uri: Uri, mime: str, size: int, thread: int) -> CrawlRecord:
+    """The line of a `data:` URI, which holds its own bytes."""
+    return _line(uri, 200, size=size, mime=mime, thread=thread, content=size)
+
+
+def _line(
+    uri: Uri, status: int, *, size: int | None = None, mime: str = "", thread: int = BESIDES, fetched: str = "",
+    digest: str = "", annotations: tuple[str, ...] = (), content: int | None = None,
+) -> CrawlRecord:  # fmt: skip
+    tries = (f"{uri.tries}t",) if uri.tries > 1 else ()
+    return CrawlRecord(
+        log_line.moment(time.time()), status, size, uri.uri, uri.hops or None, uri.via or None, mime or None,
+        f"#{thread:03}", fetched or None, digest or None, uri.source or None, (*annotations, *tries), content,
+    )  # fmt: skip

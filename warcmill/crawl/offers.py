@@ -1,0 +1,94 @@
+"""Offer what pages link to: each link is made a URI, and judged by the policies before the frontier hears of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
+from warcmill.crawl.frontier import Answer, Offered
+from warcmill.crawl.heard import Heard
+from warcmill.crawl.job import Job
+from warcmill.crawl.keys import without_session
+from warcmill.crawl.policies import decision
+from warcmill.crawl.policies.decision import AtOffer, Decision, Verdict
+from warcmill.crawl.policies.patterns import Extensions, Patterns
+from warcmill.crawl.policies.traps import Traps
+from warcmill.crawl.uri import Uri, make, shown
+from warcmill.errors import BadInput
+
+EMBEDS_FIRST, LINKS_NEXT = 0, 1
+
+
+class Refusals:
+    """What the policies of a launch refused: how many, and a first one of each policy with its reason."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+
+    def add(self, uri: str, found: Decision) -> None:
+        """Note a refusal."""
+        self.counts[found.policy] += 1
+        self.first.setdefault(found.policy, f"{shown(uri)}: {found.why}")
+
+
+class Offers:
+    """The policies of one launch about what is offered, in their order."""
+
+    def __init__(self, job: Job, heard: Heard) -> None:
+        bounds = job.traps
+        self._scope = job.scope
+        self._policies: list[AtOffer] = [
+            job.scope,
+            Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries),
+            Patterns(job.patterns),
+            Extensions(job.extensions),
+        ]
+        self._heard = heard
+        self.refused = Refusals()
+
+    def seeds(self, texts: Iterable[str]) -> list[Uri]:
+        """The seeds that may be crawled."""
+        found = (self._made(text, source=text) for text in texts)
+        return [uri for uri in found if uri and self._accepted(uri)]
+
+    def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
+        """What a page links to, and may be crawled."""
+        found = (self._linked(page, link) for link in links)
+        return [uri for uri in found if uri and self._accepted(uri)]
+
+    def at_lease(self, uri: Uri) -> Decision | None:
+        """What the policies have against a URI now: they may have been changed since it was offered."""
+        found = decision.judge([self._scope], uri)
+        return None if found.verdict is Verdict.ACCEPT else found
+
+    def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
+        """Tell the policies what the frontier took."""
+        for uri, answer in zip(offered, answers, strict=True):
+            if answer.answer is Answer.NEW:
+                for policy in self._policies:
+                    policy.taken(uri)
+
+    def _linked(self, page: Uri, link: Link) -> Uri | None:
+        priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
+        return self._made(link.uri, via=page, hops=page.hops + link.hop, source=page.source, priority=priority)
+
+    def _made(
+        self, text: str, *, via: Uri | None = None, hops: str = "", source: str = "", priority: int = 0
+    ) -> Uri | None:
+        page = via.uri if via else ""
+        try:
+            uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=via.crawl if via else "")
+        except BadInput as error:
+            self._heard.no_uri(page, error.why, text)
+            return None
+        uri.key = without_session(uri.uri)
+        return uri
+
+    def _accepted(self, uri: Uri) -> bool:
+        found = decision.judge(self._policies, uri)
+        if found.verdict is Verdict.ACCEPT:
+            return True
+        self.refused.add(uri.uri, found)
+        return False

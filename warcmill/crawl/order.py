@@ -1,0 +1,86 @@
+"""Put a launch in order whose process has died: cut its files to its books, take a checkpoint, write FINISHED.
+
+Resumed from there, it fetches nothing twice. Safe to repeat: a kill in the middle leaves the launch to the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from warcmill.crawl import continues, job_file, last_launch, rebuild, restore
+from warcmill.crawl.checkpoint import DATABASE
+from warcmill.crawl.database import named
+from warcmill.crawl.job_log import JobLog
+from warcmill.crawl.launch import Running
+from warcmill.crawl.opening import open_launch
+from warcmill.crawl.places import Places
+from warcmill.crawl.recovery import Folders
+from warcmill.crawl.restore import Checkpoint
+from warcmill.crawl.stop import End
+from warcmill.errors import BadInput, NotReady
+from warcmill.model import Launch
+
+log = logging.getLogger(__name__)
+
+
+async def put_in_order(places: Places, name: str) -> Launch | None:
+    """End the job's newest launch, if it has not ended; return it. The job's lock must be held."""
+    last = last_launch.last(places.job(name))
+    if last is None or last.ended:
+        return None
+    places.require()
+    launch = Launch.parse(name, last.launch)
+    folders = places.folders(launch)
+    if not _has_books(places.database(name), launch):  # it died before it had any books
+        JobLog(folders.job, folders.own, launch).finished()
+        return launch
+    running = await _opened(places, launch)
+    if not last.empty:
+        await running.checkpoint()
+    await running.close(End.EMPTY if last.empty else End.STOPPED)
+    return launch
+
+
+async def _opened(places: Places, launch: Launch) -> Running:
+    """Open it by the papers that it began with; its database is made again when it is damaged."""
+    folders = places.folders(launch)
+    job, resume = job_file.read(folders.own, launch.job), _resumed(places, launch)
+    try:
+        return await open_launch(places, job, launch, resume)
+    except BadInput as error:
+        if error.path != str(places.database(launch.job)):
+            raise
+        base = restore.newest(folders.checkpoints, launch).checkpoint or resume
+        rebuild.rebuild(
+            places.database(launch.job), launch.id, Folders(folders.warcs, folders.logs),
+            base.folder / DATABASE if base else None, str(base.stage) if base and base.launch == launch else "",
+        )  # fmt: skip
+        running = await open_launch(places, job, launch, resume)
+        running.logs.alert("SEVERE", f"{error}; it was made again from the journal and the logs")
+        return running
+
+
+def _resumed(places: Places, launch: Launch) -> Checkpoint | None:
+    """The checkpoint that it continues; None for none, and for one that cannot be read."""
+    folders = places.folders(launch)
+    try:
+        name = continues.read(folders.own)
+        return restore.named(folders.checkpoints, launch.job, name) if name else None
+    except (BadInput, NotReady) as error:
+        log.warning("%s; the reports of launch %s leave out what was crawled before it continued", error, launch)
+        return None
+
+
+def _has_books(database: Path, launch: Launch) -> bool:
+    """Whether a database was last open for this launch; a damaged one is taken to have been."""
+    if not database.exists():
+        return False
+    try:
+        with named(database), closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+            row = db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
+    except BadInput:
+        return True
+    return row is not None and row[0] == launch.id

@@ -1,0 +1,62 @@
+"""How a visit ends: kept, put back, tried again, or given up. Each ends the lease in the books."""
+
+from __future__ import annotations
+
+import time
+
+from warcmill.crawl import lines
+from warcmill.crawl.admission import Later, Refused
+from warcmill.crawl.books import Books, Result
+from warcmill.crawl.frontier import Lease
+from warcmill.crawl.heard import Heard
+from warcmill.crawl.job import Retries
+from warcmill.crawl.limits import Failure
+from warcmill.crawl.offers import Refusals
+from warcmill.crawl.status import Status
+from warcmill.formats.crawllog import CrawlRecord
+
+
+class Outcome:
+    """The ends of one visit; `thread` is its number in the log."""
+
+    def __init__(self, lease: Lease, thread: int, books: Books, heard: Heard, retries: Retries) -> None:
+        self._lease, self._uri, self.thread = lease, lease.uri, thread
+        self._books, self._heard, self._retries = books, heard, retries
+        self._moves = books.frontier.transitions
+
+    async def wait(self, later: Later) -> None:
+        """Put it back: it is not its turn, and this was no try."""
+        self._moves.update(self._uri, Status.SCHEDULED, tries=self._uri.tries - 1, not_before=later.again)
+        await self._books.keep(Result(self._uri, self._lease, opens=later.opens))
+
+    async def refuse(self, refused: Refused, refusals: Refusals) -> None:
+        """End it: a policy is against it."""
+        refusals.add(self._uri.uri, refused.against)
+        await self._give_up(refused.status, f"{refused.against.policy}: {refused.against.why}", 0.0)
+
+    async def fail(self, why: Failure, opens: float = 0.0) -> None:
+        """No answer: it is tried again later, but not for ever."""
+        if why.final or self._uri.tries >= self._retries.times:
+            await self._give_up(why.status, why.why, opens)
+            return
+        self._heard.failed(lines.of_failure(self._uri, why.status, self.thread), why.why)
+        until = time.time() + self._retries.next(self._uri.tries)
+        self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
+        await self._books.keep(Result(self._uri, self._lease, opens=opens))
+
+    async def broke(self, trace: str) -> None:
+        """End it after a fault in Warcmill; the log has the traceback."""
+        if self._uri.status not in (Status.DOWNLOADING, Status.PARSING):
+            self._uri.status = Status.DOWNLOADING  # the books have refused what it had become
+        line = self._failed_with(lines.FAULT)
+        self._heard.broke(line, trace)
+        await self._books.keep(Result(self._uri, self._lease, (), line, self._lease.history))
+
+    async def _give_up(self, status: int, why: str, opens: float) -> None:
+        line = self._failed_with(status)
+        self._heard.failed(line, why)
+        await self._books.keep(Result(self._uri, self._lease, (), line, self._lease.history, opens=opens))
+
+    def _failed_with(self, status: int) -> CrawlRecord:
+        self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=time.time())
+        return lines.of_failure(self._uri, status, self.thread)

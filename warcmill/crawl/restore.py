@@ -1,0 +1,173 @@
+"""Find the checkpoint that a launch can be resumed from, and bring its database back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warcmill.crawl.appended import set_aside, sync_folder
+from warcmill.crawl.checkpoint import DATABASE, MANIFEST, SCHEMA, STATISTICS, VALID
+from warcmill.crawl.database import open_database
+from warcmill.crawl.durable import failed
+from warcmill.crawl.statistics import Statistics
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.model import Launch, Stage
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A whole checkpoint: who took it, and its files with length and SHA-512."""
+
+    folder: Path
+    launch: Launch
+    stage: Stage
+    files: dict[str, tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest whole checkpoint, None when there is none; `passed_over` names newer ones, each with the reason."""
+
+    checkpoint: Checkpoint | None
+    passed_over: tuple[str, ...] = ()
+
+
+def newest(checkpoints: Path, launch: Launch) -> Found:
+    """Return the newest whole checkpoint that this launch took; torn ones are passed over by name."""
+    passed: list[str] = []
+    for folder in sorted(_folders(checkpoints), key=lambda folder: folder.name[-14:], reverse=True):
+        if folder.name[-14:] < launch.id:
+            break
+        try:
+            found = read(folder, launch.job)
+        except BadInput as error:
+            passed.append(f"{folder.name}: {error.why}")
+            continue
+        if found.launch == launch:
+            return Found(found, tuple(passed))
+    return Found(None, tuple(passed))
+
+
+def named(checkpoints: Path, job: str, name: str) -> Checkpoint:
+    """Return the checkpoint of this name; NotReady when there is none, BadInput when it is not whole."""
+    folder = checkpoints / str(Stage.parse(name))
+    if not folder.is_dir():
+        raise NotReady(f"{job} {name}", f"there is no such checkpoint in {checkpoints}")
+    return read(folder, job)
+
+
+def read(folder: Path, job: str) -> Checkpoint:
+    """Return a checkpoint. BadInput with what is wrong when it is not whole: by names and lengths, its files are not
+    read."""
+    if not (folder / VALID).exists():
+        raise BadInput(str(folder), "it has no 'valid': the crawl was killed, or a disk was full, while it was taken")
+    document = _manifest(folder)
+    files = {name: (one["size"], one["sha512"]) for name, one in document["files"].items()}
+    for name, (size, _) in files.items():
+        if (found := _size(folder / name)) != size:
+            raise BadInput(str(folder), f"{name} should have {size} bytes, it has {'none' if found < 0 else found}")
+    if document["stage"] != folder.name or document["job"] != job:
+        raise BadInput(str(folder), f"its manifest is that of {document['job']} {document['stage']}")
+    return Checkpoint(folder, Launch.parse(job, document["launch"]), Stage.parse(folder.name), files)
+
+
+def statistics(checkpoint: Checkpoint) -> Statistics:
+    """Return the figures up to a checkpoint."""
+    path = checkpoint.folder / STATISTICS
+    return Statistics.load(path.read_bytes(), str(path))
+
+
+def database(checkpoint: Checkpoint, target: Path) -> Path | None:
+    """Bring a checkpoint's database to `target`; return where the one before it is now, None when there was none.
+
+    Mismatch when the copy is not what its manifest says: nothing was changed. A kill leaves either of the two there.
+    Only the last one before is kept: what it has more than the checkpoint is in the journal too.
+    """
+    half = target.with_name(f".{target.name}.tmp")
+    _copy(checkpoint.folder / DATABASE, half, checkpoint.files[DATABASE][1])
+    try:
+        _end_log(target)
+        before = _before(target) if target.exists() else None
+        os.rename(half, target)
+    except OSError as error:
+        raise failed(target, error) from error
+    sync_folder(target.parent)
+    return before
+
+
+def _copy(source: Path, half: Path, sha512: str) -> None:
+    digest = hashlib.sha512()
+    try:
+        with source.open("rb") as stream, half.open("wb") as copy:
+            while piece := stream.read(_CHUNK):
+                digest.update(piece)
+                copy.write(piece)
+            copy.flush()
+            os.fsync(copy.fileno())
+    except OSError as error:
+        raise failed(half, error) from error
+    if digest.hexdigest() != sha512:
+        half.unlink()
+        raise Mismatch(f"the SHA-512 of {source}", sha512, digest.hexdigest())
+
+
+def _end_log(target: Path) -> None:
+    """Let no write-ahead log be there, which would be taken for that of the new database: it goes into the one that it
+    belongs to, or aside when that is damaged or gone."""
+    if target.exists():
+        try:
+            open_database(target).close()
+        except BadInput:
+            pass  # damaged: it stays until it is replaced
+        else:
+            return
+    for log in (Path(f"{target}{suffix}") for suffix in ("-wal", "-shm")):
+        if log.exists():
+            set_aside(log, log.name)
+
+
+def _before(target: Path) -> Path:
+    """Give the database that is there a second name."""
+    before, half = target.with_name(f"{target.name}.before"), target.with_name(f".{target.name}.before.tmp")
+    half.unlink(missing_ok=True)
+    os.link(target, half)
+    os.rename(half, before)
+    half.unlink(missing_ok=True)  # after a kill both may be names of one file: then nothing was renamed (rename(2))
+    sync_folder(target.parent)
+    return before
+
+
+def _folders(checkpoints: Path) -> Iterator[Path]:
+    for path in checkpoints.iterdir() if checkpoints.is_dir() else ():
+        try:
+            Stage.parse(path.name)
+        except BadInput:
+            continue
+        yield path
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        document = json.loads((folder / MANIFEST).read_bytes())
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
+        for name, one in document["files"].items():
+            if "/" in name or type(one["size"]) is not int or len(one["sha512"]) != 128:
+                raise ValueError(f"{name} is not described")
+        if not isinstance(document["launch"], str) or DATABASE not in document["files"]:
+            raise ValueError("no launch, or no database")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(str(folder), f"{MANIFEST} cannot be used: {error!r}") from error
+    found: dict[str, Any] = document
+    return found
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1

@@ -1,0 +1,160 @@
+"""The robots.txt of each site that is crawled: fetched before its first page, kept for a day, and a record like any.
+
+Silence and 5xx defer the whole site (RFC 9309, 2.3.1.4). A site that stays silent is given up, for a day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from warcmill.crawl import decoding, exchange, lines
+from warcmill.crawl.books import Books, Result
+from warcmill.crawl.exchange import Exchange, Request, closed_after
+from warcmill.crawl.extract import sitemap
+from warcmill.crawl.extract.headers import links as header_links
+from warcmill.crawl.extract.links import REDIRECT
+from warcmill.crawl.heard import Heard
+from warcmill.crawl.hosts import Hosts
+from warcmill.crawl.http import Fetcher
+from warcmill.crawl.job import PRODUCT, Job
+from warcmill.crawl.limits import Failure
+from warcmill.crawl.offers import Offers
+from warcmill.crawl.policies import robots
+from warcmill.crawl.policies.robots import Rules, Standing
+from warcmill.crawl.sites import SiteRow
+from warcmill.crawl.uri import Uri, make
+from warcmill.errors import BadInput
+
+REMEMBERED = 100_000  # sites
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is known of a site's robots.txt until a time; `failures`: how often it could not be had. `is_new`: it was
+    fetched just now, so its host should be left alone before the next fetch."""
+
+    standing: Standing
+    rules: Rules
+    until: float
+    failures: int = 0
+    why: str = ""
+    is_new: bool = False
+
+
+class RobotsFiles:
+    """Asks each site for its rules, when the first URI of it is to be fetched."""
+
+    def __init__(self, job: Job, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: Heard) -> None:
+        self._job, self._books, self._fetcher = job, books, fetcher
+        self._hosts, self._offers, self._heard = hosts, offers, heard
+        self._sites: OrderedDict[str, Site] = OrderedDict()
+        self._asking: dict[str, asyncio.Task[Site]] = {}
+
+    async def site(self, via: Uri) -> Site:
+        """What the robots.txt of a URI's site says now."""
+        origin = origin_of(via.uri)
+        known = self._sites.get(origin)
+        if known and time.time() < known.until:
+            return known
+        if origin not in self._asking:
+            self._asking[origin] = asyncio.create_task(self._find(origin, via, known))
+            self._asking[origin].add_done_callback(lambda _: self._asking.pop(origin, None))
+        return await asyncio.shield(self._asking[origin])
+
+    def close(self) -> None:
+        """Ask no more."""
+        for task in self._asking.values():
+            task.cancel()
+
+    def is_given_up(self, site: Site) -> bool:
+        """Whether a site was asked so often in vain that it is given up."""
+        return site.standing is Standing.DEFERRED and site.failures >= self._job.retries.times
+
+    async def _find(self, origin: str, via: Uri, known: Site | None) -> Site:
+        """Read it from the books, if the launch went on after a kill; else ask."""
+        frontier = self._books.frontier
+        row = None if known else await frontier.within(lambda: frontier.ledger.sites.get(origin))
+        if row and time.time() < row.until:
+            return self._remember(row, "")
+        return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)
+
+    async def _ask(self, origin: str, via: Uri, failures: int) -> Site:
+        uri: Uri | None = lines.prerequisite(origin + robots.PATH, via)
+        row, why = self._row(origin, 0, failures), ""
+        for _ in range(robots.REDIRECTS + 1):
+            if uri is None:
+                break
+            answer = await self._fetched(uri)
+            if isinstance(answer, Failure):
+                row, why = self._row(origin, answer.status, failures), answer.why
+                await self._give_up(uri, answer, row)
+                break
+            row = await closed_after(answer, self._keep(uri, answer, origin, failures))
+            why = f"it is answered by {answer.status}"
+            uri = _redirected(uri, answer)
+        return self._remember(row, why)
+
+    async def _fetched(self, uri: Uri) -> Exchange | Failure:
+        addresses = await self._hosts.addresses(uri)
+        return addresses if isinstance(addresses, Failure) else await self._fetcher.fetch(Request(uri.uri), addresses)
+
+    async def _keep(self, uri: Uri, answer: Exchange, origin: str, failures: int) -> SiteRow:
+        """Write a robots.txt, and offer the sitemaps that it names."""
+        data, _ = decoding.document(answer, self._job.limits)
+        row = self._row(origin, answer.status, failures, data[: robots.LIMIT])
+        links = sitemap.from_robots(data, uri.uri) if "sitemap" in self._job.extractors and answer.status == 200 else []
+        lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
+        line = lines.of_answer(uri, answer, answer.annotations)
+        records = exchange.records_of(answer, lines.metadata(uri, links))
+        await self._books.keep(Result(uri, None, records, line, found=self._offers.of(uri, links), site=row))
+        return row
+
+    async def _give_up(self, uri: Uri, answer: Failure, row: SiteRow) -> None:
+        """Log a robots.txt that cannot be had; only the last time, as Heritrix does."""
+        uri.tries = row.failures
+        line = lines.of_failure(uri, answer.status)
+        self._heard.failed(line, answer.why)
+        if row.failures >= self._job.retries.times:
+            lines.visited(self._books.frontier.transitions, uri, answer.status, failed=True)
+            await self._books.keep(Result(uri, None, (), line, site=row))
+
+    def _row(self, origin: str, status: int, failures: int, text: bytes = b"") -> SiteRow:
+        deferred = robots.standing(status) is Standing.DEFERRED
+        failures = failures + 1 if deferred else 0
+        waits = deferred and failures < self._job.retries.times
+        keep = self._job.retries.next(failures) if waits else robots.KEPT
+        return SiteRow(origin, status, time.time() + keep, failures, text)
+
+    def _remember(self, row: SiteRow, why: str) -> Site:
+        standing = robots.standing(row.status)
+        rules = robots.rules_for(row.text, PRODUCT) if standing is Standing.RULES else Rules()
+        site = Site(standing, rules, row.until, row.failures, why or f"it is answered by {row.status}")
+        self._sites[row.origin] = site
+        self._sites.move_to_end(row.origin)
+        if len(self._sites) > REMEMBERED:
+            self._sites.popitem(last=False)
+        return site
+
+
+def origin_of(uri: str) -> str:
+    """The scheme, host and port of a canonical URI, without a path."""
+    return "/".join(uri.partition("?")[0].split("/", 3)[:3])
+
+
+def path_of(uri: str) -> str:
+    """The path and query of a canonical URI."""
+    return uri[len(origin_of(uri)) :] or "/"
+
+
+def _redirected(uri: Uri, answer: Exchange) -> Uri | None:
+    """Where a robots.txt is said to be; None when that is the end."""
+    where = next((link.uri for link in header_links(answer.fields, uri.uri, answer.status) if link.hop == REDIRECT), "")
+    if not where or not 300 <= answer.status < 400:
+        return None
+    try:
+        return make(where, crawl=uri.crawl, hops=uri.hops + REDIRECT, via=uri.uri, source=uri.source)
+    except BadInput:
+        return None

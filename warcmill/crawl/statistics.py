@@ -1,0 +1,196 @@
+"""Count what a launch has done, from the lines of its crawl.log: by status, type, host, source and seed.
+
+A line counts the same when it is written and when it is read again, so after a
+restart the figures are those of a checkpoint and of the logs since. Tables are
+bounded: what is beyond is counted under `(others)`.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from warcmill.errors import BadInput
+from warcmill.formats import crawllog
+from warcmill.formats.crawlcounts import KEY_BYTES, MIMES, OTHERS, STATUSES
+from warcmill.formats.crawllog import CrawlRecord
+from warcmill.layout import split_log_name
+
+HOSTS, SOURCES = 100_000, 100_000
+DNS = "dns:"
+"""Under this host count all look-ups, as in Heritrix's reports."""
+ROBOTS_FORBID = -9998
+BY_POLICY = frozenset({ROBOTS_FORBID, -4000, -4001, -5000, -5001, -5002, -5003, -6000})
+"""Heritrix's codes of URIs that were not fetched as a rule or a person forbids it: robots, hops, scope, quota."""
+
+_DUPLICATE, _NOT_MODIFIED = "duplicate:digest", "duplicate:server-not-modified"
+_SCHEMA = 1
+
+
+class Figure(IntEnum):
+    """What is counted for a host, and for all."""
+
+    URLS, BYTES, ROBOTS, NOVEL, NOVEL_BYTES, DUPLICATE, DUPLICATE_BYTES, NOT_MODIFIED, NOT_MODIFIED_BYTES = range(9)
+
+
+class Seed(NamedTuple):
+    """What came of a seed: its status, 0 before there is one, and where it leads."""
+
+    code: int = 0
+    redirect: str = ""
+
+
+class Statistics:
+    """The figures of a launch, or of a crawl that a launch continues. `seeds` are the canonical URIs that it begins
+    with."""
+
+    def __init__(self, seeds: Iterable[str] = ()) -> None:
+        self.failed = self.disregarded = 0
+        self.total = _row()
+        self.codes: dict[str, int] = {}
+        self.mimes: dict[str, array[int]] = {}
+        self.hosts: dict[str, array[int]] = {}
+        self.sources: dict[str, dict[str, int]] = {}
+        self.seeds = dict.fromkeys(seeds, Seed())
+        self._source_rows = 0
+
+    @property
+    def succeeded(self) -> int:
+        """How many URIs brought an answer, whatever its status."""
+        return self.total[Figure.URLS]
+
+    @property
+    def processed(self) -> int:
+        """How many URIs are done: the lines of crawl.log."""
+        return self.succeeded + self.failed + self.disregarded
+
+    def add(self, line: CrawlRecord) -> None:
+        """Count a line of crawl.log."""
+        status = line.status or 0
+        host = _host(line.uri)
+        row = self._host_row(host)
+        self._add_seed(line, status)
+        if status > 0:
+            self._add_success(line, status, host, row)
+        elif status in BY_POLICY:
+            self.disregarded += 1
+            row[Figure.ROBOTS] += status == ROBOTS_FORBID
+        else:
+            self.failed += 1
+
+    def catch_up(self, logs: Path, after: str = "") -> list[str]:
+        """Count what the crawl.log of each stage has, those after the stage `after` alone; the current one is last.
+
+        Return which logs have lines that are none, and how many: those are not counted.
+        """
+        found = [(split_log_name(path.name), path) for path in logs.glob("crawl.log*")]
+        ours = sorted((stage, path) for (name, stage), path in found if name == "crawl.log" and stage > after)
+        unread = {path.name: self.read(path) for _, path in ours}  # "final" is after every "cp"
+        return [f"{name} has {number} lines that are damaged; no report counts them" for name, number in unread.items()
+                if number]  # fmt: skip
+
+    def read(self, log: Path) -> int:
+        """Count all lines of a crawl.log; return how many are damaged, which are not counted."""
+        unread = 0
+        with log.open("rb") as stream:
+            for line in crawllog.lines(stream):
+                if isinstance(line, CrawlRecord):
+                    self.add(line)
+                else:
+                    unread += 1
+        return unread
+
+    def dump(self) -> bytes:
+        """Return all of it as JSON, for `load`."""
+        tables = {
+            "codes": self.codes,
+            "mimes": {name: list(row) for name, row in self.mimes.items()},
+            "hosts": {name: list(row) for name, row in self.hosts.items()},
+            "sources": self.sources,
+            "seeds": self.seeds,
+        }
+        counts = {"failed": self.failed, "disregarded": self.disregarded, "total": list(self.total)}
+        return json.dumps({"schema": _SCHEMA, **counts, **tables}, sort_keys=True).encode() + b"\n"
+
+    @classmethod
+    def load(cls, data: bytes, path: str) -> Self:
+        """Return what `dump` wrote to `path`; BadInput for anything else."""
+        try:
+            return cls._from_json(json.loads(data))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise BadInput(path, f"not the statistics of a crawl: {error!r}") from error
+
+    @classmethod
+    def _from_json(cls, found: Mapping[str, Any]) -> Self:
+        if found["schema"] != _SCHEMA:
+            raise ValueError(f"schema {found['schema']}, not {_SCHEMA}")
+        made = cls()
+        made.failed, made.disregarded, made.total = found["failed"], found["disregarded"], array("q", found["total"])
+        made.codes = dict(found["codes"])
+        made.mimes = {name: array("q", row) for name, row in found["mimes"].items()}
+        made.hosts = {name: array("q", row) for name, row in found["hosts"].items()}
+        made.sources = {source: dict(hosts) for source, hosts in found["sources"].items()}
+        made.seeds = {uri: Seed(*seed) for uri, seed in found["seeds"].items()}
+        made._source_rows = sum(map(len, made.sources.values()))
+        return made
+
+    def _add_success(self, line: CrawlRecord, status: int, host: str, row: array[int]) -> None:
+        size = line.content_size if line.content_size is not None else line.size or 0
+        kind = (
+            Figure.NOT_MODIFIED if _NOT_MODIFIED in line.annotations
+            else Figure.DUPLICATE if _DUPLICATE in line.annotations
+            else Figure.NOVEL
+        )  # fmt: skip
+        for one in (self.total, row):
+            one[Figure.URLS] += 1
+            one[Figure.BYTES] += size
+            one[kind] += 1
+            one[kind + 1] += size
+        code = _key(str(status), self.codes, STATUSES)
+        self.codes[code] = self.codes.get(code, 0) + 1
+        mime = self.mimes.setdefault(_key(line.mime or "unknown", self.mimes, MIMES), array("q", (0, 0)))
+        mime[0] += 1
+        mime[1] += size
+        if line.source:
+            self._add_source(line.source, host)
+
+    def _host_row(self, host: str) -> array[int]:
+        name = _key(host, self.hosts, HOSTS)
+        row = self.hosts.get(name)
+        if row is None:
+            row = self.hosts[name] = _row()
+        return row
+
+    def _add_source(self, source: str, host: str) -> None:
+        full = self._source_rows >= SOURCES
+        if full and source not in self.sources:
+            source = OTHERS
+        hosts = self.sources.setdefault(source[:KEY_BYTES], {})
+        if host not in hosts:
+            host = OTHERS if full or len(host) > KEY_BYTES else host
+            self._source_rows += host not in hosts
+        hosts[host] = hosts.get(host, 0) + 1
+
+    def _add_seed(self, line: CrawlRecord, status: int) -> None:
+        if line.uri in self.seeds:
+            self.seeds[line.uri] = self.seeds[line.uri]._replace(code=status)
+        elif line.via in self.seeds and line.hops and set(line.hops) == {"R"}:
+            self.seeds[line.via] = self.seeds[line.via]._replace(redirect=line.uri)
+            self.seeds[line.uri] = Seed(status)
+
+
+def _row() -> array[int]:
+    return array("q", [0] * len(Figure))
+
+
+def _host(uri: str) -> str:
+    return DNS if uri.startswith(DNS) else crawllog.host(uri)
+
+
+def _key(key: str, table: Mapping[str, object], bound: int) -> str:
+    """The key, or the one that counts what is beyond the bound."""
+    return key if key in table or (len(table) < bound and len(key) <= KEY_BYTES) else OTHERS

@@ -1,0 +1,117 @@
+"""Visit one URI: judge it, fetch it, take its links, and hand the result to the books.
+
+Whatever goes wrong with a URI ends as a line of its own; an error of the books alone ends the crawl.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+
+from warcmill.crawl import answers, data_uri, decoding, extract, fetch, history, lines
+from warcmill.crawl.admission import Admitted, Later, Refused
+from warcmill.crawl.books import Result
+from warcmill.crawl.exchange import Exchange, closed_after, request_of
+from warcmill.crawl.extract.links import EMBED, Link
+from warcmill.crawl.frontier import Lease
+from warcmill.crawl.head import Fields
+from warcmill.crawl.history import History
+from warcmill.crawl.kit import Kit
+from warcmill.crawl.limits import Failure
+from warcmill.crawl.outcome import Outcome
+from warcmill.crawl.status import Status
+from warcmill.errors import BadInput, WarcmillError, describe
+
+
+class Visit:
+    """One visit of a leased URI; `thread` is its number in the log."""
+
+    def __init__(self, kit: Kit, lease: Lease, thread: int) -> None:
+        self._kit, self._lease, self._uri, self._thread = kit, lease, lease.uri, thread
+        self._moves = kit.books.frontier.transitions
+        self._end = Outcome(lease, thread, kit.books, kit.heard, kit.job.retries)
+
+    async def run(self) -> None:
+        """Make the visit. Raises only what the books raise."""
+        self._moves.update(self._uri, Status.DOWNLOADING, tries=self._uri.tries + 1, download_started=time.time())
+        try:
+            await self._visit()
+        except Exception as error:
+            if self._kit.books.stopped:
+                raise
+            told = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
+            await self._end.broke(told)
+
+    async def _visit(self) -> None:
+        if self._uri.uri.startswith("data:"):
+            await self._read_data()
+            return
+        match await self._kit.admission.ask(self._uri):
+            case Admitted(addresses, delay):
+                await self._fetch(addresses, delay)
+            case Refused() as refused:
+                await self._end.refuse(refused, self._kit.offers.refused)
+            case Later() as later:
+                await self._end.wait(later)
+            case Failure() as failure:
+                await self._end.fail(failure)
+
+    async def _fetch(self, addresses: tuple[str, ...], delay: float) -> None:
+        uri, kit, began = self._uri, self._kit, time.time()
+        before = history.read(self._lease.history)
+        request = request_of(uri.uri, fetch.read(uri.payload, uri.uri), self._headers(before))
+        answer = await kit.fetcher.fetch(request, addresses)
+        address = answer.address if isinstance(answer, Exchange) else addresses[0]
+        opens = kit.manners.after(uri.queue, address, answer, time.time() - began, delay)
+        if isinstance(answer, Failure):
+            await self._end.fail(answer, opens)
+            return
+        await closed_after(answer, self._keep(answer, before, opens))
+
+    def _headers(self, before: History | None) -> tuple[tuple[str, str], ...]:
+        """Our headers of the request, as a browser would send them; and what asks for new things alone."""
+        uri, wanted = self._uri, self._kit.job.conditional
+        cookies = self._kit.books.jar(uri.crawl).header(uri.uri, time.time())
+        is_asked = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
+        is_told = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
+        return (
+            *((("Referer", uri.via),) if is_told else ()),
+            *((("Cookie", cookies),) if cookies else ()),
+            *(before.conditions if before and is_asked else ()),
+        )
+
+    async def _keep(self, answer: Exchange, before: History | None, opens: float) -> None:
+        uri, kit = self._uri, self._kit
+        links, note = self._links(answer)
+        found = kit.offers.of(uri, links)
+        judged = answers.judge(answer, before, lines.metadata(uri, links))
+        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), time.time())
+        line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
+        await kit.books.keep(
+            Result(uri, self._lease, judged.records, line, judged.history, found, opens, cookies=cookies)
+        )
+
+    def _links(self, answer: Exchange) -> tuple[list[Link], tuple[str, ...]]:
+        """The links of an answer, and a note for the log."""
+        self._moves.update(
+            self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
+            download_finished=time.time(),
+        )  # fmt: skip
+        data, note = decoding.document(answer, self._kit.job.limits)
+        links = extract.find(data, self._uri.uri, answer.status, answer.fields, self._kit.job.extractors)
+        self._moves.update(self._uri, Status.PARSED)
+        return links, (note,) if note else ()
+
+    async def _read_data(self) -> None:
+        """Take the links of a `data:` URI: it needs no network, and has no record."""
+        uri, kit = self._uri, self._kit
+        try:
+            data = data_uri.read(uri.uri)
+        except BadInput as error:
+            await self._end.fail(Failure(lines.FAULT, error.why, final=True))
+            return
+        links = extract.find(data.body, uri.uri, 200, Fields([("content-type", data.mime)]), kit.job.extractors)
+        self._moves.update(uri, Status.PARSING, http_status=200, download_finished=time.time())
+        self._moves.update(uri, Status.PARSED)
+        line = lines.of_data(uri, data.mime.partition(";")[0], len(data.body), self._thread)
+        await kit.books.keep(Result(uri, self._lease, (), line, found=kit.offers.of(uri, links)))
