@@ -1,0 +1,192 @@
+"""The summary of a day: `{state}/{YYYY-MM}/status.{YYYY-MM-DD}.json`, for programs and people without Warcmill.
+
+A report, not evidence. It is replaced atomically, and may be deleted.
+Keys:
+
+    day         the UTC day of the launches' ids
+    basis       changes when a marker of a launch comes or goes; then the file is rewritten
+    away        roots that did not answer: launches that are only there are not listed; usually []
+    launches    one object each, by launch id:
+      job, launch_id
+      ended     how the launch ended: finished, superseded, closed, confirmed; "" while it runs
+      steps     the state of each step of the whole launch
+      stages    for each stage (checkpoint or final) the state of its steps: done, failed, refused (done,
+                and found files that are wrong for good), stale, partial, waiting, not due
+      counts    refused, failed, unnamed, absent, stale, accepted
+      troubles  what an operator has to look at: kind (refused, failed, stale, virus, got nothing), task, name, why
+      error     only when the launch could not be read: why; then only job and launch_id stand beside it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from warcmill import chain, errors, layout
+from warcmill.audit import gaps, progress_grid, survey
+from warcmill.audit.gaps import Gap
+from warcmill.audit.progress_grid import Cell, LaunchGrid, Mark
+from warcmill.audit.survey import Survey
+from warcmill.base import clock
+from warcmill.chain import Wanted
+from warcmill.errors import NotReady, WarcmillError
+from warcmill.launches.rootmap import RootMap
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Json, Launch, Stage
+
+log = logging.getLogger(__name__)
+Document = dict[str, Json]
+LARGEST = 64 << 20  # bytes; no summary is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What a scan found: its days (`end` is exclusive), their launches, and the days that had something to do."""
+
+    first: date
+    end: date
+    launches: tuple[Launch, ...]
+    busy: frozenset[date]
+
+
+def path(day: date) -> str:
+    """The path of a day's summary in the state root."""
+    return f"{clock.month(day)}/status.{day}.json"
+
+
+def rewrite(state: MarkerStore, rootmap: RootMap, scanned: Scanned, wanted: Wanted) -> None:
+    """Rewrite the summary of every day that had something to do, or whose markers have changed since."""
+    scanned_days = _by_day(scanned.launches)
+    bases = {day: basis(state, launches, wanted) for day, launches in scanned_days.items()}
+    todo = [day for day in scanned_days if day in scanned.busy or not _is_current(read(state, day), bases[day])]
+    if not todo:
+        return
+    discovery = survey.find(state, rootmap, scanned.first, scanned.end)
+    known = _by_day(discovery.launches)
+    away: list[Json] = [str(error) for error in discovery.unreachable]
+    for day in todo:
+        launches: list[Json] = [of_launch(state, rootmap, launch, wanted) for launch in known[day]]
+        document: Document = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
+        state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
+        state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
+
+
+def _is_current(summary: Document, now: str) -> bool:
+    """Whether a summary fits the markers. One that lacks a launch or a root because of an error never does."""
+    launches = summary.get("launches")
+    known = launches if isinstance(launches, list) else []
+    failed = any(isinstance(launch, dict) and "error" in launch for launch in known)
+    return summary.get("basis") == now and summary.get("away") == [] and not failed
+
+
+def _by_day(launches: Iterable[Launch]) -> dict[date, list[Launch]]:
+    days: dict[date, list[Launch]] = defaultdict(list)
+    for launch in launches:
+        days[launch.day].append(launch)
+    return days
+
+
+def basis(state: MarkerStore, launches: Iterable[Launch], wanted: Wanted) -> str:
+    """A digest that changes when a marker of these launches comes or goes, or a step becomes due.
+
+    It costs one stat per launch, and reads no file.
+    """
+    digest = hashlib.sha256()
+    for launch in launches:
+        on = [row for row in chain.ROWS if row.due in wanted and chain.is_wanted(row, launch, wanted)]
+        digest.update("".join(f"{row.word}{_stages(row, wanted)}\n" for row in on).encode())
+        try:
+            folder = os.stat(f"{state.store.base}/{layout.state_folder(launch)}")
+        except FileNotFoundError:
+            digest.update(f"{launch} -\n".encode())
+        else:
+            digest.update(f"{launch} {folder.st_ino} {folder.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _stages(row: chain.Row, wanted: Wanted) -> str:
+    """Of which stages a step of SIPs is due."""
+    return " final" if row.by_sip and wanted[row.due].final_only else ""
+
+
+def read(state: MarkerStore, day: date) -> Document:
+    """The summary of a day; empty when there is none, or when the file is not a JSON object."""
+    try:
+        with state.store.open(path(day)) as file:
+            document = json.loads(file.read(LARGEST))
+    except (NotReady, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> Document:
+    """One launch as the summary has it. When it cannot be read: job, launch_id and error."""
+    head: Document = {"job": launch.job, "launch_id": launch.id}
+    try:
+        return head | of_survey(survey.load_markers(state, rootmap.of(launch.job), launch, wanted))
+    except WarcmillError as error:
+        return head | {"error": str(error)}
+    except Exception as fault:  # a fault in Warcmill at one launch hides no other launch
+        log.exception("%s", launch)
+        return head | {"error": errors.describe(fault)}
+
+
+def of_survey(seen: Survey) -> Document:
+    """A survey of a launch as plain data."""
+    grid = progress_grid.of_survey(seen)
+    open_gaps, accepted = gaps.find(seen)
+    troubles = [*_of_gaps(seen, open_gaps), *_failed(seen, grid)]
+    kinds = [gap.kind for gap in (*open_gaps, *accepted)]
+    return {
+        "ended": grid.ended,
+        "steps": {step: str(cell.mark) for step, cell in _of_launch(grid)},
+        "stages": {str(stage): {step: str(cell.mark) for step, cell in cells.items()} for stage, cells in grid.stages},
+        "counts": {
+            "accepted": len(accepted),
+            "failed": sum(trouble["kind"] == "failed" for trouble in troubles),
+            **{kind: kinds.count(kind) for kind in ("refused", "unnamed", "absent", "stale")},
+        },
+        "troubles": list(troubles),
+    }
+
+
+def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
+    for gap in open_gaps:
+        if gap.kind == "refused":
+            yield {"kind": "refused", "task": _refused_by(seen, gap), "name": gap.name, "why": gap.why}
+        elif gap.kind == "got nothing":
+            yield {"kind": "got nothing", "task": seen.key("process").task, "name": gap.name, "why": gap.why}
+        elif gap.kind == "virus":
+            yield {"kind": "virus", "task": seen.key("viruses").task, "name": gap.name, "why": gap.why}
+        elif gap.kind == "stale" and (key := layout.parse_marker_name(gap.name)):
+            yield {"kind": "stale", "task": key.task, "name": gap.name, "why": gap.why}
+
+
+def _refused_by(seen: Survey, gap: Gap) -> str:
+    """The last task that judged the file."""
+    stage = Stage.parse(gap.stage)
+    judges = (row for row in chain.of_stage(chain.ROWS) if row.judges and gap.name in seen.items(row.word, stage))
+    return [row.task for row in judges][-1]
+
+
+def _of_launch(grid: LaunchGrid) -> list[tuple[str, Cell]]:
+    """The steps of the whole launch."""
+    rows = chain.by_word(chain.ROWS)
+    return [(step, cell) for step, cell in grid.cells.items() if rows[step].scope == "launch"]
+
+
+def _failed(seen: Survey, grid: LaunchGrid) -> Iterator[Document]:
+    of_launch = [(step, None, cell) for step, cell in _of_launch(grid)]
+    of_stages = [(step, stage, cell) for stage, cells in grid.stages for step, cell in cells.items()]
+    for step, stage, cell in (*of_launch, *of_stages):
+        if cell.mark is Mark.FAILED:
+            key = seen.key(step, stage)
+            name = layout.marker_name(key)
+            why = seen.unsound[name].why if name in seen.unsound else gaps.why_lacking(seen.attempts.get(key, ()))
+            yield {"kind": "failed", "task": key.task, "name": name, "why": why}

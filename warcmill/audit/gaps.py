@@ -1,0 +1,230 @@
+"""What a launch still needs to be a whole archive: every gap by name, why, and the command to type next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from warcmill import chain, layout
+from warcmill.audit import findings, left_out, remedies
+from warcmill.audit.survey import Survey
+from warcmill.chain import Row
+from warcmill.markers.attempt_files import Attempt
+from warcmill.model import Key, Launch, Stage
+
+# Findings about the crawl itself. No run of a step closes them: an operator takes note with `warcmill accept`.
+ACCEPTABLE = (
+    "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
+    "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
+    findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED,
+)  # fmt: skip
+# A file put back, or another run, closes these. All other gaps that are no findings need `warcmill redo`.
+MENDED = (
+    "foreign marker",
+    "broken marker",
+    "lacking",
+    "gone",
+    "changed",
+    "unavailable",
+    "unreadable",
+    "not catalogued",
+    "unclaimed",
+)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Gap:
+    """One thing that is not as it should be. `todo` is the command to type next."""
+
+    launch: Launch
+    stage: str  # '' when it is about the whole launch
+    kind: str
+    name: str
+    why: str
+    todo: str
+
+
+def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+    """The open gaps of a launch, and the findings that an operator has accepted."""
+    parts: dict[bool, list[Gap]] = {False: [], True: []}
+    for gap in _all(seen):
+        parts[gap.kind in ACCEPTABLE and is_accepted(seen, gap.name)].append(gap)
+    return in_order(parts[False]), in_order(parts[True])
+
+
+def in_order(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Gaps in the order in which to close them: those in MENDED, those that need a redo, findings.
+
+    Findings are last because a redo moves an acceptance aside with the marker that it rests on.
+    """
+    return tuple(sorted(gaps, key=lambda gap: 0 if gap.kind in MENDED else 2 if gap.kind in ACCEPTABLE else 1))
+
+
+def is_accepted(seen: Survey, name: str) -> bool:
+    """Whether an operator has accepted the finding of this name."""
+    return layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers
+
+
+def _all(seen: Survey) -> Iterator[Gap]:
+    yield from _unsound(seen)
+    yield from _cut_short(seen)
+    yield from _lacking(seen)
+    yield from _left_out(seen)  # before the markers that are stale because of it: one redo closes both
+    yield from _stale(seen)
+    for stage in seen.stages:
+        yield from _still_carried(seen, stage)
+        yield from _not_as_listed(seen, stage)
+    yield from _late(seen)
+    yield from _findings(seen)
+
+
+def _gap(seen: Survey, stage: Stage | str | None, kind: str, name: str, why: str, todo: str) -> Gap:
+    return Gap(seen.launch, str(stage or ""), kind, name, why, todo)
+
+
+def _unsound(seen: Survey) -> Iterator[Gap]:
+    for name, unsound in seen.unsound.items():
+        key = layout.parse_marker_name(name)
+        stage = dict(key.params).get("stage", "") if key else ""
+        path = f"{layout.state_folder(seen.launch)}/{name}"
+        todo = remedies.replace_unsound(key, unsound, path)
+        yield _gap(seen, stage, f"{unsound.kind} marker", name, unsound.why, todo)
+
+
+def _cut_short(seen: Survey) -> Iterator[Gap]:
+    """A launch whose import was killed before its marker was published; no step of it begins before that."""
+    name = layout.marker_name(seen.key("import"))
+    if seen.is_imported and not seen.ended and name not in seen.unsound:
+        yield _gap(seen, None, "lacking", name, "its import was cut short", remedies.import_again(seen.launch))
+
+
+def _lacking(seen: Survey) -> Iterator[Gap]:
+    """Report only the first missing step of each stage; later ones are listed as waiting for it."""
+    if not seen.ended and not seen.sealed:
+        return
+    of_launch = [row for row in chain.steps(chain.ROWS) if row.scope == "launch" and seen.due(row.word)]
+    yield from _lacking_of(seen, None, [row for row in of_launch if not row.after])
+    for stage in sorted(seen.sealed):
+        rows = chain.of_stage(chain.ROWS)
+        yield from _lacking_of(seen, stage, [row for row in rows if seen.due(row.word, stage)])
+        asked_and_failed = [row for row in rows if row.due == chain.ASKED and seen.failed(row.word, stage)]
+        yield from _lacking_of(seen, stage, asked_and_failed)
+    for row in of_launch:
+        if row.after and all(seen.marker(row.after, stage) for stage in seen.sealed):
+            yield from _lacking_of(seen, None, [row])
+
+
+def _lacking_of(seen: Survey, stage: Stage | None, rows: Iterable[Row]) -> Iterator[Gap]:
+    missing = {word: before for word, before in _befores(rows).items() if not seen.marker(word, stage)}
+    for word, before in missing.items():
+        key = seen.key(word, stage)
+        name = layout.marker_name(key)
+        if not (before and before[-1] in missing) and name not in seen.unsound:
+            waiting = [later for later, needs in missing.items() if word in needs]
+            after = f"; after it: {', '.join(waiting)}" if waiting else ""
+            why = why_lacking(seen.attempts.get(key, ())) + after
+            yield _gap(seen, stage, "lacking", name, why, remedies.publish_missing(seen, stage, key))
+
+
+def _befores(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """For each step the words of the given steps that it waits for: its `after` and what that waits for.
+
+    A step whose `after` is not among them waits for the row before it.
+    """
+    befores: dict[str, tuple[str, ...]] = {}
+    previous: tuple[str, ...] = ()
+    for row in rows:
+        befores[row.word] = (*befores[row.after], row.after) if row.after in befores else previous
+        previous = (*befores[row.word], row.word)
+    return befores
+
+
+def why_lacking(attempts: tuple[Attempt, ...]) -> str:
+    """Why a step has no marker: what its last attempt ended with."""
+    if not attempts:
+        return "it was not run yet"
+    if any("again" in line for line in attempts[-1].lines):
+        return "an operator has asked for a file of it to be done again"
+    return attempts[-1].error or "its last run was cut short, or is going on; the next goes on where that one stopped"
+
+
+def stale(seen: Survey) -> dict[Key, str]:
+    """The markers with an input that is no longer current, each with the path of that input's marker.
+
+    An input that is due and missing makes nothing stale: that marker is a gap itself.
+    """
+    current = {layout.marker_path(key): evidence.digest for key, evidence in seen.markers.items()}
+    outdated = [
+        (key, source.marker)
+        for key, evidence in seen.markers.items()
+        for source in evidence.claim.inputs
+        if current.get(source.marker) != source.claim
+    ]
+    due = (layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)) if outdated else ()
+    missing = set(due) - set(current)
+    return {key: marker for key, marker in outdated if marker not in missing}
+
+
+def _stale(seen: Survey) -> Iterator[Gap]:
+    for key, source in sorted(stale(seen).items()):
+        name = layout.marker_name(key)
+        why = f"{key.task} was done with another {source.rpartition('/')[2]} than there is now"
+        yield _gap(seen, dict(key.params).get("stage"), "stale", name, why, remedies.redo(key))
+
+
+def _left_out(seen: Survey) -> Iterator[Gap]:
+    for file in left_out.find(seen.markers):
+        yield _gap(seen, file.key["stage"], file.kind, file.path, file.why, remedies.redo(file.key))
+
+
+def _still_carried(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    """WARCs that this stage left open to the next one, and no later stage has, once all of those are assembled."""
+    assembled, later = seen.assembled(stage), [seen.assembled(other) for other in seen.stages if other > stage]
+    if assembled is None or not all(later) or not seen.assembled(seen.stages[-1]):
+        return  # a later stage may have it; a marker that is missing is a gap itself
+    known = {layout.final_name(path.rpartition("/")[2]) for path in listed(seen)}
+    known.update(name for other in later if other for name in (*other.absent, *other.named_again, *other.carried))
+    for name in sorted(set(assembled.carried) - known):
+        why = "this stage left it to the next, for it was open, and no later stage has it"
+        yield _gap(seen, stage, "carried", name, why, remedies.redo(seen.key("assemble", stage)))
+
+
+def _not_as_listed(seen: Survey, stage: Stage) -> Iterator[Gap]:
+    """WARCs that are gone from disk, or have another length than 03 lists, and have no verified copy."""
+    on_disk = seen.warcs()
+    safe = seen.items("verify", stage)
+    for path, item in seen.items("assemble", stage).items():
+        file = on_disk.get(path)
+        if path in safe or (file and file.size == item.file.size):
+            continue
+        state = f"has {file.size} bytes on disk" if file else "is gone from disk"
+        why = f"it had {item.file.size} bytes when it was listed, {state}, and no verified copy is in the store"
+        redo = remedies.redo(seen.key("assemble", stage))
+        todo = f"put the file back as it was; if it is right as it is: {redo}"
+        yield _gap(seen, stage, "changed" if file else "gone", path, why, todo)
+
+
+def _late(seen: Survey) -> Iterator[Gap]:
+    """Logs and WARCs that appeared after the launch's 04 marker was published."""
+    complete = seen.complete()
+    if complete is None:
+        return
+    todo = remedies.redo(seen.key("assemble", seen.stages[-1]))
+    for stage in sorted(set(map(str, seen.listing.logs)) - set(map(str, complete.stages))):
+        why = "its logs appeared after the launch's last stage was packed"
+        yield _gap(seen, stage, "late stage", stage, why, todo)
+    if not all(seen.marker("assemble", stage) for stage in complete.stages):
+        return  # which WARCs are late follows from these markers
+    for path in sorted(set(seen.warcs()) - listed(seen)):
+        yield _gap(seen, None, "late", path, "it appeared after the launch was assembled, and no step has it", todo)
+
+
+def listed(seen: Survey) -> set[str]:
+    """The paths of all WARCs that some stage of the launch has."""
+    return {path for stage in seen.stages for path in seen.items("assemble", stage)}
+
+
+def _findings(seen: Survey) -> Iterator[Gap]:
+    for finding in findings.find(seen):
+        todo = remedies.redo(finding.redo) if finding.redo else remedies.accept(seen.launch, finding.name)
+        yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)

@@ -1,0 +1,194 @@
+"""Check the roots of a line: they exist, are mounted, writable where needed, and have free space."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from warcmill.audit import remedies
+from warcmill.base import clock
+from warcmill.clients.heritrix.job import CONFIGURATION
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill.formats import profile
+from warcmill.markers.state import SCRATCH
+from warcmill.model import Root, is_writer
+from warcmill.stores import Stat, Store, temporary
+from warcmill.stores.file import FileStore
+from warcmill.stores.opening import Access, open_store
+from warcmill.stores.sentinel import OWN
+
+GIB = 1 << 30
+LITTLE, TOO_LITTLE = 10 * GIB, 1 * GIB  # bytes free
+FEW_INODES = 10_000
+_PROBE = b"warcmill doctor\n"
+SKEW = 5  # seconds; greatest difference between this clock and a file server's
+MOST_ENTRIES = 200_000  # entries checked for litter; a full walk of an archive would take too long
+
+
+class Level(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what was checked, its result in words, and what to do next ('' for nothing)."""
+
+    name: str
+    level: Level
+    text: str
+    todo: str = ""
+
+
+def check_roots(folders: Mapping[Root, Path], retire: bool) -> Iterator[Check]:
+    """Check the local roots. A root that is not there gets one check, and none of its contents.
+
+    `retire`: the configuration lets WARCs be removed, so engines' and writers' roots must be writable.
+    """
+    for root, base in folders.items():
+        name = f"root {root}"
+        try:
+            entries = _entries(root, base)
+        except (Unavailable, BadConfig) as error:
+            yield Check(name, Level.FAIL, str(error), remedies.ROOT)
+            continue
+        yield _readable(name, base, [base / entry.path for entry in entries if entry.kind == "folder"])
+        if root in OWN:
+            yield from check_own(root, base)
+        if retire and (root == "output" or is_writer(root)) and not os.access(base, os.W_OK):
+            yield Check("retire", Level.FAIL, f"{base} cannot be written", "retire=false, or let this user write there")
+
+
+def check_remote(root: Root, url: str, access: Access) -> Check:
+    """Check that a root on another host exists; in the store also that a file can be published and removed again."""
+    name = f"root {root}"
+    try:
+        store = open_store(root, url, access)
+        if root not in OWN:
+            return Check(name, Level.OK, f"{url} is there, with {len(list(store.list('')))} entries")
+        path = f"doctor.{secrets.token_hex(8)}"
+        store.commit_new(path, io.BytesIO(_PROBE), len(_PROBE), hashlib.sha512(_PROBE).hexdigest())
+        written = store.stat(path)
+        assert written is not None, f"{path} was published"
+        store.remove(path, written)
+    except (Unavailable, BadConfig, Mismatch) as error:
+        return Check(
+            name, Level.FAIL, str(error), "make it reachable, or correct luigi.cfg; for a new line: warcmill init"
+        )
+    return Check(name, Level.OK, f"{url} is there; a file was published in it and removed again")
+
+
+def _entries(root: Root, base: Path) -> list[Stat]:
+    if not base.is_absolute():
+        raise BadConfig(f"[warcmill] {root}", f"'{base}' is not an absolute path")
+    return list(islice(FileStore(root, base).list(""), MOST_ENTRIES))
+
+
+def _readable(name: str, base: Path, folders: list[Path]) -> Check:
+    unreadable = [folder for folder in folders if not os.access(folder, os.R_OK | os.X_OK)]
+    if unreadable:
+        return Check(name, Level.FAIL, f"{unreadable[0]} cannot be read", "give this user the right to read it")
+    return Check(name, Level.OK, f"{base} is there, and can be read")
+
+
+def check_own(root: Root, base: Path) -> Iterator[Check]:
+    """Check a folder in which the line writes: files can be written, synced and linked, and there is room."""
+    yield from _probe(root, base)
+    yield _space(root, base)
+    yield _litter(root, base)
+    scratch = base / SCRATCH
+    if root == "state" and scratch.exists() and scratch.stat().st_dev != base.stat().st_dev:
+        yield Check("scratch", Level.FAIL, f"{scratch} is on another disk than {base}", "remove the link or mount")
+
+
+def _probe(root: Root, base: Path) -> Iterator[Check]:
+    """Write, sync and link a file, as publishing does. Then compare the file's time with the clock."""
+    name = f"write {root}"
+    files = [base / temporary.name("doctor") for _ in range(2)]
+    try:
+        with files[0].open("xb") as file:
+            os.fsync(file.fileno())
+        os.link(*files)
+        skew = round(abs(files[0].stat().st_mtime - time.time()))
+    except OSError as error:
+        todo = "this user must be able to write there, and the file system must have hard links"
+        yield Check(name, Level.FAIL, f"{base}: {error.strerror or error}", todo)
+        return
+    finally:
+        for path in files:
+            with suppress(OSError):
+                path.unlink()
+    yield Check(name, Level.OK, "files can be written, synced and linked")
+    if skew > SKEW:
+        text = f"this machine's clock and that of {base} are {skew} seconds apart"
+        yield Check(f"clock {root}", Level.WARN, text, "synchronise both (NTP)")
+
+
+def _space(root: Root, base: Path) -> Check:
+    name, disk = f"space {root}", os.statvfs(base)
+    free = disk.f_bavail * disk.f_frsize
+    text = f"{free // GIB} GiB free of {disk.f_blocks * disk.f_frsize // GIB}"
+    if disk.f_files and disk.f_favail < FEW_INODES:
+        return Check(name, Level.WARN, f"{text}, and only {disk.f_favail} inodes", "make room")
+    level = Level.FAIL if free < TOO_LITTLE else Level.WARN if free < LITTLE else Level.OK
+    return Check(name, level, text, "" if level is Level.OK else "make room: a step that finds the disk full fails")
+
+
+def _litter(root: Root, base: Path) -> Check:
+    """Count half-written files that killed processes of this host left."""
+    walk = (name for _, folders, files in os.walk(base) for name in (*folders, *files))
+    names = list(islice(walk, MOST_ENTRIES))
+    dead = sum(temporary.is_dead(name) for name in names)
+    part = f" among the first {MOST_ENTRIES:,} entries" if len(names) == MOST_ENTRIES else ""
+    if dead:
+        text = f"{dead} half-written by processes that are gone{part}"
+        return Check(f"litter {root}", Level.WARN, text, "nothing: the next run of their steps removes them")
+    return Check(f"litter {root}", Level.OK, f"none{part}")
+
+
+def check_clock(known: Path) -> Check:
+    """Check that the clock is not behind the time of a file that already exists."""
+    written = known.stat().st_mtime
+    behind = round(written - time.time())
+    if behind > SKEW:
+        return Check("clock", Level.FAIL, f"it is {behind} seconds behind the time of {known}", "set the clock (NTP)")
+    return Check("clock", Level.OK, clock.now())
+
+
+def check_jobs(jobs: Store, names: Iterable[str]) -> Iterator[Check]:
+    """Check the configuration of each job that an engine of this line crawls. The engine's own profile lacks much."""
+    for job in names:
+        path = f"{job}/{CONFIGURATION}"
+        try:
+            with jobs.open(path) as file:
+                data = file.read(profile.LARGEST + 1)
+        except NotReady:
+            yield Check(f"job {job}", Level.WARN, f"jobs:{path} is not there", "make the job, or feed it")
+        except Unavailable as error:
+            yield Check(f"job {job}", Level.FAIL, str(error), "see the jobs root")
+        else:
+            yield check_profile(f"job {job}", data, f"jobs:{path}")
+
+
+def check_profile(name: str, data: bytes, path: str) -> Check:
+    """Check that a crawler-beans.cxml lets the engine write all that the line and an archive need."""
+    todo = f"correct {path}; config/heritrix/profile.cxml shows how"
+    try:
+        faults = list(profile.faults(data, path))
+    except BadInput as error:
+        return Check(name, Level.FAIL, str(error), todo)
+    if faults:
+        return Check(name, Level.FAIL, f"{path}: {'; '.join(faults)}", todo)
+    return Check(name, Level.OK, f"{path} has all that the line needs")

@@ -1,0 +1,173 @@
+"""The status grid as data: the state of each step, for every launch and stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from warcmill import chain, layout
+from warcmill.audit import gaps, survey
+from warcmill.audit.survey import Survey
+from warcmill.chain import Row, Wanted
+from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches import vitals
+from warcmill.launches.rootmap import RootMap
+from warcmill.launches.vitals import Vitals
+from warcmill.markers.attempt_files import Attempt
+from warcmill.markers.attempts import settled
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Key, Launch, Outcome, Stage
+
+
+class Mark(StrEnum):
+    """The state of a step. The worst comes first."""
+
+    FAILED = "failed"
+    STALE = "stale"  # done with an input that is no longer current
+    REFUSED = "refused"  # done; found WARCs whose bytes are wrong for good
+    PARTIAL = "partial"
+    WAITING = "waiting"
+    DONE = "done"
+    NOT_DUE = "not due"  # the crawl is not that far; or the step is optional
+
+
+HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
+TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One step: `done` of `of` files of a stage, or of `of` due stages of a launch."""
+
+    mark: Mark
+    done: int = 0
+    of: int = 0
+
+
+_WHOLE, _NOT_DUE = Cell(Mark.DONE, 1, 1), Cell(Mark.NOT_DUE)  # shared: nearly all cells of a month
+Cells = Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchGrid:
+    """One launch. `error`: why it could not be read; `unavailable`: because a disk did not answer."""
+
+    launch: Launch
+    ended: str
+    cells: Cells
+    stages: tuple[tuple[Stage, Cells], ...]
+    error: str = ""
+    unavailable: bool = False
+    vitals: Vitals | None = None  # of a running launch
+
+    @property
+    def word(self) -> str:
+        """The state of the launch in the totals: one of WORDS."""
+        if self.error or any(cell.mark in TROUBLES for cell in self.cells.values()):
+            return "in trouble"
+        if not self.ended:
+            return "running"
+        done = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
+        return "done" if done else "waiting"
+
+
+WORDS = ("done", "waiting", "running", "in trouble")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Many launches: how many are in each state of WORDS; for each step, how many cells are done, and due."""
+
+    launches: Mapping[str, int]
+    stages: int
+    cells: Mapping[str, tuple[int, int]]
+
+
+def totals(grids: Iterable[LaunchGrid]) -> Totals:
+    """The totals of some launches."""
+    steps = chain.by_word(chain.ROWS)
+    grids = tuple(grids)
+    launches, stages, met = dict.fromkeys(WORDS, 0), 0, {step for grid in grids for step in grid.cells}
+    unswitched = chain.unswitched(chain.ROWS)
+    cells = {word: (0, 0) for word, row in steps.items() if row.head and (row in unswitched or word in met)}
+    for grid in grids:
+        launches[grid.word] += 1
+        stages += len(grid.stages)
+        for step, cell in grid.cells.items():
+            due = int(cell.mark is not Mark.NOT_DUE)
+            done, of = (cell.done, cell.of) if steps[step].scope == "stage" else (int(cell.mark in HAS_MARKER), due)
+            cells[step] = cells[step][0] + done, cells[step][1] + of
+    return Totals(launches, stages, cells)
+
+
+def grid(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> LaunchGrid:
+    """The grid of one launch. A WarcmillError becomes its `error`, so that it hides no other launch."""
+    try:
+        seen = survey.load_markers(state, rootmap.of(launch.job), launch, wanted)
+        running = None if seen.ended or seen.is_imported else vitals.of(rootmap.of(launch.job), launch, seen.listing)
+        return replace(of_survey(seen), vitals=running)
+    except WarcmillError as error:
+        return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
+
+
+def of_survey(seen: Survey) -> LaunchGrid:
+    """The grid of what was seen of a launch."""
+    stale, rows = gaps.stale(seen), seen.rows()
+    stages = tuple(
+        (stage, {row.word: _cell(seen, row, stage, stale) for row in rows if row.scope == "stage"})
+        for stage in seen.stages
+    )
+    cells = {
+        row.word: merge(each[row.word] for _, each in stages) if row.scope == "stage" else _cell(seen, row, None, stale)
+        for row in rows
+    }
+    return LaunchGrid(seen.launch, seen.ended, cells, stages)
+
+
+def merge(cells: Iterable[Cell]) -> Cell:
+    """Merge the cells of all stages into one: the worst mark, and how many of the due ones are done."""
+    due = [cell.mark for cell in cells if cell.mark is not Mark.NOT_DUE]
+    if all(mark is Mark.DONE for mark in due):  # as nearly all are
+        return Cell(Mark.DONE, len(due), len(due)) if due else _NOT_DUE
+    done = sum(mark in HAS_MARKER for mark in due)
+    worst = next((mark for mark in Mark if mark in due), Mark.NOT_DUE)
+    if worst is Mark.WAITING and done:
+        worst = Mark.PARTIAL
+    return Cell(worst, done, len(due))
+
+
+def _cell(seen: Survey, step: Row, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:
+    key = seen.key(step.word, stage)
+    if key in seen.markers:
+        if key in stale:
+            return Cell(Mark.STALE, 1, 1)
+        return Cell(Mark.REFUSED, 1, 1) if stage and _refuses(seen, step, stage, key) else _WHOLE
+    if layout.marker_name(key) in seen.unsound:
+        return Cell(Mark.FAILED, 0, 1)
+    if stage and seen.is_covered(step.word, stage):
+        return _NOT_DUE  # an attempt at it was refused
+    attempts = seen.attempts.get(key, ())
+    return _tried(seen, step, stage, attempts) if attempts or seen.due(step.word, stage) else _NOT_DUE
+
+
+def _tried(seen: Survey, step: Row, stage: Stage | None, attempts: tuple[Attempt, ...]) -> Cell:
+    """The cell of a step that is due, or was tried, and has no marker: how far its attempts are."""
+    if not attempts or attempts[-1].was_early:
+        return Cell(Mark.WAITING, 0, 1)
+    mark = Mark.FAILED if attempts[-1].error else Mark.PARTIAL
+    return Cell(mark, len(settled(attempts)), _files(seen, step, stage) if stage else 1)
+
+
+def _files(seen: Survey, step: Row, stage: Stage) -> int:
+    """How many files a step works on: those that the step before it left."""
+    before = seen.marker(step.after, stage) if step.after else None
+    return len(before.claim.outputs or before.claim.items) if before else 1
+
+
+def _refuses(seen: Survey, step: Row, stage: Stage, key: Key) -> bool:
+    """Whether this step refused WARCs that no operator has accepted."""
+    if not step.judges or all(item.outcome is not Outcome.REFUSED for item in seen.markers[key].claim.items):
+        return False
+    items = seen.items(step.word, stage)
+    return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())

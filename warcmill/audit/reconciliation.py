@@ -1,0 +1,180 @@
+"""The reconcile table as data: for every launch and stage how many WARCs have come how far, and the gaps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from warcmill import chain
+from warcmill.audit import findings, gaps, missing, remedies, survey, uncatalogued, unclaimed
+from warcmill.audit.gaps import Gap
+from warcmill.audit.survey import Survey
+from warcmill.audit.uncatalogued import Catalogued
+from warcmill.audit.unscanned import Before, split
+from warcmill.chain import Row as Step
+from warcmill.chain import Wanted
+from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches.rootmap import RootMap
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FINAL, Launch, Outcome, Stage
+from warcmill.stores import Store
+
+Counts = Mapping[str, int]  # WARCs of a stage by how far they have come, a number a column
+EXPLAINS = frozenset(
+    {"lacking", "broken marker", "foreign marker", "left out", "not listed", "lost"}
+    | {"gone", "changed", "late", "late stage", "stale"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One stage. `sealed`: its logs are in place, so its steps are due."""
+
+    stage: Stage
+    sealed: bool
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """One launch. `ended` is how it ended, or '' while it runs; `unavailable`: a disk did not answer.
+
+    `unscanned` are gaps of steps that no scan could try yet; `failed` counts the steps whose last run failed.
+    """
+
+    launch: Launch
+    ended: str
+    rows: tuple[StageRow, ...]
+    gaps: tuple[Gap, ...]
+    accepted: tuple[Gap, ...] = ()
+    unavailable: bool = False
+    unscanned: tuple[Gap, ...] = ()
+    failed: int = 0
+
+
+def report(
+    state: MarkerStore,
+    rootmap: RootMap,
+    store: Store,
+    launch: Launch,
+    wanted: Wanted,
+    before: Before | None = None,
+    catalogued: Catalogued | None = None,
+) -> LaunchReport:
+    """Reconcile one launch. A WarcmillError becomes a gap, so that it hides no other launch.
+
+    `before` is what there was to scan when the scans began; what is newer counts as not yet scanned. `catalogued` is
+    None without an index.
+    """
+    try:
+        seen = survey.survey(state, rootmap.of(launch.job), launch, wanted)
+        in_store = missing.listed(store, launch)
+        not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
+        not_stored += uncatalogued.find(seen, catalogued) if catalogued else ()
+    except WarcmillError as error:
+        return unreadable(launch, error)
+    of_launch, accepted = gaps.find(seen)
+    known = (*of_launch, *not_stored)
+    still_open, unscanned = split(seen, known, before) if before else (known, ())
+    failed = sum(bool(attempts and attempts[-1].error) for attempts in seen.attempts.values())
+    table = rows(seen, still_open)
+    differing = unexplained(seen, table, (*still_open, *unscanned, *accepted))
+    in_order = gaps.in_order((*still_open, *differing))
+    return LaunchReport(launch, seen.ended, table, in_order, accepted, unscanned=unscanned, failed=failed)
+
+
+def unexplained(seen: Survey, table: Iterable[StageRow], known: Iterable[Gap]) -> Iterator[Gap]:
+    """A gap for every sealed stage whose figures differ without a known gap that explains it."""
+    explained = {gap.stage for gap in known if gap.kind in EXPLAINS}
+    for row in table:
+        names = [item.outcome for item in seen.items("assemble", row.stage).values()].count(Outcome.REFUSED)
+        due = [step for step in counted(chain.ROWS) if _is_figure(seen, step, row.stage)]
+        if row.sealed and not explained & {"", str(row.stage)} and len(_figures(row.counts, due, names)) > 1:
+            figures = {name: row.counts[name] for name in ("on_disk", *(step.column for step in due))}
+            name = f"{row.stage}: {', '.join(f'{column} {number}' for column, number in figures.items())}"
+            why = "these count the same WARCs, and differ; look at the markers of the stage"
+            yield Gap(seen.launch, str(row.stage), "counts", name, why, remedies.redo(seen.key("checksum", row.stage)))
+
+
+def _is_figure(seen: Survey, step: Step, stage: Stage) -> bool:
+    """Whether a step has to count the WARCs of a stage: a step of SIPs once the stage is in one."""
+    return seen.wants(step.word) and (not step.by_sip or seen.proof(step.word, stage) is not None)
+
+
+def _figures(counts: Counts, due: Iterable[Step], refused_names: int) -> set[int]:
+    """The different figures of a stage; one figure means that they agree.
+
+    WARCs on disk no longer count once all are verified: they may have been removed.
+    WARCs that 03 refused by their names are in no later marker.
+    """
+    figures = {
+        counts[step.column] - (0 if step.files and step.after and not step.by_sip else refused_names) for step in due
+    }
+    if counts["verified"] != counts["assembled"] - refused_names:
+        figures.add(counts["on_disk"] - refused_names)
+    return figures
+
+
+def unreadable(launch: Launch, error: WarcmillError) -> LaunchReport:
+    """The report of a launch that could not be looked at."""
+    out = isinstance(error, Unavailable)
+    gap = Gap(launch, "", "unavailable" if out else "unreadable", str(launch), str(error), remedies.LOOK)
+    return LaunchReport(launch, "", (), (gap,), unavailable=out)
+
+
+def rows(seen: Survey, known: tuple[Gap, ...]) -> tuple[StageRow, ...]:
+    """A row for each stage; the last one also counts the WARCs that no stage has yet."""
+    stale = Counter(gap.stage or str(FINAL) for gap in known if gap.kind == "stale")
+    not_stored = {gap.name for gap in known if gap.kind == "lost"}
+    return tuple(_row(seen, stage, stale[str(stage)], not_stored) for stage in seen.stages)
+
+
+def _row(seen: Survey, stage: Stage, stale: int, not_stored: set[str]) -> StageRow:
+    assembled = set(seen.items("assemble", stage))
+    on_disk = set(seen.warcs())
+    of_stage = seen.assembled(stage)
+    here = assembled if stage != seen.stages[-1] else assembled | (on_disk - gaps.listed(seen))
+    steps = [step for step in counted(chain.ROWS) if seen.wants(step.word) or seen.proof(step.word, stage)]
+    counts = {
+        "on_disk": len(here & on_disk),
+        **{step.column: _done(seen, step, stage, len(here), not_stored) for step in steps},
+        "refused": len(findings.refused(seen, stage)),
+        "unnamed": len(of_stage.unnamed) if of_stage else 0,
+        "stale": stale,
+    }
+    return StageRow(stage, stage in seen.sealed, counts)
+
+
+def _done(seen: Survey, step: Step, stage: Stage, here: int, not_stored: set[str]) -> int:
+    """How many of a stage's WARCs a step has done: all that are `here` when it does not work on single files."""
+    if not step.files or step.by_sip:
+        return here if seen.proof(step.word, stage) else 0
+    items = seen.items(step.word, stage).values()
+    if not step.stored:
+        return len(items)
+    return sum(item.made is not None and item.made.path not in not_stored for item in items)
+
+
+def counted(rows: chain.Rows) -> chain.Rows:
+    """The steps that have a column of `reconcile`."""
+    return tuple(row for row in rows if row.done)
+
+
+def heads(counts: Iterable[Counts]) -> dict[str, str]:
+    """The columns and their headings, `_` where a heading may break.
+
+    A step behind a switch has a column when some stage has its count. `packed` counts WARCs whose stage's logs are
+    packed; `stale` counts markers.
+    """
+    met = set[str]().union(*counts)
+    steps = {
+        row.column: row.done for row in counted(chain.ROWS) if row in chain.unswitched(chain.ROWS) or row.column in met
+    }
+    return {"on_disk": "on_disk", **steps, "refused": "re-_fused", "unnamed": "un-_named", "stale": "_stale"}
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """The sum of some stages, column by column."""
+    stages = list(counts)
+    return {name: sum(stage.get(name, 0) for stage in stages) for name in heads(stages)}

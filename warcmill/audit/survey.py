@@ -1,0 +1,312 @@
+"""Read all that is known of a launch: markers, sound or not, attempts, and what is on disk. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import groupby
+
+from warcmill import chain, layout
+from warcmill.base.nearest import did_you_mean
+from warcmill.chain import Row, Wanted
+from warcmill.errors import BadInput, Foreign
+from warcmill.formats import logzip
+from warcmill.launches import discovery
+from warcmill.launches.coverage import Coverage
+from warcmill.launches.discovery import Discovery
+from warcmill.launches.ending import ended, is_sealed
+from warcmill.launches.listing import Listing, all_stages, list_files, list_rendered
+from warcmill.launches.recorded import with_markers
+from warcmill.launches.rootmap import RootMap
+from warcmill.launches.roots import JobRoots
+from warcmill.markers import claim, facts
+from warcmill.markers.attempt_files import Attempt
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.claim import Evidence
+from warcmill.markers.facts import Assembled, Complete, Imported, Packaged, PackedLogs, Stopped
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Item, Key, Launch, Stage
+from warcmill.stores import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Unsound:
+    """A marker that exists and cannot be relied on. `kind` is `broken` or `foreign`.
+
+    `unfit`: the marker is sound, and its facts do not fit. Steps count as done with it, so only a redo replaces it.
+    """
+
+    kind: str
+    why: str
+    unfit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """The markers in a launch's folder: sound ones and their facts by key, unsound ones by file name."""
+
+    sound: dict[Key, Evidence] = field(default_factory=dict)
+    facts: dict[Key, object] = field(default_factory=dict)
+    unsound: dict[str, Unsound] = field(default_factory=dict)
+    tried: bool = False  # whether any step has left an attempt
+
+    def assembled(self) -> Iterator[Assembled]:
+        """The facts of the 03 markers, in no order."""
+        return (fact for fact in self.facts.values() if isinstance(fact, Assembled))
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is known of a launch. `ended` is how, or '' while it runs. The logs of `sealed` stages are in place."""
+
+    launch: Launch
+    ended: str
+    stages: tuple[Stage, ...]
+    sealed: frozenset[Stage]
+    markers: Mapping[Key, Evidence]
+    facts: Mapping[Key, object]  # of `markers`, by the same keys
+    unsound: Mapping[str, Unsound]
+    attempts: Mapping[Key, tuple[Attempt, ...]]  # at steps that have no marker
+    listing: Listing
+    wanted: Wanted  # the switches that are on
+    coverage: Coverage = field(default_factory=lambda: Coverage(frozenset()))  # of the sealed stages
+    is_imported: bool = False  # its files are in the root of imported launches
+    with_sip: frozenset[Stage] = frozenset()  # the stages that have a SIP of their own, or must get one
+
+    @property
+    def is_there(self) -> bool:
+        """Whether this launch exists: it has a file of an engine, or a marker."""
+        files = self.listing
+        return bool(self.markers or self.unsound or files.logs or files.warcs or files.reports or files.job_files)
+
+    def key(self, step: str, stage: Stage | None = None) -> Key:
+        """The key of a step of this launch, by the step's word."""
+        return layout.step(step, self.launch, stage)
+
+    def marker(self, step: str, stage: Stage | None = None) -> Evidence | None:
+        """The sound marker of a step; None when there is none."""
+        return self.markers.get(self.key(step, stage))
+
+    def items(self, step: str, stage: Stage) -> dict[str, Item]:
+        """The WARCs in the marker of a step, by label, without salvaged ones. Empty when there is no marker."""
+        marker = self.marker(step, stage)
+        items = [item for item in marker.claim.items if item.file.is_engines] if marker else []
+        return {item.file.label: item for item in items if not facts.is_salvaged(item)}
+
+    def logs(self, stage: Stage) -> PackedLogs | None:
+        """The facts of a stage's 02 marker; None when there is none."""
+        packed = self.facts.get(self.key("pack", stage))
+        return packed if isinstance(packed, PackedLogs) else None
+
+    def assembled(self, stage: Stage) -> Assembled | None:
+        """The facts of a stage's 03 marker; None when there is none."""
+        assembled = self.facts.get(self.key("assemble", stage))
+        return assembled if isinstance(assembled, Assembled) else None
+
+    def imported(self) -> Imported | None:
+        """The facts of the 01.imported marker; None when there is none."""
+        imported = self.facts.get(self.key("import"))
+        return imported if isinstance(imported, Imported) else None
+
+    def complete(self) -> Complete | None:
+        """The facts of the 04 marker; None when there is none."""
+        complete = self.facts.get(self.key("process"))
+        return complete if isinstance(complete, Complete) else None
+
+    def due(self, step: str, stage: Stage | None = None) -> bool:
+        """Whether a step should have left its marker by now."""
+        if chain.by_word(chain.ROWS)[step].by_sip and stage not in self.with_sip:
+            return False
+        return self.wants(step) and (stage in self.sealed if stage else bool(self.ended))
+
+    def proof(self, step: str, stage: Stage) -> Evidence | None:
+        """The marker of a step that is about a stage: for the steps of SIPs that of the SIP that covers it."""
+        if not chain.by_word(chain.ROWS)[step].by_sip:
+            return self.marker(step, stage)
+        sip = self.coverage.covering(stage)
+        return self.marker(step, sip) if sip else None
+
+    def is_covered(self, step: str, stage: Stage) -> bool:
+        """Whether a stage never goes through a step of SIPs, for the SIP of another stage covers it."""
+        by = self.coverage.covering(stage)
+        return chain.by_word(chain.ROWS)[step].by_sip and by is not None and by != stage
+
+    def wants(self, step: str) -> bool:
+        """Whether this launch goes through a step without an operator's request."""
+        return chain.is_wanted(chain.by_word(chain.ROWS)[step], self.launch, self.wanted)
+
+    def rows(self) -> list[Row]:
+        """The steps of the launch, in the order of the line. One that is switched off is there if it left a marker."""
+        there = {key.task for key in self.markers}
+        always = chain.unswitched(chain.ROWS)
+        known = chain.steps(chain.ROWS)
+        return [row for row in known if row in always or row.task in there or self.wants(row.word)]
+
+    def failed(self, step: str, stage: Stage) -> bool:
+        """Whether the last attempt at a step that left no marker ended with an error."""
+        attempts = self.attempts.get(self.key(step, stage), ())
+        return bool(attempts and attempts[-1].error)
+
+    def steps(self) -> Iterator[tuple[str, Stage | None]]:
+        """Every step of the launch, in the order of the line."""
+        for scope, rows in groupby(self.rows(), key=lambda row: row.scope):
+            words = [row.word for row in rows]
+            stages = self.stages if scope == "stage" else (None,)
+            yield from ((word, stage) for stage in stages for word in words)
+
+    def warcs(self) -> dict[str, FileRef]:
+        """The WARCs on disk, by their labels as markers spell them."""
+        return {layout.shown(file.label): file for file in self.listing.warcs}
+
+
+def find(state: MarkerStore, known: RootMap, first: date, end: date) -> Discovery:
+    """All launches of the days from `first` up to, not including, `end`: those on disk and those with markers."""
+    on_disk = discovery.find(known, first, end)
+    return replace(on_disk, launches=in_order({*on_disk.launches, *with_markers(state, first, end)}))
+
+
+def in_order(launches: Iterable[Launch]) -> tuple[Launch, ...]:
+    """Sort launches by time, then by job."""
+    return tuple(sorted(launches, key=lambda launch: (launch.id, launch.job)))
+
+
+def survey(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) -> Survey:
+    """Read everything about a launch, on disk too. `wanted` are the switches that are on: they make more steps due."""
+    markers = read_markers(state, launch)
+    return _survey(state, roots, launch, wanted, markers, _listing(roots, launch, markers))
+
+
+def load_markers(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) -> Survey:
+    """Read only the markers of a launch, and the disk only while stages may still appear."""
+    markers = read_markers(state, launch)
+    over = layout.step("process", launch) in markers.sound
+    listing = Listing() if over else _listing(roots, launch, markers)
+    return _survey(state, roots, launch, wanted, markers, listing)
+
+
+def _listing(roots: JobRoots, launch: Launch, markers: Markers) -> Listing:
+    """The files on disk, with the rendered WARCs whose prefixes the assembled stages name."""
+    listing = list_files(roots, launch)
+    prefixes = {name for assembled in markers.assembled() for name in assembled.prefixes}
+    listing.warcs += list_rendered(roots, launch, prefixes)
+    return listing
+
+
+def _survey(
+    state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted, markers: Markers, listing: Listing
+) -> Survey:
+    stopped = markers.facts.get(layout.step("stop", launch))
+    how = str(stopped.how) if isinstance(stopped, Stopped) else ended(state, roots, launch)
+    with_marker = {Stage.parse(key["stage"]) for key in markers.sound if "stage" in dict(key.params)}
+    stages = all_stages(listing, with_marker | _stages_of(markers.unsound))
+    sealed = frozenset(
+        stage
+        for stage in stages
+        if how or (not stage.is_final and (stage in with_marker or is_sealed(state, roots, launch, stage, listing)))
+    )
+    read = markers.sound, markers.facts, markers.unsound
+    sips = _coverage(markers, sealed)
+    known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, roots.is_imported)
+    seen = replace(known, with_sip=_with_sip(known))
+    return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
+
+
+def _coverage(markers: Markers, sealed: frozenset[Stage]) -> Coverage:
+    sips = {Stage.parse(key["stage"]): fact.covers for key, fact in markers.facts.items() if isinstance(fact, Packaged)}
+    unsound = (layout.parse_marker_name(name) for name, marker in markers.unsound.items() if marker.kind == "broken")
+    builds = chain.by_word(chain.ROWS)["package"].task
+    broken = frozenset(Stage.parse(key["stage"]) for key in unsound if key and key.task == builds)
+    return Coverage(sealed | frozenset(sips), sips, broken)
+
+
+def _with_sip(seen: Survey) -> frozenset[Stage]:
+    own = frozenset(seen.coverage.sips) | seen.coverage.broken
+    if not seen.wants("package"):
+        return own
+    switch = seen.wanted[chain.by_word(chain.ROWS)["package"].due]
+    return own | frozenset(seen.coverage.due(final_only=switch.final_only))
+
+
+def _attempts(state: MarkerStore, seen: Survey) -> dict[Key, tuple[Attempt, ...]]:
+    """The attempts at steps that have no marker. A launch whose steps all have one costs a single listing."""
+    names = state.store.names(layout.attempts_folder(layout.state_folder(seen.launch)))
+    tried = {layout.parse_attempt_name(name) for name in names}
+    keys = (seen.key(*step) for step in seen.steps() if not seen.marker(*step))
+    return {key: tuple(Attempts(state, key).earlier()) for key in keys if key in tried}
+
+
+def _stages_of(unsound: Mapping[str, Unsound]) -> set[Stage]:
+    keys = (layout.parse_marker_name(name) for name, marker in unsound.items() if marker.kind == "broken")
+    return {Stage.parse(key["stage"]) for key in keys if key and "stage" in dict(key.params)}
+
+
+def read_markers(state: MarkerStore, launch: Launch) -> Markers:
+    """Read the markers in a launch's folder. Those whose facts do not fit are unsound."""
+    folder = layout.state_folder(launch)
+    names = state.store.names(folder)
+    markers = Markers(tried="attempts" in names)
+    for name in sorted(names):
+        key = layout.parse_marker_name(name)
+        if key is None:
+            continue
+        if layout.folder_of(key) != folder:
+            markers.unsound[name] = Unsound("foreign", "a marker of another launch; it does not belong in this folder")
+        elif unsound := _read_marker(state, key, markers):
+            markers.unsound[name] = unsound
+    return markers
+
+
+def _read_marker(state: MarkerStore, key: Key, markers: Markers) -> Unsound | None:
+    """Read a marker and add it to the sound ones, or return what is wrong with it."""
+    try:
+        marker = state.read(key)
+    except Foreign as error:
+        return Unsound("foreign", error.why)
+    if marker is None:
+        return Unsound("broken", _why_broken(state, layout.marker_path(key)))
+    try:
+        marker_facts = facts.of(marker.claim)
+    except BadInput as error:
+        return Unsound("broken", error.why, unfit=True)
+    markers.sound[key], markers.facts[key] = marker, marker_facts
+    return None
+
+
+def _why_broken(state: MarkerStore, path: str) -> str:
+    try:
+        with state.store.open(path) as file:
+            data = logzip.evidence(file) if path.endswith(".zip") else file.read(claim.LARGEST + 1)
+        claim.decode(data, path)
+    except BadInput as error:
+        return error.why
+    return "it was broken a moment ago, and has been replaced since; look again"
+
+
+def require(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) -> Survey:
+    """Read everything about a launch. BadInput when there is no such launch."""
+    seen = survey(state, roots, launch, wanted)
+    refuse_unknown(state, roots, seen)
+    return seen
+
+
+def refuse_unknown(state: MarkerStore, roots: JobRoots, seen: Survey) -> None:
+    """Raise BadInput when the survey found no trace of the launch."""
+    if not seen.is_there:
+        hint = did_you_mean_launch(state, roots, seen.launch)
+        why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
+        raise BadInput(str(seen.launch), why + hint)
+
+
+def did_you_mean_launch(state: MarkerStore, roots: JobRoots, launch: Launch) -> str:
+    """`; did you mean ...?` for a launch that does not exist: an id of its job, or a job; '' if none is near."""
+    homes = [(roots.jobs, ""), *((state.store, f"{month}/") for month in _folders(state.store, ""))]
+    ids = {name for store, home in homes for name in _folders(store, f"{home}{launch.job}")}
+    if known := [name for name in ids if len(name) == len(launch.id) and name.isdigit()]:
+        return did_you_mean(launch.id, known)
+    return did_you_mean(launch.job, {name for store, home in homes for name in _folders(store, home.rstrip("/"))})
+
+
+def _folders(store: Store, path: str) -> list[str]:
+    """The names of the folders in a folder, without hidden ones."""
+    return [entry.name for entry in store.list(path) if entry.kind == "folder" and not entry.name.startswith(".")]

@@ -1,0 +1,85 @@
+"""The layouts of folders that no engine of the line wrote: which of their files are WARCs. Reads only.
+
+A new layout is one row of LAYOUTS, and one function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from warcmill import layout
+from warcmill.stores import Stat, Store
+
+_SUFFIX = re.compile(r"\.w?arc(\.gz)?(\.open)?\Z", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Found:
+    """The content of a foreign folder: its WARCs, in order of their paths, and all else, each as `path: why`.
+
+    `missing`: what may be a WARC, and cannot be taken. `left_out`: what is none.
+    """
+
+    warcs: list[Stat] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A layout: its name, what it is, and the function that reads it."""
+
+    name: str
+    what: str
+    find: Callable[[Store], Found]
+
+
+def bare(source: Store) -> Found:
+    """Find every WARC in a folder and in the folders below it, by its name. Neither launches nor logs are known."""
+    found, folders = Found(), deque([""])
+    while folders:
+        for entry in source.list(folders.popleft()):
+            if entry.kind == "folder" and not entry.name.startswith("."):
+                folders.append(entry.path)
+            else:
+                _sort_in(found, entry)
+    found.warcs.sort(key=lambda entry: entry.path)
+    return found
+
+
+def _sort_in(found: Found, entry: Stat) -> None:
+    if entry.name.startswith("."):
+        found.left_out.append(f"{layout.shown(entry.path)}: its name begins with a dot")
+    elif entry.kind == "other":
+        found.missing.append(f"{layout.shown(entry.path)}: a link or a special file; not followed")
+    elif layout.is_warc_name(entry.name):
+        found.warcs.append(entry)
+    else:
+        found.left_out.append(f"{layout.shown(entry.path)}: not named as a WARC")
+
+
+LAYOUTS: Mapping[str, Foreign] = {
+    row.name: row for row in (Foreign("bare", "WARCs in a folder and the folders below it, without a log", bare),)
+}
+
+
+def names(paths: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Return the name in the launch of each WARC, by its path: its own, where the store can have it and no other has.
+
+    Else 16 hex digits that follow from its path stand before it, or, where it cannot be stored, in its place.
+    """
+    named, final = dict[str, str](), set(taken)
+    for path in paths:
+        name = path.rpartition("/")[2]
+        digits = sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        suffix = _SUFFIX.search(name)
+        candidates = (name, f"{digits}-{name}", f"{digits}{suffix[0] if suffix else ''}")
+        named[path] = next(
+            one for one in candidates if not layout.why_unpublishable(one) and layout.final_name(one) not in final
+        )
+        final.add(layout.final_name(named[path]))
+    return named

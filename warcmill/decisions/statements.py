@@ -1,0 +1,82 @@
+"""Record an operator's statement on a launch: a claim with a reason, where no program can decide.
+
+The claim leaves out who and when: host and time are in the marker's run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warcmill import layout
+from warcmill.audit import findings as findings_of
+from warcmill.audit import gaps, orphaned, scanned
+from warcmill.audit.gaps import Gap
+from warcmill.audit.remedies import import_again
+from warcmill.audit.survey import Survey
+from warcmill.errors import BadInput, NotReady
+from warcmill.launches.roots import JobRoots
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import rests_on
+from warcmill.model import Key, Launch, Stage
+
+
+def is_known(roots: JobRoots, launch: Launch) -> bool:
+    """Whether any root of engines and writers has a folder of this launch, of any kind."""
+    folders = [(store, known.folder(kind, launch)) for store, known in roots.sources() for kind in layout.KINDS]
+    folders.append((roots.jobs, f"{launch.job}/{launch.id}"))
+    return any(entry is not None and entry.kind == "folder" for store, path in folders for entry in [store.stat(path)])
+
+
+def close(roots: JobRoots, launch: Launch, reason: str) -> Claim:
+    """The claim of 01.closed; BadInput when no folder of the launch exists."""
+    if roots.is_imported:
+        raise BadInput(str(launch), f"it is imported: what ends it is its import. {import_again(launch)}")
+    if not is_known(roots, launch):
+        raise BadInput(str(launch), "no engine has a folder of this launch; look at the job's name and the 14 digits")
+    return Claim(layout.key("operator.Close", launch), facts={"reason": reason})
+
+
+def findings(seen: Survey) -> list[Gap]:
+    """The findings of a launch that an operator may accept, or has accepted already."""
+    return [gap for group in gaps.find(seen) for gap in group if gap.kind in gaps.ACCEPTABLE]
+
+
+def accept(seen: Survey, name: str, reason: str) -> Claim:
+    """The claim that accepts all findings under this name; its inputs are the markers that report them.
+
+    BadInput when there is no finding of this name. NotReady while files.Checksum has not read the file: it may report
+    more.
+    """
+    alike = [gap for gap in findings(seen) if gap.name == name]
+    if not alike:
+        raise BadInput(name, f"nothing is found under this name in {seen.launch}")
+    markers = sorted({key for gap in alike for key in _sources(seen, gap)})
+    inputs = rests_on(*(seen.markers[key] for key in markers))
+    key = layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name))
+    kinds = ", ".join(sorted({gap.kind for gap in alike}))
+    return Claim(key, inputs, facts={"name": name, "kind": kinds, "reason": reason})
+
+
+def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
+    """The markers that report a finding."""
+    if not gap.stage:
+        of_import = gap.kind in (findings_of.NOT_IMPORTED, findings_of.NOT_AS_IMPORTED)
+        yield seen.key("import" if of_import else "process")
+        return
+    stage = Stage.parse(gap.stage)
+    if gap.kind == "absent log":
+        yield seen.key("pack", stage)
+        return
+    if gap.kind == orphaned.ORPHANED:
+        yield seen.key("package", stage)
+        return
+    if gap.kind in (scanned.VIRUS, scanned.UNSCANNED):
+        yield seen.key("viruses", stage)
+        return
+    yield seen.key("assemble", stage)
+    if gap.name in seen.items("assemble", stage):  # a file on disk
+        if not seen.marker("checksum", stage):
+            raise NotReady(
+                f"{seen.launch} {stage}", f"files.Checksum has not read {gap.name} yet; accept it after that"
+            )
+        yield seen.key("checksum", stage)
