@@ -1,1 +1,1 @@
-"""Luigi's targets: markers, and nothing else."""
+"""Luigi's targets: only markers."""

@@ -1,4 +1,4 @@
-"""The only Target: a marker, which exists when it is there *and* valid."""
+"""The only Target: a marker. It exists when it is there *and* valid."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import luigi
 
 from warcmill import layout
 from warcmill.errors import WarcmillError
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Key
-from warcmill.state import State
 
 log = logging.getLogger(__name__)
 
@@ -17,19 +17,20 @@ log = logging.getLogger(__name__)
 class MarkerTarget(luigi.Target):
     """The marker of a key in the state root."""
 
-    def __init__(self, state: State, key: Key) -> None:
+    def __init__(self, state: MarkerStore, key: Key) -> None:
         self.state, self.key = state, key
 
     @property
     def path(self) -> str:
+        """Its path inside the state root."""
         return layout.marker_path(self.key)
 
     def exists(self) -> bool:
         """Whether the marker is there and valid.
 
-        An outage or a foreign marker answers False, not an error: an error here would
-        keep Luigi from running every other task of the same scan. The step itself
-        reads its marker first, meets the same error, and fails with its message.
+        False for an outage or a foreign marker, rather than an error: an error here would keep
+        Luigi from running every other task of the same scan. The step itself reads its
+        marker first, meets the same error, and fails with its message.
         """
         try:
             return self.state.read(self.key) is not None

@@ -1,1 +1,1 @@
-"""The line's Luigi tasks: one module a namespace."""
+"""Luigi tasks: one module per namespace."""

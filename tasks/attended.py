@@ -1,7 +1,7 @@
-"""What a luigi shows that `warcmill scan` runs: no summary and no traceback of Luigi's, on a terminal a bar.
+"""What luigi shows when `warcmill scan` runs it: no summary and no traceback of Luigi's; on a terminal, a bar.
 
-The bar has the step, the file, the rate and the time that is left. Elsewhere, and in the processes of several
-workers, `warcmill.progress` logs a line each half minute.
+The bar shows the step, the file, the rate and the time left. Without a terminal, and in the processes of several
+workers, `warcmill.base.progress` logs a line every 30 seconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tasks import words
-from warcmill.printable import printable
-from warcmill.progress import Sight, watched
+from warcmill.base.printable import printable
+from warcmill.base.progress import Snapshot, watched
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 ATTENDED = "WARCMILL_ATTENDED"  # set in the environment by `warcmill scan`
-_bars: list[Progress] = []  # the one that is drawn now
+_bars: list[Progress] = []  # the bar on the terminal now; at most one
 _drawer = os.getpid()
 
 
@@ -32,7 +32,7 @@ def is_attended() -> bool:
 
 
 class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is stderr
-    """Writes each line above the bar; of Luigi's lines the errors alone, without their tracebacks."""
+    """Writes each line above the bar. Of Luigi's lines it writes only errors, without tracebacks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,20 +49,20 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is
         if not _bars:
             super().emit(record)
             return
-        from rich.text import Text  # noqa: PLC0415 there is a bar, so it is loaded
+        from rich.text import Text  # noqa: PLC0415 already loaded: there is a bar
 
         _bars[0].console.print(Text(self.format(record)), soft_wrap=True)
 
 
 def _silently_interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A SIGINT that `warcmill scan` has handed down is told by that one."""
+    """Print nothing for a SIGINT: `warcmill scan` passed it on, and reports it itself."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 
 
 @contextmanager
 def bar_of(step: str) -> Iterator[None]:
-    """While a step runs: a bar, as soon as there is something to draw."""
+    """Show a bar while a step runs, as soon as there is progress to draw."""
     if not is_attended() or not sys.stderr.isatty() or os.getpid() != _drawer:
         yield
         return
@@ -74,15 +74,15 @@ def bar_of(step: str) -> Iterator[None]:
                 _bars.pop().stop()
 
 
-def _draw(step: str, sight: Sight) -> None:
+def _draw(step: str, sight: Snapshot) -> None:
     if not _bars:
-        _bars.append(_begun(step, sight))
+        _bars.append(_started(step, sight))
     bar = _bars[0]
     bar.update(bar.task_ids[0], completed=sight.done, total=sight.total, file=printable(sight.file))
 
 
-def _begun(step: str, sight: Sight) -> Progress:
-    from rich.console import Console  # noqa: PLC0415 takes 50 ms: only a terminal pays for it
+def _started(step: str, sight: Snapshot) -> Progress:
+    from rich.console import Console  # noqa: PLC0415 takes 50 ms: import it only for a terminal
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         DownloadColumn,
@@ -94,7 +94,7 @@ def _begun(step: str, sight: Sight) -> Progress:
     from rich.table import Column  # noqa: PLC0415
 
     whole, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
-    made = Progress(  # on one line: what `warcmill scan` prints meanwhile stays
+    bar = Progress(  # one line, so that what `warcmill scan` prints meanwhile stays readable
         TextColumn("{task.description}", markup=False, table_column=whole),
         BarColumn(bar_width=10),
         DownloadColumn(table_column=whole),
@@ -107,6 +107,6 @@ def _begun(step: str, sight: Sight) -> Progress:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    made.add_task(step, total=sight.total, file=printable(sight.file))
-    made.start()
-    return made
+    bar.add_task(step, total=sight.total, file=printable(sight.file))
+    bar.start()
+    return bar

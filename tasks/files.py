@@ -1,4 +1,4 @@
-"""The chain from a frozen list of files to the store: read, copy, verify, read back, and, where allowed, retire."""
+"""The steps from a frozen list of files to the store: read, copy, verify, read back and, where allowed, retire."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from collections.abc import Iterator
 import luigi
 from luigi.task_register import Register
 
+from tasks import hearers
+from tasks.config.settings import settings
+from tasks.config.viruses import scanner
 from tasks.output import AssembleOutput
-from tasks.settings import settings
-from tasks.step import LaunchScan, Line, Listed, StageStep
+from tasks.step import LaunchScan, OpenRoots, StageStep, ToRun
 from tasks.summary import Ending
 from warcmill import chain
+from warcmill.clients.notice import Trouble
 from warcmill.errors import BadConfig, Unavailable
+from warcmill.files import checksum, copy, read_back, retire, verify, virus_scan
+from warcmill.files.transfer import stages_without
 from warcmill.model import Launch
-from warcmill.notice import Trouble
-from warcmill.steps import checksum, copy, read_back, retire, stage_report, verify
-from warcmill.steps.transfer import lacking
+from warcmill.output import stage_report
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +30,9 @@ class Checksum(StageStep):
 
     Requires: AssembleOutput of this stage.
     Output:   files.checksums.{job}.{launch_id}.{stage}
-    Changes:  the hashes in {job}.{launch_id}.{stage}.info.json and in .package.json from this stage on.
+    Changes:  the hashes in {job}.{launch_id}.{stage}.info.json and in .package.json, from this stage on. Where
+              `[index]` is on, the index root gets the CDXJ lines of every WARC, made in the same pass; where
+              `[package]` is on, the formats of its payloads.
     Re-run:   safe; reads only files that no attempt has settled, or that have changed since.
     """
 
@@ -36,22 +41,20 @@ class Checksum(StageStep):
     def requires(self) -> luigi.Task:
         return AssembleOutput(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
-    def work(self, line: Line) -> None:
-        size = line.settings.hdfs_block_size
-        claim = checksum.checksum(line.state, line.engines(self.job), self.launch, self.part, size)
-        stage_report.rewrite(line.state, line.engines(self.job), self.launch, claim)
+    def work(self, line: OpenRoots) -> None:
+        size, listen = line.settings.hdfs_block_size, hearers.listen(line, self.launch)
+        claim = checksum.checksum(line.state, line.roots_of(self.job), self.launch, self.part, size, listen)
         line.state.publish(self.key, claim)
-        # Again: a worker at another stage may have read the markers before ours was there, and written after us.
-        stage_report.rewrite(line.state, line.engines(self.job), self.launch, claim)
+        stage_report.rewrite(line.state, line.roots_of(self.job), self.launch, self.part)
 
 
 class Copy(StageStep):
-    """Copy every file of a stage into the store, bit for bit; salvage what is whole of an `.open` WARC.
+    """Copy every file of a stage into the store, bit for bit. Salvage the whole records of an `.open` WARC.
 
     Requires: Checksum.
     Output:   files.copied.{job}.{launch_id}.{stage}
-    Changes:  new files in the store, each whole or not at all; never one that is there.
-    Re-run:   safe; a file that is there already is read and compared.
+    Changes:  adds files to the store, each whole or not at all; never replaces one. Writes the reports again.
+    Re-run:   safe; a file that is stored already is read and compared.
     """
 
     task_namespace = "files"
@@ -59,16 +62,18 @@ class Copy(StageStep):
     def requires(self) -> luigi.Task:
         return Checksum(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
-    def work(self, line: Line) -> None:
-        line.state.publish(self.key, copy.copy(line.state, line.engines(self.job), line.store, self.launch, self.part))
+    def work(self, line: OpenRoots) -> None:
+        # Checksum may have been killed after its marker, and two workers' reports may have crossed.
+        stage_report.rewrite(line.state, line.roots_of(self.job), self.launch, self.part)
+        line.state.publish(self.key, copy.copy(line.state, line.roots_of(self.job), line.store, self.launch, self.part))
 
 
 class Verify(StageStep):
-    """Compare length and digest of every stored file of a stage, as the store tells them.
+    """Compare length and digest of every stored file of a stage, as the store reports them.
 
     Requires: Copy.
     Output:   files.verified.{job}.{launch_id}.{stage}
-    Changes:  nothing else; what differs is named, never repaired.
+    Changes:  nothing else; a difference is named, never repaired.
     Re-run:   safe.
     """
 
@@ -77,17 +82,38 @@ class Verify(StageStep):
     def requires(self) -> luigi.Task:
         return Copy(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         line.state.publish(self.key, verify.verify(line.state, line.store, self.launch, self.part))
 
 
+class VirusScan(StageStep):
+    """Scan the payloads of every stored WARC of a stage for viruses, by clamd.
+
+    Requires: Verify; and `[viruses] clamd`.
+    Output:   files.scanned.{job}.{launch_id}.{stage}
+    Changes:  nothing else; a hit is listed, and nothing stored is moved.
+    Re-run:   safe; reads only files that no attempt has settled with the same virus database.
+    """
+
+    task_namespace = "files"
+
+    def requires(self) -> luigi.Task:
+        scanner()
+        return Verify(job=self.job, launch_id=self.launch_id, stage=self.stage)
+
+    def work(self, line: OpenRoots) -> None:
+        by = scanner()
+        scan = virus_scan.scan(line.state, line.store, by.clamd, by.limits, self.launch, self.part)
+        line.state.publish(self.key, scan.claim, tools=scan.tools)
+
+
 class ReadBack(StageStep):
-    """Read every stored file of a stage from the disk itself: SHA-512, and the gate for WARCs.
+    """Read every stored file of a stage back from disk: SHA-512, and the gate for WARCs.
 
     Requires: Verify.
     Output:   files.read-back.{job}.{launch_id}.{stage}
     Changes:  nothing else.
-    Re-run:   safe; reads only what no attempt has settled.
+    Re-run:   safe; reads only files that no attempt has settled.
     """
 
     task_namespace = "files"
@@ -95,17 +121,17 @@ class ReadBack(StageStep):
     def requires(self) -> luigi.Task:
         return Verify(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         line.state.publish(self.key, read_back.read_back(line.state, line.store, self.launch, self.part))
 
 
 class Retire(StageStep):
-    """Remove a stage's WARCs from the output root: those, and only those, that are proven safe in the store.
+    """Remove from the output root those WARCs of a stage that are proven safe in the store.
 
-    Requires: ReadBack; and `[files] retire=true`, which is off unless an operator sets it.
+    Requires: ReadBack; and `[files] retire=true`, which is off by default.
     Output:   files.retired.{job}.{launch_id}.{stage}
     Changes:  removes WARCs from the output root; never a refused one, never the logs.
-    Re-run:   safe, also after a kill: what was removed is known from the attempt's own lines.
+    Re-run:   safe, also after a kill: the attempt's file lists what was removed.
     """
 
     task_namespace = "files"
@@ -116,16 +142,16 @@ class Retire(StageStep):
             raise BadConfig("[files] retire", why)
         return ReadBack(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         line.state.publish(
-            self.key, retire.retire(line.state, line.engines(self.job), line.store, self.launch, self.part)
+            self.key, retire.retire(line.state, line.roots_of(self.job), line.store, self.launch, self.part)
         )
 
 
 class StoreScan(LaunchScan):
-    """A scan whose steps need the store: one that is away is named, and fails the scan even when nothing is to do."""
+    """A scan whose steps need the store. It names an unreachable store and fails, even when it has nothing to run."""
 
-    def find(self, line: Line, ending: Ending) -> Listed:
+    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
         listed = super().find(line, ending)
         try:
             _ = line.store
@@ -137,12 +163,12 @@ class StoreScan(LaunchScan):
 
 
 class StageScan(LaunchScan):
-    """A scan of the stages of some days that have their 03 marker; a sub-class says how far it brings them."""
+    """A scan of the stages that have their 03 marker; a subclass sets `upto`, the step it brings them to."""
 
     upto: type[StageStep]
 
-    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        return _lacking(line, launch, self.upto)
+    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
+        return lacking(line, launch, self.upto)
 
 
 class CalculateLocalChecksum(StageScan):
@@ -187,8 +213,8 @@ class VerifyOnHDFS(StageScan, StoreScan):
 class ScanForOutputFiles(StoreScan):
     """Bring every assembled stage of some days all the way into the store.
 
-    Requires: Verify of each stage that has its 03 marker; Retire instead, where `[files] retire=true`,
-              or ReadBack, where the launch lies behind a symbolic link; and whatever else is due by this scan.
+    Requires: Verify of each stage that has its 03 marker. Where `[files] retire=true`: Retire instead,
+              or ReadBack if the launch is behind a symbolic link. And every switched-on step of this scan.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not assembled are left to output.ScanForOutputs.
@@ -196,25 +222,26 @@ class ScanForOutputFiles(StoreScan):
 
     task_namespace = "files"
 
-    def missing(self, line: Line, launch: Launch) -> Iterator[luigi.Task]:
-        allowed = {str(one.task_family) for one in _allowed(line, launch)}
+    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
+        allowed = {str(task.task_family) for task in _allowed(line, launch)}
         wanted = line.settings.wanted()
         ours = [row for row in chain.ROWS if row.scan == self.task_family]
         asked = tuple(row for row in ours if chain.is_wanted(row, launch, wanted) or row.task in allowed)
         for row in chain.ends(asked):
-            yield from _lacking(line, launch, Register.get_task_cls(row.task))
+            yield from lacking(line, launch, Register.get_task_cls(row.task))
 
 
-def _allowed(line: Line, launch: Launch) -> list[type[StageStep]]:
-    """What is done only where `[files] retire` allows it: nothing is retired through a symbolic link."""
+def _allowed(line: OpenRoots, launch: Launch) -> list[type[StageStep]]:
+    """The steps that `[files] retire` allows. Nothing is retired through a symbolic link."""
     if not line.settings.retire:
         return []
-    if line.settings.follow_links and line.engines(launch.job).is_linked(launch):
-        log.warning("%s: lies behind a symbolic link: its WARCs are read back, and not retired", launch)
+    if line.settings.follow_links and line.roots_of(launch.job).is_linked(launch):
+        log.warning("%s: is behind a symbolic link: its WARCs are read back, and not retired", launch)
         return [ReadBack]
     return [ReadBack, Retire]
 
 
-def _lacking(line: Line, launch: Launch, task: type[StageStep]) -> Iterator[luigi.Task]:
-    for stage in lacking(line.state, launch, str(task.task_family)):
+def lacking(line: OpenRoots, launch: Launch, task: type[StageStep]) -> Iterator[luigi.Task]:
+    """A step for each assembled stage of a launch that has no marker of it."""
+    for stage in stages_without(line.state, launch, str(task.task_family)):
         yield task(job=launch.job, launch_id=launch.id, stage=str(stage))

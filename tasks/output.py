@@ -1,4 +1,4 @@
-"""The chain from an engine's output to a frozen list of files: stop, pack, assemble."""
+"""The steps from an engine's output to a frozen list of files: stop, pack, assemble."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ from functools import cached_property
 
 import luigi
 
-from tasks.settings import silent_after
-from tasks.step import LaunchScan, Line, Listed, StageStep, Step, open_line
+from tasks.config.settings import silent_after
+from tasks.step import LaunchScan, OpenRoots, StageStep, Step, ToRun, open_line
 from tasks.summary import Ending
-from warcmill import launches, layout, vitals
-from warcmill.ending import ended, is_closed
-from warcmill.launches import Listing
+from warcmill import layout
+from warcmill.clients.notice import Trouble
+from warcmill.launches import resumed as continued
+from warcmill.launches import vitals
+from warcmill.launches.ending import ended, is_sealed
+from warcmill.launches.listing import Listing, list_files
 from warcmill.model import FINAL, Launch, Stage
-from warcmill.notice import Trouble
-from warcmill.steps import assemble, continued, pack_logs, process, stage_report, stopped
+from warcmill.output import assemble, gather, pack_logs, process, stage_report, stopped
 
 log = logging.getLogger(__name__)
 
 
 class CheckJobStopped(Step):
-    """Say that a launch has ended, and how that is known.
+    """Record that a launch has ended, and how that is known.
 
     Requires: nothing.
     Output:   01.jobs.{job}.{launch_id}.stopped
-    Changes:  nothing else; reads job.log, and what StopJob or `warcmill close` left.
+    Changes:  nothing else; reads job.log, and the markers of StopJob and `warcmill close`.
     Re-run:   safe; fails while the launch may still be running.
     """
 
     task_namespace = "output"
 
-    def work(self, line: Line) -> None:
-        line.state.publish(self.key, stopped.stopped(line.state, line.engines(self.job), self.launch))
+    def work(self, line: OpenRoots) -> None:
+        line.state.publish(self.key, stopped.stopped(line.state, line.roots_of(self.job), self.launch))
 
 
 class PackageLogs(StageStep):
-    """Zip one stage's logs, and with the last stage the launch's own papers.
+    """Zip one stage's logs and, with the last stage, the launch's reports and job files.
 
     Requires: CheckJobStopped, final stage only.
     Output:   02.logs.{job}.{launch_id}.{stage}.zip (the zip is the marker).
@@ -51,17 +53,17 @@ class PackageLogs(StageStep):
     def requires(self) -> list[luigi.Task]:
         return [CheckJobStopped(job=self.job, launch_id=self.launch_id)] if self.part.is_final else []
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         with line.state.scratch() as folder:
-            claim, path = pack_logs.pack(line.state, line.engines(self.job), self.launch, self.part, folder)
+            claim, path = pack_logs.pack(line.state, line.roots_of(self.job), self.launch, self.part, folder)
             line.state.publish(self.key, claim, path)
 
 
 class AssembleOutput(StageStep):
-    """Freeze the list of a stage's files: what its crawl log names, found on disk.
+    """Freeze the list of a stage's files: the WARCs that its crawl log names, found on disk.
 
-    Requires: PackageLogs of this stage, AssembleOutput of the stage before: a resumed launch's first
-              stage comes after the checkpoint that was resumed.
+    Requires: PackageLogs of this stage, and AssembleOutput of the stage before. The first stage of a resumed
+              launch comes after the checkpoint that it resumed.
     Output:   03.outputs.{job}.{launch_id}.{stage}
     Changes:  {job}.{launch_id}.{stage}.info.json and .package.json, reports for people.
     Re-run:   safe; the same files give the same claim.
@@ -71,21 +73,21 @@ class AssembleOutput(StageStep):
 
     def requires(self) -> list[luigi.Task]:
         line = open_line()
-        before = assemble.stage_before(line.state, line.engines(self.job), self.launch, self.part)
+        before = gather.stage_before(line.state, line.roots_of(self.job), self.launch, self.part)
         packed = PackageLogs(job=self.job, launch_id=self.launch_id, stage=self.stage)
         if before:
             return [packed, self.clone(stage=str(before))]
-        resumed = continued.to_assemble(line.state, line.engines(self.job), self.launch)
+        resumed = continued.to_assemble(line.state, line.roots_of(self.job), self.launch)
         return [packed, *([self.clone(launch_id=resumed.launch.id, stage=str(resumed.checkpoint))] if resumed else [])]
 
-    def work(self, line: Line) -> None:
-        claim = assemble.assemble(line.state, line.engines(self.job), self.launch, self.part)
-        stage_report.rewrite(line.state, line.engines(self.job), self.launch, claim)
+    def work(self, line: OpenRoots) -> None:
+        claim = assemble.assemble(line.state, line.roots_of(self.job), self.launch, self.part)
         line.state.publish(self.key, claim)
+        stage_report.rewrite(line.state, line.roots_of(self.job), self.launch, self.part)
 
 
 class ProcessOutputs(Step):
-    """Say that every stage of an ended launch is assembled: totals, and serials that are missing.
+    """Record that every stage of an ended launch is assembled: totals, and missing serials.
 
     Requires: AssembleOutput of the final stage.
     Output:   04.assembled.{job}.{launch_id}.complete
@@ -98,12 +100,12 @@ class ProcessOutputs(Step):
     def requires(self) -> luigi.Task:
         return AssembleOutput(job=self.job, launch_id=self.launch_id, stage=str(FINAL))
 
-    def work(self, line: Line) -> None:
-        line.state.publish(self.key, process.process(line.state, line.engines(self.job), self.launch))
+    def work(self, line: OpenRoots) -> None:
+        line.state.publish(self.key, process.process(line.state, line.roots_of(self.job), self.launch))
 
 
 class ScanForOutputs(LaunchScan):
-    """Bring every launch of some days up to date: the ended ones whole, the running ones to their newest checkpoint.
+    """Bring every launch of some days up to date: ended ones completely, running ones to their newest checkpoint.
 
     Requires: ProcessOutputs of ended launches, AssembleOutput of the newest checkpoint of running ones.
     Output:   none.
@@ -115,43 +117,45 @@ class ScanForOutputs(LaunchScan):
 
     @cached_property
     def silent(self) -> list[Trouble]:
-        """The running launches that are silent, as they are found."""
+        """The running launches whose engine has been silent for too long."""
         return []
 
-    def find(self, line: Line, ending: Ending) -> Listed:
+    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
         listed = super().find(line, ending)
         ending.unreadable += self.silent
         return listed
 
-    def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
+    def missing(self, line: OpenRoots, launch: Launch) -> Iterable[luigi.Task]:
         done = line.state.holds(layout.step("process", launch))
         return [] if done else _unfinished(line, launch, self.silent)
 
 
-def _unfinished(line: Line, launch: Launch, silent: list[Trouble]) -> Iterator[luigi.Task]:
-    listing = launches.read(line.engines(launch.job), launch)  # one that cannot be read fails here, alone
-    if ended(line.state, line.engines(launch.job), launch):
+def _unfinished(line: OpenRoots, launch: Launch, silent: list[Trouble]) -> Iterator[luigi.Task]:
+    listing = list_files(line.roots_of(launch.job), launch)  # if it cannot be read, only this launch fails
+    if ended(line.state, line.roots_of(launch.job), launch):
         yield ProcessOutputs(job=launch.job, launch_id=launch.id)
         return
-    silent += _silence(line, launch, listing)
-    newest = _newest_closed(line, launch, listing)
+    silent += [] if line.roots_of(launch.job).is_imported else _silence(line, launch, listing)
+    newest = _newest_sealed(line, launch, listing)
     if newest:
         task = AssembleOutput(job=launch.job, launch_id=launch.id, stage=str(newest))
         if not task.complete():
             yield task
 
 
-def _silence(line: Line, launch: Launch, listing: Listing) -> Iterator[Trouble]:
-    """A launch that runs, of which nothing was heard for long: somebody has to look, and to say so if it is dead."""
+def _silence(line: OpenRoots, launch: Launch, listing: Listing) -> Iterator[Trouble]:
+    """Report a running launch whose engine is silent for too long: an operator has to look, and close it if dead."""
     most, now = silent_after(), datetime.now(UTC)
-    signs = vitals.of(line.engines(launch.job), launch, listing)
+    signs = vitals.of(line.roots_of(launch.job), launch, listing)
     if most and signs.silence(now) > most:
         close = f"if its engine is gone: warcmill close {launch.job} {launch.id} --reason TEXT"
         log.warning("%s: silent: %s; %s", launch, signs.text(now), close)
         yield Trouble(str(launch), "silent", str(launch), f"{signs.text(now)}; {close}")
 
 
-def _newest_closed(line: Line, launch: Launch, listing: Listing) -> Stage | None:
+def _newest_sealed(line: OpenRoots, launch: Launch, listing: Listing) -> Stage | None:
     checkpoints = [stage for stage in sorted(listing.logs) if not stage.is_final]
-    closed = [one for one in checkpoints if is_closed(line.state, line.engines(launch.job), launch, one, listing)]
-    return closed[-1] if closed else None
+    sealed = [
+        stage for stage in checkpoints if is_sealed(line.state, line.roots_of(launch.job), launch, stage, listing)
+    ]
+    return sealed[-1] if sealed else None

@@ -1,4 +1,4 @@
-"""Parameters whose parse() is the model's: a bad value never gets past the command line."""
+"""Parameters that the model parses: a bad value is refused on the command line."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class LaunchParameter(luigi.Parameter):
 
 
 class LaunchesParameter(luigi.Parameter):
-    """Launches as JOB/LAUNCH, with commas between them; nothing: all."""
+    """Launches as JOB/LAUNCH, separated by commas; empty: all."""
 
     def parse(self, text: str) -> str:
-        return ",".join(str(_launch(one)) for one in text.split(",")) if text else ""
+        return ",".join(str(_launch(name)) for name in text.split(",")) if text else ""
 
 
 class DaysParameter(luigi.Parameter):
-    """An interval of days as Luigi writes it, or nothing."""
+    """An interval of days as Luigi writes it, or empty."""
 
     def parse(self, text: str) -> str:
         return str(luigi.DateIntervalParameter().parse(text)) if text else ""
@@ -58,7 +58,7 @@ class NumberParameter(luigi.IntParameter):
 
 
 class CheckpointParameter(luigi.Parameter):
-    """A checkpoint such as cp00002-20161020204551, or nothing."""
+    """A checkpoint such as cp00002-20161020204551, or empty."""
 
     def parse(self, text: str) -> str:
         return parse_checkpoint(text) if text else ""

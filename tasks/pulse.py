@@ -1,4 +1,4 @@
-"""The chain before the line: crawls are started when they are due, checkpointed, and stopped. Each is done once."""
+"""Start crawls when they are due, checkpoint them and stop them: each act once."""
 
 from __future__ import annotations
 
@@ -11,28 +11,53 @@ from functools import cached_property, partial
 
 import luigi
 
-from tasks import engines, feeds
+from tasks.config import engines
+from tasks.config import feed as feeds
 from tasks.params import CheckpointParameter, DueParameter, NumberParameter
-from tasks.step import JobStep, Line, Listed, Scan, Step, open_line, span
+from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
 from tasks.summary import Ending
-from warcmill import clock, errors, layout
+from warcmill import errors, layout
+from warcmill.base import clock
+from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
+from warcmill.clients.notice import Trouble
 from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches import resumed
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, stamp_time
-from warcmill.notice import Trouble
-from warcmill.schedule import missed
-from warcmill.state import State
-from warcmill.steps import continued
-from warcmill.steps import pulse as steps
+from warcmill.pulse import control as steps
+from warcmill.pulse import feed
 
 log = logging.getLogger(__name__)
 MOST_NAMED = 10
 
 
-class StartJob(JobStep):
-    """Launch a crawl that is due, once, and wait until it crawls.
+class CrawlFeed(JobStep):
+    """Fetch and keep the feed of a due crawl; refuse a feed that cannot be right.
 
-    Requires: CrawlFeed, where a feed feeds the job; StopJob of its launch that still runs for an earlier due time.
+    Requires: nothing.
+    Output:   00.feed.{job}.{due}
+    Changes:  feeds/ in the state root, where feeds are kept by their digest.
+    Re-run:   safe; until it succeeds, each run asks the source again.
+    """
+
+    task_namespace = "pulse"
+
+    due = DueParameter(description="when the crawl is due: 14 digits, such as 20161019230000")
+
+    @property
+    def key(self) -> Key:
+        return feeds.due_of(self.job, self.due).key
+
+    def work(self, line: OpenRoots) -> None:
+        feeds.refuse_unfit(line.settings, self.job)
+        line.state.publish(self.key, feed.crawl(line.state, feeds.due_of(self.job, self.due), feeds.source()))
+
+
+class StartJob(JobStep):
+    """Launch a due crawl once, and wait until it crawls.
+
+    Requires: CrawlFeed, if the job has a feed; StopJob of a launch that still runs for an earlier due time.
     Output:   00.due.{job}.{due}
     Changes:  the engine, once; 01.jobs.{job}.{launch_id}.started of the launch.
     Re-run:   safe; a start that died half-way is found and finished, not repeated.
@@ -42,7 +67,9 @@ class StartJob(JobStep):
 
     due = DueParameter(description="when it is due: 14 digits, such as 20161019230000")
     checkpoint = CheckpointParameter(
-        default="", significant=False, description="resume from it, such as cp00002-20161020204551; else a fresh launch"
+        default="",
+        significant=False,
+        description="resume from this checkpoint, such as cp00002-20161020204551; by default a fresh launch",
     )
 
     @property
@@ -50,28 +77,28 @@ class StartJob(JobStep):
         return layout.due_key(self.job, self.due)
 
     def requires(self) -> list[luigi.Task]:
-        return [*feeds.needed(self.job, self.due), *self._before]
+        return [*_fed(self.job, self.due), *self._before]
 
     @cached_property
     def _before(self) -> list[luigi.Task]:
-        """Asked of the engine once. One that does not answer is told by `work`, as a failed step."""
+        """The steps that end the launch before. The engine is asked once; if it does not answer, `work` reports it."""
         try:
             with closing(engines.engine_of(self.job)) as engine:
                 begun = steps.running(open_line().state, engine, self.job)
         except WarcmillError as error:
             log.error("%s: %s", self.job, error)
             return []
-        except Exception:  # a fault in Warcmill: `work` meets it again, and the attempt tells of it
+        except Exception:  # a fault in Warcmill: `work` meets it again, and the attempt records it
             log.exception("%s", self.job)
             return []
         if begun is None or begun.due >= self.due:
             return []
         stop = StopJob(job=self.job, launch_id=begun.launch.id, successor=self.due)
-        return [stop] if begun.is_told else [stop, StartJob(job=self.job, due=begun.due)]
+        return [stop] if begun.is_recorded else [stop, StartJob(job=self.job, due=begun.due)]
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         resume = (
-            continued.of_checkpoint(line.sites.alone(self.job), self.job, self.checkpoint) if self.checkpoint else None
+            resumed.of_checkpoint(line.rootmap.alone(self.job), self.job, self.checkpoint) if self.checkpoint else None
         )
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
             prepare = partial(_prepared, line.state, engine, self.job, self.due)
@@ -80,24 +107,24 @@ class StartJob(JobStep):
 
 
 class StopJob(Step):
-    """End a launch, and see that the engine has ended it.
+    """End a launch, and check that the engine has ended it.
 
-    Requires: CrawlFeed of the crawl that is to follow: without its feed the running one had better go on.
+    Requires: CrawlFeed of the crawl that follows: without its feed, the running crawl is better left running.
     Output:   01.jobs.{job}.{launch_id}.confirmed
-    Changes:  the engine: the launch is terminated in order, its reports written, its files closed.
+    Changes:  the engine: it terminates the launch in order, writes its reports and closes its files.
     Re-run:   safe; a launch that has ended is only confirmed.
     """
 
     task_namespace = "pulse"
 
     successor = DueParameter(
-        default="", significant=False, description="due time of the crawl that waits for this: 14 digits; or nothing"
+        default="", significant=False, description="due time of the crawl that waits for this: 14 digits; empty: none"
     )
 
     def requires(self) -> list[luigi.Task]:
-        return feeds.needed(self.job, self.successor) if self.successor else []
+        return _fed(self.job, self.successor) if self.successor else []
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
             claim = steps.stop(engine, self.launch)
         line.state.publish(self.key, claim)
@@ -109,7 +136,7 @@ class CheckpointJob(Step):
     Requires: nothing.
     Output:   01.jobs.{job}.{launch_id}.checkpointed.{number}
     Changes:  the engine, once.
-    Re-run:   safe; a checkpoint of this number that job.log tells of is not taken again.
+    Re-run:   safe; a checkpoint with this number in job.log is not taken again.
     """
 
     task_namespace = "pulse"
@@ -120,26 +147,26 @@ class CheckpointJob(Step):
     def key(self) -> Key:
         return layout.key(self.task_family, self.launch, number=f"{self.number:05d}")
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
-            claim = steps.checkpoint(line.sites.alone(self.job), engine, self.launch, self.number)
+            claim = steps.checkpoint(line.rootmap.alone(self.job), engine, self.launch, self.number)
         line.state.publish(self.key, claim)
 
 
 class ScanForLaunches(Scan):
-    """Launch every job of the configuration that is due within some days, and has not been launched.
+    """Launch every configured job that is due within some days and has not been launched.
 
-    Requires: StartJob of the newest due time of each job, while it is no older than `[pulse] catch_up_hours`.
+    Requires: StartJob of the newest due time of each job, if it is no older than `[pulse] catch_up_hours`.
     Output:   none.
-    Changes:  nothing itself; due times that it is too late for are named in the log.
+    Changes:  nothing itself; logs the due times that are too old to launch.
     Re-run:   safe; does only what is missing.
     """
 
     task_namespace = "pulse"
 
-    def find(self, line: Line, ending: Ending) -> Listed:
-        """The starts that are missing. A job whose section is wrong fails the scan when the others are done."""
-        listed = Listed()
+    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+        """The starts that are missing. A job with a wrong section fails the scan at its end, after the others."""
+        listed = ToRun()
         jobs = engines.scheduled()
         for job in jobs:
             try:
@@ -147,50 +174,58 @@ class ScanForLaunches(Scan):
             except WarcmillError as error:
                 log.error("%s: %s", job, error)
                 _note(job, str(error), listed, ending)
-            except Exception as fault:  # a fault in Warcmill: one odd job does not hold up the others
+            except Exception as fault:  # a fault in Warcmill: one such job must not hold up the others
                 log.exception("%s", job)
-                _note(job, errors.told(fault), listed, ending)
+                _note(job, errors.describe(fault), listed, ending)
         ending.starts = [task.key for task in listed.tasks if isinstance(task, StartJob)]
         log.info("%s: %s, %d jobs", self.task_family, span(self.date_interval), len(jobs))
         return listed
 
-    def _missing(self, line: Line, job: str) -> Iterator[StartJob]:
+    def _missing(self, line: OpenRoots, job: str) -> Iterator[StartJob]:
         def done(moment: datetime) -> bool:
             return line.state.holds(layout.due_key(job, _stamp(moment)))
 
         days = self.date_interval
         first, end = (datetime.combine(day, time(), UTC) for day in (days.date_a, days.date_b))
-        found = missed(engines.schedule_of(job), first, end, stamp_time(clock.stamp()), engines.catch_up(), done)
-        if found.late:
-            _tell_late(job, found.late)
-        if found.launch:
-            yield StartJob(job=job, due=_stamp(found.launch))
+        late_and_next = missed(
+            engines.schedule_of(job), first, end, stamp_time(clock.stamp()), engines.catch_up(), done
+        )
+        if late_and_next.late:
+            _warn_about_late(job, late_and_next.late)
+        if late_and_next.launch:
+            yield StartJob(job=job, due=_stamp(late_and_next.launch))
 
 
-def _note(job: str, why: str, listed: Listed, ending: Ending) -> None:
-    """A job that could not be looked at fails the scan at its end, and is told in the notice."""
+def _note(job: str, why: str, listed: ToRun, ending: Ending) -> None:
+    """Record a job that could not be read: it fails the scan at its end, and the notice names it."""
     listed.troubles.append(f"{job}: {why}")
     ending.unreadable.append(Trouble(job, "unreadable", f"[job.{job}]", why))
 
 
-def _tell_late(job: str, late: tuple[datetime, ...]) -> None:
+def _warn_about_late(job: str, late: tuple[datetime, ...]) -> None:
+    """Log the due times that are too old to launch."""
     named = ", ".join(clock.stamp_text(_stamp(moment)) for moment in late[-MOST_NAMED:])
     more = f", and {len(late) - MOST_NAMED} before" if len(late) > MOST_NAMED else ""
-    log.warning("%s: %d due times had no launch, and it is too late for them: %s%s", job, len(late), named, more)
+    log.warning("%s: %d due times had no launch, and are too old to launch now: %s%s", job, len(late), named, more)
 
 
 def _stamp(moment: datetime) -> str:
-    return f"{moment:%Y%m%d%H%M%S}"
+    return clock.digits(moment)
 
 
-def _prepared(state: State, engine: Engine, job: str, due: str) -> dict[str, Json]:
-    """A job that no feed feeds is launched with the configuration that lies in its folder."""
+def _fed(job: str, due: str) -> list[luigi.Task]:
+    """The feed step of a due crawl; none for a job without a feed."""
+    return [CrawlFeed(job=job, due=due)] if feeds.is_fed(job) else []
+
+
+def _prepared(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:
+    """Write the job's configuration and return its facts. A job without a feed keeps the configuration it has."""
     return feeds.configure(state, engine, job, due) if feeds.is_fed(job) else {}
 
 
 @contextmanager
-def _alone(state: State, job: str) -> Iterator[None]:
-    """Wait until no other process of this host speaks to the job's engine for us.
+def _alone(state: MarkerStore, job: str) -> Iterator[None]:
+    """Wait until no other process of this host drives the job's engine for this line.
 
     Two starts at once could each tear down what the other has just built.
     """

@@ -1,4 +1,4 @@
-"""The scans that bring the line about, as the table of steps names them."""
+"""The scans of the line, as the table of steps names them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from importlib import import_module
 from luigi import Task
 from luigi.task_register import Register
 
+from tasks.config.settings import settings
 from tasks.step import LaunchScan
 from warcmill import chain
 
 
 def scans() -> tuple[type[LaunchScan], ...]:
-    """Every scan, in the order they are run in."""
-    return tuple(map(_scan, chain.scans(chain.ROWS)))
+    """Every scan that has a step to schedule, in the order in which they run. One whose switches are off has none."""
+    return tuple(map(_scan, chain.scans(chain.switched_on(chain.ROWS, settings().wanted()))))
 
 
 def _scan(name: str) -> type[LaunchScan]:
     import_module(f"tasks.{name.partition('.')[0]}")
-    found: type[Task] = Register.get_task_cls(name)
-    assert issubclass(found, LaunchScan), name
-    return found
+    scan: type[Task] = Register.get_task_cls(name)
+    assert issubclass(scan, LaunchScan), name
+    return scan

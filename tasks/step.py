@@ -1,4 +1,4 @@
-"""What every task of the line is: a Step leaves a marker, a Scan finds the steps that are missing."""
+"""The base classes of all tasks: a Step leaves a marker, a Scan finds the steps that are missing."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from datetime import timedelta
 from functools import cached_property
 
 import luigi
-from luigi.interface import PidLockAlreadyTakenExit  # Luigi ends with exit 10 for it
+from luigi.interface import PidLockAlreadyTakenExit  # makes Luigi exit with 10
 
 from targets.marker import MarkerTarget
 from tasks import attended, logs
+from tasks.config.settings import Settings, check_hardened, settings
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
-from tasks.settings import Settings, check_hardened, settings
-from tasks.summary import Ending, told_at_the_end
+from tasks.summary import Ending, report_at_exit
 from tasks.visualiser import Visualiser
-from warcmill import errors, layout, locks, sites
+from warcmill import errors, layout
+from warcmill.base.progress import watched
+from warcmill.clients.notice import Trouble
 from warcmill.errors import BadInput, Unsettled, WarcmillError
-from warcmill.instead import Bare
-from warcmill.launches import Engines
-from warcmill.ledger import Ledger
+from warcmill.launches import discovery
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.instead import Bare
+from warcmill.launches.rootmap import RootMap
+from warcmill.launches.roots import JobRoots
+from warcmill.markers import locks
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Stage
-from warcmill.notice import Trouble
-from warcmill.progress import watched
-from warcmill.sites import Sites
-from warcmill.state import State
 from warcmill.stores import Store
 
 log = logging.getLogger(__name__)
@@ -35,33 +38,38 @@ MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending t
 
 
 @dataclass(frozen=True)
-class Line:
-    """The open roots, for one run of a step."""
+class OpenRoots:
+    """The open roots, for one run of a step; each is opened when first used."""
 
     settings: Settings
-    state: State
+    state: MarkerStore
 
     @cached_property
-    def sites(self) -> Sites:
-        return self.settings.sites()
+    def rootmap(self) -> RootMap:
+        return self.settings.rootmap()
 
-    def engines(self, job: str) -> Engines:
+    def roots_of(self, job: str) -> JobRoots:
         """The roots of a job, or Unavailable."""
-        return self.sites.of(job)
+        return self.rootmap.of(job)
 
     @cached_property
     def store(self) -> Store:
         return self.settings.open_store()
 
+    @cached_property
+    def extracts(self) -> Extracts | None:
+        """The extracts of the index root; None for a line without one."""
+        return self.settings.open_extracts()
 
-def open_line() -> Line:
-    """The line as it is configured, or Unavailable."""
-    found = settings()
-    return Line(found, found.open_state())
+
+def open_line() -> OpenRoots:
+    """The configured line, or Unavailable."""
+    config = settings()
+    return OpenRoots(config, config.open_state())
 
 
 class JobStep(luigi.Task):
-    """A step of one job. Its output is its marker; a sub-class says what `work` leaves it."""
+    """A step of one job. Its output is its marker; a subclass does its work in `work`."""
 
     job = JobParameter(description="the crawl's name")
 
@@ -78,26 +86,26 @@ class JobStep(luigi.Task):
         return MarkerTarget(settings().open_state(), self.key)
 
     def run(self) -> None:
-        """Do the work, unless another worker has done it since; note how the attempt ended."""
+        """Do the work, unless another worker has done it; record how the attempt ended."""
         line = open_line()
-        with logs.of_step(self.key), Ledger(line.state, self.key).attempt():
+        with logs.of_step(self.key), Attempts(line.state, self.key).attempt():
             if line.state.read(self.key) is None:
                 line.state.sweep(layout.folder_of(self.key))
                 log.info("begins")
                 with self._shown() as scheduler:
                     self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
-                scheduler.say_refused(line.state, self.key)
+                scheduler.show_refused(line.state, self.key)
 
     @contextmanager
     def _shown(self) -> Iterator[Visualiser]:
-        """Show on a terminal's bar and on luigid's page how far the work has come."""
+        """Show the progress of the work on a terminal's bar and on luigid's page."""
         scheduler = Visualiser(self)
         with attended.bar_of(short(self.key)), watched(scheduler.show):
             yield scheduler
 
-    def work(self, line: Line) -> None:
-        """Read what the step needs, call one function of `warcmill`, publish."""
+    def work(self, line: OpenRoots) -> None:
+        """Read what the step needs, call one function of `warcmill`, publish the claim."""
         raise NotImplementedError(f"{self.task_family} has no work")
 
 
@@ -130,8 +138,8 @@ class StageStep(Step):
 
 
 @dataclass
-class Listed:
-    """What a scan found: launches in its days, tasks to run, and launches it could not read, with why."""
+class ToRun:
+    """What a scan found: the launches of its days, the tasks to run, and why some launches could not be read."""
 
     launches: tuple[Launch, ...] = ()
     tasks: list[luigi.Task] = field(default_factory=list)
@@ -139,9 +147,9 @@ class Listed:
 
 
 class Scan(luigi.Task):
-    """Find what some days still lack, and ask for the steps. Leaves nothing itself.
+    """Find the steps that some days still lack, and require them. A scan leaves no marker.
 
-    It lists once a process. What cannot be read fails the scan at its end, when the others are done.
+    It lists once per process. What cannot be read fails the scan at its end, after the others.
     """
 
     date_interval = luigi.DateIntervalParameter(
@@ -166,67 +174,68 @@ class Scan(luigi.Task):
         return self.done
 
     @cached_property
-    def listed(self) -> Listed:
-        with told_at_the_end(str(self.task_family), self.date_interval) as ending:
+    def listed(self) -> ToRun:
+        with report_at_exit(str(self.task_family), self.date_interval) as ending:
             return self._list(ending)
 
-    def _list(self, ending: Ending) -> Listed:
+    def _list(self, ending: Ending) -> ToRun:
         line = open_line()
+        line.settings.wanted()  # a broken switch stops the whole scan; else it would fail launch by launch
         _lock(line.state, str(self.task_family))
         listed = self.find(line, ending)
-        if len(listed.launches) != 1:  # one launch cannot be asked for in parts
+        if len(listed.launches) != 1:  # a single launch cannot be split
             _refuse_too_many(str(self.date_interval), listed.tasks)
         return listed
 
-    def find(self, line: Line, ending: Ending) -> Listed:
+    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
         """What these days lack."""
         raise NotImplementedError(f"{self.task_family} scans for nothing")
 
 
 class LaunchScan(Scan):
-    """A scan of the launches of some days; a sub-class says what one of them lacks."""
+    """A scan of the launches of some days; a subclass lists what one launch lacks."""
 
-    only = LaunchesParameter(default="", description="of these days' launches only some: JOB/LAUNCH,JOB/LAUNCH")
+    only = LaunchesParameter(default="", description="only these launches: JOB/LAUNCH,JOB/LAUNCH")
 
-    def missing(self, line: Line, launch: Launch) -> Iterable[luigi.Task]:
+    def missing(self, line: OpenRoots, launch: Launch) -> Iterable[luigi.Task]:
         """The tasks that this launch lacks."""
         raise NotImplementedError(f"{self.task_family} scans for nothing")
 
-    def find(self, line: Line, ending: Ending) -> Listed:
+    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
         dates = self.date_interval
-        found = sites.find(line.sites, dates.date_a, dates.date_b)
-        asked = tuple(one for one in found.launches if not self.only or str(one) in self.only.split(","))
-        listed = Listed(asked, [], [])
-        ending.launches = found.launches
-        for odd in found.odd:
-            log.warning("%s; not taken for a launch", odd)
-        for error in found.away:
-            log.error("%s; what lies there alone is left for another run", error)
+        discovered = discovery.find(line.rootmap, dates.date_a, dates.date_b)
+        asked = tuple(launch for launch in discovered.launches if not self.only or str(launch) in self.only.split(","))
+        listed = ToRun(asked, [], [])
+        ending.launches = discovered.launches
+        for unexpected in discovered.unexpected:
+            log.warning("%s; not taken for a launch", unexpected)
+        for error in discovered.unreachable:
+            log.error("%s; launches only there are left for another run", error)
             listed.troubles.append(str(error))
             ending.unreadable.append(Trouble("", "unreadable", error.what, str(error)))
-        for bare in found.bare:
-            _tell_bare(bare, listed, ending)
+        for bare in discovered.bare:
+            _report_bare(bare, listed, ending)
         for launch in asked:
             self._list_one(line, launch, listed, ending)
         log.info("%s: %s, %d launches", self.task_family, span(dates), len(asked))
         return listed
 
-    def _list_one(self, line: Line, launch: Launch, listed: Listed, ending: Ending) -> None:
+    def _list_one(self, line: OpenRoots, launch: Launch, listed: ToRun, ending: Ending) -> None:
         known = len(listed.tasks)
         try:
             listed.tasks.extend(self.missing(line, launch))
         except WarcmillError as error:
             log.error("%s: %s", launch, error)
             _note(launch, str(error), listed, ending)
-        except Exception as fault:  # a fault in Warcmill: one odd launch does not hold up the others
+        except Exception as fault:  # a fault in Warcmill: one such launch must not hold up the others
             log.exception("%s", launch)
-            _note(launch, errors.told(fault), listed, ending)
+            _note(launch, errors.describe(fault), listed, ending)
         if len(listed.tasks) > known:
             ending.busy.add(launch.day)
 
 
-def _note(launch: Launch, why: str, listed: Listed, ending: Ending) -> None:
-    """A launch that could not be listed fails the scan at its end, and is told in the notice."""
+def _note(launch: Launch, why: str, listed: ToRun, ending: Ending) -> None:
+    """Record a launch that could not be listed: it fails the scan at its end, and the notice names it."""
     listed.troubles.append(f"{launch}: {why}")
     ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), why))
 
@@ -238,8 +247,8 @@ def short(key: Key) -> str:
     return f"{key.task.rpartition('.')[2]} {params.get('job', '')}/{launch} {params.get('stage', '')}".rstrip()
 
 
-def _tell_bare(bare: Bare, listed: Listed, ending: Ending) -> None:
-    """Say that a root holds no launch. Where launches lie otherwise than configured, no scan would ever see them."""
+def _report_bare(bare: Bare, listed: ToRun, ending: Ending) -> None:
+    """Report a root without launches. If launches are where none is looked for, fail: no scan would ever see them."""
     if not bare.misplaced:
         log.warning("%s", bare.text)
         return
@@ -249,13 +258,13 @@ def _tell_bare(bare: Bare, listed: Listed, ending: Ending) -> None:
 
 
 def span(dates: luigi.date_interval.DateInterval) -> str:
-    """The days of an interval, as people count them."""
+    """The first and the last day of an interval, as text."""
     note = f" ({dates.date_b} is not in it)" if isinstance(dates, luigi.date_interval.Custom) else ""
     return f"first day {dates.date_a}, last day {dates.date_b - timedelta(days=1)}{note}"
 
 
 def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
-    """Count what Luigi would have to run, with all that it rests on, and stop above the bound."""
+    """BadInput if Luigi would have to run more than MOST_TASKS, with all that they require."""
     pending: set[str] = set()
     stack = list(asked)
     while stack and len(pending) <= MOST_TASKS:
@@ -268,7 +277,7 @@ def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
         raise BadInput(interval, why)
 
 
-def _lock(state: State, name: str) -> None:
+def _lock(state: MarkerStore, name: str) -> None:
     """Hold the scan's lock until the process ends. It only saves work: two scans at once are harmless."""
     if holder := locks.take(state, name):
         log.error("%s is already running: process %s; this one stops (exit 10)", name, holder)

@@ -1,8 +1,8 @@
 """What a scan leaves for people when its process ends: the summaries of its days, and a notice.
 
-Luigi never runs a scan of which a step has failed, so the scan's own `run` is
-not the place: this is registered when the scan begins to list, and happens
-when the process ends, whatever became of the steps. It changes no exit code.
+Luigi never runs a scan of which a step has failed, so the scan's own `run` is the wrong
+place. This is registered when the scan begins to list, and runs when the process ends,
+however the steps ended. It changes no exit code.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from datetime import date
 from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
 
-from tasks.settings import notice_channels, settings
-from warcmill import errors, gaps, layout, notice, summary
+from tasks.config.settings import notice_channels, settings
+from warcmill import errors, layout
+from warcmill.audit import day_summary, gaps
+from warcmill.audit.day_summary import Scanned
+from warcmill.clients import notice
+from warcmill.clients.notice import Channels, Notice, Trouble
 from warcmill.errors import WarcmillError
-from warcmill.ledger import Ledger
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch
-from warcmill.notice import Channels, Notice, Trouble
-from warcmill.state import State
 from warcmill.stores import temporary
-from warcmill.summary import Scanned
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Ending:
-    """What a scan has found so far; it is told at the end of the process that made it."""
+    """What a scan has found so far; reported when the process that made it ends."""
 
     scan: str
     dates: DateInterval
@@ -41,34 +43,34 @@ class Ending:
     launches: tuple[Launch, ...] = ()
     busy: set[date] = field(default_factory=set)
     unreadable: list[Trouble] = field(default_factory=list)
-    starts: list[Key] = field(default_factory=list)  # steps of no launch yet, which no summary tells of
+    starts: list[Key] = field(default_factory=list)  # steps that have no launch yet, so no summary lists them
     pid: int = field(default_factory=os.getpid)
 
-    def tell(self) -> None:
-        """Rewrite the summaries, send the notice. Each error is logged, and hinders nothing else."""
+    def report(self) -> None:
+        """Rewrite the summaries, then send the notice. An error is logged and does not stop the rest."""
         if os.getpid() != self.pid:
-            return  # a worker's process: its parent tells
-        found: list[Trouble] = []
-        with self._noted("what its steps came to is not all told"):
+            return  # a worker's process: its parent reports
+        of_steps: list[Trouble] = []
+        with self._noted("not every result of its steps is reported"):
             state = settings().open_state()
-            with self._noted("the summaries of its days are not all written"):
-                summary.rewrite(state, settings().sites(), self._scanned(), settings().wanted())
-            found.extend(self._troubles(state))
-        self._notify((*self.unreadable, *found))
+            with self._noted("not every summary of its days is written"):
+                day_summary.rewrite(state, settings().rootmap(), self._scanned(), settings().wanted())
+            of_steps.extend(self._troubles(state))
+        self._notify((*self.unreadable, *of_steps))
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:
-        """Log an error of this part and have the notice tell it, unless the scan itself has met the same."""
+        """Log an error of this part and add it to the notice, unless the scan has met the same error."""
         why = ""
         try:
             yield
         except (WarcmillError, OSError) as error:
             why = str(error)
             log.error("%s: %s: %s", self.scan, what, error)
-        except Exception as fault:  # a fault in Warcmill, as the notice then says
-            why = errors.told(fault)
+        except Exception as fault:  # a fault in Warcmill; the notice says so
+            why = errors.describe(fault)
             log.exception("%s: %s", self.scan, what)
-        if why and not any(one.why == why for one in self.unreadable):
+        if why and not any(trouble.why == why for trouble in self.unreadable):
             self.unreadable.append(Trouble("", "unreadable", self.scan, why))
 
     def _scanned(self) -> Scanned:
@@ -77,42 +79,42 @@ class Ending:
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
         if not troubles or not (self.channels.mail_to or self.channels.webhook):
             return
-        told = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
+        message = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
         try:
-            notice.send(self.channels, told)
-            log.info("%s: a notice was sent: %s", told.scan, notice.subject(told))
+            notice.send(self.channels, message)
+            log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
         except WarcmillError as error:
-            log.error("%s: the notice was not sent: %s", told.scan, error)
-        except Exception:  # a fault in Warcmill, and nobody above to meet it: the process ends
-            log.exception("%s: the notice was not sent", told.scan)
+            log.error("%s: the notice was not sent: %s", message.scan, error)
+        except Exception:  # a fault in Warcmill; nothing above catches it, for the process ends
+            log.exception("%s: the notice was not sent", message.scan)
 
-    def _troubles(self, state: State) -> Iterator[Trouble]:
-        """What the summaries of the days say of the steps of this scan's chain."""
+    def _troubles(self, state: MarkerStore) -> Iterator[Trouble]:
+        """The troubles in the days' summaries that concern the steps of this scan's chain."""
         yield from _of_starts(state, self.starts)
         chain = f"{self.scan.partition('.')[0]}."
         for day in sorted({launch.day for launch in self.launches}):
-            document = summary.read(state, day)
+            document = day_summary.read(state, day)
             launches = document.get("launches")
             for launch in launches if isinstance(launches, list) else []:
                 yield from _of_launch(launch, chain)
-                if not document.get("away"):  # else the root is told, in place of each launch in it
+                if not document.get("away"):  # else the unreachable root is reported, once for all its launches
                     yield from self._of_error(launch)
 
     def _of_error(self, launch: Json) -> Iterator[Trouble]:
-        """A launch that the scan could list, and its summary could not look at."""
+        """A launch that the scan could list, but its summary could not read."""
         if isinstance(launch, dict) and "error" in launch:
             name = f"{launch.get('job')}/{launch.get('launch_id')}"
-            if not any(one.launch == name for one in self.unreadable):
+            if not any(trouble.launch == name for trouble in self.unreadable):
                 yield Trouble(name, "unreadable", name, str(launch["error"]))
 
 
-def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
-    """The starts that were asked for and did not come about."""
+def _of_starts(state: MarkerStore, starts: list[Key]) -> Iterator[Trouble]:
+    """The starts that were required and did not succeed."""
     for key in starts:
         if not state.holds(key):
-            attempts = Ledger(state, key).attempts()
+            attempts = Attempts(state, key).earlier()
             why = (
-                gaps.tried(tuple(attempts))
+                gaps.why_lacking(tuple(attempts))
                 if attempts
                 else "it was not tried: the launch before it could not be stopped"
             )
@@ -122,23 +124,23 @@ def _of_starts(state: State, starts: list[Key]) -> Iterator[Trouble]:
 def _of_launch(launch: Json, chain: str) -> Iterator[Trouble]:
     if not isinstance(launch, dict):
         return
-    found = launch.get("troubles")
+    troubles = launch.get("troubles")
     name = f"{launch.get('job')}/{launch.get('launch_id')}"
-    for one in found if isinstance(found, list) else []:
-        if isinstance(one, dict) and str(one.get("task")).startswith(chain):
-            yield Trouble(name, *(str(one.get(field)) for field in ("kind", "name", "why")))
+    for trouble in troubles if isinstance(troubles, list) else []:
+        if isinstance(trouble, dict) and str(trouble.get("task")).startswith(chain):
+            yield Trouble(name, *(str(trouble.get(field)) for field in ("kind", "name", "why")))
 
 
 @contextmanager
-def told_at_the_end(scan: str, dates: DateInterval) -> Iterator[Ending]:
-    """While a scan lists: what it finds, or the error that it ends with, is told when the process ends."""
+def report_at_exit(scan: str, dates: DateInterval) -> Iterator[Ending]:
+    """While a scan lists: collect what it finds, or the error it ends with, and report it when the process ends."""
     ending = Ending(scan, dates, notice_channels())
-    atexit.register(ending.tell)
+    atexit.register(ending.report)
     try:
         yield ending
     except PidLockAlreadyTakenExit:
-        atexit.unregister(ending.tell)  # the scan that holds the lock tells
+        atexit.unregister(ending.report)  # the scan that holds the lock reports
         raise
     except Exception as error:
-        ending.unreadable.append(Trouble("", "unreadable", scan, errors.told(error)))
+        ending.unreadable.append(Trouble("", "unreadable", scan, errors.describe(error)))
         raise

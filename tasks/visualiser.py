@@ -1,4 +1,4 @@
-"""What luigid's page shows of a step: a percentage, a message, and the WARCs that were refused."""
+"""Show a step on luigid's page: a percentage, a message, and the refused WARCs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import luigi
 from luigi.rpc import RPCError
 
+from warcmill.base.progress import Snapshot, describe
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Outcome
-from warcmill.progress import Sight, told
-from warcmill.state import State
 
 log = logging.getLogger(__name__)
 EVERY = 5.0  # seconds: each is a request to luigid
@@ -19,39 +19,39 @@ MOST_NAMED = 3
 
 
 class Visualiser:
-    """Speaks of one step while it runs. A luigid that does not answer costs the step nothing but a warning."""
+    """Reports one running step to luigid. If luigid does not answer, the step continues, with a warning in the log."""
 
     def __init__(self, task: luigi.Task) -> None:
-        # Luigi sets these for as long as `run` lasts; without a worker there are none.
+        # Luigi sets these while `run` runs; without a worker there are none.
         self._message: Callable[[str], object] | None = getattr(task, "set_status_message", None)
         self._percentage: Callable[[int], object] | None = getattr(task, "set_progress_percentage", None)
         self._shown = time.monotonic() - EVERY
 
-    def show(self, sight: Sight) -> None:
-        """How far the work has come, now and then."""
+    def show(self, sight: Snapshot) -> None:
+        """Send progress, at most every 5 seconds."""
         now = time.monotonic()
         if now - self._shown >= EVERY:
             self._shown = now
-            self._say(f"{told(sight.done, sight.total, sight.seconds)}, at {sight.file}")
-            self._tell(self._percentage, min(100, 100 * sight.done // max(sight.total, 1)))
+            self._send_message(f"{describe(sight.done, sight.total, sight.seconds)}, at {sight.file}")
+            self._send(self._percentage, min(100, 100 * sight.done // max(sight.total, 1)))
 
-    def say_refused(self, state: State, key: Key) -> None:
-        """When the step is done: which WARCs it has refused."""
-        found = state.read(key) if self._message and "stage" in dict(key.params) else None
-        names = [one.file.name for one in found.claim.items if one.outcome is Outcome.REFUSED] if found else []
+    def show_refused(self, state: MarkerStore, key: Key) -> None:
+        """When the step is done, name the WARCs it refused."""
+        marker = state.read(key) if self._message and "stage" in dict(key.params) else None
+        names = [item.file.name for item in marker.claim.items if item.outcome is Outcome.REFUSED] if marker else []
         if names:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             todo = f"warcmill why {key['job']} {key['launch_id']}"
-            self._say(f"{len(names)} refused: {', '.join(names[:MOST_NAMED])}{more}; {todo}")
+            self._send_message(f"{len(names)} refused: {', '.join(names[:MOST_NAMED])}{more}; {todo}")
 
-    def _say(self, text: str) -> None:
-        self._tell(self._message, text)
+    def _send_message(self, text: str) -> None:
+        self._send(self._message, text)
 
-    def _tell(self, send: Callable[..., object] | None, value: str | int) -> None:
+    def _send(self, send: Callable[..., object] | None, value: str | int) -> None:
         if send is None:
             return
         try:
             send(value)
         except RPCError as error:
-            log.warning("luigid is told no more of this step: %s", error)
+            log.warning("no more progress of this step is sent to luigid: %s", error)
             self._message = self._percentage = None

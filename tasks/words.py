@@ -1,4 +1,4 @@
-"""What Luigi logs of an error, in one line: which task, and the message, without the traceback."""
+"""Shorten an error that Luigi logs to one line: which task, and the message, without the traceback."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ log = logging.getLogger(__name__)
 
 
 class LastWords(logging.Handler):
-    """Keeps Luigi's errors, and says each once more when the process ends: its tracebacks and summary hide them."""
+    """Keeps Luigi's errors and repeats each when the process ends: Luigi's tracebacks and summary bury them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._kept: dict[str, None] = {}
         self._pid = os.getpid()
-        atexit.register(self.say)
+        atexit.register(self.repeat)
 
     def emit(self, record: logging.LogRecord) -> None:
         if is_luigis(record) and has_traceback(record):
             self._kept[in_one_line(record).getMessage()] = None
 
-    def say(self) -> None:
-        """At the end of the process, not of one that a worker has forked."""
+    def repeat(self) -> None:
+        """Log the errors again, unless this is a process that a worker has forked."""
         for text in self._kept if os.getpid() == self._pid else ():
             log.error("%s", text)
 
 
 def has_traceback(record: logging.LogRecord) -> bool:
-    """Whether a traceback goes with it, or is in its text."""
+    """Whether the record carries a traceback, or has one in its text."""
     return bool(record.exc_info and record.exc_info[1]) or "Traceback (most recent call last)" in record.getMessage()
 
 
 def is_luigis(record: logging.LogRecord) -> bool:
-    """Whether Luigi itself has logged this."""
+    """Whether Luigi itself logged this."""
     return record.name.startswith("luigi")
 
 
 def in_one_line(record: logging.LogRecord) -> logging.LogRecord:
-    """The same event, with the last line of a traceback in its place."""
+    """The same record, with a traceback replaced by its last line."""
     text = _of_error(record) if record.exc_info and record.exc_info[1] else _of_text(record.getMessage())
     level = max(record.levelno, logging.ERROR) if text != record.getMessage() else record.levelno
     return logging.LogRecord(record.name, level, record.pathname, record.lineno, text, None, None)
 
 
 def _of_error(record: logging.LogRecord) -> str:
-    """Of `logger.exception(..., task)`: a failed run's record has the task as its last argument."""
+    """From the record of a failed run, `logger.exception(..., task)`: the task and the error's message."""
     assert record.exc_info
     error = record.exc_info[1]
     args = record.args if isinstance(record.args, tuple) else ()
@@ -58,7 +58,7 @@ def _of_error(record: logging.LogRecord) -> str:
 
 
 def _of_text(message: str) -> str:
-    """Of a message that holds a traceback: its first line, and its last without the error's class."""
+    """From a message with a traceback in it: its first line, and its last without the error's class."""
     first, _, rest = message.strip().partition("\n")
     if not rest:
         return first

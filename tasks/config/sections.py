@@ -1,4 +1,4 @@
-"""Sections of luigi.cfg that have a name in their own, such as [engine.first]: read by key, refused when unknown."""
+"""Sections of luigi.cfg with a name of their own, such as [engine.first]: read by key; unknown keys are refused."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TypeVar
 import luigi
 from luigi.configuration import get_config
 
+from warcmill.base.nearest import nearest
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
-from warcmill.nearest import nearest
 
-CLOSE = 0.75  # how alike a key must be to be what was meant: Luigi reads keys that nobody lists
+CLOSE = 0.75  # how close a key must be to count as misspelt: Luigi reads keys that it does not list
 Config = TypeVar("Config", bound=luigi.Config)
 _VARIABLE = re.compile(r"\$\{[^}]+\}")
 
 
 def named(prefix: str) -> list[str]:
-    """The sections whose names begin so."""
+    """The sections whose names begin with `prefix`."""
     return [section for section in get_config().sections() if section.startswith(prefix)]
 
 
 def refuse_unknown(section: str, keys: tuple[str, ...]) -> None:
-    """A key that is misspelt must not pass for one that is not set."""
+    """BadConfig for a key that is not in `keys`: a misspelt key must not pass for one that is not set."""
     defaults = get_config().defaults()
     unknown = sorted(set(get_config().options(section)) - set(keys) - set(defaults))
     if unknown:
@@ -35,7 +35,7 @@ def refuse_unknown(section: str, keys: tuple[str, ...]) -> None:
 
 
 def read(config: type[Config]) -> Config:
-    """A section as Luigi reads it, or BadConfig, which names the key whose value is wrong."""
+    """A section as Luigi reads it, or BadConfig naming the key whose value is wrong."""
     try:
         return config()
     except ValueError as error:
@@ -53,15 +53,15 @@ def _wrong_key(config: type[luigi.Config]) -> str:
 
 
 def needed(section: str, key: str) -> str:
-    """What a key says, or BadConfig when it is not set."""
-    found = value(section, key)
-    if not found:
+    """The value of a key, or BadConfig if it is not set."""
+    text = value(section, key)
+    if not text:
         raise BadConfig(f"[{section}] {key}", "is not set")
-    return found
+    return text
 
 
 def value(section: str, key: str) -> str:
-    """What a key says; '' when it is not set."""
+    """The value of a key; '' if it is not set."""
     try:
         return str(get_config().get(section, key, "")).strip()
     except InterpolationError as error:
@@ -69,19 +69,19 @@ def value(section: str, key: str) -> str:
 
 
 def secret(section: str, key: str) -> str:
-    """A password, from the environment or from the file that KEY_file names; '' when neither is set.
+    """A password, from the environment or from the file in KEY_file; '' if neither is set.
 
-    BadConfig for one that stands in luigi.cfg itself, which is read by many.
+    BadConfig for a password in luigi.cfg itself, which many can read.
     """
     path = value(section, f"{key}_file")
     if not path:
         raw = str(get_config().get(section, key, "", raw=True))
         if raw and not _VARIABLE.fullmatch(raw):
-            why = f"may not stand in luigi.cfg: {key}=${{NAME}}, a variable of the environment, or {key}_file"
+            why = f"may not be in luigi.cfg itself: set {key}=${{NAME}}, a variable of the environment, or {key}_file"
             raise BadConfig(f"[{section}] {key}", why)
         return value(section, key)
     if value(section, key):
-        raise BadConfig(f"[{section}] {key}_file", f"stands beside {key}; keep one of them")
+        raise BadConfig(f"[{section}] {key}_file", f"is set beside {key}; keep one of them")
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,0 +1,156 @@
+"""Which engine crawls which job, and when: [pulse], [engine.NAME] and [job.NAME] of luigi.cfg."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import luigi
+from luigi.configuration import get_config
+
+from tasks.config import roots, sections
+from tasks.config.sections import jobs_of, needed, value
+from tasks.config.settings import settings
+from warcmill.base.nearest import did_you_mean
+from warcmill.base.schedule import Frequency, Schedule
+from warcmill.clients.engine import Engine
+from warcmill.clients.heritrix.engine import HeritrixEngine
+from warcmill.clients.heritrix.rest import Heritrix
+from warcmill.crawl import launch_folders
+from warcmill.crawl.addresses import Judge
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.places import Places
+from warcmill.errors import BadConfig, BadInput
+from warcmill.model import parse_job
+
+JOB_KEYS = ("frequency", "start")
+HERITRIX, WARCMILL = "heritrix", "warcmill"
+_LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
+_JOB = "job."
+_FINGERPRINT = re.compile(r"[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}")
+
+
+class pulse(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[pulse]: start crawls when they are due."""
+
+    catch_up_hours = luigi.IntParameter(default=24, description="hours; a crawl that is more overdue is not launched")
+
+
+def catch_up() -> timedelta:
+    """How long after its due time a crawl may still be launched, or BadConfig."""
+    hours = int(sections.read(pulse).catch_up_hours)
+    if not 0 < hours <= 24 * 366:
+        raise BadConfig("[pulse] catch_up_hours", f"is {hours}; hours, from 1 up to a year's")
+    return timedelta(hours=hours)
+
+
+def engine_of(job: str) -> Engine:
+    """The engine that crawls a job, or BadConfig. Close it after use. It is not contacted yet."""
+    section = section_of(job)
+    if not section:
+        hint = did_you_mean(job, (known for name in roots.engines() for known in jobs_of(name)))
+        why = f"no engine lists job '{job}'; add it to the jobs of the engine that crawls it{hint}"
+        raise BadConfig("[engine.NAME] jobs", why)
+    return engine_at(section)
+
+
+def section_of(job: str) -> str:
+    """The section of the engine that crawls a job; '' if there is none. BadConfig if there are two."""
+    listed = [section for section in roots.engines() if job in jobs_of(section)]
+    if len(listed) > 1:
+        raise BadConfig(f"[{listed[1]}] jobs", f"job '{job}' is listed in [{listed[0]}] too; keep one")
+    return next(iter(listed), "")
+
+
+def has_engine(job: str) -> bool:
+    """Whether an engine that is controlled here crawls this job, or BadConfig."""
+    return job in crawled()
+
+
+def crawled(kind: str = "") -> tuple[str, ...]:
+    """The jobs of all engines that are controlled here, or of those of one kind; or BadConfig."""
+    return tuple(job for section in driven() if kind in ("", kind_of(section)) for job in jobs_of(section))
+
+
+def driven() -> tuple[str, ...]:
+    """The sections of engines with a url, and of our own. Other engines' crawls are processed here, not controlled."""
+    return tuple(section for section in roots.engines() if value(section, "url") or kind_of(section) == WARCMILL)
+
+
+def kind_of(section: str) -> str:
+    """The kind of an engine: `heritrix` or `warcmill`; '' if it is not set."""
+    return value(section, "kind")
+
+
+def scheduled() -> tuple[str, ...]:
+    """The jobs that have a [job.NAME] section, or BadConfig."""
+    jobs = [section.removeprefix(_JOB) for section in sections.named(_JOB)]
+    try:
+        return tuple(parse_job(name) for name in jobs)
+    except BadInput as error:
+        raise BadConfig(f"[{_JOB}{error.path}]", error.why) from error
+
+
+def schedule_of(job: str) -> Schedule:
+    """When a job is due, or BadConfig."""
+    section = f"{_JOB}{job}"
+    if not get_config().has_section(section):
+        raise BadConfig(f"[{section}]", "there is no such section; it sets when the job is due: frequency and start")
+    sections.refuse_unknown(section, JOB_KEYS)
+    word, start = needed(section, "frequency"), needed(section, "start")
+    try:
+        frequency = Frequency.parse(word)
+    except ValueError as error:
+        raise BadConfig(f"[{section}] frequency", str(error)) from error
+    return Schedule(_moment(section, start), frequency)
+
+
+def _moment(section: str, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text).replace(microsecond=0)
+    except ValueError as error:
+        raise BadConfig(f"[{section}] start", f"is {text}; an ISO 8601 time, such as 2026-11-21T06:00:00Z") from error
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def engine_at(section: str) -> Engine:
+    """The engine of a section, or BadConfig. Close it after use. It is not contacted yet."""
+    sections.refuse_unknown(section, roots.ENGINE_KEYS)
+    if kind_of(section) == WARCMILL:
+        return own_engine(section)
+    if not value(section, "url"):
+        why = "is not set: the crawls of this engine are only processed here. To control it, set its"
+        raise BadConfig(f"[{section}] url", f"{why} kind, url, user, password and certificate")
+    kind = needed(section, "kind")
+    if kind != HERITRIX:
+        raise BadConfig(f"[{section}] kind", f"is {kind}; {HERITRIX} or {WARCMILL}")
+    if value(section, "allow_private"):
+        raise BadConfig(f"[{section}] allow_private", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
+    pin = needed(section, "certificate")
+    certificate = pin if _FINGERPRINT.fullmatch(pin) else Path(pin)
+    return HeritrixEngine(Heritrix.at(needed(section, "url"), needed(section, "user"), _password(section), certificate))
+
+
+def own_engine(section: str) -> WarcmillEngine:
+    """The built-in crawler of a section, or BadConfig: it writes to folders of this host, and nobody logs in."""
+    for key in _LOGIN_KEYS:
+        if value(section, key):
+            raise BadConfig(f"[{section}] {key}", f"is not for kind={WARCMILL}: it runs on this host, without a login")
+    site = roots.site_of(section, settings().site)
+    output = launch_folders.local(f"{site.name} output", site.output)
+    jobs = launch_folders.local(f"{site.name} job_files", site.jobs)
+    networks = tuple(filter(None, re.split(r"[,\s]+", value(section, "allow_private"))))
+    try:
+        Judge(networks)
+    except BadConfig as error:
+        raise BadConfig(f"[{section}] allow_private", error.why) from error
+    return WarcmillEngine(Places(output, jobs, site.layout), networks)
+
+
+def _password(section: str) -> str:
+    """The engine's password, from the environment or a file."""
+    password = sections.secret(section, "password")
+    if not password:
+        raise BadConfig(f"[{section}] password", "is not set: password=${NAME}, or password_file")
+    return password

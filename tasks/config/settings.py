@@ -1,0 +1,285 @@
+"""The configuration as one frozen value, read when it is needed, never at import."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import filterfalse
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import luigi
+from luigi.configuration import get_config
+
+from tasks.config import package, sections, switches, text
+from tasks.config import roots as places
+from tasks.config.folders import config_file
+from warcmill.base.nearest import did_you_mean
+from warcmill.chain import Wanted
+from warcmill.clients.notice import Channels
+from warcmill.errors import BadConfig
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.rootmap import EngineSection, RootMap
+from warcmill.layout import OutputLayout
+from warcmill.markers.state import MarkerStore
+from warcmill.stores import Store
+from warcmill.stores.file import FileStore
+from warcmill.stores.links import Links
+from warcmill.stores.opening import Access, is_remote, open_folder, open_store
+from warcmill.stores.sentinel import check_index
+
+NO_INDEX = "the folder for what can be made again; set it, then run 'warcmill init --adopt index'"
+_INIT = "'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
+_HARDENED = {
+    ("retcode", "already_running"): "10",
+    ("retcode", "missing_data"): "20",
+    ("retcode", "not_run"): "25",
+    ("retcode", "task_failed"): "30",
+    ("retcode", "scheduling_error"): "35",
+    ("retcode", "unhandled_exception"): "40",
+    ("worker", "check_complete_on_run"): "true",
+}
+
+
+class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[warcmill]: the roots, of which only the index is optional; `warcmill init` writes them."""
+
+    output = luigi.Parameter(  # type: ignore[assignment]  # hides Task.output, which a Config never uses
+        description="where engines write WARCs, logs and reports: a folder or sftp://; only read"
+    )
+    jobs = luigi.Parameter(
+        description="the engines' jobs (job.log, seeds, crawler-beans.cxml): a folder or sftp://; only read"
+    )
+    state = luigi.Parameter(description="folder of the markers; local or NFS")
+    store = luigi.Parameter(
+        description="the archive: a folder, webhdfs://HOST:PORT[,HOST:PORT]/PATH?user=NAME or sftp://"
+    )
+    index = luigi.Parameter(
+        default="", description="folder of files that can be rebuilt; local or NFS; never backed up; empty: none"
+    )
+    output_layout = luigi.Parameter(description="kind-first or job-first")
+    follow_links = luigi.Parameter(
+        default="", description="folders, separated by commas; symbolic links to what is below them are followed"
+    )
+
+
+class files(luigi.Config):  # noqa: N801
+    """[files]: transfer to the store."""
+
+    hdfs_block_size = luigi.IntParameter(default=128 << 20, description="bytes; for the HDFS checksum computed locally")
+    retire = luigi.BoolParameter(
+        default=False,
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
+        description="remove WARCs from the output root once they are read back from the store",
+    )
+
+
+class sftp(luigi.Config):  # noqa: N801
+    """[sftp]: how to reach sftp:// roots."""
+
+    known_hosts = luigi.Parameter(default="", description="file of trusted host keys, in the format of ssh")
+    key_file = luigi.Parameter(default="", description="private key of the user in the URL, without passphrase")
+
+
+class notice(luigi.Config):  # noqa: N801
+    """[notice]: where to send a notice when a scan ends with something refused, failed or stale; nowhere by default."""
+
+    mail_to = luigi.Parameter(default="", description="addresses, separated by commas")
+    mail_from = luigi.Parameter(default="", description="sender of notices; needed for mail_to")
+    smtp_host = luigi.Parameter(default="localhost", description="mail server")
+    smtp_port = luigi.IntParameter(default=25, description="its port")
+    smtp_tls = luigi.Parameter(default="none", description="none, starttls or tls")
+    smtp_user = luigi.Parameter(default="", description="user to log in as; needs smtp_tls")
+    smtp_password = luigi.Parameter(default="", description="its password, as ${ENV}")
+    smtp_password_file = luigi.Parameter(default="", description="file with that password as its only line")
+    webhook = luigi.Parameter(
+        default="", description="https or http URL that takes JSON by POST; a secret one as ${ENV}"
+    )
+    webhook_file = luigi.Parameter(default="", description="file with that URL as its only line, instead of webhook")
+    proxy = luigi.Parameter(default="", description="proxy for the webhook, http://HOST:PORT")
+    silent_hours = luigi.IntParameter(
+        default=24, description="hours without a sign of its engine after which a running launch is reported; 0: never"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a step may need of the configuration. Roots are absolute paths or URLs."""
+
+    output: str
+    jobs: str
+    state: str
+    store: str
+    output_layout: OutputLayout
+    hdfs_block_size: int
+    retire: bool
+    access: Access
+    follow_links: tuple[str, ...] = ()
+    index: str = ""
+
+    def rootmap(self) -> RootMap:
+        """Which folders serve which job, or BadConfig. Each root is opened when it is needed."""
+        rootmap = places.rootmap(self.site, lambda root, url: open_store(root, url, access))
+        access = replace(self.access, links=self.links(rootmap))
+        return rootmap
+
+    def links(self, rootmap: RootMap) -> Links:
+        """Which symbolic links are followed in the roots that are folders."""
+        levels = {self.state: 0, self.store: 0, **rootmap.levels()}
+        if self.index:
+            levels[self.index] = 0
+        return Links(self.follow_links, {place: number for place, number in levels.items() if not is_remote(place)})
+
+    def check_index(self) -> None:
+        """BadConfig for an index that cannot be one; none need be set."""
+        if self.index:
+            own, others = (self.state, self.store), self.rootmap().levels()
+            check_index(self.index, *(filterfalse(is_remote, places) for places in (own, others)))
+
+    @property
+    def site(self) -> EngineSection:
+        """[warcmill]'s own roots, which serve every job that no engine lists."""
+        return EngineSection("[warcmill]", self.output.rstrip("/"), self.jobs.rstrip("/"), self.output_layout)
+
+    def open_imported(self) -> FileStore:
+        """The root of imported launches, to write to it; BadConfig without one, or Unavailable."""
+        site = places.imported()
+        if site is None:
+            why = "there is no such section: the root of imported launches. To have one: warcmill init --adopt"
+            raise BadConfig(f"[{places.IMPORTED}]", f"{why} {places.IMPORTED}")
+        return open_folder("output", site.output)
+
+    def wanted(self) -> Wanted:
+        """The switches that are on, for steps that depend on one; or BadConfig."""
+        wanted = switches.wanted() | package.switches(has_index=bool(self.index))
+        for name in ("index", text.SWITCH):
+            if name in wanted and not self.index:
+                raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
+        if text.SWITCH in wanted:
+            text.check_installed()
+        return wanted
+
+    def open_state(self) -> MarkerStore:
+        """The markers, or Unavailable."""
+        return MarkerStore(open_folder("state", self.state))
+
+    def open_store(self) -> Store:
+        """The archive, or Unavailable."""
+        return open_store("store", self.store, self.access)
+
+    def store_uri(self, folder: str) -> str:
+        """The URI of a folder of the archive, as other programs know it: without the user's name."""
+        if not is_remote(self.store):
+            return (Path(self.store) / folder).absolute().as_uri()
+        parts = urlsplit(self.store)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, f"{parts.path.rstrip('/')}/{folder}", "", ""))
+
+    def open_extracts(self) -> Extracts | None:
+        """The extracts of the index root, or Unavailable; None for a line without an index."""
+        return Extracts(open_folder("index", self.index)) if self.index else None
+
+
+def settings() -> Settings:
+    """The configuration as it is now, or BadConfig.
+
+    A missing file is an error too: Luigi would read the luigi.cfg of the working folder in its place.
+    """
+    if missing := _missing_file():
+        raise BadConfig("[warcmill]", f"{missing}. Correct it; for a new line: warcmill init FOLDER")
+    try:
+        roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
+        layout = OutputLayout(roots.output_layout)
+    except luigi.parameter.MissingParameterException as error:
+        raise BadConfig("[warcmill]", _missing(error)) from error
+    except ValueError as error:
+        raise BadConfig("[warcmill] output_layout", f"is {roots.output_layout}; kind-first or job-first") from error
+    return Settings(
+        roots.output,
+        roots.jobs,
+        roots.state,
+        roots.store,
+        layout,
+        transfer.hdfs_block_size,
+        transfer.retire,
+        Access(transfer.hdfs_block_size, ssh.known_hosts, ssh.key_file),
+        _folders(roots.follow_links),
+        roots.index.rstrip("/") or roots.index,
+    )
+
+
+def _folders(text: str) -> tuple[str, ...]:
+    """The folders that [warcmill] follow_links names, or BadConfig."""
+    folders = tuple(folder for part in text.split(",") if (folder := part.strip()))
+    for folder in folders:
+        if not folder.startswith("/"):
+            raise BadConfig("[warcmill] follow_links", f"{folder!r} is not an absolute path")
+    return folders
+
+
+def silent_after() -> timedelta | None:
+    """How long an engine may be silent before its running launch is reported; None: for ever. Or BadConfig."""
+    hours = int(sections.read(notice).silent_hours)
+    if not 0 <= hours <= 24 * 366:
+        raise BadConfig("[notice] silent_hours", f"is {hours}; hours, from 0 (never) up to a year's")
+    return timedelta(hours=hours) if hours else None
+
+
+def notice_channels() -> Channels:
+    """Where notices go, or BadConfig."""
+    keys = sections.read(notice)
+    url = keys.webhook
+    if keys.webhook_file:
+        if url:
+            raise BadConfig("[notice] webhook_file", "is set beside webhook; keep one of them")
+        try:
+            url = Path(keys.webhook_file).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadConfig("[notice] webhook_file", str(error)) from error
+    mail = (keys.mail_to, keys.mail_from, keys.smtp_host, keys.smtp_port)
+    login = (keys.smtp_tls, keys.smtp_user, sections.secret("notice", "smtp_password"))
+    channels = Channels(*mail, *login, webhook=url, proxy=keys.proxy)
+    channels.check()
+    return channels
+
+
+def _missing(error: Exception) -> str:
+    """Which key is missing, and what is set in its place. Luigi's own message names the section's class, too."""
+    key = re.search(r"requires the '(\w+)' parameter", str(error))
+    what = f"the key '{key[1]}' is missing" if key else str(error)
+    if _is_ours():
+        others = set(get_config().options("warcmill")) - set(warcmill.get_param_names())
+        return f"{what}{did_you_mean(key[1] if key else '', others) or '; each root has one'}"
+    return f"{what}. {_missing_file() or 'Run ' + _INIT}"
+
+
+def check_hardened() -> None:
+    """BadConfig unless Luigi is set to fail loudly: by default it exits 0 over failed tasks and missing outputs."""
+    config = get_config()
+    for (section, name), wanted in _HARDENED.items():
+        value = config.get(section, name, "")
+        if value.lower() != wanted:
+            raise BadConfig(
+                f"[{section}] {name}",
+                f"must be {wanted}, is {value or 'not set'}. {_where_to_look()}",
+            )
+
+
+def _where_to_look() -> str:
+    """How to correct a configuration that is not hardened: edit the file, or point Luigi to it."""
+    if _is_ours():
+        return f"Correct it in {config_file()}"
+    return _missing_file() or "Luigi found no hardened luigi.cfg: run from its folder, or set LUIGI_CONFIG_PATH"
+
+
+def _is_ours() -> bool:
+    """Whether the configuration that was read belongs to this line, even if it has a mistake."""
+    return bool(get_config().has_section("warcmill")) and not _missing_file()
+
+
+def _missing_file() -> str:
+    """A sentence if LUIGI_CONFIG_PATH names a missing file, else ''."""
+    path = os.environ.get("LUIGI_CONFIG_PATH", "")
+    return f"LUIGI_CONFIG_PATH names {path}, and there is no such file" if path and not Path(path).is_file() else ""
