@@ -1,4 +1,4 @@
-"""Argument types that several verbs share: what is not well-formed is wrong usage, exit 2."""
+"""Argument types that several verbs share; a malformed value is wrong usage, exit 2."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from warcmill.errors import BadInput
 from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_stamp
 
 Value = TypeVar("Value")
-LONGEST_REASON = 1_000  # characters; it stands in a marker, and in tables
+LONGEST_REASON = 1_000  # characters; markers and tables hold it
 DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Days from `first` up to, not including, `end`; `text` as `luigi --date-interval` takes it."""
+    """Days from `first` up to, but not including, `end`. `text` is what `luigi --date-interval` takes."""
 
     text: str
     first: date
@@ -30,12 +30,12 @@ class Interval:
 
     @property
     def last(self) -> date:
-        """The last day that belongs to it."""
+        """The last day in it."""
         return self.end - timedelta(days=1)
 
 
 def job(text: str) -> str:
-    """JOB: a crawl's name."""
+    """JOB: the name of a crawl."""
     return _parsed(parse_job, text)
 
 
@@ -49,7 +49,7 @@ def due(text: str) -> str:
     try:
         return parse_stamp(text)
     except BadInput as error:
-        why = f"'{text}' is no due time: 14 digits that are a UTC time, such as 20261121060000"
+        why = f"'{text}' is not a due time: 14 digits that are a UTC time, such as 20261121060000"
         raise argparse.ArgumentTypeError(why) from error
 
 
@@ -64,31 +64,29 @@ def stage(text: str) -> Stage:
 
 
 def interval(text: str) -> Interval:
-    """INTERVAL: days, as luigi takes them. A custom one's end is exclusive, and it says so."""
+    """INTERVAL: days, as luigi takes them. The end of a custom one is not included; its `note` reports that."""
     try:
-        found: Any = DateIntervalParameter().parse(text)
+        dates: Any = DateIntervalParameter().parse(text)
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not {DAYS}") from error
-    if not found.date_a < found.date_b:
-        raise argparse.ArgumentTypeError(
-            f"{text}: no day lies between its first day and its end, which is not included"
-        )
-    note = f"the end, {found.date_b}, is not included" if isinstance(found, Custom) else ""
-    return Interval(text, found.date_a, found.date_b, note)
+    if not dates.date_a < dates.date_b:
+        raise argparse.ArgumentTypeError(f"{text}: it has no day; its end is not included")
+    note = f"the end, {dates.date_b}, is not included" if isinstance(dates, Custom) else ""
+    return Interval(text, dates.date_a, dates.date_b, note)
 
 
 def last_days(number: int, today: date) -> Interval:
-    """The last so many days, today included."""
+    """The last `number` days, today included."""
     first, end = today - timedelta(days=number - 1), today + timedelta(days=1)
     return Interval(f"{first}-{end}", first, end, f"the last {number} days")
 
 
 def reason(text: str) -> str:
-    """TEXT of a reason: one line that a marker can hold."""
-    kept = text.strip()
-    if not kept or len(kept) > LONGEST_REASON or not kept.isprintable():
+    """TEXT of a reason: one printable line, short enough for a marker."""
+    line = text.strip()
+    if not line or len(line) > LONGEST_REASON or not line.isprintable():
         raise argparse.ArgumentTypeError(f"a reason is one line of 1 to {LONGEST_REASON} characters")
-    return kept
+    return line
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
@@ -98,12 +96,12 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 
 
 def add_interval(parser: argparse.ArgumentParser, **more: Any) -> None:
-    """INTERVAL; with nargs="?" it may be left out."""
+    """INTERVAL; optional with nargs="?"."""
     parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS, **more)
 
 
 def add_stage(parser: argparse.ArgumentParser) -> None:
-    """STAGE, which may be left out."""
+    """STAGE, optional."""
     parser.add_argument("stage", type=stage, metavar="STAGE", nargs="?", help="final, or cp00002-20161020204551")
 
 
@@ -114,7 +112,7 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
 
 
 class _Scope(argparse.Action):
-    """One word is an interval, two are a launch."""
+    """One word is an interval, two are a job and a launch."""
 
     def __call__(self, _parser: Any, namespace: Any, values: Any, _option: str | None = None) -> None:
         try:

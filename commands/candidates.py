@@ -1,4 +1,4 @@
-"""What the next word of a command line may be: verbs, options, choices, and names of jobs, launches and stages."""
+"""List what the next word of a command line may be: verbs, options, choices, jobs, launches and stages."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from warcmill import chain
 
 
 def candidates(words: list[str], verbs: Iterable[str], known: Known) -> list[str]:
-    """What may stand in place of the last of these words, which may be empty. Nothing: a file, or free text."""
+    """What the last word may become; it may be empty. None: the shell offers files."""
     *before, begun = words or [""]
     if not before:
-        found: Iterable[str] = [*verbs, "--help", "--version"]
+        offers: Iterable[str] = [*verbs, "--help", "--version"]
     elif before[0] in verbs:
-        found = _next(parser_of(before[0]), before[1:], begun, known)
+        offers = _next(parser_of(before[0]), before[1:], begun, known)
     else:
-        found = ()
-    return [one for one in found if one.startswith(begun)]
+        offers = ()
+    return [word for word in offers if word.startswith(begun)]
 
 
 @dataclass
 class _Read:
-    """The words before the one that is asked for: what they stand for, and what may follow."""
+    """The words before the one to complete: their values, and what may follow."""
 
     positionals: list[argparse.Action]
     values: dict[str, str] = field(default_factory=dict)  # by metavar: the last
@@ -62,7 +62,7 @@ def _take(read: _Read, word: str) -> None:
 
 
 def _metavars(option: argparse.Action) -> list[str]:
-    """What an option is followed by."""
+    """The values that an option takes."""
     if option.nargs == 0:
         return []
     return list(option.metavar) if isinstance(option.metavar, tuple) else [str(option.metavar)]

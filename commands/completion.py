@@ -1,18 +1,18 @@
-"""warcmill completion: what a shell needs to complete the words of this command."""
+"""warcmill completion: print the completion script of a shell."""
 
 from __future__ import annotations
 
 import argparse
 
-SUMMARY = "print what bash, zsh or fish needs to complete the words of warcmill"
+SUMMARY = "print the completion script for bash, zsh or fish"
 EPILOG = """\
 examples:
   warcmill completion bash > /etc/bash_completion.d/warcmill
   source <(warcmill completion zsh)
   warcmill completion fish > ~/.config/fish/completions/warcmill.fish
 
-Completed are verbs, options, steps, stages, and the names of jobs and launches that lie
-in the folders of the luigi.cfg that LUIGI_CONFIG_PATH names; where a file is asked for, files.
+Completes verbs, options, steps, stages, files, and the names of jobs and launches found
+in the folders of the luigi.cfg that LUIGI_CONFIG_PATH names.
 
 exit codes: 0 printed, 2 usage
 """

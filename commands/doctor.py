@@ -1,4 +1,4 @@
-"""warcmill doctor: is everything in place for the line to run here?"""
+"""warcmill doctor: check that the line can run here."""
 
 from __future__ import annotations
 
@@ -9,42 +9,58 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import luigi
-from luigi.interface import core
 from rich.text import Text
 
 from commands import doctor_more as more
 from commands.arguments import add_json
 from commands.doctor_engines import check_engines
-from commands.show import as_json, console, lines, printable
-from tasks import engines, feeds, places
-from tasks.settings import Settings, check_hardened, settings
-from warcmill.errors import BadConfig, WarcmillError
-from warcmill.health import Check, Level, check_clock, check_jobs, check_profile, check_remote, check_roots
+from commands.doctor_packages import check_packages
+from commands.doctor_text import check_text
+from commands.doctor_viruses import check_viruses
+from commands.show import as_json, console, counted, lines, printable
+from tasks.config import engines, package
+from tasks.config import feed as feeds
+from tasks.config import roots as places
+from tasks.config import scheduler as schedulers
+from tasks.config.settings import Settings, check_hardened, settings
+from warcmill.audit.health import (
+    Check,
+    Level,
+    check_clock,
+    check_jobs,
+    check_own,
+    check_profile,
+    check_remote,
+    check_roots,
+)
+from warcmill.errors import BadConfig, NotReady, WarcmillError
 from warcmill.layout import SENTINEL
 from warcmill.model import Json, Root
-from warcmill.stores.places import is_remote
+from warcmill.package.catalogue import REBUILD, Catalogue
+from warcmill.stores.opening import is_remote
 
-SUMMARY = "check that this machine, the configuration and the roots are fit to run"
+SUMMARY = "check that this machine, the configuration and the roots are ready"
 EPILOG = """\
 examples:
   warcmill doctor
   warcmill doctor --notice
   warcmill doctor --json | jq -r '.checks[] | select(.level != "ok") | .todo'
 
-Looks at the configuration, the versions, the roots (there, readable; state and store
-also writable, with hard links, room and no litter), the clock, roots that hold no
-launch and what lies there instead, symbolic links that are not followed, sections and
-keys of luigi.cfg that nobody reads, files of secrets that others can read, whether
-several workers can run, luigid where one is configured, where notices go, and the
-configuration of every job that an engine of luigi.cfg crawls. The roots of the engines
-are never written to. In state and store a small file is made and removed again.
+Checks the configuration; the versions; the roots (present, readable; state, store and
+index also writable, with hard links, space and no litter); the clock; roots without
+launches, and what they hold instead; symbolic links that are not followed; sections and
+keys of luigi.cfg that nothing reads; files of secrets that others can read; whether
+several workers can run; luigid and clamd, if configured (clamd's limits by streams at
+and over them); where SIPs are submitted and read again, and whether the minter gives new
+ARKs (four, which nothing uses); what extracts text, where [text] is on; where notices go;
+and the configuration of every job that an engine of luigi.cfg crawls. Never writes to the
+engines' roots. In state, store and index it creates a small file and removes it.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 
-exit codes: 0 fit (there may be warnings), 1 something would fail, 2 usage,
+exit codes: 0 ready, maybe with warnings, 1 something would fail, 2 usage,
 3 configuration: nothing would start
 """
 STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
@@ -55,23 +71,24 @@ PATIENCE = 3  # seconds
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--notice, --json."""
-    parser.add_argument("--notice", action="store_true", help="send a notice, marked as a test, to where they go")
+    parser.add_argument("--notice", action="store_true", help="send a test notice to the configured addresses")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check everything; print; the worst decides."""
+    """Run every check; print; the worst decides."""
     checks, code = list(versions()), 0
     try:
-        found = settings()
-        found.sites()
+        config = settings()
+        config.rootmap()
         check_hardened()
     except BadConfig as error:
-        checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER shows how it should be"))
+        checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER writes a correct one"))
         code = 3
     else:
-        checks += [*configured(found), *fitness(found), *more.all_of(found, args.notice)]
-        checks += [*profiles(found), *check_engines(), scheduler()]
+        checks += [*configured(config), *fitness(config), *check_packages(config.access)]
+        checks += more.all_of(config, args.notice)
+        checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:
@@ -80,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def versions() -> Iterator[Check]:
-    """Python's and Luigi's."""
+    """The versions of Python and Luigi."""
     python = sys.version_info[:2]
     level = Level.OK if PYTHONS[0] <= python <= PYTHONS[1] else Level.WARN
     todo = "" if level is Level.OK else "use Python 3.11, 3.12 or 3.13"
@@ -90,7 +107,7 @@ def versions() -> Iterator[Check]:
     yield Check("luigi", Level.OK if known else Level.WARN, luigi.__version__, todo)
 
 
-def configured(found: Settings) -> Iterator[Check]:
+def configured(config: Settings) -> Iterator[Check]:
     """Which file was read, and that it is hardened."""
     path = os.environ.get("LUIGI_CONFIG_PATH")
     text = f"hardened; {path or 'luigi.cfg of this folder'}"
@@ -99,71 +116,104 @@ def configured(found: Settings) -> Iterator[Check]:
     else:
         todo = "export LUIGI_CONFIG_PATH: from another folder Luigi would find no configuration"
         yield Check("configuration", Level.WARN, f"{text}; LUIGI_CONFIG_PATH is not set", todo)
-    if found.retire:
+    if config.retire:
         yield Check("retire", Level.OK, "is on: WARCs are removed from the output root once they are read back")
 
 
-def fitness(found: Settings) -> Iterator[Check]:
+def fitness(config: Settings) -> Iterator[Check]:
     """The roots and the clock."""
     where: dict[Root, str] = {
-        "output": found.output,
-        "jobs": found.jobs,
-        "state": found.state,
-        "store": found.store,
+        "output": config.output,
+        "jobs": config.jobs,
+        "state": config.state,
+        "store": config.store,
     }
     folders = {root: Path(place) for root, place in where.items() if not is_remote(place)}
-    yield from check_roots(folders, found.retire)
-    yield from (check_remote(root, url, found.access) for root, url in where.items() if is_remote(url))
+    yield from check_roots(folders, config.retire)
+    yield from (check_remote(root, url, config.access) for root, url in where.items() if is_remote(url))
+    yield from _index(config)
     for section in places.named():
-        yield from _of_section(found, section)
-    sentinel = Path(found.state) / SENTINEL
+        yield from _of_section(config, section)
+    sentinel = Path(config.state) / SENTINEL
     if sentinel.exists():
         yield check_clock(sentinel)
 
 
-def _of_section(found: Settings, section: str) -> Iterator[Check]:
-    """The roots that an engine or another writer has of its own."""
-    roots = {root: place for place, some in places.roots_of(section).items() for root in some}
-    folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
-    remote = (check_remote(root, place, found.access) for root, place in roots.items() if is_remote(place))
-    for check in (*check_roots(folders, found.retire), *remote):
-        todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
-        lost = check.level is Level.FAIL and check.name.startswith("root ")
-        yield replace(check, name=f"{check.name} [{section}]", todo=todo if lost else check.todo)
-
-
-def profiles(found: Settings) -> Iterator[Check]:
-    """What the jobs that this line starts are crawled by."""
+def _index(config: Settings) -> Iterator[Check]:
+    """The index root, which is optional."""
+    if not config.index:
+        yield Check("root index", Level.OK, "none is set, so there is no catalogue: warcmill init --adopt index")
+        return
+    todo = "mount its disk, or correct [warcmill] index; a new one: warcmill init --adopt index"
     try:
-        jobs = engines.crawled()
+        config.check_index()
+        checks = list(check_roots({"index": Path(config.index)}, config.retire))
+    except BadConfig as error:
+        checks = [Check("root index", Level.FAIL, str(error))]
+    else:
+        checks += _catalogue(config.index)
+    for check in checks:
+        yield replace(check, todo=todo) if (check.name, check.level) == ("root index", Level.FAIL) else check
+
+
+def _catalogue(index: str) -> Iterator[Check]:
+    """The catalogue of SIPs can be read whole. If there is none, it is named where SIPs are switched on."""
+    catalogue = Catalogue(Path(index))
+    todo = f"{REBUILD}: it is made from the markers"
+    try:
+        sips = catalogue.check()
+        yield Check("catalogue", Level.OK, f"{catalogue.path} is sound, and has {counted(sips, 'SIP', 'SIPs')}")
+    except NotReady:
+        if package.switch():
+            yield Check("catalogue", Level.WARN, "there is none yet", todo)
+    except WarcmillError as error:
+        yield Check("catalogue", Level.FAIL, str(error), todo)
+
+
+def _of_section(config: Settings, section: str) -> Iterator[Check]:
+    """The own roots of an engine or another writer."""
+    roots = {root: place for place, names in places.roots_of(section).items() for root in names}
+    folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
+    remote = (check_remote(root, place, config.access) for root, place in roots.items() if is_remote(place))
+    found = [*check_roots(folders, config.retire), *remote]
+    if section == places.IMPORTED and found[0].level is Level.OK:
+        found += check_own("output", folders["output"])
+    for check in found:
+        todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
+        unreachable = check.level is Level.FAIL and check.name.startswith("root ")
+        yield replace(check, name=f"{check.name} [{section}]", todo=todo if unreachable else check.todo)
+
+
+def profiles(config: Settings) -> Iterator[Check]:
+    """The configurations of the jobs that this line starts."""
+    try:
+        jobs = engines.crawled(engines.HERITRIX)
         if feeds.configured().jobs:
             yield check_profile(
                 "profile", feeds.profile().encode(), feeds.configured().profile or "the shipped profile"
             )
             feeds.source()
             for job in feeds.jobs():
-                feeds.recipe(found, job)
+                feeds.recipe(config, job)
     except WarcmillError as error:
         yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
         return
     for job in jobs:
         try:
-            root = found.sites().of(job).jobs
+            root = config.rootmap().of(job).jobs
         except WarcmillError:
-            continue  # told as the root's
+            continue  # reported with the root
         yield from check_jobs(root, [job])
 
 
 def scheduler() -> Check:
-    """Whether luigid answers, where one is configured: without it every luigi waits for minutes, then fails."""
-    config = core()
-    if config.local_scheduler:
+    """Whether luigid answers, if one is configured: without it every luigi waits for minutes, then fails."""
+    address = schedulers.luigid()
+    if address is None:
         return Check("scheduler", Level.OK, "each luigi schedules for itself")
-    url = urlsplit(config.scheduler_url) if config.scheduler_url else None
-    host = (url.hostname or "") if url else config.scheduler_host
-    port = (url.port or 80) if url else config.scheduler_port
+    host, port = address
     try:
-        socket.create_connection((host, port), PATIENCE).close()
+        socket.create_connection(address, PATIENCE).close()
     except OSError as error:
         todo = "start luigid there, or set local_scheduler=true in [core]"
         return Check("scheduler", Level.FAIL, f"no luigid at {host}:{port}: {error.strerror or error}", todo)

@@ -1,4 +1,4 @@
-"""warcmill files: every WARC of some days or of a launch, with what each step has come to for it."""
+"""warcmill files: list every WARC of some days or of a launch, with its state in each step."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rich.text import Text
 
 from commands.arguments import Interval, add_json, add_scope
 from commands.printing import in_words
-from commands.show import as_json, console, lines, printable, styled, tell_away
-from tasks.step import Line, open_line
-from warcmill import chain, survey
+from commands.show import as_json, console, lines, printable, report_unreachable, styled
+from tasks.step import OpenRoots, open_line
+from warcmill import chain
+from warcmill.audit import survey
+from warcmill.audit.inventory import FileState, inventory, steps
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.inventory import FileState, inventory, steps
+from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
-from warcmill.sites import Found
 
 SUMMARY = "list every WARC with its state in each step"
 EPILOG = f"""\
@@ -27,19 +28,19 @@ examples:
   warcmill files 2016-10 --lacking verify
   warcmill files 2016-10 --json | jq -r '.files[] | select(.steps.checksum == "refused") | .path'
 
-A line a file: its state in {in_words(steps())};
-its bytes; its path. With the WARCs stand what else is stored: the zip of a stage's
-logs, and what was salvaged of an .open WARC. --lacking STEP: only files for which
-that step has not been done.
+Prints one line per file: its state in {in_words(steps())};
+its size in bytes; its path. Besides WARCs it lists what else is stored: the zip of a
+stage's logs, and what was salvaged from an .open WARC. --lacking STEP lists only files
+for which that step is not done.
 
-States: ok, refused, lacking, failed, settled (done for this file, while others of
-its stage are not), - (a step that this file does not go through).
+States: ok, refused, lacking, failed, settled (done for this file, not yet for others of
+its stage), - (this file does not go through this step).
 
 --json: {{"files": [{{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
 "size", "on_disk", "stored": path in the store or "", "steps": {{step: state}}, "why"}}],
 "errors": [{{"job", "launch_id", "error"}}]}}
 
-exit codes: 0 listed, 1 --lacking found some, 2 usage, 3 configuration, 4 a disk or a
+exit codes: 0 listed, 1 --lacking listed some, 2 usage, 3 configuration, 4 a disk or a
 folder did not answer (what could be read is listed)
 """
 SIGNS = {"ok": ("✔", "green"), "refused": ("!", "bold magenta"), "lacking": ("○", "cyan"), "-": ("-", "dim")}
@@ -47,8 +48,8 @@ SIGNS |= {"failed": ("✘", "bold red"), "settled": ("◐", "yellow")}
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One launch's files, or why they could not be listed."""
+class LaunchFiles:
+    """The files of one launch, or why they could not be listed."""
 
     launch: Launch
     files: tuple[FileState, ...]
@@ -68,46 +69,48 @@ def run(args: argparse.Namespace) -> int:
     """List the files of each launch; print."""
     line = open_line()
     asked = launches_of(line, args.scope)
-    found = [listed(line, launch, args.lacking) for launch in asked.launches]
+    results = [listed(line, launch, args.lacking) for launch in asked.launches]
     if args.json:
-        print(as_json(_json(found)))
+        print(as_json(_json(results)))
     else:
-        lines(console(), *_texts(found))
-    if tell_away(asked) or any(one.unavailable for one in found):
+        lines(console(), *_texts(results))
+    if report_unreachable(asked) or any(result.unavailable for result in results):
         return 4
-    return 1 if args.lacking and any(one.files for one in found) else 0
+    return 1 if args.lacking and any(result.files for result in results) else 0
 
 
-def launches_of(line: Line, scope: Interval | Launch) -> Found:
-    """The launches that an interval, or a launch, names; BadInput when there is no such launch."""
+def launches_of(line: OpenRoots, scope: Interval | Launch) -> Discovery:
+    """The launches of an interval, or one launch; BadInput if there is no such launch."""
     if isinstance(scope, Launch):
-        return Found((survey.need(line.state, line.engines(scope.job), scope, line.settings.wanted()).launch,), ())
-    return survey.find(line.state, line.sites, scope.first, scope.end)
+        return Discovery(
+            (survey.require(line.state, line.roots_of(scope.job), scope, line.settings.wanted()).launch,), ()
+        )
+    return survey.find(line.state, line.rootmap, scope.first, scope.end)
 
 
-def listed(line: Line, launch: Launch, lacking: str | None) -> Listed:
-    """The files of a launch, or those that lack a step."""
+def listed(line: OpenRoots, launch: Launch, lacking: str | None) -> LaunchFiles:
+    """The files of a launch, or only those that lack a step."""
     try:
-        files = inventory(survey.survey(line.state, line.engines(launch.job), launch, line.settings.wanted()))
-        return Listed(launch, tuple(one for one in files if lacking is None or one.lacks(lacking)))
+        files = inventory(survey.survey(line.state, line.roots_of(launch.job), launch, line.settings.wanted()))
+        return LaunchFiles(launch, tuple(file for file in files if lacking is None or file.lacks(lacking)))
     except WarcmillError as error:
-        return Listed(launch, (), str(error), isinstance(error, Unavailable))
+        return LaunchFiles(launch, (), str(error), isinstance(error, Unavailable))
 
 
-def _texts(found: list[Listed]) -> Iterator[Text | str]:
+def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
     legend = (Text.assemble((sign, style), f" {word}") for word, (sign, style) in SIGNS.items() if word != "-")
-    met = {step for one in found for file in one.files for step in file.steps}
+    in_use = {step for result in results for file in result.files for step in file.steps}
     always = chain.unswitched(chain.ROWS)
-    columns = [row for row in chain.of_files(chain.ROWS) if row in always or row.word in met]
+    columns = [row for row in chain.of_files(chain.ROWS) if row in always or row.word in in_use]
     heads = " ".join(row.files for row in columns)
     yield Text.assemble((f"  {heads}           bytes  file", "bold"), "\n  ", Text("   ").join(legend))
-    for one in found:
-        if one.error:
-            yield styled(f"{one.launch}: {one.error}", "bold red")
-        for stage, files in groupby(one.files, key=lambda file: file.stage):
-            yield Text(f"{one.launch} {stage or '(no stage yet)'}", style="bold")
+    for result in results:
+        if result.error:
+            yield styled(f"{result.launch}: {result.error}", "bold red")
+        for stage, files in groupby(result.files, key=lambda file: file.stage):
+            yield Text(f"{result.launch} {stage or '(no stage yet)'}", style="bold")
             yield from (_line(file, [row.word for row in columns]) for file in files)
-    number = sum(len(one.files) for one in found)
+    number = sum(len(result.files) for result in results)
     yield Text("no file" if number == 0 else "1 file" if number == 1 else f"{number} files", style="bold")
 
 
@@ -119,11 +122,13 @@ def _line(file: FileState, columns: list[str]) -> Text:
     return Text.assemble("  ", *signs, f"{file.file.size:>15,}  ", text, (gone, "dim"), (printable(why), "yellow"))
 
 
-def _json(found: list[Listed]) -> dict[str, Json]:
+def _json(results: list[LaunchFiles]) -> dict[str, Json]:
     return {
-        "files": [_file(one.launch, file) for one in found for file in one.files],
+        "files": [_file(result.launch, file) for result in results for file in result.files],
         "errors": [
-            {"job": one.launch.job, "launch_id": one.launch.id, "error": one.error} for one in found if one.error
+            {"job": result.launch.job, "launch_id": result.launch.id, "error": result.error}
+            for result in results
+            if result.error
         ],
     }
 

@@ -1,4 +1,4 @@
-"""The grid of `warcmill status`, drawn: a line a launch, under its day. Thousands are drawn in the time of a few."""
+"""Draw the grid of `warcmill status`: one line per launch, under its day. Fast also for thousands of launches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from commands.show import printable
 from warcmill import chain
-from warcmill.grid import Cell, LaunchGrid, Mark, Totals
+from warcmill.audit.progress_grid import Cell, LaunchGrid, Mark, Totals
 
 SIGNS: dict[Mark, tuple[str, str]] = {
     Mark.DONE: ("✔", "green"),
@@ -22,22 +22,22 @@ SIGNS: dict[Mark, tuple[str, str]] = {
     Mark.STALE: ("↻", "bold yellow"),
     Mark.NOT_DUE: ("·", "dim"),
 }
-FOLDED = "   "  # before the id of a launch whose job stands on a line of its own
+FOLDED = "   "  # before the id of a launch whose job is on its own line
 SHORTEST = 17  # columns: a folded id
 
 Shown = tuple[str, str]  # a text and its style
 
 
 def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Iterator[str]:
-    """The lines of the grid, the totals under it; a name that is too long for the terminal is folded at its `/`."""
-    columns = [row for row in chain.steps(chain.ROWS) if row.due == chain.ALWAYS or _is_met(grids, row.word)]
+    """The lines of the grid, then the totals. A name too wide for the terminal is broken at its `/`."""
+    columns = [row for row in chain.steps(chain.ROWS) if row.due == chain.ALWAYS or _is_in_use(grids, row.word)]
     steps = [row.word for row in columns]
     heads = [("", "ended"), ("sta-", "ges"), *(tuple(row.head.split("_")) for row in columns)]
-    rows = [_row(one, steps) for one in grids]
+    rows = [_row(grid, steps) for grid in grids]
     total = _total(everything, steps)
     wide = [max(len(text) for text, _ in column) for column in zip(*rows, total, strict=True)]
     wide = [max(width, *map(len, head)) for width, head in zip(wide, heads, strict=True)]
-    first = _width(target.width - sum(wide) - len(wide), [one.launch.job for one in grids])
+    first = _width(target.width - sum(wide) - len(wide), [grid.launch.job for grid in grids])
     painted = _painter(target)
 
     def line(name: str, style: str, cells: list[Shown]) -> str:
@@ -48,26 +48,26 @@ def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Itera
         yield line(title, "bold", [(head[number], "bold") for head in heads])
     by_day = groupby(zip(grids, rows, strict=True), key=lambda pair: pair[0].launch.id[:8])
     for _, group in by_day:
-        for place, (one, cells) in enumerate(group):
+        for place, (grid, cells) in enumerate(group):
             if place == 0:
-                yield painted(f"{one.launch.day:%Y-%m-%d %a}", "bold", 0)
-            name = f" {one.launch}"
+                yield painted(f"{grid.launch.day} {grid.launch.day:%a}", "bold", 0)
+            name = f" {grid.launch}"
             if len(name) > first:
-                yield f" {one.launch.job}/"
-                name = FOLDED + one.launch.id
+                yield f" {grid.launch.job}/"
+                name = FOLDED + grid.launch.id
             yield line(name, "", cells)
     if len(grids) > 1:
         yield line("total", "bold", total)
 
 
 def _width(room: int, jobs: list[str]) -> int:
-    """How wide the names are: as the longest that there is room for."""
+    """The width of the names column: the longest name that fits."""
     lengths = [len(job) + len(" /20161019234428") for job in jobs]
     return max([SHORTEST, *(length for length in lengths if length <= room)])
 
 
-def _row(one: LaunchGrid, steps: list[str]) -> list[Shown]:
-    return [_ended(one), (f"{len(one.stages):>4}", ""), *(sign(one.cells.get(step)) for step in steps)]
+def _row(grid: LaunchGrid, steps: list[str]) -> list[Shown]:
+    return [_ended(grid), (f"{len(grid.stages):>4}", ""), *(sign(grid.cells.get(step)) for step in steps)]
 
 
 def _total(everything: Totals, steps: list[str]) -> list[Shown]:
@@ -76,19 +76,19 @@ def _total(everything: Totals, steps: list[str]) -> list[Shown]:
     return [("", ""), (f"{everything.stages:>4}", ""), *done]
 
 
-def _is_met(grids: list[LaunchGrid], step: str) -> bool:
-    """Whether some launch has a step to show that not all go through."""
-    return any(step in one.cells and one.cells[step].mark is not Mark.NOT_DUE for one in grids)
+def _is_in_use(grids: list[LaunchGrid], step: str) -> bool:
+    """Whether some launch has something to show in a step that is not due for all."""
+    return any(step in grid.cells and grid.cells[step].mark is not Mark.NOT_DUE for grid in grids)
 
 
-def _ended(one: LaunchGrid) -> Shown:
-    if one.error:
+def _ended(grid: LaunchGrid) -> Shown:
+    if grid.error:
         return "unreadable", "bold red"
-    return (printable(one.ended), "") if one.ended else ("running", "cyan")
+    return (printable(grid.ended), "") if grid.ended else ("running", "cyan")
 
 
 def sign(cell: Cell | None) -> Shown:
-    """A cell as its sign; with n/m where some of a launch's stages are not done."""
+    """A cell's sign, with n/m where some stages of a launch are not done."""
     if cell is None:
         return "", ""
     mark, style = SIGNS[cell.mark]
@@ -103,7 +103,7 @@ def legend() -> Text:
 
 
 def _painter(target: Console) -> Callable[[str, str, int], str]:
-    """A text in its style, as this console shows it, filled up to a width: each is drawn once, then remembered."""
+    """A function that styles a text for this console and pads it to a width. Each styled text is rendered once."""
 
     @cache
     def paint(text: str, style: str, width: int) -> str:

@@ -1,22 +1,27 @@
-"""warcmill init: lay out a new line, or put one around the folders an engine has."""
+"""warcmill init: create a new line, or one around the folders of an engine."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from commands.printing import out
-from tasks import places as configured
-from tasks.settings import Settings, settings
-from warcmill import roots
+from tasks.config import package
+from tasks.config import roots as config_roots
+from tasks.config.folders import config_file
+from tasks.config.settings import Settings, settings
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
-from warcmill.stores import places
-from warcmill.stores.places import Access
+from warcmill.stores import opening as places
+from warcmill.stores import sentinel
+from warcmill.stores.opening import Access
 
-SUMMARY = "make a folder with luigi.cfg and the four roots"
+SUMMARY = "create a folder with luigi.cfg and the five roots"
 EPILOG = """\
 examples:
   warcmill init /srv/archive
@@ -24,109 +29,199 @@ examples:
   warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first
   warcmill init /srv/line --store 'webhdfs://nn1:9870,nn2:9870/archive?user=archivist'
   warcmill init --adopt engine.second --adopt writer.render
+  warcmill init --adopt index
+  warcmill init --adopt engine.imported
+  warcmill init --adopt package
   warcmill init /srv/line --output sftp://crawl@engine1/data/output --jobs sftp://crawl@engine1/data/jobs \\
       --known-hosts /etc/warcmill/known_hosts --key-file /etc/warcmill/key
 
-The output and jobs folders may be there already: only a small .warcmill.json is
-written into them, by which the line knows that a disk is mounted. One that is named
-and not there is refused, for it may be a disk that is not mounted: --create makes it.
-Running init again changes nothing. --adopt does that for the roots that a section of luigi.cfg
-names, and writes nothing else.
+The output and jobs folders may exist already: init only writes a small .warcmill.json
+into them, which shows the line later that their disk is mounted. A named folder that is
+missing is refused, because its disk may not be mounted; --create creates it. Running
+init again changes nothing. --adopt writes .warcmill.json into the roots of a section of
+luigi.cfg, and nothing else. --adopt index does so for the index of a line without one;
+if luigi.cfg names no folder for it, that is the folder index beside the state.
+--adopt engine.imported does so for the root of imported launches; if luigi.cfg has no
+such section, that is the folder imported beside the state.
+--adopt package does so for [package] destination, which has to be empty; the folder that
+the ingesting system watches is ingest in it.
 
-exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg says something else already, 4 a disk or server gave an error
+exit codes: 0 done, 2 usage, 3 a folder or luigi.cfg is set up differently already,
+4 a disk or server reported an error
 """
 SCHEDULER = """\
 # Each luigi schedules for itself. With a luigid: scheduler_host=HOST instead of this line.
 local_scheduler=true
 
 """
-_CREATE = "To have it made: --create"
-TEMPLATE = Path(__file__).with_name("luigi.cfg")  # a link to the one at the top, so that a wheel holds it too
+INDEX: Final = "index"
+IMPORTED: Final = "imported"  # the folder beside the state
+PACKAGE: Final = "package"
+_CREATE = "To create it: --create"
+TEMPLATE = Path(__file__).with_name("luigi.cfg")  # a link to the one at the top, so that the wheel contains it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FOLDER or --adopt, the roots that lie elsewhere, how to reach them, --layout."""
+    """FOLDER or --adopt, roots in other places, how to reach them, --layout."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "folder", nargs="?", type=Path, metavar="FOLDER", help="where luigi.cfg, the markers and the archive go"
     )
     what.add_argument(
-        "--adopt", action="append", metavar="SECTION", help="the roots of engine.NAME or writer.NAME in luigi.cfg"
+        "--adopt",
+        action="append",
+        metavar="SECTION",
+        help="the roots of engine.NAME or writer.NAME in luigi.cfg; or index; or package, for its destination",
     )
     parser.add_argument("--output", metavar="DIR|URL", help="where engines write (default: FOLDER/output)")
     parser.add_argument(
         "--jobs", metavar="DIR|URL", help="engines' job folders (default: FOLDER/jobs; job-first: the output)"
     )
     parser.add_argument("--store", metavar="DIR|URL", help="the archive (default: FOLDER/store)")
-    parser.add_argument("--create", action="store_true", help="make folders of --output and --jobs that are not there")
+    parser.add_argument("--create", action="store_true", help="create missing folders of --output and --jobs")
     parser.add_argument("--known-hosts", default="", metavar="FILE", help="host keys to trust, for sftp:// roots")
     parser.add_argument("--key-file", default="", metavar="FILE", help="our private key, for sftp:// roots")
     parser.add_argument(
         "--layout",
-        choices=[str(one) for one in OutputLayout],
+        choices=[str(layout) for layout in OutputLayout],
         default=str(OutputLayout.KIND_FIRST),
         help="kind-first: {kind}/{job}/{launch}/, job-first: {job}/{launch}/{kind}/ (default: kind-first)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the roots, then luigi.cfg. Safe to repeat, also after a kill."""
+    """Create the roots, then luigi.cfg. Safe to repeat, also after a kill."""
     try:
         if args.adopt:
-            _adopt(settings(), args.adopt, args.create)
+            for section in args.adopt:
+                _adopt(settings(), section, args.create)
         else:
             config = _make(args)
-            out(f"{config} is written. Next:", "", f"  export LUIGI_CONFIG_PATH={config}", "  warcmill doctor", "")
+            export = f"  export LUIGI_CONFIG_PATH={shlex.quote(str(config))}"
+            out(f"{config} is written. Next:", "", export, "  warcmill doctor", "")
     except OSError as error:
-        why = f"{error.strerror or error}. When that is mended run 'warcmill init' again: it goes on where it stopped"
+        why = f"{error.strerror or error}. Correct that, then run 'warcmill init' again; it resumes where it stopped"
         raise Unavailable(str(error.filename or args.folder), why) from error
     return 0
 
 
-def _adopt(found: Settings, sections: list[str], create: bool) -> None:
-    """Write the sentinels of the roots that these sections name; each must be there, unless it is to be made."""
-    for section in sections:
-        for place, names in configured.roots_of(section).items():
-            if places.is_remote(place):
-                places.adopt(place, names, found.access)
-            elif create or Path(place).is_dir():
-                roots.adopt({root: Path(place) for root in names})
-            else:
-                raise Unavailable(place, f"there is no such folder; mount its disk, or correct [{section}]. {_CREATE}")
-            out(f"[{section}] {place} is adopted as {' and '.join(names)}")
+def _adopt(configured: Settings, section: str, create: bool) -> None:
+    """Write the sentinels of the roots in a section. Each root must exist, unless it is to be created."""
+    if section == INDEX:
+        _adopt_index(configured, create)
+        return
+    if section == config_roots.IMPORTED and not config_roots.imported():
+        _adopt_imported(configured)
+        return
+    for place, names in (_destination() if section == PACKAGE else config_roots.roots_of(section)).items():
+        if places.is_remote(place):
+            places.adopt(place, names, configured.access)
+        else:
+            _adopt_folder(place, names, section, create)
+        out(f"[{section}] {place} is adopted as {' and '.join(names)}")
+
+
+def _destination() -> dict[str, list[Root]]:
+    """The root of the section [package], or BadConfig."""
+    place = package.destination()
+    if not place:
+        raise BadConfig("[package] destination", "is not set; it says where SIPs are submitted")
+    return {place: ["destination"]}
+
+
+def _adopt_folder(place: str, names: list[Root], section: str, create: bool) -> None:
+    if not create and not Path(place).is_dir():
+        raise Unavailable(place, f"there is no such folder; mount its disk, or correct [{section}]. {_CREATE}")
+    sentinel.adopt({root: Path(place) for root in names})
+
+
+def _adopt_index(configured: Settings, create: bool) -> None:
+    """Adopt the index folder of luigi.cfg. If none is set, create one beside the state and print the line to add."""
+    place = configured.index or str(Path(configured.state).resolve().parent / INDEX)
+    replace(configured, index=place).check_index()
+    _adopt_folder(place, [INDEX], "warcmill", create or not configured.index)
+    out(f"[warcmill] {place} is adopted as {INDEX}")
+    if not configured.index:
+        out(f"Add this line to the section [warcmill] of {config_file()}:", "", f"{INDEX}={place}", "")
+
+
+def _adopt_imported(configured: Settings) -> None:
+    """Create the root of imported launches of a line without one, and print the lines to add to luigi.cfg."""
+    place = Path(configured.state).resolve().parent / IMPORTED
+    sentinel.adopt({"output": place, "jobs": place})
+    out(f"[{config_roots.IMPORTED}] {place} is adopted as jobs and output")
+    out(f"Add these lines to {config_file()}:", "", *_imported_section(str(place)), "")
+
+
+def _imported_section(place: str) -> list[str]:
+    return [f"[{config_roots.IMPORTED}]", f"output={place}"]
 
 
 def _make(args: argparse.Namespace) -> Path:
     base: Path = args.folder.resolve()
     layout = OutputLayout(args.layout)
-    found, access = _roots(args, base, layout), Access(known_hosts=args.known_hosts, key_file=args.key_file)
-    text = configuration(found, layout, access)
-    config = base / "luigi.cfg"
-    if config.exists() and config.read_text() != text:
-        raise BadConfig(str(config), "is there and says something else; edit it by hand, or choose another folder")
+    config, access = base / "luigi.cfg", Access(known_hosts=args.known_hosts, key_file=args.key_file)
+    roots = _roots(args, base, layout)
+    imported = str(base / IMPORTED)
+    if config.exists():
+        roots, imported = _as_written(config, roots, imported, layout, access)
     if not args.create:
         _check_there(given for given in (args.output, args.jobs) if given and not places.is_remote(given))
-    roots.adopt({root: Path(place) for root, place in found.items() if not places.is_remote(place)})
-    for url in dict.fromkeys(filter(places.is_remote, found.values())):
-        places.adopt(url, [root for root, place in found.items() if place == url], access)
+    folders: dict[Root, Path] = {root: Path(place) for root, place in roots.items() if not places.is_remote(place)}
+    if INDEX in folders:
+        _check_index(folders)
+    sentinel.adopt(folders)
+    if imported:
+        sentinel.adopt({"output": Path(imported), "jobs": Path(imported)})
+    for url in dict.fromkeys(filter(places.is_remote, roots.values())):
+        places.adopt(url, [root for root, place in roots.items() if place == url], access)
     if not config.exists():
-        roots.write_whole(config, text)
+        sentinel.write_whole(config, configuration(roots, layout, access, imported))
     return config
 
 
+def _as_written(
+    config: Path, roots: dict[Root, str], imported: str, layout: OutputLayout, access: Access
+) -> tuple[dict[Root, str], str]:
+    """The roots that the existing luigi.cfg has: a line from before the index, or imports, stays without them."""
+    written = _keys(config.read_text())
+    before: dict[Root, str] = {root: place for root, place in roots.items() if root != INDEX}
+    for candidate in ((roots, imported), (roots, ""), (before, "")):
+        if written == _keys(configuration(candidate[0], layout, access, candidate[1])):
+            return candidate
+    raise BadConfig(str(config), "exists with other content; edit it by hand, or choose another folder")
+
+
+def _keys(text: str) -> list[str]:
+    """The sections and keys of a luigi.cfg. Its comments are another version's, or the operator's."""
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def _check_index(folders: Mapping[Root, Path]) -> None:
+    places = {root: str(folder) for root, folder in folders.items() if root != INDEX}
+    own = [place for root, place in places.items() if root in sentinel.OWN]
+    sentinel.check_index(str(folders[INDEX]), own, places.values())
+
+
 def _check_there(folders: Iterable[str]) -> None:
-    """Unavailable for a folder of the engines that is not there: made anew, it would stay empty for ever."""
+    """Unavailable for a missing folder of the engines: a new one would stay empty for ever."""
     for folder in folders:
         if not Path(folder).is_dir():
             raise Unavailable(folder, f"there is no such folder; mount its disk, or correct the path. {_CREATE}")
 
 
 def _roots(args: argparse.Namespace, base: Path, layout: OutputLayout) -> dict[Root, str]:
-    """Where the four roots are to be: absolute paths, or URLs."""
+    """The places of the five roots: absolute paths, or URLs."""
     output = _place(args.output, base / "output")
     shared = layout is OutputLayout.JOB_FIRST  # Heritrix's default: its jobs folder is its output
     jobs = output if shared and not args.jobs else _place(args.jobs, base / "jobs")
-    return {"output": output, "jobs": jobs, "state": str(base / "state"), "store": _place(args.store, base / "store")}
+    return {
+        "output": output,
+        "jobs": jobs,
+        "state": str(base / "state"),
+        "store": _place(args.store, base / "store"),
+        INDEX: str(base / INDEX),
+    }
 
 
 def _place(given: str | None, default: Path) -> str:
@@ -135,10 +230,13 @@ def _place(given: str | None, default: Path) -> str:
     return str(Path(given).resolve() if given else default)
 
 
-def configuration(found: Mapping[Root, Path | str], layout: OutputLayout, access: Access | None = None) -> str:
-    """The hardened template, with the roots and a scheduler of its own process."""
+def configuration(
+    roots: Mapping[Root, Path | str], layout: OutputLayout, access: Access | None = None, imported: str = ""
+) -> str:
+    """The hardened template, with the roots and without luigid."""
     template = TEMPLATE.read_text().replace("[core]\n", f"[core]\n{SCHEDULER}", 1)
-    lines = ["[warcmill]", *(f"{root}={place}" for root, place in found.items()), f"output_layout={layout}", ""]
+    lines = [*_imported_section(imported), ""] if imported else []
+    lines += ["[warcmill]", *(f"{root}={place}" for root, place in roots.items()), f"output_layout={layout}", ""]
     if access and (access.known_hosts or access.key_file):
         lines += ["[sftp]", f"known_hosts={access.known_hosts}", f"key_file={access.key_file}", ""]
     return "\n".join([template.rstrip(), "", *lines])

@@ -1,9 +1,9 @@
-"""`warcmill VERB ...`: finds the verb, runs it, and turns what happens into an exit code.
+"""`warcmill VERB ...`: find the verb, run it, and turn the outcome into an exit code.
 
-A verb is the module `commands/{verb}.py` with four names: `SUMMARY`, `EPILOG`
+A verb is a module `commands/{verb}.py` with four names: `SUMMARY`, `EPILOG`
 (examples, shown under its help), `add_arguments(parser)` and `run(args)`,
-which returns 0 or 1. Only the module of the verb in hand is imported, so
-`warcmill --help` is at once there.
+which returns 0 or 1. Only the module of the given verb is imported, so
+`warcmill --help` answers at once.
 """
 
 from __future__ import annotations
@@ -17,36 +17,45 @@ import warnings
 from collections.abc import Sequence
 
 from warcmill import __version__
+from warcmill.base.printable import escape_last_resort, printable, printable_lines
 from warcmill.errors import BadConfig, WarcmillError
-from warcmill.printable import escape_last_resort, printable, printable_lines
 
 # Each line is also the SUMMARY of its module; a test compares them.
 VERBS: dict[str, dict[str, str]] = {
     "set up": {
-        "init": "make a folder with luigi.cfg and the four roots",
-        "doctor": "check that this machine, the configuration and the roots are fit to run",
+        "init": "create a folder with luigi.cfg and the five roots",
+        "doctor": "check that this machine, the configuration and the roots are ready",
     },
     "look": {
-        "status": "show how far each launch has come, stage by day",
-        "why": "tell why a launch or a step is not done yet",
-        "plan": "show what a run would do, and do nothing",
+        "status": "show how far each launch has come, by day",
+        "why": "explain why a launch or a step is not done yet",
+        "plan": "show what a scan would run, without running it",
         "files": "list every WARC with its state in each step",
-        "reconcile": "compare disk, packages and archive, and name every gap",
+        "reconcile": "compare disk, packages and archive, and list every gap",
+        "search": "find pages and PDFs of the archive by their words",
     },
     "do": {
-        "pulse": "start, checkpoint or stop a crawl, once, however often it is called; or see how it is doing",
-        "scan": "bring some days up to date: both scans, then reconcile",
+        "crawl": "crawl some sites, and bring what came into an archive in this folder",
+        "pulse": "start, checkpoint or stop a crawl, once however often called; or show its progress",
+        "job": "look at a running crawl of the built-in crawler, and steer it",
+        "scan": "bring some days up to date: run the scans, then reconcile",
         "backfill": "run the line over a long interval, day by day",
-        "redo": "move a step's marker, and all that came of it, aside so that it is done again",
-        "close": "say that a launch has ended, when its engine cannot",
-        "accept": "take note of a refused file, so that it no longer counts as a gap",
+        "redo": "have a step, and all that depends on it, done again",
+        "close": "record that a launch has ended, when its engine cannot",
+        "import": "make a launch of a folder of WARCs that has no launch and no log",
+        "accept": "accept a finding, such as a refused file, so that it is no longer a gap",
         "verify": "read archived files again and compare them with their markers",
-        "restore": "bring the markers of closed launches and of due crawls back from the store",
-        "check": "check WARC files for wholeness, anywhere, without a line",
+        "restore": "bring the markers of archived launches and of due crawls back from the store",
+        "check": "check that WARC files and bags are whole, anywhere, without a line",
+        "cdxj": "print the index lines (CDXJ) of WARC files",
+        "surt": "print the key under which a CDX index sorts a URL",
         "feed": "check a crawl feed for faults, and count its targets",
+        "catalogue": "find SIPs, WARCs and ARKs in the catalogue, or make it anew from the markers",
+        "versions": "list, compare, verify or retire the versions of an index; hide captures in it",
+        "wacz": "write a launch, or a stage of it, as a WACZ: one file that replays in a browser",
     },
     "learn": {
-        "completion": "print what bash, zsh or fish needs to complete the words of warcmill",
+        "completion": "print the completion script for bash, zsh or fish",
         "man": "print the manual page of warcmill, for man",
     },
 }
@@ -71,11 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BadConfig.exit_code
     except BrokenPipeError:
         _silence_stdout()
-        return 141  # what the shell says of a program that SIGPIPE ended
+        return 141  # the shell's code for a program that SIGPIPE ended
     except KeyboardInterrupt:
         print("warcmill: interrupted", file=sys.stderr)
         return 130
-    except Exception:  # noqa: BLE001 the one place that catches all: what nobody raised on purpose is a bug
+    except Exception:  # noqa: BLE001 the one place that catches everything: an unforeseen error is a bug
         print(printable_lines(traceback.format_exc().rstrip()), file=sys.stderr)
         print("warcmill: this is a bug in Warcmill; please report the lines above", file=sys.stderr)
         return 70
@@ -83,11 +92,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_harmlessly() -> None:
-    """An encoding without our signs must not end in a traceback, and what modules log is escaped as what we print."""
+    """Make output safe: a character that the encoding lacks is escaped, in what is printed and in what is logged."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     escape_last_resort()
-    warnings.filterwarnings("ignore", "Config file does not exist", UserWarning)  # Luigi's; settings() says it in words
+    warnings.filterwarnings("ignore", "Config file does not exist", UserWarning)  # Luigi's; settings() reports it
 
 
 def _dispatch(words: list[str]) -> int:
@@ -118,12 +127,12 @@ def _run(verb: str, words: list[str]) -> int:
 
 
 def _complete(words: list[str]) -> int:
-    """For the shells of `warcmill completion`: what the last of these words may become, one a line."""
+    """Print what the last of these words may become, one per line, for the scripts of `warcmill completion`."""
     from commands.candidates import candidates  # noqa: PLC0415
     from commands.known import Known  # noqa: PLC0415
 
-    for one in candidates(words, _verbs(), Known()):
-        print(one)
+    for candidate in candidates(words, _verbs(), Known()):
+        print(candidate)
     return 0
 
 
@@ -132,7 +141,7 @@ def _verbs() -> list[str]:
 
 
 def overview() -> str:
-    """What `warcmill --help` prints: every verb, by what one comes to do."""
+    """What `warcmill --help` prints: every verb, by purpose."""
     lines = [
         USAGE,
         "",
@@ -144,13 +153,13 @@ def overview() -> str:
 
 
 def _nearest(unknown: str) -> str:
-    from warcmill.nearest import did_you_mean  # noqa: PLC0415 of use only to who mistyped
+    from warcmill.base.nearest import did_you_mean  # noqa: PLC0415 needed only after a typing error
 
     return did_you_mean(unknown, _verbs()) or "; 'warcmill --help' lists them"
 
 
 def _silence_stdout() -> None:
-    """The reader has gone: what is still buffered goes nowhere when Python ends, and nothing complains."""
+    """The reader has gone: send what is still buffered nowhere, so that Python ends without a complaint."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""warcmill man: the manual page, made from the help of the verbs, so that it says what they say."""
+"""warcmill man: print the manual page, made from the help of the verbs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ examples:
 
 exit codes: 0 printed, 2 usage
 """
-WIDTH = 78  # columns of what is shown as it is
+WIDTH = 78  # columns of preformatted text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing."""
+    """No arguments."""
 
 
 def run(_: argparse.Namespace) -> int:
@@ -32,9 +32,9 @@ def run(_: argparse.Namespace) -> int:
 
 
 def page() -> Iterator[str]:
-    """The lines of the page, in the macros of man(7)."""
+    """The lines of the page, in man(7) macros."""
     yield f'.TH WARCMILL 1 "" "warcmill {__version__}" "Warcmill"'
-    yield ".ad l"  # ragged: names and options keep their blanks
+    yield ".ad l"  # ragged right: names and options keep their spaces
     yield from (".SH NAME", rf"warcmill \- {escaped(DESCRIPTION)}")
     yield from (".SH SYNOPSIS", ".B warcmill", "VERB [ARGUMENT ...]")
     for group, verbs in VERBS.items():
@@ -50,12 +50,12 @@ def _verb(verb: str) -> Iterator[str]:
     parser = parser_of(verb)
     yield f".SS warcmill {escaped(verb)}"
     yield escaped(f"{parser.description}.")
-    for one in (parser, *nested(parser).values()):
-        one.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
-        yield from _as_it_is(one.format_usage().removeprefix("usage: "))
-    for one in (parser, *nested(parser).values()):
-        yield from (line for action in arguments(one) for line in _argument(action))
-    yield from _as_it_is(parser.epilog or "")
+    for part in (parser, *nested(parser).values()):
+        part.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
+        yield from _preformatted(part.format_usage().removeprefix("usage: "))
+    for part in (parser, *nested(parser).values()):
+        yield from (line for action in arguments(part) for line in _argument(action))
+    yield from _preformatted(parser.epilog or "")
 
 
 def _argument(action: argparse.Action) -> Iterator[str]:
@@ -67,13 +67,13 @@ def _argument(action: argparse.Action) -> Iterator[str]:
     yield from (".TP", f"{names} {escaped(metavar)}".strip(), escaped(action.help or ""))
 
 
-def _as_it_is(text: str) -> Iterator[str]:
+def _preformatted(text: str) -> Iterator[str]:
     yield from (".PP", ".nf")
     yield from (escaped(line) for line in text.rstrip().splitlines())
     yield ".fi"
 
 
 def escaped(text: str) -> str:
-    """A line of text as groff shows it: a backslash, a dash, and what would begin a macro."""
+    """A line of text, escaped for groff: backslashes, dashes, quotes, and what would begin a macro."""
     plain = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace("`", r"\(ga")
     return rf"\&{plain}" if plain.startswith((".", r"\(aq")) else plain

@@ -1,4 +1,4 @@
-"""The parser of a verb, and what it says to a word that it does not know."""
+"""The parser of a verb, with hints for mistyped words."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from warcmill.nearest import did_you_mean
-from warcmill.printable import printable
+from warcmill.base.nearest import did_you_mean
+from warcmill.base.printable import printable
 
 
 class Verb(Protocol):
-    """What a module of a verb offers."""
+    """What the module of a verb provides."""
 
     SUMMARY: str
     EPILOG: str
@@ -23,17 +23,17 @@ class Verb(Protocol):
 
 
 class Parser(argparse.ArgumentParser):
-    """As argparse has it; of an unknown option or choice it also says which one may be meant.
+    """An ArgumentParser that suggests the closest option or choice for an unknown one.
 
-    What was typed, of which a part may be a file's name, is repeated harmlessly.
+    What was typed, perhaps a file's name, is repeated only as printable text.
     """
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message + self._hint(message)))
 
     def _hint(self, message: str) -> str:
-        if found := re.search(r"invalid choice: '([^']*)'", message):
-            return did_you_mean(found[1], choices_of(self))
+        if unknown_choice := re.search(r"invalid choice: '([^']*)'", message):
+            return did_you_mean(unknown_choice[1], choices_of(self))
         unknown = message.removeprefix("unrecognized arguments: ")
         mistyped = [word for word in unknown.split() if word.startswith("--")] if unknown != message else []
         return did_you_mean(mistyped[0].partition("=")[0], options_of(self)) if mistyped else ""
@@ -64,17 +64,17 @@ def arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def nested(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of a verb's actions, such as `pulse start`, by name; none for most verbs."""
-    some = (one.choices for one in arguments(parser) if isinstance(one.choices, dict))
-    return {name: each for choices in some for name, each in choices.items()}
+    """The parsers of a verb's actions, such as `pulse start`, by name; empty for most verbs."""
+    by_name = (action.choices for action in arguments(parser) if isinstance(action.choices, dict))
+    return {name: of_action for choices in by_name for name, of_action in choices.items()}
 
 
 def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
     """The options of a verb and of its actions."""
-    for one in (parser, *nested(parser).values()):
-        yield from (option for action in arguments(one) for option in action.option_strings)
+    for part in (parser, *nested(parser).values()):
+        yield from (option for action in arguments(part) for option in action.option_strings)
 
 
 def choices_of(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """All words that arguments of a verb may be, where only some may."""
+    """The words allowed for those arguments of a verb that have choices."""
     yield from (str(choice) for action in arguments(parser) for choice in action.choices or ())

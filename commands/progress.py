@@ -1,4 +1,4 @@
-"""How far a long command has come, on stderr: a bar on a terminal, elsewhere a line each 30 seconds."""
+"""Show the progress of a long command on stderr: a bar on a terminal, else a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from warcmill.progress import EVERY, told
+from warcmill.base.progress import EVERY, describe
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -18,7 +18,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def bytes_done(what: str, total: int) -> Iterator[Advance]:
-    """A function to call with the number of bytes just done, of `total`. What is printed meanwhile stays readable."""
+    """Yield a function to call with the number of bytes just done, of `total`. Other output stays readable."""
     if not sys.stderr.isatty():
         yield _lines(what, total)
         return
@@ -28,8 +28,8 @@ def bytes_done(what: str, total: int) -> Iterator[Advance]:
 
 
 def _bar(what: str) -> Progress:
-    """A bar redraws its lines: what we print on the same terminal must go through it, elsewhere it must not."""
-    from rich.console import Console  # noqa: PLC0415 takes 50 ms: only a terminal pays for it
+    """A bar redraws its lines, so what is printed on the same terminal must go through it; elsewhere it must not."""
+    from rich.console import Console  # noqa: PLC0415 takes 50 ms: import it only for a terminal
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         DownloadColumn,
@@ -45,14 +45,14 @@ def _bar(what: str) -> Progress:
 
 def _lines(what: str, total: int) -> Advance:
     done_so_far, started = 0, time.monotonic()
-    last_told = started
+    last_printed = started
 
     def advance(done: int) -> None:
-        nonlocal done_so_far, last_told
+        nonlocal done_so_far, last_printed
         done_so_far += done
         now = time.monotonic()
-        if now - last_told >= EVERY:
-            last_told = now
-            print(f"{what}: {told(done_so_far, total, now - started)}", file=sys.stderr, flush=True)
+        if now - last_printed >= EVERY:
+            last_printed = now
+            print(f"{what}: {describe(done_so_far, total, now - started)}", file=sys.stderr, flush=True)
 
     return advance

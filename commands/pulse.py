@@ -1,4 +1,4 @@
-"""warcmill pulse: start, checkpoint or stop a crawl, as cron does it; and see how crawls are doing."""
+"""warcmill pulse: start, checkpoint or stop a crawl, as cron does; and show how crawls progress."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from contextlib import closing
 from commands import pulse_status
 from commands.arguments import add_json, checkpoint, due, job
 from commands.printing import err, out
-from tasks import engines
-from tasks.settings import check_hardened
-from tasks.step import Line, open_line
-from warcmill import clock, layout
-from warcmill.clients.engine import Seen
+from tasks.config import engines
+from tasks.config.settings import check_hardened
+from tasks.step import OpenRoots, open_line
+from warcmill import layout
+from warcmill.base import clock
+from warcmill.base.schedule import newest_due
+from warcmill.clients.engine import JobStatus
 from warcmill.errors import NotReady
-from warcmill.evidence import Evidence
+from warcmill.markers.claim import Evidence
+from warcmill.markers.facts import Assembled, Checkpointed, Launched
 from warcmill.model import Key, Launch, Stage, stamp_time
-from warcmill.schedule import newest_due
-from warcmill.steps import pulse as steps
+from warcmill.pulse import control as steps
 
-SUMMARY = "start, checkpoint or stop a crawl, once, however often it is called; or see how it is doing"
+SUMMARY = "start, checkpoint or stop a crawl, once however often called; or show its progress"
 EPILOG = """\
 examples:
   warcmill pulse start daily
@@ -34,26 +36,26 @@ examples:
   warcmill pulse status
   warcmill pulse status daily --json | jq .jobs[0].queued
 
-start launches the crawl of the newest due time, by [job.NAME] in luigi.cfg; a
-launch that still runs for an earlier one is stopped first. With --again it launches
-one more crawl, due now, when the newest due one has ended. With --checkpoint the
-new launch goes on where that checkpoint was taken; its due time is then the
-checkpoint's own. checkpoint takes the running launch's next checkpoint, and
-assembles that stage. stop ends the running launch; of one that has ended, it notes
-the end. status asks the engines, and changes nothing: what each job does, how many
-URLs are done and queued, at which rate, and what its engine complains of.
+start launches the crawl of the newest due time, by [job.NAME] in luigi.cfg. A launch
+that still runs for an earlier due time is stopped first. With --again it launches one
+more crawl, due now, if the newest due one has ended. With --checkpoint the new launch
+resumes from that checkpoint; its due time is then the checkpoint's own. checkpoint
+takes the running launch's next checkpoint and assembles that stage. stop ends the
+running launch; if it has ended already, the end is recorded. status asks the engines
+and changes nothing: the state of each job, how many URLs are done and queued, the
+rate, and the engine's alerts.
 
-Each but status runs the tasks of luigi that do it, pulse.StartJob, CheckpointJob (and
-output.AssembleOutput) or StopJob, with what they log on stderr; a line on stdout
-says what happened. What a marker says is done already is not done again.
+start, checkpoint and stop run luigi tasks: pulse.StartJob, CheckpointJob (and
+output.AssembleOutput), StopJob. The tasks log to stderr; a line on stdout reports what
+happened. What a marker shows as done is not done again.
 
 --json (status): {"jobs": [{"job", "engine", "error", "known", "running", "launch_id", "state",
 "done", "queued", "per_minute", "kib_per_second", "alerts", "said"}]}
 
-exit codes: 0 done, or done already, 1 there is nothing to checkpoint or stop, or it
-is too early for --again: a launch runs, or the one that is due was not launched; 2
-usage, 3 configuration, 4 the engine or a root does not answer; else luigi's own: 30
-the step failed, 35 nothing could be planned
+exit codes: 0 done, or done already, 1 nothing to checkpoint or stop, or too early for
+--again: a launch runs, or the due one was not launched; 2 usage, 3 configuration, 4 the
+engine or a root does not answer; else luigi's own: 30 the step failed, 35 nothing could
+be planned
 """
 
 
@@ -64,23 +66,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions.add_parser(action, allow_abbrev=False).add_argument("job", type=job, metavar="JOB", help="the crawl")
     start = actions.choices["start"]
     moment = start.add_mutually_exclusive_group()
-    moment.add_argument("--due", type=due, metavar="TIME", help="the due time, 14 digits; else the newest")
-    moment.add_argument("--again", action="store_true", help="one more crawl, due now; each time that it is called")
-    start.add_argument("--checkpoint", type=checkpoint, metavar="NAME", help="resume from it; else a fresh launch")
+    moment.add_argument("--due", type=due, metavar="TIME", help="the due time, 14 digits; by default the newest")
+    moment.add_argument("--again", action="store_true", help="one more crawl, due now, each time it is called")
+    start.add_argument(
+        "--checkpoint", type=checkpoint, metavar="NAME", help="resume from it; by default a fresh launch"
+    )
     status = actions.add_parser("status", allow_abbrev=False)
-    status.add_argument("job", type=job, metavar="JOB", nargs="?", help="the crawl; else all that our engines crawl")
+    status.add_argument(
+        "job", type=job, metavar="JOB", nargs="?", help="the crawl; by default all that our engines crawl"
+    )
     add_json(status)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find out what is meant, run its task unless its marker is there, and say what happened."""
+    """Find out what is meant, run its task unless its marker exists, and report what happened."""
     if args.action == "status":
         return pulse_status.run(args.job, args.json)
     check_hardened()
     return ACTIONS[args.action](open_line(), args)
 
 
-def _start(line: Line, args: argparse.Namespace) -> int:
+def _start(line: OpenRoots, args: argparse.Namespace) -> int:
     moment = args.due or (Stage.parse(args.checkpoint).stamp if args.checkpoint else "")
     if args.again:
         moment = _again(line, args.job)
@@ -91,107 +97,113 @@ def _start(line: Line, args: argparse.Namespace) -> int:
     words += ["--checkpoint", args.checkpoint] if args.checkpoint else []
     what = f"the crawl due {clock.stamp_text(moment)}"
 
-    def told(found: Evidence) -> str:
-        return f"launch {found.claim.facts['launch_id']} was started for {what}"
+    def describe(marker: Evidence) -> str:
+        return f"launch {Launched.from_claim(marker.claim).launch.id} was started for {what}"
 
-    return _do(line, layout.due_key(args.job, moment), words, told)
+    return _do(line, layout.due_key(args.job, moment), words, describe)
 
 
-def _again(line: Line, name: str) -> str:
-    """The due time of one more crawl: now, or that of one that was begun and not finished; '' when it is too early."""
+def _again(line: OpenRoots, name: str) -> str:
+    """The due time of one more crawl: now, or that of a start begun and not finished; '' if it is too early."""
     newest = _due_by_now(name)
     if newest and not line.state.holds(layout.due_key(name, newest)):
-        out(f"{name}: the crawl due {clock.stamp_text(newest)} was not launched yet: warcmill pulse start {name}")
+        out(f"{name}: the crawl due {clock.stamp_text(newest)} is not launched yet; next: warcmill pulse start {name}")
         return ""
     with closing(engines.engine_of(name)) as engine:
         begun, seen = steps.running(line.state, engine, name), engine.look(name)
-    if begun and not begun.is_told:
+    if begun and not begun.is_recorded:
         return begun.due
     if seen.running:
-        out(f"{name}: launch {seen.launch_id} is running ({seen.words}); first: warcmill pulse stop {name}")
+        out(f"{name}: launch {seen.launch_id} is running ({seen.words}); first run: warcmill pulse stop {name}")
         return ""
     return clock.stamp()
 
 
 def _due_by_now(name: str) -> str:
-    """The newest due time of a job; '' before its first, and for a job that has no schedule."""
+    """The newest due time of a job; '' before its first, and for a job without a schedule."""
     if name not in engines.scheduled():
         return ""
-    found = newest_due(engines.schedule_of(name), stamp_time(clock.stamp()))
-    return f"{found:%Y%m%d%H%M%S}" if found else ""
+    newest = newest_due(engines.schedule_of(name), stamp_time(clock.stamp()))
+    return clock.digits(newest) if newest else ""
 
 
 def _newest(name: str) -> str:
     """The newest due time of a job, or NotReady before its first."""
     schedule = engines.schedule_of(name)
-    found = _due_by_now(name)
-    if not found:
-        raise NotReady(name, f"it is first due {schedule.start:%Y-%m-%dT%H:%M:%SZ}; --again starts it now")
-    return found
+    newest = _due_by_now(name)
+    if not newest:
+        raise NotReady(name, f"it is first due {clock.text(schedule.start)}; --again starts it now")
+    return newest
 
 
-def _checkpoint(line: Line, args: argparse.Namespace) -> int:
+def _checkpoint(line: OpenRoots, args: argparse.Namespace) -> int:
     seen = _look(args.job)
     if not seen.running:
-        out(f"{args.job}: it does not run ({seen.words}), so there is nothing to checkpoint")
+        out(f"{args.job}: it is not running ({seen.words}); there is nothing to checkpoint")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
-    number = steps.next_number(line.sites.alone(launch.job), launch, seen.continues)
+    number = steps.next_number(line.rootmap.alone(launch.job), launch, seen.continues)
     words = ["pulse.CheckpointJob", "--job", launch.job, "--launch-id", launch.id, "--number", str(number)]
 
-    def told(found: Evidence) -> str:
-        return f"launch {launch.id} has taken checkpoint {found.claim.facts['stage']}"
+    def describe(marker: Evidence) -> str:
+        return f"launch {launch.id} has taken checkpoint {Checkpointed.from_claim(marker.claim).stage}"
 
     key = layout.key("pulse.CheckpointJob", launch, number=f"{number:05d}")
-    return _do(line, key, words, told) or _assemble(line, launch, str(line.state.need(key).claim.facts["stage"]))
+    if code := _do(line, key, words, describe):
+        return code
+    return _assemble(line, launch, str(Checkpointed.from_claim(line.state.require(key).claim).stage))
 
 
-def _assemble(line: Line, launch: Launch, stage: str) -> int:
-    """What the checkpoint has closed is a stage: pack and assemble it at once. If that fails, the next scan does it."""
+def _assemble(line: OpenRoots, launch: Launch, stage: str) -> int:
+    """Pack and assemble the stage that the checkpoint has sealed. If that fails, the next scan does it."""
     key = layout.step("assemble", launch, stage)
     words = [key.task, "--job", launch.job, "--launch-id", launch.id, "--stage", stage]
 
-    def told(found: Evidence) -> str:
-        return f"stage {stage} is assembled: {found.claim.counts['lines']} lines of its crawl log"
+    def describe(marker: Evidence) -> str:
+        return (
+            f"stage {stage} is assembled: {Assembled.from_claim(marker.claim).numbers['lines']} lines of its crawl log"
+        )
 
-    code = _do(line, key, words, told, "tasks.output")
+    code = _do(line, key, words, describe, "tasks.output")
     if code:
         err(f"{launch.job}: the checkpoint is taken; the next scan assembles its stage")
     return code
 
 
-def _stop(line: Line, args: argparse.Namespace) -> int:
+def _stop(line: OpenRoots, args: argparse.Namespace) -> int:
     seen = _look(args.job)
     if not seen.launch_id:
-        out(f"{args.job}: it was never launched ({seen.words}), so there is nothing to stop")
+        out(f"{args.job}: it was never launched ({seen.words}); there is nothing to stop")
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
     words = ["pulse.StopJob", "--job", launch.job, "--launch-id", launch.id]
     return _do(line, layout.key("pulse.StopJob", launch), words, lambda _: f"launch {launch.id} has ended")
 
 
-def _look(name: str) -> Seen:
+def _look(name: str) -> JobStatus:
     with closing(engines.engine_of(name)) as engine:
         return engine.look(name)
 
 
-def _do(line: Line, key: Key, words: list[str], told: Callable[[Evidence], str], module: str = "tasks.pulse") -> int:
-    """Run the task, unless its marker is there; luigi's exit code."""
-    if found := line.state.read(key):
-        out(f"{key['job']}: {told(found)}; this was done already, at {found.run.finished}")
+def _do(
+    line: OpenRoots, key: Key, words: list[str], describe: Callable[[Evidence], str], module: str = "tasks.pulse"
+) -> int:
+    """Run the task, unless its marker exists; return luigi's exit code."""
+    if marker := line.state.read(key):
+        out(f"{key['job']}: {describe(marker)}; this was done already, at {marker.run.finished}")
         return 0
-    # luigi writes of its run on stdout as well: that is not our result
+    # luigi prints on stdout as well, which is not our result
     code = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, "-m", "luigi", "--module", module, *words], stdout=sys.stderr, check=False
     ).returncode
     if code == 0:
-        out(f"{key['job']}: {told(line.state.need(key))}")
+        out(f"{key['job']}: {describe(line.state.require(key))}")
     else:
-        err(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in its attempt")
+        err(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in the attempt's file")
     return code
 
 
-ACTIONS: dict[str, Callable[[Line, argparse.Namespace], int]] = {
+ACTIONS: dict[str, Callable[[OpenRoots, argparse.Namespace], int]] = {
     "start": _start,
     "checkpoint": _checkpoint,
     "stop": _stop,

@@ -1,4 +1,4 @@
-"""Runs the scans of the line, each in a luigi of its own, and hands signals down to it."""
+"""Run the scans of the line, each in its own luigi process, and pass signals on to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tasks.step import LaunchScan
 from warcmill.model import Launch
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-ALREADY_RUNNING = 10  # [retcode] already_running, which `check_hardened` holds to this
+ALREADY_RUNNING = 10  # [retcode] already_running; `check_hardened` enforces it
 
 
 @dataclass
@@ -28,29 +28,31 @@ class Scanner:
     signal: int = 0
 
     def run(self, scan: LaunchScan, only: list[Launch]) -> int:
-        """The exit code of one scan: of all launches of its days, or of some."""
+        """Run one scan, of all launches of its days or of some; return its exit code."""
         words = ["-m", "luigi", "--module", type(scan).__module__, scan.task_family]
         words += ["--date-interval", str(scan.date_interval)]
         words += ["--only", ",".join(map(str, only))] if only else []
         environment = {**os.environ, **self.environment}
-        # In a group of its own, so that a terminal's Ctrl-C reaches it once: through us.
+        # In its own process group, so that a terminal's Ctrl-C reaches it only once: through us.
         self.child = subprocess.Popen([sys.executable, *words], env=environment, process_group=0)  # noqa: S603 - our own words
         if self.signal:
             self.child.send_signal(self.signal)
         return self.child.wait()
 
     def hand_down(self, number: int, _: FrameType | None) -> None:
-        """Note a signal, and pass it on."""
+        """Note a signal and pass it on."""
         self.signal = number
         if self.draining and number == signal.SIGUSR1:
             over_bar = "\r\x1b[K" if sys.stderr.isatty() else ""
-            os.write(sys.stderr.fileno(), f"{over_bar}{self.draining}\n".encode())  # print may be at work itself
+            os.write(
+                sys.stderr.fileno(), f"{over_bar}{self.draining}\n".encode()
+            )  # the signal may have interrupted a print
         if self.child:
             self.child.send_signal(number)
 
     @contextmanager
     def handing_down(self, signals: Iterable[int] = SIGNALS) -> Iterator[None]:
-        """While this lasts signals are noted and passed on."""
+        """Note these signals and pass them on, while this lasts."""
         before = {number: signal.signal(number, self.hand_down) for number in signals}
         try:
             yield

@@ -1,4 +1,4 @@
-"""What verbs that look have in common: harmless text, one console, one shape of JSON."""
+"""What the verbs that report share: printable text, one console, one form of JSON."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from rich.text import Text
 
 from commands.arguments import Interval
 from commands.printing import err
+from warcmill.base.printable import printable as _escaped
+from warcmill.launches.discovery import Discovery
 from warcmill.model import Json
-from warcmill.printable import printable as _escaped
-from warcmill.sites import Found
 
-WIDTH = 100  # columns, where there is no terminal to ask
-printable = _escaped  # for the verbs, beside what they print with
-NARROWEST = 80  # rich would cut numbers to fit less; a terminal only breaks the lines
+WIDTH = 100  # columns, without a terminal
+printable = _escaped  # re-exported for the verbs
+NARROWEST = 80  # below this rich cuts numbers; a terminal only wraps lines
 
 
 def console() -> Console:
-    """Results go here: colours on a terminal, plain text elsewhere. Nothing in a text is ever read as markup."""
-    made = Console(markup=False, emoji=False, highlight=False)
-    made.width = max(made.width, NARROWEST) if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
-    return made
+    """The console for results: colours on a terminal, plain text elsewhere. No text is read as markup."""
+    target = Console(markup=False, emoji=False, highlight=False)
+    target.width = max(target.width, NARROWEST) if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
+    return target
 
 
 def styled(text: str, style: str = "") -> Text:
-    """A text from outside, as rich may show it."""
+    """A text from outside, escaped, for rich."""
     return Text(printable(text), style=style)
 
 
 def lines(target: Console, *texts: Text | str) -> None:
-    """Print lines that are never broken, so that a name or a command can be copied."""
+    """Print lines without wrapping them, so that a name or a command can be copied."""
     for text in texts:
         target.print(styled(text) if isinstance(text, str) else text, soft_wrap=True)
 
 
-def tell_away(found: Found) -> bool:
-    """Name the roots that did not answer, or hold no launch, on stderr; whether one did not answer.
+def report_unreachable(discovered: Discovery) -> bool:
+    """Report on stderr the roots that did not answer or hold no launch; return whether one did not answer.
 
-    What was listed is then not all.
+    What was listed is then incomplete.
     """
-    for bare in found.bare:
+    for bare in discovered.bare:
         print(printable(bare.text), file=sys.stderr)
-    for error in found.away:
-        err(f"{error}; launches that lie there alone are not listed")
-    return bool(found.away)
+    for error in discovered.unreachable:
+        err(f"{error}; launches only there are not listed")
+    return bool(discovered.unreachable)
 
 
 def heading(days: Interval, launches: int) -> str:
-    """Which days, and how many launches."""
+    """The days, and how many launches."""
     note = f" ({days.note})" if days.note else ""
     return f"first day {days.first}, last day {days.last}{note}: {counted(launches, 'launch', 'launches')}"
 
 
 def counted(number: int, one: str, more: str) -> str:
-    """How many: `1 launch`, `2 launches`."""
+    """A number and its noun: `1 launch`, `2 launches`."""
     return f"{number} {one if number == 1 else more}"
 
 
 def as_json(document: dict[str, Json]) -> str:
-    """A document for machines: sorted keys, no floats, and what is not ASCII as JSON escapes it."""
+    """A document as JSON: sorted keys, no floats, ASCII only."""
     return json.dumps(document, sort_keys=True, indent=1).replace("\x7f", "\\u007f")
 
 
 def days_json(days: Interval) -> dict[str, Json]:
-    """The days of an interval, both ends included."""
+    """The first and the last day of an interval, both included."""
     return {"first_day": str(days.first), "last_day": str(days.last)}

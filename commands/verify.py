@@ -1,4 +1,4 @@
-"""warcmill verify: are the stored bytes, now, what the markers say?"""
+"""warcmill verify: are the stored bytes still what the markers say?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rich.text import Text
 from commands.arguments import Interval, add_json, add_scope
 from commands.progress import bytes_done
 from commands.show import as_json, console, counted, lines, printable
-from tasks.step import Line, open_line
+from tasks.step import OpenRoots, open_line
+from warcmill.audit.fixity_audit import FixityFinding, Work, read_again, work
+from warcmill.audit.survey import in_order
 from warcmill.errors import BadInput
+from warcmill.launches.recorded import with_markers
 from warcmill.model import Json, Launch
-from warcmill.reread import Finding, Work, read_again, work
-from warcmill.survey import in_order, with_markers
 
 SUMMARY = "read archived files again and compare them with their markers"
 EPILOG = """\
@@ -23,15 +24,15 @@ examples:
   warcmill verify 2016-10
   warcmill verify 2016-10 --json | jq -r '.findings[].name'
 
-Reads again, now: every file that files.copied and files.verified name, its length
-and its SHA-512 by reading all of it; every log in the zips of logs; every marker.
-Takes as long as the disk needs for that. A marker that leaves out a file of its stage
-is named. What no marker names is not looked at: 'warcmill reconcile' lists what is missing. Nothing is changed.
+Reads completely: every file that files.copied and files.verified name, to compare its
+length and SHA-512; every log in the zips of logs; every marker. Takes as long as the
+disk needs. Names a marker that leaves out a file of its stage. Files that no marker
+names are not read: 'warcmill reconcile' lists what is missing. Nothing is changed.
 
 --json: {"launches", "files", "zips", "bytes": numbers, "findings": [{"job", "launch_id",
 "name", "why", "todo", "unavailable": true when it could not be read}]}
 
-exit codes: 0 all as the markers say, 1 something is not, 2 usage, 3 configuration,
+exit codes: 0 everything matches the markers, 1 something does not, 2 usage, 3 configuration,
 4 something could not be read (the rest was)
 """
 
@@ -43,14 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read everything again; print what differs as soon as it is found; the worst decides."""
+    """Read everything again; print each difference when it is found; the worst decides."""
     line, target = open_line(), console()
     todo = [work(line.state, launch) for launch in asked(line, args.scope)]
-    if isinstance(args.scope, Launch) and not any(one.zips or one.findings for one in todo):
-        raise BadInput(str(args.scope), "it has no marker, so nothing is promised of it; warcmill status INTERVAL")
+    if isinstance(args.scope, Launch) and not any(each.zips or each.findings for each in todo):
+        raise BadInput(
+            str(args.scope), "it has no marker, so there is nothing to verify; warcmill status INTERVAL lists launches"
+        )
     findings = []
-    with bytes_done("verifying", sum(one.size for one in todo)) as advance:
-        for finding in (one for each in todo for one in read_again(line.state, line.store, each, advance)):
+    with bytes_done("verifying", sum(each.size for each in todo)) as advance:
+        for finding in (found for each in todo for found in read_again(line.state, line.store, each, advance)):
             findings.append(finding)
             if not args.json:
                 lines(target, *_texts(finding))
@@ -58,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         print(as_json(_json(todo, findings)))
     else:
         lines(target, _verdict(todo, findings))
-    if any(one.unavailable for one in findings):
+    if any(finding.unavailable for finding in findings):
         return 4
     return 1 if findings else 0
 
@@ -66,26 +69,26 @@ def run(args: argparse.Namespace) -> int:
 def _sums(todo: list[Work]) -> dict[str, int]:
     return {
         "launches": len(todo),
-        "files": sum(len(one.stored) for one in todo),
-        "zips": sum(len(one.zips) for one in todo),
-        "bytes": sum(one.size for one in todo),
+        "files": sum(len(each.stored) for each in todo),
+        "zips": sum(len(each.zips) for each in todo),
+        "bytes": sum(each.size for each in todo),
     }
 
 
-def asked(line: Line, scope: Interval | Launch) -> tuple[Launch, ...]:
+def asked(line: OpenRoots, scope: Interval | Launch) -> tuple[Launch, ...]:
     """The launches to read again: those with markers. The engines' disks are not needed."""
     if isinstance(scope, Launch):
         return (scope,)
     return in_order(with_markers(line.state, scope.first, scope.end))
 
 
-def _texts(one: Finding) -> Iterator[Text]:
-    yield Text(printable(one.name), style="bold red")
-    yield Text(f"    {printable(one.why)}")
-    yield Text(f"    -> {printable(one.todo)}", style="cyan")
+def _texts(finding: FixityFinding) -> Iterator[Text]:
+    yield Text(printable(finding.name), style="bold red")
+    yield Text(f"    {printable(finding.why)}")
+    yield Text(f"    -> {printable(finding.todo)}", style="cyan")
 
 
-def _verdict(todo: list[Work], findings: list[Finding]) -> Text:
+def _verdict(todo: list[Work], findings: list[FixityFinding]) -> Text:
     sums = _sums(todo)
     launches = counted(sums["launches"], "launch", "launches")
     files = counted(sums["files"], "stored file", "stored files")
@@ -95,16 +98,16 @@ def _verdict(todo: list[Work], findings: list[Finding]) -> Text:
     return Text.assemble(f"{read}: ", (verdict, "bold red" if findings else "bold green"))
 
 
-def _json(todo: list[Work], findings: list[Finding]) -> dict[str, Json]:
-    return {**_sums(todo), "findings": [_finding(one) for one in findings]}
+def _json(todo: list[Work], findings: list[FixityFinding]) -> dict[str, Json]:
+    return {**_sums(todo), "findings": [_finding(finding) for finding in findings]}
 
 
-def _finding(one: Finding) -> dict[str, Json]:
+def _finding(finding: FixityFinding) -> dict[str, Json]:
     return {
-        "job": one.launch.job,
-        "launch_id": one.launch.id,
-        "name": one.name,
-        "why": one.why,
-        "todo": one.todo,
-        "unavailable": one.unavailable,
+        "job": finding.launch.job,
+        "launch_id": finding.launch.id,
+        "name": finding.name,
+        "why": finding.why,
+        "todo": finding.todo,
+        "unavailable": finding.unavailable,
     }

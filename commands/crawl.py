@@ -1,0 +1,128 @@
+"""warcmill crawl: crawl some sites with the built-in crawler, and bring what came into the archive."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from commands.printing import out
+from warcmill.crawl import dns
+from warcmill.crawl.addresses import Judge
+from warcmill.errors import BadConfig, BadInput
+from warcmill.formats.feed import Scope
+from warcmill.model import parse_job
+
+SUMMARY = "crawl some sites, and bring what came into an archive in this folder"
+EPILOG = """\
+examples:
+  warcmill crawl https://www.example.org/
+  warcmill crawl https://www.example.org/news/ --limit 500 --job news
+  warcmill crawl https://example.org/ --scope subdomains --hops 5
+  warcmill crawl https://example.org/report.html --scope resource
+  warcmill crawl http://intranet.example/ --allow-private 10.20.0.0/16 --no-delay
+  warcmill crawl https://www.example.org/ --config crawl.toml --no-line
+
+The archive is that of LUIGI_CONFIG_PATH, or of luigi.cfg in this folder, or the folder
+archive here, which is made when there is none. A job that has no engine yet is added to
+luigi.cfg, in [engine.crawl]. The crawl runs in a process of its own, as 'warcmill pulse
+start' begins it; this command shows its progress, then runs 'warcmill scan' for its day.
+
+--scope says what belongs to the crawl, by the words of a feed: root (all below the URL's
+folder, the default), subdomains (the whole domain), plus1 (the page, and what it links
+to), resource (the page alone); always with what pages embed. robots.txt is obeyed, and a
+host is asked again only after some seconds.
+
+Ctrl-C ends the crawl with a checkpoint; the same command goes on from there. Ctrl-C
+twice: at once, and what was under way is fetched again. --config takes the keys of a
+crawl.toml; the options go before it.
+
+exit codes: 0 crawled, and nothing is missing in the archive, 1 nothing was fetched, or
+the archive has a gap, 2 usage, 3 configuration, 4 a disk or a server did not answer,
+5 the job runs already, 130 after Ctrl-C
+"""
+
+ARCHIVE = "archive"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """URL..., what belongs to the crawl, when it ends, and what it may reach."""
+    parser.add_argument("urls", nargs="+", metavar="URL", help="where to begin")
+    scopes = [str(scope) for scope in Scope]
+    parser.add_argument("--scope", choices=scopes, default=str(Scope.ROOT), help="what belongs to it (default: root)")
+    parser.add_argument("--hops", type=_whole, metavar="NUMBER", help="at most so many links from a URL (default: 20)")
+    parser.add_argument("--limit", type=_whole, metavar="NUMBER", help="at most so many documents (default: no limit)")
+    parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
+    parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
+    parser.add_argument(
+        "--allow-private", type=_networks, default=[], metavar="NETWORK",
+        help="inside addresses that may be dialled, such as 10.20.0.0/16",
+    )  # fmt: skip
+    parser.add_argument("--no-delay", action="store_true", help="do not wait between fetches from those")
+    parser.add_argument(
+        "--resolve", action="append", type=_resolved, default=[], metavar="HOST=ADDRESS",
+        help="the address of a host, instead of asking a name server; may be repeated",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find or make the archive, then crawl into it."""
+    if args.no_delay and not args.allow_private:
+        sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
+        return 2
+    config = _archive()
+    os.environ["LUIGI_CONFIG_PATH"] = str(config)
+    from luigi.configuration import add_config_path  # noqa: PLC0415 it reads the configuration that was just found
+
+    add_config_path(str(config))
+    from commands import crawl_launch  # noqa: PLC0415
+
+    return crawl_launch.run(args, config)
+
+
+def _archive() -> Path:
+    """The luigi.cfg of the archive to crawl into; it is made when there is none."""
+    if path := os.environ.get("LUIGI_CONFIG_PATH", ""):
+        return Path(path).absolute()
+    for folder in (Path(), Path(ARCHIVE)):
+        if (config := (folder / "luigi.cfg").absolute()).exists():
+            return config
+    folder = Path(ARCHIVE).absolute()
+    words = [sys.executable, "-m", "commands.main", "init", str(folder)]
+    if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 our own words
+        raise BadConfig("archive", f"{folder} could not be made; its error is above")
+    out(f"made a new archive: {folder}")
+    return folder / "luigi.cfg"
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
+
+
+def _job(text: str) -> str:
+    try:
+        return parse_job(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _networks(text: str) -> list[str]:
+    found = [one for part in text.split(",") if (one := part.strip())]
+    try:
+        Judge(found)
+    except BadConfig as error:
+        raise argparse.ArgumentTypeError(error.why) from error
+    return found
+
+
+def _resolved(text: str) -> str:
+    try:
+        dns.parse_fixed([text])
+    except BadConfig as error:
+        raise argparse.ArgumentTypeError(error.why) from error
+    return text

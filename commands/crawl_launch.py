@@ -1,0 +1,189 @@
+"""Crawl into an archive that is there: configure the job, begin or go on, show progress, run the line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from commands import crawl_config, pulse
+from commands.crawl_progress import Shown
+from commands.printing import err, out
+from tasks.attended import ATTENDED
+from tasks.config import engines
+from tasks.config.settings import settings
+from warcmill.base import clock
+from warcmill.crawl import continues, job_file, last_launch, lock, summary
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.job_text import HEAD, files
+from warcmill.crawl.job_values import CONFIGURATION
+from warcmill.crawl.last_launch import Last
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadConfig, BadInput, Busy, NotReady
+from warcmill.formats.feed import Scope
+from warcmill.model import Json, Launch
+
+POLL = 0.25  # seconds between two looks at the crawl
+INTERRUPTED = 130
+LOOKUPS = ("1", "1001")  # statuses of addresses that were found
+
+
+def run(args: argparse.Namespace, config: Path) -> int:
+    """Crawl, then run the line; return the exit code."""
+    try:
+        seeds = [canonical(url if "://" in url else f"https://{url}") for url in args.urls]
+    except BadInput as error:
+        err(str(error))
+        return 2
+    name = args.job or crawl_config.job_of(seeds[0])
+    written = files(_settings(args), seeds, Scope(args.scope))
+    job_file.parse(written, name)
+    crawl_config.list_job(config, name)
+    os.environ[ATTENDED] = "1"
+    with closing(_engine(name)) as engine:
+        _begin(engine, name, written)
+        interrupted = _watch(engine, name)
+        if engine.look(name).died:
+            err(f"{name}: the process that crawled it has died; the same command puts it in order, and goes on")
+            return 1
+        found = _result(engine, name)
+        if interrupted:
+            out(f"{name}: stopped, with a checkpoint; the same command goes on")
+            return INTERRUPTED
+        if not found.get("documents"):
+            _say_why(name, found)
+            return 1
+        return _line(engine, name, args, config)
+
+
+def _engine(name: str) -> WarcmillEngine:
+    engine = engines.engine_of(name)
+    if not isinstance(engine, WarcmillEngine):
+        raise BadConfig(f"[{engines.section_of(name)}] kind", f"job {name} is another engine's; choose a name by --job")
+    return engine
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The keys of --config, with those of the options before them."""
+    found: dict[str, Any] = {}
+    if args.config:
+        try:
+            found = tomllib.loads(args.config.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadConfig("--config", f"{args.config}: {error}") from error
+    given = {"hops": args.hops, "allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
+    found |= {key: value for key, value in given.items() if value not in (None, [], False)}
+    if args.limit is not None:
+        found["limits"] = {**found.get("limits", {}), "documents": args.limit}
+    return found
+
+
+def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> None:
+    """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died."""
+    seen = engine.look(name)
+    if seen.running:
+        raise Busy(f"job {name}, launch {seen.launch_id},")
+    if seen.died:
+        _pulse("stop", name)
+    last = last_launch.last(engine.places.job(name))
+    _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
+    engine.configure(name, written)
+    if checkpoint := _left_at(engine, name, last):
+        out(f"{name}: goes on from {checkpoint}")
+        _pulse("start", name, checkpoint=checkpoint)
+    else:
+        _pulse("start", name, again=True)
+
+
+def _refuse_another_s(configuration: Path, name: str) -> None:
+    """BadConfig for a crawl.toml that a person wrote: it is not written over."""
+    if configuration.exists() and not configuration.read_text("utf-8", "replace").startswith(HEAD):
+        why = f"job {name} has one of its own; 'warcmill pulse start {name} --again' crawls it, or choose another --job"
+        raise BadConfig(str(configuration), why)
+
+
+def _left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
+    """The checkpoint to go on from; '' when the last launch left nothing, and for the first one."""
+    if last is None or last.empty:
+        return ""
+    return last.checkpoint or continues.read(engine.places.job(name) / last.launch)
+
+
+def _pulse(action: str, name: str, *, checkpoint: str | None = None, again: bool = False) -> None:
+    """A step of pulse, as its own command takes it."""
+    due = clock.stamp() if checkpoint else None  # a checkpoint may be gone on from twice
+    args = argparse.Namespace(action=action, job=name, due=due, again=again, checkpoint=checkpoint)
+    if code := pulse.run(args):
+        raise NotReady(f"job {name}", f"'warcmill pulse {action} {name}' ended with {code}; its error is above")
+
+
+def _watch(engine: WarcmillEngine, name: str) -> bool:
+    """Show progress until the crawl has ended; whether a person ended it."""
+    shown, stops = Shown(name), 0
+    while True:
+        try:
+            while engine.look(name).running:
+                shown.show(engine.state(name))
+                time.sleep(POLL)
+            if stops:
+                _pulse("stop", name)  # its files are closed: this writes the marker
+            shown.close()
+            return bool(stops)
+        except KeyboardInterrupt:
+            stops += 1
+            err(f"{name}: ends with a checkpoint; Ctrl-C again: at once" if stops == 1 else f"{name}: ends at once")
+            _tell_to_stop(engine, name)
+
+
+def _tell_to_stop(engine: WarcmillEngine, name: str) -> None:
+    """Send the signal that ends a crawl; the second time it lets nothing come to its end."""
+    holder = lock.holder(engine.places.state(name))
+    if holder and holder.pid:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(holder.pid, signal.SIGTERM)
+
+
+def _result(engine: WarcmillEngine, name: str) -> Mapping[str, Json]:
+    launch = engine.look(name).launch_id
+    found = summary.read(engine.places.job(name) / launch)
+    statuses = cast("Mapping[str, int]", found.get("statuses", {}))
+    told = ", ".join(f"{number} x {status}" for status, number in sorted(statuses.items()) if status not in LOOKUPS)
+    out(f"{name}: launch {launch}: {found.get('documents', 0)} documents ({told or 'no answer at all'})")
+    return found
+
+
+def _say_why(name: str, found: Mapping[str, Json]) -> None:
+    """Name the policies that refused, or that nothing answered."""
+    refused = cast("Mapping[str, int]", found.get("refused", {}))
+    first = cast("Mapping[str, str]", found.get("refused_first", {}))
+    err(f"{name}: nothing was fetched")
+    for policy, number in refused.items():
+        err(f"  {policy} refused {number}, first {first[policy]}")
+    if found.get("failed") and not refused:
+        err(f"  {found['failed']} got no answer, first {found['failed_first']}")
+
+
+def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, config: Path) -> int:
+    launch = Launch.parse(name, engine.look(name).launch_id)
+    day = clock.stamp_text(launch.id)[:10]
+    code = 0 if args.no_line else _scan(day)
+    export = f"export LUIGI_CONFIG_PATH={config}"
+    out(
+        "Where to look:",
+        f"  {engine.places.folders(launch).warcs}: its WARCs, as they were crawled",
+        *([] if args.no_line else [f"  {settings().store}: the archive"]),
+        f"  {export}; warcmill why {name} {launch.id}" if not args.no_line else f"  {export}; warcmill scan {day}",
+    )
+    return code
+
+
+def _scan(day: str) -> int:
+    return subprocess.run([sys.executable, "-m", "commands.main", "scan", day], check=False).returncode  # noqa: S603

@@ -1,0 +1,197 @@
+"""warcmill job: look at a running crawl of the built-in crawler, and steer it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from commands.arguments import add_json, job
+from commands.printing import out
+from commands.show import as_json
+from tasks.config.settings import settings
+from warcmill.crawl import control_client, launch_folders
+from warcmill.errors import BadConfig
+from warcmill.model import Json
+from warcmill.stores.opening import is_remote
+
+SUMMARY = "look at a running crawl of the built-in crawler, and steer it"
+EPILOG = """\
+examples:
+  warcmill job daily state
+  warcmill job daily watch
+  warcmill job daily pause
+  warcmill job daily resume
+  warcmill job daily add https://example.org/report.pdf
+  warcmill job daily suspend --site slow.example.org
+  warcmill job daily resume --site slow.example.org
+  warcmill job daily remove https://example.org/calendar?day=1
+  warcmill job daily list --limit 20
+  warcmill job daily rate --site example.org --hits 10 --window 60
+  warcmill job daily rate --site example.org --none
+
+The job must run on this machine: its control socket lies in its folder. pause lets the
+downloads under way end and begins no more; resume goes on. suspend and resume of a URI or
+of a site (host, and port where it is not the usual one) hold for what waits; remove takes
+it away for good. checkpoint and stop are for a person at this machine: 'warcmill pulse'
+takes the same steps, and writes their markers.
+
+--json: what the crawl answers, as one document; for watch a document a line. state:
+{"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
+list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the uris
+
+exit codes: 0 done, 1 no crawl of the job runs here, it refused, or the URI is not known,
+2 usage, 3 configuration, 4 the crawl does not answer
+"""
+
+LONG = 3600.0  # seconds for a checkpoint, or for a download to end
+TARGET, ALONE = ("resume", "suspend", "remove"), ("state", "pause", "checkpoint", "stop")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """JOB, and what to do, with its own arguments."""
+    parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
+    for name in ACTIONS:
+        actions.add_parser(name, allow_abbrev=False)
+        add_json(actions.choices[name])
+    _add_targets(actions.choices)
+    actions.choices["add"].add_argument("uris", nargs="+", metavar="URL", help="what to fetch")
+    actions.choices["get"].add_argument("uri", metavar="URL", help="what to look up")
+    for name in ("add", "get", "list", *TARGET):
+        actions.choices[name].add_argument("--crawl", default="", metavar="NAME", help="its namespace; by default ''")
+    listed = actions.choices["list"]
+    listed.add_argument("--limit", type=int, default=100, metavar="NUMBER", help="how many; by default 100")
+    listed.add_argument("--after", type=int, default=0, metavar="NUMBER", help="the 'next' of the list before")
+    watched = actions.choices["watch"]
+    watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
+    _add_rate(actions.choices["rate"])
+
+
+def _add_targets(choices: Mapping[str, argparse.ArgumentParser]) -> None:
+    for name in TARGET:
+        what = choices[name].add_mutually_exclusive_group(required=name != "resume")
+        what.add_argument("uri", nargs="?", metavar="URL", help="a URL")
+        what.add_argument("--site", metavar="NAME", help="all that waits of a host")
+
+
+def _add_rate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--site", default="", metavar="NAME", help="by default all that have no rate of their own")
+    parser.add_argument("--hits", type=int, metavar="NUMBER", help="at most so many requests")
+    parser.add_argument("--window", type=float, metavar="NUMBER", help="in any so many seconds, by default 1")
+    parser.add_argument("--moderated", action="store_true", default=None, help="evenly apart")
+    parser.add_argument("--at-once", type=int, metavar="NUMBER", help="at most so many at the same time; by default 1")
+    parser.add_argument("--none", action="store_true", default=None, help="take its own rate away")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the crawl; print what it answers."""
+    socket = _socket(args.job)
+    if args.action == "watch":
+        return _watch(socket, args)
+    seconds = LONG if args.action in ("checkpoint", "pause") else control_client.SECONDS
+    answer: Any = control_client.ask(socket, args.action, seconds, **_fields(args))
+    if args.json:
+        print(as_json(answer))
+    else:
+        out(*ACTIONS[args.action](args, answer))
+    return _code(args.action, answer)
+
+
+def _socket(name: str) -> Path:
+    """The control socket of a job."""
+    place = settings().rootmap().section(name).jobs
+    if is_remote(place):
+        raise BadConfig("job_files", f"'{place}' is on another machine; a crawl is steered where it runs")
+    return launch_folders.state_of(Path(place), name) / launch_folders.CONTROL
+
+
+def _fields(args: argparse.Namespace) -> dict[str, Json]:
+    given = {name: value for name, value in vars(args).items() if name not in ("job", "action", "json")}
+    return {name: value for name, value in given.items() if value not in (None, "")}
+
+
+def _watch(socket: Path, args: argparse.Namespace) -> int:
+    for state in control_client.watch(socket, args.seconds):
+        if args.json:
+            print(json.dumps(state, sort_keys=True), flush=True)
+        else:
+            out(", ".join(f"{name} {text}" for name, text in _members(state)))
+    return 0
+
+
+def _code(action: str, answer: Any) -> int:
+    """1 when something was not done: a URI was refused, or is not known."""
+    if action == "add":
+        return int(any(one["answer"] == "refused" for one in answer["answers"]))
+    if action == "get":
+        return int(not answer)
+    return int(0 in (answer.get("changed"), answer.get("removed")))
+
+
+def _said(text: str) -> Callable[[argparse.Namespace, Any], list[str]]:
+    return lambda args, answer: [text.format(args=args, **answer)]
+
+
+def _state(_: argparse.Namespace, answer: Any) -> Iterator[str]:
+    yield from (f"{name}: {text}" for name, text in _members(answer))
+
+
+def _added(_: argparse.Namespace, answer: Any) -> Iterator[str]:
+    for one in answer["answers"]:
+        yield f"{one['answer']:<7} {one['uri']}{': ' + one['why'] if 'why' in one else ''}"
+
+
+def _changed(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    what, number = args.site or args.uri, answer.get("changed", answer.get("removed"))
+    if what is None:
+        yield f"{args.job} goes on"
+    elif number == 0:
+        yield f"{what}: nothing of it waits"
+    elif args.action == "remove":
+        yield f"{what}: {number} removed"
+    else:
+        yield f"{what} is suspended" if args.action == "suspend" else f"{what} is resumed"
+
+
+def _got(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    yield from (f"{name}: {text}" for name, text in _members(answer))
+    if not answer:
+        yield f"{args.uri}: the crawl has never taken it"
+
+
+def _listed(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    for one in answer["uris"]:
+        yield f"{one['status']:<11} {one['uri']}"
+    if answer["next"]:
+        yield f"more: warcmill job {args.job} list --after {answer['next']}"
+
+
+def _members(answer: Any) -> list[tuple[str, str]]:
+    """The members of a document as text, without those that are empty."""
+    shown = ((name, _text(value)) for name, value in sorted(answer.items()))
+    return [(name, text) for name, text in shown if text]
+
+
+def _text(value: Json) -> str:
+    """A value as people read it; a table as `200 36, 404 1`."""
+    return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {
+    "state": _state,
+    "watch": _state,
+    "pause": _said("{args.job} is paused; next: warcmill job {args.job} resume"),
+    "resume": _changed,
+    "checkpoint": _said("{args.job} has taken {checkpoint}"),
+    "stop": _said("{args.job} is stopping"),
+    "add": _added,
+    "suspend": _changed,
+    "remove": _changed,
+    "get": _got,
+    "list": _listed,
+    "rate": _said("the rate is set"),
+}
+"""What may be done, and how its answer is shown."""

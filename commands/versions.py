@@ -1,0 +1,211 @@
+"""warcmill versions: list, compare, verify and retire what was published of an index; hide captures in it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing
+
+from rich.table import Table
+
+from commands.arguments import add_json, reason
+from commands.printing import err, out
+from commands.show import as_json, console, counted, styled
+from tasks.config.settings import NO_INDEX, settings
+from tasks.step import open_line
+from warcmill.errors import BadConfig, NotReady
+from warcmill.model import Json
+from warcmill.stores import LocalStore
+from warcmill.stores.opening import open_folder
+from warcmill.versions import cdx, hidden
+from warcmill.versions.inputs import VersionList, difference
+from warcmill.versions.lists import Lists
+from warcmill.versions.lookup import open_version
+from warcmill.versions.payloads import Payloads, Published
+from warcmill.versions.retire import retire
+from warcmill.versions.verify import verify
+
+SUMMARY = "list, compare, verify or retire the versions of an index; hide captures in it"
+EPILOG = """\
+examples:
+  warcmill versions list
+  warcmill versions diff 6 7
+  warcmill versions verify
+  warcmill versions retire --keep 2
+  warcmill versions hide org,example --reason 'order of the court of 2026-11-20'
+  warcmill versions hide 'org,example)/private/ 20161019' --reason 'the family asked for it'
+  warcmill versions unhide org,example --reason 'the order was lifted'
+
+A version is a numbered list of WARCs, and the index of their captures. index.ScanForIndexing
+publishes a new one when there is something new. list shows them all; diff lists the WARCs
+by which two differ, and what was hidden; verify reads one again to its last line, the
+current one by default. retire removes the files of all but the newest versions, by
+default two; their lists stay.
+
+hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
+begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A time after
+it hides captures of this one key. What is hidden stays in the store and in the lists; it
+leaves the index with the next version, and stays out of every later one, until unhide.
+
+--json (list): {"current", "data_set", "hidden": [{"reason", "surt"}], "versions":
+[{"bytes", "current", "lines", "number", "segments", "time", "warcs"}]}; bytes, lines and
+segments are null where the files were retired
+
+exit codes: 0 done, or nothing is wrong, 1 no such version, something is wrong with it, or
+hidden or shown already, 2 usage, 3 configuration, 4 a root did not answer, 5 a fold is
+running
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """list [--json], diff OLD NEW, verify [NUMBER], retire [--keep N], hide and unhide SURT --reason TEXT."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|diff|verify|retire|hide|unhide")
+    add_json(actions.add_parser("list", allow_abbrev=False))
+    diff = actions.add_parser("diff", allow_abbrev=False)
+    diff.add_argument("old", type=_number, metavar="OLD", help="the number of a version")
+    diff.add_argument("new", type=_number, metavar="NEW", help="the number of another one")
+    of_verify = actions.add_parser("verify", allow_abbrev=False)
+    of_verify.add_argument("number", type=_number, nargs="?", metavar="NUMBER", help="by default the current one")
+    of_retire = actions.add_parser("retire", allow_abbrev=False)
+    of_retire.add_argument("--keep", type=_number, default=2, metavar="N", help="of how many versions; by default 2")
+    for action in ("hide", "unhide"):
+        one = actions.add_parser(action, allow_abbrev=False)
+        one.add_argument("surt", metavar="SURT", help="such as org,example or 'org,example)/private/'")
+        one.add_argument("--reason", type=reason, required=True, metavar="TEXT", help="why; it is kept with it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what is asked of the CDX."""
+    if args.action in ("hide", "unhide"):
+        return _decide(args.surt, args.reason, hides=args.action == "hide")
+    if args.action == "list":
+        return _list(in_json=args.json)
+    if args.action == "diff":
+        return _diff(args.old, args.new)
+    return _verify(args.number) if args.action == "verify" else _retire(args.keep)
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def _index() -> LocalStore:
+    place = settings().index
+    if not place:
+        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    return open_folder("index", place)
+
+
+def _list(*, in_json: bool) -> int:
+    state, payloads = open_line().state, Payloads(_index(), cdx.NAME)
+    listed = list(Lists(state.store, cdx.NAME).all())
+    published = {one.number: one for one in payloads.all()}
+    current = payloads.current()
+    kept = hidden.read(state.store)
+    if in_json:
+        versions: list[Json] = [_json(one, published.get(one.number), current) for one in listed]
+        entries: list[Json] = [{"reason": kept.entries[surt], "surt": surt} for surt in sorted(kept.entries)]
+        number = current.number if current else None
+        print(as_json({"current": number, "data_set": cdx.NAME, "hidden": entries, "versions": versions}))
+        return 0
+    if not listed:
+        out("no version of cdx yet: index.ScanForIndexing publishes the first, where [index] is on")
+    else:
+        console().print(_table(listed, published, current))
+    for surt in sorted(kept.entries):
+        out(f"hidden: {surt}  {kept.entries[surt]}")
+    return 0
+
+
+def _json(listed: VersionList, found: Published | None, current: Published | None) -> Json:
+    files: dict[str, Json] = {"bytes": None, "lines": None, "segments": None}
+    if found:
+        files = {"bytes": found.bytes, "lines": found.lines, "segments": len(found.segments)}
+    is_current = current is not None and current.number == listed.number
+    return {
+        "current": is_current, "number": listed.number, "time": listed.time, "warcs": len(listed.inputs), **files,
+    }  # fmt: skip
+
+
+def _table(listed: list[VersionList], published: dict[int, Published], current: Published | None) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("cdx", "time", "WARCs", "captures", "segments", "bytes", ""):
+        table.add_column(head, justify="left" if head in ("time", "") else "right", no_wrap=True)
+    for one in listed:
+        found = published.get(one.number)
+        numbers = (found.lines, len(found.segments), found.bytes) if found else ()
+        cells = [f"{number:,}" for number in numbers] or ["-", "-", "-"]
+        word = "current" if current and current.number == one.number else "" if found else "retired: only its list"
+        table.add_row(str(one.number), one.time, f"{len(one.inputs):,}", *cells, styled(word))
+    return table
+
+
+def _diff(old: int, new: int) -> int:
+    store = open_line().state.store
+    before, after = (Lists(store, cdx.NAME).read(number) for number in (old, new))
+    found = difference(before, after)
+    for sign, names in (("+", found.added), ("-", found.removed), ("~", found.changed)):
+        out(*(f"{sign} {name}" for name in names))
+    out(*_hidden_since(store, before, after))
+    added, removed, changed = map(len, (found.added, found.removed, found.changed))
+    out(f"{counted(added, 'WARC', 'WARCs')} added, {removed} removed, {changed} changed")
+    return 0
+
+
+def _hidden_since(store: LocalStore, before: VersionList, after: VersionList) -> Iterator[str]:
+    was, now = (set(hidden.read(store, one.hiding.decisions).entries) for one in (before, after))
+    yield from (f"hidden: {surt}" for surt in sorted(now - was))
+    yield from (f"shown again: {surt}" for surt in sorted(was - now))
+
+
+def _verify(number: int | None) -> int:
+    found = verify(open_line().state.store, _index(), cdx.NAME, number)
+    out(*found.findings)
+    what = f"version {found.number} of cdx: {found.lines:,} captures of {counted(found.warcs, 'WARC', 'WARCs')}"
+    if not found.findings:
+        out(f"{what} read again, nothing is wrong")
+        return 0
+    folder = f"{settings().index}/versions/{cdx.NAME}"
+    out(f"{what}: {counted(len(found.findings), 'thing is', 'things are')} wrong")
+    err(f"to have it made again: remove its folder in {folder}, then run index.ScanForIndexing")
+    return 1
+
+
+def _retire(keep: int) -> int:
+    done = retire(open_line().state, _index(), cdx.NAME, keep)
+    for number in done.numbers:
+        out(f"version {number} of cdx: its files are removed, its list stays")
+    if done.unfinished:
+        out(f"{counted(done.unfinished, 'folder', 'folders')} of folds that were broken off removed")
+    if not done.numbers and not done.unfinished:
+        out("nothing to retire")
+    return 0
+
+
+def _decide(text: str, why: str, *, hides: bool) -> int:
+    state, index = open_line().state, _index()
+    surt = hidden.parse_entry(text)
+    known = hidden.read(state.store).entries
+    if (surt in known) == hides:
+        not_hidden = "not hidden; 'warcmill versions list' lists what is"
+        out(f"{surt}: " + (f"hidden already: {known[surt]}" if hides else not_hidden))
+        return 1
+    made = hidden.decide(state.store, surt, why, hides=hides)
+    out(f"{surt}: {'hidden' if hides else 'shown again'} from the next version on (decision {made.number})")
+    if hides:
+        out(_affected(index, surt))
+    out("next: luigi --module tasks.index index.ScanForIndexing --date-interval INTERVAL, of any days")
+    return 0
+
+
+def _affected(index: LocalStore, surt: str) -> str:
+    """How many captures of the current version an entry means."""
+    try:
+        published, lookup = open_version(index, cdx.NAME)
+    except NotReady:
+        return "no version is published yet"
+    with closing(lookup):
+        number = sum(1 for prefix in hidden.prefixes_of(surt) for _ in lookup.beginning_with(prefix))
+    return f"version {published.number}, the current one, shows {counted(number, 'capture', 'captures')} of it"
