@@ -1,12 +1,13 @@
-"""The bundled launch through the whole line: lay it out, scan, transfer, look at the result.
+"""Run the bundled launch through the whole line: lay it out, scan, transfer, look at the result.
 
-Run by scripts/demo. Everything it does is a command that an operator would
-type, printed before it runs.
+Run by scripts/demo. Each step is a command that an operator would type, printed
+before it runs.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,13 +19,20 @@ import sample
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
+PACKAGE = """
+[package]
+since=2016-01-01
+organisation=National Library of Example
+naan=12345
+destination={destination}
+"""
 
 
 def main(words: list[str]) -> int:
-    """Make the folder, unless it is there, and bring it up to date; 0 when the archive reconciles."""
+    """Make the folder unless it exists, and bring it up to date; return 0 if the archive reconciles."""
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     if words[:2] == ["--engine", "heritrix"] and len(words) <= 3:
-        import demo_heritrix  # noqa: PLC0415 - the servers' code is of use to this one alone
+        import demo_heritrix  # noqa: PLC0415 - only this demo needs the servers' code
 
         return demo_heritrix.main(Path(words[2]).resolve() if words[2:] else demo_heritrix.DEFAULT)
     if len(words) > 1 or any(word.startswith("-") for word in words):
@@ -32,7 +40,7 @@ def main(words: list[str]) -> int:
         return 2
     folder = Path(words[0]).resolve() if words else HERE / "demo"
     began = time.monotonic()
-    os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns of one that is not there yet
+    os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     if not (folder / "luigi.cfg").exists():
         print(f"A crawl of {sample.JOB}, launch {sample.LAUNCH_ID}, as Heritrix left it, goes to {folder}/output")
         if not (folder / "output").exists():
@@ -40,6 +48,8 @@ def main(words: list[str]) -> int:
             sample.lay_out(folder / "output.part").rename(folder / "output")
         run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
     os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+    if "\n[package]" not in (folder / "luigi.cfg").read_text():
+        _switch_packages_on(folder)
     _line()
     run("warcmill", "status", DAY)
     code = run("warcmill", "reconcile", DAY, may_be=(0, 1))
@@ -47,9 +57,19 @@ def main(words: list[str]) -> int:
     return code
 
 
+def _switch_packages_on(folder: Path) -> None:
+    """SIPs for every launch, submitted to a folder."""
+    section = PACKAGE.format(destination=folder / "preservation")
+    print(f"\n{folder / 'luigi.cfg'} also gets:\n{section}")
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write(section)
+    run("warcmill", "init", "--adopt", "package", "--create")
+
+
 def _line() -> None:
     run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
     run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
+    run("luigi", "--module", "tasks.package", "package.ScanForPackages", "--date-interval", DAY)
 
 
 def run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
@@ -60,6 +80,11 @@ def run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
     return code
 
 
+def _sip(folder: Path) -> str:
+    """The submitted SIP, as its destination has it."""
+    return ", ".join(str(path.relative_to(folder)) for path in sorted((folder / "preservation").rglob("*.tar")))
+
+
 def _where_to_look(folder: Path, seconds: float) -> None:
     launch = f"{sample.JOB}/{sample.LAUNCH_ID}"
     markers = folder / "state" / DAY[:7] / launch
@@ -67,10 +92,12 @@ def _where_to_look(folder: Path, seconds: float) -> None:
 Done in {seconds:.1f} s. Where to look:
   {markers}
       the markers, one a step: open any; `head -n -1 MARKER | sha512sum` gives its last line
-      {sample.JOB}.{sample.LAUNCH_ID}.final.package.json tells the launch in one file
+      {sample.JOB}.{sample.LAUNCH_ID}.final.package.json describes the launch in one file
   {folder / "store"}
-      the archive: WARCs, the viral WARC apart, the logs in one zip
-  export LUIGI_CONFIG_PATH={folder / "luigi.cfg"} PATH={BIN}:$PATH
+      the archive: WARCs, the viral WARC apart, the logs in one zip; the SIP, as it was built
+  {folder / "preservation"}
+      where the SIP was submitted, and verified: {_sip(folder)}
+  export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))} PATH={shlex.quote(str(BIN))}:$PATH
   warcmill why {sample.JOB} {sample.LAUNCH_ID}        warcmill files {DAY}        warcmill verify {DAY}
 Run it again: it will find nothing left to do.""")
 

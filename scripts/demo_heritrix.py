@@ -1,13 +1,14 @@
-"""The line from end to end with a real engine and a real archive: Heritrix crawls a site, HDFS keeps it.
+"""Run the line from end to end with a real engine and a real archive: Heritrix crawls a site, HDFS keeps it.
 
-Run by `scripts/demo --engine heritrix`. The servers, luigid among them, and
-the site are on loopback; the servers stay up, `scripts/services down` ends them.
+Run by `scripts/demo --engine heritrix`. The site and the servers, with luigid,
+are on loopback. The servers stay up; `scripts/services down` ends them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from servers import hdfs, heritrix, luigid, packages
 
 JOB, HOST = "demo", "127.0.0.1"  # a number needs no name server
 PAGES_BEFORE_CHECKPOINT, PAGES = 5, 10
-PATIENCE = 180  # seconds for the crawl to fetch that many: its manners are those of the shipped profile
+PATIENCE = 180  # seconds for the crawl to fetch that many: the shipped profile is polite, so slow
 CONFIGURATION = """
 [engine.demo]
 kind=heritrix
@@ -43,13 +44,13 @@ contact=http://{host}/
 
 
 def main(folder: Path) -> int:
-    """Servers, line, crawl with a checkpoint in its middle, archive; 0 when it reconciles."""
+    """Start the servers, crawl with a checkpoint in the middle, and archive; return 0 if it reconciles."""
     began = time.monotonic()
-    sys.stdout.write("Heritrix, HDFS and luigid are brought up; the first time they are fetched\n")
+    sys.stdout.write("Starting Heritrix, HDFS and luigid; the first time they are downloaded\n")
     sys.stdout.flush()
     work = packages.default_work()
     engine, archive, scheduler = heritrix.up(work), hdfs.up(work), luigid.up(work)
-    os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns of one that is not there yet
+    os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     with site() as port:
         if not (folder / "luigi.cfg").exists():
             store = f"webhdfs://{archive.namenode_http}/{folder.name}?user={archive.user}"
@@ -63,7 +64,7 @@ Done in {time.monotonic() - began:.0f} s. Where to look:
   {engine.jobs / JOB}      the job as Heritrix left it
   hdfs://{archive.namenode_http}/{folder.name}    the archive
   {scheduler.visualiser}    every task, for ten minutes
-  export LUIGI_CONFIG_PATH={folder / "luigi.cfg"}
+  export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))}
   warcmill files --help      warcmill verify --help      scripts/services down""")
     return code
 
@@ -81,7 +82,7 @@ def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int, s
 
 
 def _crawl(jobs: Path) -> None:
-    """One crawl a day: a second run on the same day finds it done."""
+    """Crawl once a day: a second run on the same day finds it done."""
     run("warcmill", "feed", "check", str(Path(os.environ["LUIGI_CONFIG_PATH"]).parent / "feed.jsonl"))
     before = _launches(jobs)
     run("warcmill", "pulse", "start", JOB)

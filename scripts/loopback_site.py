@@ -33,12 +33,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
-        """Nothing: the engine's crawl log says it all."""
+        """Log nothing: the engine's crawl log has every request."""
 
 
 @contextmanager
 def site() -> Iterator[int]:
-    """Serve it while the block runs; yields the port."""
+    """Serve the site while the block runs; yields the port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -1,7 +1,8 @@
-"""Draw the pictures in docs/pictures: run the real thing in a folder of its own, and take down what it shows.
+"""Draw the pictures in docs/pictures: run the real commands in a temporary folder, and record what they show.
 
 demo.svg        what `warcmill status` and `warcmill reconcile` print of the demo
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
+replay.png      a page of the demo's launch, out of its WACZ, in ReplayWeb.page; needs chromium and its driver
 engine.png      the same page after `scripts/demo --engine heritrix`, as a graph; needs the servers' packages too
 """
 
@@ -25,7 +26,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from servers import luigid, packages
+from servers import browser as chromium
+from servers import luigid, packages, replayweb
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
@@ -38,7 +40,7 @@ BROWSER = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main() -> int:
-    """All pictures, or the one that can be had without a browser."""
+    """Draw all pictures; without a browser only demo.svg, and return 1."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
@@ -48,6 +50,7 @@ def main() -> int:
             print(f"pictures: found none of {', '.join(BROWSER)}; the others stay as they are", file=sys.stderr)
             return 1
         draw_visualiser(base / "luigid", browser)
+        draw_replay(base / "replay")
         draw_engine(base / "archive", browser)
     return 0
 
@@ -62,14 +65,14 @@ def draw_demo(base: Path) -> None:
         terminal.print(Text.assemble(("$ ", "dim"), (f"warcmill {verb} {DAY}", "bold")))
         shown = run(config, "warcmill", verb, DAY, FORCE_COLOR="1", COLUMNS=str(WIDTH))
         terminal.print(Text.from_ansi(shown.rstrip()), "", sep="\n")
-    # No fonts from elsewhere: the reader's own will do.
+    # Remove fonts from other hosts: the reader's own suffice.
     plain = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     svg = terminal.export_svg(title="./scripts/demo", theme=MONOKAI, code_format=plain, unique_id="demo")
     (PICTURES / "demo.svg").write_text("\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n")
 
 
 def draw_visualiser(base: Path, browser: str) -> None:
-    """A luigid of our own, the bundled launch and a copy of it whose WARC is cut after it was listed."""
+    """Draw a separate luigid with the bundled launch and a copy of it whose WARC is cut after it was listed."""
     config = new_line(base)
     config.write_text(config.read_text().replace("local_scheduler=true", f"scheduler_port={PORT}"))
     (base / "log").mkdir()
@@ -88,7 +91,7 @@ def draw_visualiser(base: Path, browser: str) -> None:
 
 
 def draw_engine(base: Path, browser: str) -> None:
-    """A crawl by a real engine into a real HDFS, as luigid tells it: what each task of the transfer rests on."""
+    """Draw luigid's graph of a crawl by a real engine into a real HDFS: what each task of the transfer requires."""
     subprocess.run([HERE / "scripts" / "demo", "--engine", "heritrix", base], check=True)
     scheduler = luigid.at(packages.default_work())
     with urlopen(f"http://127.0.0.1:{scheduler.port}/api/task_list?data=%7B%22status%22:%22DONE%22%7D") as answer:
@@ -98,8 +101,22 @@ def draw_engine(base: Path, browser: str) -> None:
     photograph(browser, base / "browser", page, "engine.png", height=920)
 
 
+def draw_replay(base: Path) -> None:
+    """Draw a page in ReplayWeb.page, from the WACZ of the bundled launch."""
+    config = new_line(base)
+    for module, task in SCANS:
+        run(config, "luigi", "--module", module, task, "--date-interval", DAY)
+    wacz = base / "weekly.wacz"
+    run(config, "warcmill", "wacz", sample.JOB, sample.LAUNCH_ID, "-o", str(wacz))
+    site = replayweb.served(base / "site", wacz, "http://docs.example/maint/start.en.html")
+    with chromium.opened(base / "browser") as opened, site as address:
+        replayweb.open_page(opened, address, seconds=60)
+        opened.switch_to.default_content()
+        opened.save_screenshot(str(PICTURES / "replay.png"))
+
+
 def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png", height: int = 860) -> None:
-    """What the browser shows of a page once it has settled."""
+    """Save a screenshot of a page after its scripts have run."""
     quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic")
     new = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}")
     look = (f"--window-size=1300,{height}", "--virtual-time-budget=8000", f"--screenshot={PICTURES / name}")
@@ -107,7 +124,7 @@ def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.pn
 
 
 def new_line(base: Path) -> Path:
-    """The bundled launch, a copy of it as another job's, and a luigi.cfg around them."""
+    """Set up a line with the bundled launch and, for luigid, a copy of it as another job's; return its luigi.cfg."""
     output = sample.lay_out(base / "output")
     if base.name == "luigid":
         for kind in ("jobs", "logs", "reports", "warcs", "viral"):
@@ -117,7 +134,7 @@ def new_line(base: Path) -> Path:
 
 
 def run(config: Path | None, *command: str, may_be: int = 0, **more: str) -> str:
-    """What a command prints; the script ends when it ends otherwise than it should."""
+    """Run a command and return its output; exit unless its exit code is `may_be`."""
     environment = {**os.environ, **more, "LUIGI_CONFIG_PATH": str(config)}
     words = [str(BIN / command[0]), *command[1:]]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)

@@ -1,9 +1,9 @@
-"""The bundled launch: real files of one small crawl, laid out as Heritrix left them.
+"""Lay out the bundled launch: real files of one small crawl, as Heritrix left them.
 
-`tests/data/sample` holds them all but one. The crawl fetched the EICAR test
-string, which every virus scanner reports on purpose, so the WARC with it is
-not kept: it is rebuilt here under the name, and with its records at the
-offset, that the launch's own crawl log gives.
+`tests/data/sample` has all but one. The crawl fetched the EICAR test string,
+which every virus scanner reports on purpose, so its WARC is not in the
+repository: it is rebuilt here with the name and the record's offset from the
+launch's own crawl log.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import NamedTuple
 SAMPLE = Path(__file__).parent.parent / "tests" / "data" / "sample" / "kind-first"
 JOB, LAUNCH_ID = "weekly", "20261121081735"
 
-# In pieces, so that no scanner takes this file for the thing itself.
+# In pieces, so that no scanner reports this file.
 EICAR = b"".join((b"X5O!P%@AP[4\\PZX54(P^)7CC)7}$", b"EICAR", b"-STANDARD-ANTIVIRUS-", b"TEST-FILE!$H+H*"))
 
 
 class Capture(NamedTuple):
-    """What the crawl log says of the one viral capture: columns 4 and 10, and the JSON tail."""
+    """The crawl log's record of the only viral capture: columns 4 and 10, and the JSON at its end."""
 
     uri: str
     digest: str
@@ -34,9 +34,9 @@ class Capture(NamedTuple):
 
 
 def lay_out(folder: Path) -> Path:
-    """Copy the sample into `folder`, which must not exist yet, and rebuild its viral WARC there. Returns `folder`.
+    """Copy the sample into `folder`, which must not exist yet, and rebuild its viral WARC there. Return `folder`.
 
-    Inside: `jobs logs reports warcs viral`, each `{job}/{launch id}/`.
+    It contains `jobs logs reports warcs viral`, each `{job}/{launch id}/`.
     """
     shutil.copytree(SAMPLE, folder, symlinks=True, copy_function=shutil.copyfile)
     log = folder / "logs" / JOB / LAUNCH_ID / "crawl.log"
@@ -48,7 +48,7 @@ def lay_out(folder: Path) -> Path:
 
 
 def viral_capture(crawl_log: str) -> Capture:
-    """The one line of the crawl log whose record went to the viral writer."""
+    """Find the only capture in the crawl log that went to the viral writer."""
     (line,) = (line for line in crawl_log.splitlines() if "BL-VIRAL-" in line)
     columns = line.split(maxsplit=12)
     tail = json.loads(columns[12])
@@ -56,7 +56,7 @@ def viral_capture(crawl_log: str) -> Capture:
 
 
 def viral_warc(capture: Capture) -> bytes:
-    """The four records of the original, one gzip member each; the second begins at the offset that the log gives."""
+    """The original's four records, one gzip member each; the second begins at the offset in the log."""
     digest = "sha1:" + base64.b32encode(hashlib.sha1(EICAR, usedforsecurity=False).digest()).decode()
     if digest != capture.digest:
         raise ValueError(f"crawl log, {capture.uri}: its digest is {capture.digest}, the EICAR string's is {digest}")
@@ -97,7 +97,7 @@ def viral_warc(capture: Capture) -> bytes:
 
 
 def _warcinfo(capture: Capture) -> bytes:
-    """A warcinfo record whose member is exactly `capture.offset` bytes long: its last line is filled with dots."""
+    """A warcinfo record whose member has exactly `capture.offset` bytes: dots fill its last line."""
     fields = (
         ("WARC-Date", "2026-11-21T08:18:06Z"),
         ("WARC-Filename", capture.warc),
@@ -124,7 +124,7 @@ def _record(kind: str, fields: tuple[tuple[str, str], ...], block: bytes) -> byt
 
 
 def _member(record: bytes) -> bytes:
-    """One gzip member (RFC 1952) of one stored block (RFC 1951, 3.2.4): the same bytes with every zlib there is."""
+    """One gzip member (RFC 1952) with one stored block (RFC 1951, 3.2.4): the same bytes with every version of zlib."""
     head = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
     stored = b"\x01" + struct.pack("<HH", len(record), len(record) ^ 0xFFFF) + record
     return head + stored + struct.pack("<II", zlib.crc32(record), len(record))

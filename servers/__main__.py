@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, sshd
+from servers import clamd, hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, sshd
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
 
 @dataclass(frozen=True)
 class Server:
-    """One that this command knows: what a module of `servers` offers to it."""
+    """A server that this command controls: the interface of its module."""
 
     up: Callable[[Path], object]
     down: Callable[[Path], list[str]]
@@ -31,12 +31,13 @@ SERVERS = {
     hdfs_kerberos.NAME: Server(hdfs_kerberos.up, hdfs_kerberos.down, pins.HDFS_KERBEROS),
     sshd.NAME: Server(sshd.up, sshd.down, pins.SSHD),
     luigid.NAME: Server(luigid.up, luigid.down, pins.LUIGID),
+    clamd.NAME: Server(clamd.up, clamd.down, pins.CLAMD),
 }
 USUAL = ("heritrix", "hdfs", "sshd", "luigid")
 
 
 def main(arguments: list[str]) -> int:
-    """Do what the command line says; 0 unless a server could not be started, ended or found."""
+    """Run the command line; return 0, or the exit code of a server that could not be started, ended or found."""
     parser = argparse.ArgumentParser(prog="./scripts/services", description="Real servers on loopback.")
     parser.add_argument("verb", choices=("up", "down", "status", "logs"))
     parser.add_argument(
@@ -57,31 +58,31 @@ def main(arguments: list[str]) -> int:
 
 
 def _up(work: Path, name: str) -> None:
-    with _alone(work, name):
+    with _locked(work, name):
         before = _alive(work, name)
         SERVERS[name].up(work)
     print(f"{name}: {'is up already' if before == _alive(work, name) else 'is up'}, {_addresses(name)}")
 
 
 def _down(work: Path, name: str) -> None:
-    with _alone(work, name):
+    with _locked(work, name):
         ended = SERVERS[name].down(work)
     print(f"{name}: {'ended ' + ', '.join(ended) if ended else 'was not up'}")
 
 
 @contextmanager
-def _alone(work: Path, name: str) -> Iterator[None]:
-    """Wait until no other `scripts/services` brings this server up or down: the second finds what the first did."""
+def _locked(work: Path, name: str) -> Iterator[None]:
+    """Wait until no other `scripts/services` starts or ends this server, and keep others out."""
     work.mkdir(parents=True, exist_ok=True)
-    with (work / f".{name}.lock").open("w") as lock:  # is let go when this process ends; no server inherits it
+    with (work / f".{name}.lock").open("w") as lock:  # released when this process ends; no server inherits it
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _status(work: Path, name: str) -> None:
     alive = _alive(work, name)
-    ever = process.names(work / name)
-    state = "down" if not alive else "up" if len(alive) == len(ever) else "partly up"
+    parts = process.names(work / name)
+    state = "down" if not alive else "up" if len(alive) == len(parts) else "partly up"
     pids = " ".join(f"{part}:{pid}" for part, pid in alive.items())
     print(f"{name:<14} {state:<10} {_addresses(name) if alive else '':<40} {pids}".rstrip())
 
@@ -93,12 +94,12 @@ def _logs(work: Path, name: str) -> None:
 
 def _alive(work: Path, name: str) -> dict[str, int]:
     folder = work / name
-    found = {part: process.running(folder, part) for part in process.names(folder)}
-    return {part: one.pid for part, one in found.items() if one is not None}
+    processes = {part: process.running(folder, part) for part in process.names(folder)}
+    return {part: running.pid for part, running in processes.items() if running is not None}
 
 
 def _addresses(name: str) -> str:
-    """The first port a user speaks to: HTTP where there is one."""
+    """The address that a user connects to first: HTTP if there is one."""
     ports = SERVERS[name].ports
     use = next((use for use in ports if use.endswith("http")), next(iter(ports)))
     return f"{HOST}:{ports[use]} ({use})"

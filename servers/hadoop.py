@@ -1,4 +1,4 @@
-"""What all HDFS set-ups share: configuration files, the java command line, and the NameNode's own figures."""
+"""Shared by all HDFS set-ups: configuration files, the java command line, and the NameNode's own figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
-# Small blocks allowed, a dead DataNode noticed after 14 s, no wait of 400 ms at a file's close.
+# Allow small blocks, notice a dead DataNode after 14 s, and do not wait 400 ms when a file is closed.
 COMMON_HDFS = {
     "dfs.namenode.datanode.registration.ip-hostname-check": "false",
     "dfs.namenode.fs-limits.min-block-size": "1024",
@@ -37,7 +37,7 @@ COMMON_HDFS = {
 
 
 def configure(folder: Path, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
-    """Write `conf/`: the two site files, the log's form, and the empty webapps without which a daemon exits."""
+    """Write `conf/`: the two site files, the log format, and the empty webapps that a daemon needs to start."""
     conf = folder / "conf"
     for webapp in ("hdfs", "datanode", "static"):
         (conf / "webapps" / webapp).mkdir(parents=True, exist_ok=True)
@@ -54,18 +54,18 @@ def java(folder: Path, main: str, *arguments: str, options: tuple[str, ...] = ()
 
 
 def environment() -> dict[str, str]:
-    """Daemons and tools run as HDFS's superuser, whoever starts them."""
+    """The environment that makes daemons and tools run as HDFS's superuser."""
     return {"HADOOP_USER_NAME": SUPERUSER}
 
 
 def tool(folder: Path, main: str, *arguments: str, options: tuple[str, ...] = ()) -> str:
-    """Run a Java tool to its end (2 s at least) and return what it printed; `Unavailable` if it failed."""
+    """Run a Java tool (at least 2 s) and return its output; `Unavailable` if it fails."""
     what = f"{main.rsplit('.', 1)[-1]} {' '.join(arguments)}"
     return process.run(what, folder, java(folder, main, *arguments, options=options), TOOL_SECONDS, environment())
 
 
 def format_once(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> None:
-    """Format the NameNode unless that was done: a format that was cut short is begun again."""
+    """Format the NameNode, unless it is formatted already. An interrupted format is repeated."""
     stamp = folder / "formatted"
     if stamp.exists():
         return
@@ -78,7 +78,7 @@ def format_once(folder: Path, *arguments: str, options: tuple[str, ...] = ()) ->
 
 def start_datanode(folder: Path, number: int, ports: Mapping[str, int], *, host: str = HOST,
                    options: tuple[str, ...] = ()) -> None:  # fmt: skip
-    """Start DataNode `number`, with its own data folder and ports; without the host name redirects say localhost."""
+    """Start DataNode `number`, with its own data folder and ports. `host` is the name in redirects."""
     name = f"datanode{number}"
     arguments = (
         f"-Ddfs.datanode.hostname={host}",
@@ -91,7 +91,7 @@ def start_datanode(folder: Path, number: int, ports: Mapping[str, int], *, host:
 
 
 def bean(port: int, name: str) -> dict[str, object]:
-    """The NameNode's figures under `Hadoop:service=NameNode,name=...`; empty while it does not answer."""
+    """The NameNode's figures of the bean `Hadoop:service=NameNode,name=...`; empty while it does not answer."""
     connection = http.client.HTTPConnection(HOST, port, timeout=10)
     try:
         connection.request("GET", f"/jmx?qry=Hadoop:service=NameNode,name={name}")
@@ -104,7 +104,7 @@ def bean(port: int, name: str) -> dict[str, object]:
 
 
 def is_ready(port: int, datanodes: int) -> bool:
-    """Whether that many DataNodes live and safe mode is over."""
+    """Whether the NameNode counts that many live DataNodes and has left safe mode."""
     live = bean(port, "FSNamesystem").get("NumLiveDataNodes") == datanodes
     return live and bean(port, "NameNodeInfo").get("Safemode") == ""
 

@@ -19,7 +19,7 @@ NAMENODE = "namenode"
 
 @dataclass(frozen=True)
 class Hdfs:
-    """A running HDFS, its addresses and its faults. DataNodes are numbered 1 and 2."""
+    """An HDFS: its addresses, and methods to start, stop and break it. DataNodes are numbered 1 and 2."""
 
     folder: Path
     ports: Ports
@@ -27,21 +27,21 @@ class Hdfs:
 
     @property
     def namenode_http(self) -> str:
-        """Where WebHDFS is: `127.0.0.1:9870`."""
+        """The address of WebHDFS: `127.0.0.1:9870`."""
         return f"{HOST}:{self.ports['namenode_http']}"
 
     def datanode_http(self, number: int) -> str:
-        """Where WebHDFS's redirects lead."""
+        """The address to which WebHDFS redirects."""
         return f"{HOST}:{self.ports[f'datanode{number}_http']}"
 
     def datanode_transfer(self, number: int) -> str:
-        """The address that `excludedatanodes` understands."""
+        """The address of a DataNode for `excludedatanodes`."""
         return f"{HOST}:{self.ports[f'datanode{number}']}"
 
     def wait_ready(self, datanodes: int = 2) -> None:
-        """Until the NameNode counts that many living DataNodes and is out of safe mode, and those that run answer.
+        """Wait until the NameNode counts that many live DataNodes, has left safe mode, and running DataNodes answer.
 
-        The NameNode alone does not tell: it counts a killed one for 14 s more, also while that one starts again.
+        The NameNode's count is not enough: it includes a killed DataNode for 14 s, also while that one restarts.
         """
 
         def ready() -> bool:
@@ -52,15 +52,15 @@ class Hdfs:
         process.wait_ready(self.folder, NAMENODE, ready, hadoop.READY_SECONDS)
 
     def start_namenode(self) -> None:
-        """Start it, not waiting: right now it answers with refusals of several kinds."""
+        """Start it without waiting: at first it refuses requests in several ways."""
         process.start(self.folder, NAMENODE, hadoop.java(self.folder, hadoop.NAMENODE), hadoop.environment())
 
     def stop_namenode(self) -> None:
-        """An orderly end."""
+        """End it by SIGTERM."""
         process.stop(self.folder, NAMENODE)
 
     def kill_namenode(self) -> None:
-        """SIGKILL; what it had acknowledged is there again after `start_namenode`."""
+        """SIGKILL it; what it acknowledged is back after `start_namenode`."""
         process.kill(self.folder, NAMENODE)
 
     def restart_namenode(self) -> None:
@@ -70,11 +70,11 @@ class Hdfs:
         self.wait_ready()
 
     def start_datanode(self, number: int) -> None:
-        """Start it, not waiting until the NameNode knows it."""
+        """Start it without waiting for the NameNode to know it."""
         hadoop.start_datanode(self.folder, number, self.ports)
 
     def kill_datanode(self, number: int) -> None:
-        """SIGKILL; the NameNode goes on sending writers there for about 14 s."""
+        """SIGKILL it; the NameNode still sends writers there for about 14 s."""
         process.kill(self.folder, f"datanode{number}")
 
     def safe_mode(self, on: bool) -> None:
@@ -94,7 +94,7 @@ class Hdfs:
         self.webhdfs("PUT", path, f"op=SETQUOTA&namespacequota={names}&storagespacequota={space}")
 
     def webhdfs(self, method: str, path: str, query: str) -> object:
-        """One call that needs no body and no redirect, as superuser; returns its JSON, None if it sends none."""
+        """Make one call as superuser, without body and redirect; return its JSON, or None if there is none."""
         connection = http.client.HTTPConnection(HOST, self.ports["namenode_http"], timeout=30)
         try:
             connection.request(method, f"/webhdfs/v1{quote(path)}?user.name={self.user}&{query}")
@@ -110,12 +110,12 @@ class Hdfs:
 
 
 def at(work: Path, ports: Ports = pins.HDFS) -> Hdfs:
-    """The server of this work folder, running or not."""
+    """The servers of this work folder, running or not."""
     return Hdfs(work / NAME, ports)
 
 
 def up(work: Path, ports: Ports = pins.HDFS) -> Hdfs:
-    """Start what does not run, and wait until HDFS takes files: 12 to 25 s the first time."""
+    """Start what does not run, and wait until HDFS accepts files: 12 to 25 s the first time."""
     server = at(work, ports)
     missing = [name for name in (NAMENODE, "datanode1", "datanode2") if not process.running(server.folder, name)]
     if len(missing) == 3:
@@ -132,7 +132,7 @@ def up(work: Path, ports: Ports = pins.HDFS) -> Hdfs:
 
 
 def down(work: Path) -> list[str]:
-    """End what `up` started; files stay. Returns the names of what was ended."""
+    """End what `up` started, and return its names; files stay."""
     folder = work / NAME
     return [name for name in ("datanode1", "datanode2", NAMENODE) if process.stop(folder, name)]
 

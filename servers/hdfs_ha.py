@@ -17,19 +17,19 @@ FAILOVER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyPro
 
 @dataclass(frozen=True)
 class HdfsHa:
-    """A running pair, its addresses and its faults. NameNodes are called nn1 and nn2."""
+    """A pair of NameNodes, nn1 and nn2: their addresses, and methods to start, stop and break them."""
 
     folder: Path
     ports: Ports
     user: str = hadoop.SUPERUSER
 
     def namenode_http(self, name: str) -> str:
-        """Where the WebHDFS of nn1 or nn2 is."""
+        """The address of WebHDFS on nn1 or nn2."""
         return f"{HOST}:{self.ports[f'{name}_http']}"
 
     @property
     def datanode_http(self) -> str:
-        """Where WebHDFS's redirects lead."""
+        """The address to which WebHDFS redirects."""
         return f"{HOST}:{self.ports['datanode1_http']}"
 
     def state(self, name: str) -> str:
@@ -37,33 +37,37 @@ class HdfsHa:
         return str(hadoop.bean(self.ports[f"{name}_http"], "NameNodeStatus").get("State", ""))
 
     def activate(self, name: str) -> None:
-        """Make a standby the active one; there must be no other, and it may be dead."""
-        self._admin("-transitionToActive", "--forceactive", name)  # else it demands a word from the other
+        """Make a standby active. No other may be active; the other may be dead."""
+        self._admin("-transitionToActive", "--forceactive", name)  # without force the other one must answer
         self.wait_ready(name)
 
     def fail_over(self, active: str, standby: str) -> None:
-        """In order: the active one becomes standby first (about 4 s)."""
+        """Make the active one standby, then the standby active (about 4 s), once it knows the DataNode.
+
+        Before that, the standby is in safe mode, and the failover is refused.
+        """
+        self._wait_able(standby)
         self._admin("-failover", active, standby)
         self.wait_ready(standby)
 
     def start_namenode(self, name: str) -> None:
-        """Start it; it begins as standby. Waits until it answers."""
+        """Start it as standby, and wait until it answers."""
         command = hadoop.java(self.folder, hadoop.NAMENODE, f"-Ddfs.ha.namenode.id={name}")
         process.start(self.folder, name, command, hadoop.environment())
         process.wait_ready(self.folder, name, lambda: self.state(name) != "", hadoop.READY_SECONDS)
 
     def kill_namenode(self, name: str) -> None:
-        """SIGKILL; the other stays standby until `activate`."""
+        """SIGKILL it; the other stays standby until `activate`."""
         process.kill(self.folder, name)
 
     def wait_ready(self, name: str) -> None:
-        """Until it is active, knows the DataNode, and is out of safe mode."""
+        """Wait until it is active, knows the DataNode, and has left safe mode."""
+        process.wait_ready(self.folder, name, lambda: self.state(name) == "active", hadoop.READY_SECONDS)
+        self._wait_able(name)
+
+    def _wait_able(self, name: str) -> None:
         port = self.ports[f"{name}_http"]
-
-        def ready() -> bool:
-            return self.state(name) == "active" and hadoop.is_ready(port, 1)
-
-        process.wait_ready(self.folder, name, ready, hadoop.READY_SECONDS)
+        process.wait_ready(self.folder, name, lambda: hadoop.is_ready(port, 1), hadoop.READY_SECONDS)
 
     def _admin(self, *arguments: str) -> None:
         hadoop.tool(self.folder, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", *arguments)
@@ -75,7 +79,7 @@ def at(work: Path, ports: Ports = pins.HDFS_HA) -> HdfsHa:
 
 
 def up(work: Path, ports: Ports = pins.HDFS_HA) -> HdfsHa:
-    """Start what does not run; if none is active then, nn1 becomes it."""
+    """Start what does not run; make nn1 active if none is."""
     pair = at(work, ports)
     missing = [name for name in (*NAMENODES, "datanode1") if process.running(pair.folder, name) is None]
     if len(missing) == len(NAMENODES) + 1:
@@ -95,12 +99,12 @@ def up(work: Path, ports: Ports = pins.HDFS_HA) -> HdfsHa:
 
 
 def down(work: Path) -> list[str]:
-    """End what `up` started; files stay. Returns the names of what was ended."""
+    """End what `up` started, and return its names; files stay."""
     return [name for name in ("datanode1", "nn2", "nn1") if process.stop(work / NAME, name)]
 
 
 def _bootstrap_once(folder: Path) -> None:
-    """Copy nn1's namespace to nn2, while nn1 runs, unless that was done."""
+    """Copy the namespace of the running nn1 to nn2, unless that was done before."""
     stamp = folder / "bootstrapped"
     if not stamp.exists():
         arguments = ("-Ddfs.ha.namenode.id=nn2", "-bootstrapStandby", "-nonInteractive", "-force")

@@ -1,4 +1,4 @@
-"""HDFS that lets in nobody without a ticket: a NameNode and a DataNode, with a KDC of their own."""
+"""HDFS with Kerberos: a NameNode and a DataNode, with their own KDC. Access needs a ticket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMENODE = "namenode"
 
 @dataclass(frozen=True)
 class HdfsKerberos:
-    """A running HDFS with SPNEGO before its WebHDFS. The user `archivist` has a keytab, and may do all."""
+    """An HDFS whose WebHDFS demands SPNEGO. The user `archivist` has a keytab and all permissions."""
 
     folder: Path
     ports: Ports
@@ -28,30 +28,30 @@ class HdfsKerberos:
 
     @property
     def namenode_http(self) -> str:
-        """Where WebHDFS is, by the name that its ticket is for: `localhost:9880`."""
+        """The address of WebHDFS, by the host name of its ticket: `localhost:9880`."""
         return f"{HOST_NAME}:{self.ports['namenode_http']}"
 
     @property
     def datanode_http(self) -> str:
-        """Where WebHDFS's redirects lead."""
+        """The address to which WebHDFS redirects."""
         return f"{HOST_NAME}:{self.ports['datanode1_http']}"
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For every Java program that speaks to it."""
+        """Options for every Java program that connects to it."""
         return (f"-Djava.security.krb5.conf={self.kdc.krb5_conf}",)
 
     def start_namenode(self) -> None:
-        """Start it, not waiting."""
+        """Start it without waiting."""
         command = hadoop.java(self.folder, hadoop.NAMENODE, options=self.options)
         process.start(self.folder, NAMENODE, command, self.kdc.environment)
 
     def start_datanode(self) -> None:
-        """Start it, not waiting."""
+        """Start it without waiting."""
         hadoop.start_datanode(self.folder, 1, self.ports, host=HOST_NAME, options=self.options)
 
     def wait_ready(self) -> None:
-        """Until the NameNode is out of safe mode, which takes a DataNode; its figures want a ticket, too."""
+        """Wait until the NameNode has left safe mode, for which it needs a DataNode. Its figures need a ticket, too."""
         rpc = self.ports["namenode_rpc"]
         process.wait_ready(self.folder, NAMENODE, lambda: answers(rpc), hadoop.READY_SECONDS)
         self.kdc.take_ticket()
@@ -69,7 +69,7 @@ def at(work: Path, ports: Ports = pins.HDFS_KERBEROS) -> HdfsKerberos:
 
 
 def up(work: Path, ports: Ports = pins.HDFS_KERBEROS) -> HdfsKerberos:
-    """Start what does not run, the KDC first, and wait until HDFS takes files: 10 to 30 s."""
+    """Start what does not run, the KDC first, and wait until HDFS accepts files: 10 to 30 s."""
     server = at(work, ports)
     parts = {kdc.NAME: server.kdc.folder, NAMENODE: server.folder, "datanode1": server.folder}
     missing = [name for name, folder in parts.items() if process.running(folder, name) is None]
@@ -88,7 +88,7 @@ def up(work: Path, ports: Ports = pins.HDFS_KERBEROS) -> HdfsKerberos:
 
 
 def down(work: Path) -> list[str]:
-    """End what `up` started; files stay. Returns the names of what was ended."""
+    """End what `up` started, and return its names; files stay."""
     folder = work / NAME
     ended = [name for name in ("datanode1", NAMENODE) if process.stop(folder, name)]
     return ended + ([kdc.NAME] if process.stop(folder / "kdc", kdc.NAME) else [])
@@ -105,7 +105,7 @@ def _configure(server: HdfsKerberos) -> None:
         "hadoop.http.authentication.type": "kerberos",
         "hadoop.http.authentication.kerberos.principal": web,
         "hadoop.http.authentication.kerberos.keytab": keytab,
-        # The user may do all: what is tested is the way in, not HDFS's own permissions.
+        # All permissions for the user: the login is tested, not HDFS's own permissions.
         "hadoop.user.group.static.mapping.overrides": f"{kdc.USER}=supergroup;{hadoop.SUPERUSER}=supergroup",
     }
     hdfs = {
@@ -120,7 +120,7 @@ def _configure(server: HdfsKerberos) -> None:
         "dfs.web.authentication.kerberos.principal": web,
         "dfs.web.authentication.kerberos.keytab": keytab,
         "dfs.block.access.token.enable": "true",
-        # Else DataNodes ask for ports below 1024, or for TLS.
+        # Without this, DataNodes demand ports below 1024, or TLS.
         "ignore.secure.ports.for.testing": "true",
     }
     hadoop.configure(server.folder, core, hdfs)

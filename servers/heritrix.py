@@ -1,4 +1,4 @@
-"""Heritrix 3: the crawl engine, with its own certificate, password and jobs folder, and a hosts file of its own."""
+"""Heritrix 3: the crawl engine, with its own certificate, password, jobs folder and hosts file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from servers.ports import refuse_taken
 NAME = "heritrix"
 READY_SECONDS = 90
 HEAP = "-Xmx512m"
-STORE_PASSWORD = "changeit"  # noqa: S105  # the keystore lies beside it; the engine's password is another
+STORE_PASSWORD = "changeit"  # noqa: S105  # of the local keystore; the engine's password is another
 
 
 @dataclass(frozen=True)
 class Heritrix:
-    """A running engine, where it is, how to log in, and its faults."""
+    """An engine: its address and login, and methods to start, stop and break it."""
 
     folder: Path
     ports: Ports
@@ -31,12 +31,12 @@ class Heritrix:
 
     @property
     def url(self) -> str:
-        """Where its REST interface is: `https://127.0.0.1:8443/engine`."""
+        """The URL of its REST interface: `https://127.0.0.1:8443/engine`."""
         return f"https://{HOST}:{self.ports['rest']}/engine"
 
     @property
     def password(self) -> str:
-        """Made at the first start."""
+        """The password, created at the first start."""
         return self.folder.joinpath("password").read_text(encoding="ascii").strip()
 
     @property
@@ -55,30 +55,30 @@ class Heritrix:
         process.wait_ready(self.folder, NAME, self._answers, READY_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL: `.open` WARCs and `.lck` files stay."""
+        """SIGKILL it: `.open` WARCs and `.lck` files stay."""
         process.kill(self.folder, NAME)
 
     def stop(self) -> None:
-        """SIGTERM: a running job takes a checkpoint and closes its WARCs."""
+        """SIGTERM it: a running job takes a checkpoint and closes its WARCs."""
         process.stop(self.folder, NAME)
 
     def change_certificate(self) -> None:
-        """Stop, make another key and certificate, start: what an impostor would show."""
+        """Restart it with another key and certificate, as an impostor would have."""
         self.stop()
         self.certificate.unlink()
         _make_certificate(self.folder)
         self.start()
 
     def resolve(self, *names: str) -> None:
-        """Let these host names be 127.0.0.1 for the crawl; those of an earlier call are forgotten.
+        """Resolve these host names to 127.0.0.1 for the crawl, and no longer those of an earlier call.
 
-        The machine's own name is among them: the engine raises an alert for each WARC if it has no address.
+        Always resolves the machine's own name: without its address the engine raises an alert for each WARC.
         """
         hosts = " ".join(("localhost", "crawler01", socket.gethostname(), *names))
         self.folder.joinpath("hosts").write_text(f"{HOST} {hosts}\n", encoding="ascii")
 
     def _answers(self) -> bool:
-        """Whether it asks for credentials, as it does once it is up."""
+        """Whether it demands credentials, as it does once it is up."""
         context = ssl.create_default_context(cafile=str(self.certificate))
         connection = http.client.HTTPSConnection(HOST, self.ports["rest"], timeout=10, context=context)
         try:
@@ -99,7 +99,7 @@ class Heritrix:
         )
         where = ("-b", HOST, "-p", str(self.ports["rest"]), "-j", self.jobs)
         keys = ("-s", f"{self.folder / 'keystore.p12'},{STORE_PASSWORD},{STORE_PASSWORD}")
-        who = ("-a", f"@{self.folder / 'login'}")  # from a file: a command line is everybody's to read
+        who = ("-a", f"@{self.folder / 'login'}")  # from a file: everybody can read a command line
         main = "org.archive.crawler.Heritrix"
         return [packages.java(), HEAP, "-XX:+UseSerialGC", *options, "-cp", f"{home}/lib/*", main, *who, *where, *keys]
 
@@ -110,7 +110,7 @@ def at(work: Path, ports: Ports = pins.HERITRIX) -> Heritrix:
 
 
 def up(work: Path, ports: Ports = pins.HERITRIX, environment: Mapping[str, str] | None = None) -> Heritrix:
-    """Start it, unless it runs, and wait until it answers. `environment` is added to ours, at each start."""
+    """Start it unless it runs, and wait until it answers. `environment` is added to ours at each start."""
     server = Heritrix(work / NAME, ports, environment=environment or {})
     if process.running(server.folder, NAME) is None:
         refuse_taken(NAME, ports)
@@ -120,7 +120,7 @@ def up(work: Path, ports: Ports = pins.HERITRIX, environment: Mapping[str, str] 
 
 
 def down(work: Path) -> list[str]:
-    """End it in order; jobs and files stay."""
+    """End it by SIGTERM; jobs and files stay."""
     return [NAME] if process.stop(work / NAME, NAME, patience=60) else []
 
 

@@ -1,4 +1,4 @@
-"""A Kerberos KDC of a realm of its own (MIT krb5), as any user, for one HDFS: everything by environment."""
+"""A Kerberos KDC (MIT krb5) with its own realm for one HDFS; runs as any user, configured by the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servers.ports import answers
 
 NAME: Final = "kdc"
 REALM: Final = "WARCMILL.TEST"
-# Principals are of a host by name: a ticket for 127.0.0.1 is not to be had.
+# Principals name a host: there are no tickets for 127.0.0.1.
 HOST_NAME: Final = "localhost"
 USER: Final = "archivist"
 READY_SECONDS: Final = 20
@@ -47,29 +47,29 @@ KDC_CONF: Final = """[kdcdefaults]
 
 @dataclass(frozen=True)
 class Kdc:
-    """A KDC: its configuration for clients, and two keytabs, of the service and of the user `archivist`."""
+    """A KDC: its configuration for clients, and the keytabs of the service and of the user `archivist`."""
 
     folder: Path
     port: int
 
     @property
     def krb5_conf(self) -> Path:
-        """For KRB5_CONFIG, and java.security.krb5.conf."""
+        """The file for KRB5_CONFIG and java.security.krb5.conf."""
         return self.folder / "krb5.conf"
 
     @property
     def service_keytab(self) -> Path:
-        """Of hdfs/localhost and HTTP/localhost."""
+        """The keytab of hdfs/localhost and HTTP/localhost."""
         return self.folder / "service.keytab"
 
     @property
     def user_keytab(self) -> Path:
-        """Of archivist."""
+        """The keytab of archivist."""
         return self.folder / "user.keytab"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client of this realm needs; it takes its first ticket by itself, from the user's keytab."""
+        """The environment for a client of this realm; it gets its first ticket itself, by the user's keytab."""
         return {
             "KRB5_CONFIG": str(self.krb5_conf),
             "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf"),
@@ -78,7 +78,7 @@ class Kdc:
         }
 
     def start(self) -> None:
-        """Make the realm unless it is made, start the KDC, wait until it listens."""
+        """Create the realm unless it exists, start the KDC, and wait until it listens."""
         self._configure()
         if not (self.folder / "made").exists():
             self._make()
@@ -87,7 +87,7 @@ class Kdc:
         process.wait_ready(self.folder, NAME, lambda: answers(self.port), READY_SECONDS)
 
     def take_ticket(self) -> None:
-        """Put a ticket of the user into the cache that `environment` names, for programs that do not by themselves."""
+        """Put a ticket of the user into the cache of `environment`, for programs that do not get one themselves."""
         self._tool(packages.program("kinit", "krb5-user"), "-k", "-t", str(self.user_keytab), USER)
 
     def _configure(self) -> None:

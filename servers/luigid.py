@@ -20,19 +20,19 @@ state_path={folder}/state.pickle
 
 @dataclass(frozen=True)
 class Luigid:
-    """A running scheduler."""
+    """The scheduler: its address, and methods to start and kill it."""
 
     folder: Path
     ports: Ports
 
     @property
     def port(self) -> int:
-        """For `--scheduler-host 127.0.0.1 --scheduler-port PORT`."""
+        """The port for `--scheduler-host 127.0.0.1 --scheduler-port PORT`."""
         return self.ports["http"]
 
     @property
     def visualiser(self) -> str:
-        """The page to look at."""
+        """The URL of its page."""
         return f"http://{HOST}:{self.port}/static/visualiser/index.html"
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class Luigid:
         process.wait_ready(self.folder, NAME, self._answers, READY_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL: its memory of tasks is lost, the markers are not."""
+        """SIGKILL it: it forgets its tasks; the markers stay."""
         process.kill(self.folder, NAME)
 
     def _answers(self) -> bool:
@@ -71,7 +71,7 @@ def at(work: Path, ports: Ports = pins.LUIGID) -> Luigid:
 
 
 def up(work: Path, ports: Ports = pins.LUIGID) -> Luigid:
-    """Start it, unless it runs, and wait until it answers."""
+    """Start it unless it runs, and wait until it answers."""
     server = at(work, ports)
     if process.running(server.folder, NAME) is None:
         refuse_taken(NAME, ports)
@@ -82,5 +82,5 @@ def up(work: Path, ports: Ports = pins.LUIGID) -> Luigid:
 
 
 def down(work: Path) -> list[str]:
-    """End it in order: it writes down what it knew."""
+    """End it by SIGTERM: it saves its state."""
     return [NAME] if process.stop(work / NAME, NAME) else []

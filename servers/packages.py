@@ -1,4 +1,4 @@
-"""Server software, fetched by Maven, checked against the pins, and kept between runs under {work}/packages."""
+"""Fetch the servers' software by Maven and npm, verify it against the pins, and keep it under {work}/packages."""
 
 from __future__ import annotations
 
@@ -18,24 +18,30 @@ FETCH_SECONDS = 900
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>servers</groupId><artifactId>fetch</artifactId><version>1</version><packaging>pom</packaging>
-  <dependencies>
+{managed}  <dependencies>
 {dependencies}
   </dependencies>
 </project>
 """
 DEPENDENCY = """    <dependency>
-      <groupId>org.apache.hadoop</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+      <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
     </dependency>"""
+# Without it Maven picks a jackson-databind that no longer fits the others.
+JACKSON_BOM = """  <dependencyManagement><dependencies><dependency>
+    <groupId>com.fasterxml.jackson</groupId><artifactId>jackson-bom</artifactId><version>{version}</version>
+    <type>pom</type><scope>import</scope>
+  </dependency></dependencies></dependencyManagement>
+"""
 
 
 def default_work() -> Path:
-    """`.services` at the project's root, or what WARCMILL_SERVICES names."""
+    """The folder that WARCMILL_SERVICES names, or `.services` at the project's root."""
     named = os.environ.get("WARCMILL_SERVICES")
     return Path(named).resolve() if named else Path(__file__).resolve().parent.parent / ".services"
 
 
 def program(name: str, package: str) -> Path:
-    """Where the program `name` is; `Unavailable` tells which system package has it."""
+    """The path of the program `name`; if there is none, `Unavailable` names the system package to install."""
     found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
     if found is None:
         raise Unavailable(name, f"this program is not installed; on Debian and Ubuntu: apt-get install {package}")
@@ -51,28 +57,47 @@ def java() -> Path:
 def heritrix() -> Path:
     """The unpacked Heritrix distribution: its `lib/` is the class path."""
     home = default_work() / "packages" / f"heritrix-{pins.HERITRIX_VERSION}"
-    with _making(home) as building:
+    with making(home) as building:
         if building is not None:
             _fetch_heritrix(building)
     return home
 
 
 def hadoop() -> Path:
-    """A folder with the HDFS jars and all they need."""
-    home = default_work() / "packages" / f"hadoop-{pins.HADOOP_VERSION}"
-    with _making(home) as building:
+    """A folder with the HDFS jars and their dependencies, in `lib/`."""
+    group, version = "org.apache.hadoop", pins.HADOOP_VERSION
+    artifacts = [DEPENDENCY.format(group=group, artifact=name, version=version) for name in pins.HADOOP_ARTIFACTS]
+    return _jars(f"hadoop-{version}", POM.format(managed="", dependencies="\n".join(artifacts)), pins.HADOOP_SHA256)
+
+
+def commons_ip() -> Path:
+    """A folder with commons-ip2 and its dependencies, in `lib/`."""
+    group, artifact = pins.COMMONS_IP.split(":")
+    wanted = DEPENDENCY.format(group=group, artifact=artifact, version=pins.COMMONS_IP_VERSION)
+    pom = POM.format(managed=JACKSON_BOM.format(version=pins.JACKSON_VERSION), dependencies=wanted)
+    return _jars(f"commons-ip-{pins.COMMONS_IP_VERSION}", pom, pins.COMMONS_IP_SHA256)
+
+
+def jar(artifact: str, pin: str) -> Path:
+    """One jar without dependencies: `artifact` is `group:name:version`."""
+    _, name, version = artifact.split(":")
+    home = default_work() / "packages" / f"{name}-{version}"
+    with making(home) as building:
         if building is not None:
-            _fetch_hadoop(building)
-    return home
+            _maven(building, "copy", f"-Dartifact={artifact}", f"-DoutputDirectory={building}")
+            compare(artifact, pin, sha256(building / f"{name}-{version}.jar"))
+    return home / f"{name}-{version}.jar"
 
 
 def listing(folder: Path) -> str:
     """`{sha256}  {name}` for each file of `folder`, by name: what the pins hold the digest of."""
-    lines = []
-    for path in sorted(folder.iterdir()):
-        with path.open("rb") as file:
-            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
-    return "".join(lines)
+    return "".join(f"{sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fetch_heritrix(building: Path) -> None:
@@ -80,10 +105,9 @@ def _fetch_heritrix(building: Path) -> None:
     where = (f"-Dartifact={pins.HERITRIX_ARTIFACT}", f"-DoutputDirectory={building}", "-Dmdep.stripVersion=true")
     _maven(building, "copy", *where)
     (building / "heritrix-dist.zip").rename(archive)
-    with archive.open("rb") as file:
-        _compare(pins.HERITRIX_ARTIFACT, pins.HERITRIX_SHA256, hashlib.file_digest(file, "sha256").hexdigest())
+    compare(pins.HERITRIX_ARTIFACT, pins.HERITRIX_SHA256, sha256(archive))
     with zipfile.ZipFile(archive) as unpacking:
-        unpacking.extractall(building)  # its digest is the pinned one
+        unpacking.extractall(building)  # safe: its digest matches the pin
     archive.unlink()
     inner = building / f"heritrix-{pins.HERITRIX_VERSION}"
     for path in list(inner.iterdir()):
@@ -91,20 +115,22 @@ def _fetch_heritrix(building: Path) -> None:
     inner.rmdir()
 
 
-def _fetch_hadoop(building: Path) -> None:
-    dependencies = "\n".join(
-        DEPENDENCY.format(artifact=artifact, version=pins.HADOOP_VERSION) for artifact in pins.HADOOP_ARTIFACTS
-    )
-    (building / "pom.xml").write_text(POM.format(dependencies=dependencies), encoding="utf-8")
-    _maven(building, "copy-dependencies", f"-DoutputDirectory={building / 'lib'}", "-DincludeScope=runtime")
-    found = listing(building / "lib")
-    (building / "lib.sha256").write_text(found, encoding="utf-8")
-    _compare(f"jars of Hadoop {pins.HADOOP_VERSION}", pins.HADOOP_SHA256, hashlib.sha256(found.encode()).hexdigest())
+def _jars(name: str, pom: str, pin: str) -> Path:
+    """The folder `name`, with all jars of `pom` and their dependencies in `lib/`."""
+    home = default_work() / "packages" / name
+    with making(home) as building:
+        if building is not None:
+            (building / "pom.xml").write_text(pom, encoding="utf-8")
+            _maven(building, "copy-dependencies", f"-DoutputDirectory={building / 'lib'}", "-DincludeScope=runtime")
+            found = listing(building / "lib")
+            (building / "lib.sha256").write_text(found, encoding="utf-8")
+            compare(f"jars of {name}", pin, hashlib.sha256(found.encode()).hexdigest())
+    return home
 
 
-def _compare(what: str, expected: str, found: str) -> None:
+def compare(what: str, expected: str, found: str) -> None:
     if expected != found:
-        raise Mismatch(f"sha256 of {what}, as Maven fetched it (see servers/pins.py)", expected, found)
+        raise Mismatch(f"sha256 of {what}, as it was fetched (see servers/pins.py)", expected, found)
 
 
 def _maven(folder: Path, goal: str, *options: str) -> None:
@@ -113,8 +139,21 @@ def _maven(folder: Path, goal: str, *options: str) -> None:
 
 
 @contextmanager
-def _making(home: Path) -> Iterator[Path | None]:
-    """None if `home` is there; else an empty folder that becomes `home` when the block ends without an error."""
+def making_in_place(home: Path) -> Iterator[bool]:
+    """Yield whether `home` has to be made: it is whole once the block has succeeded. For what cannot be renamed."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with (home.parent / f".{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = home / "made"
+        missing = not stamp.exists()
+        yield missing
+        if missing:
+            stamp.touch()
+
+
+@contextmanager
+def making(home: Path) -> Iterator[Path | None]:
+    """Yield None if `home` exists; else an empty folder that is renamed to `home` if the block succeeds."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with (home.parent / f".{home.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Every version, checksum and port of the servers, and nothing else. config/compose.yaml says the same."""
+"""All versions, checksums and ports of the servers. config/compose.yaml repeats them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ HADOOP_VERSION: Final = "3.5.0"
 HADOOP_ARTIFACTS: Final = ("hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client")
 # sha256 of the listing `{sha256}  {name}` of all jars by name, as packages.listing() writes it: 128 lines.
 HADOOP_SHA256: Final = "d9091653e998a354a89a6ad46b6f8e99064ce0aa57ee2267eccd3a95b130abd4"
+
+# The judges: they are no servers, they read what Warcmill wrote. org.roda-community publishes only this version there.
+COMMONS_IP: Final = "org.roda-community:commons-ip2"
+COMMONS_IP_VERSION: Final = "2.10.0"
+JACKSON_VERSION: Final = "2.18.3"
+# sha256 of the listing of all jars by name, as above: 28 lines.
+COMMONS_IP_SHA256: Final = "e8aa841048e579aec2d1ec37a4559cafec48e760707928430edcb280beb04bdb"
+# The Eclipse compiler: a Java runtime has none, and the driver of commons-ip has to be compiled.
+ECJ: Final = "org.eclipse.jdt:ecj:3.33.0"
+ECJ_SHA256: Final = "f7686c4960cf70c2ebc5c500a73a8cfc04541b730c18f1c5c21329889b137f45"
+JWARC: Final = "org.netpreserve:jwarc:0.36.0"
+JWARC_SHA256: Final = "b472300077903e33c1efcb05d94e62bef8abe3179c6166c9597e6ec6d7c426da"
+
+REPLAYWEB: Final = "replaywebpage@2.5.3"
+REPLAYWEB_SHA256: Final = "b7d35c39c4da9b7121c5a393911d8675d4cc6f19513c380191e16b086bea812c"
 
 DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
@@ -50,3 +65,4 @@ HDFS_KERBEROS: Final[Ports] = {
 }
 SSHD: Final[Ports] = {"ssh": 2222}
 LUIGID: Final[Ports] = {"http": 8082}
+CLAMD: Final[Ports] = {"clamd": 3310}

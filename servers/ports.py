@@ -1,4 +1,4 @@
-"""Ports: is one taken, and which are free."""
+"""Check whether ports are taken, and find free ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import closing
 from servers.pins import HOST, Ports
 from warcmill.errors import Unavailable
 
-# Below the range that the system hands to outgoing connections, so that none of those takes a port we chose.
+# Below the system's range for outgoing connections, so that none of them takes a port chosen here.
 FREE_FROM, FREE_TO = 20_000, 32_000
 
 
@@ -21,7 +21,7 @@ def answers(port: int) -> bool:
 
 
 def refuse_taken(name: str, ports: Ports) -> None:
-    """`Unavailable` if a stranger listens where `name` is to listen."""
+    """Raise `Unavailable` if another process listens at a port of `name`."""
     for use, port in ports.items():
         if answers(port):
             raise Unavailable(
@@ -30,7 +30,7 @@ def refuse_taken(name: str, ports: Ports) -> None:
 
 
 def free(ports: Ports) -> Ports:
-    """The same names with ports nobody uses: for tests, which must not meet a developer's own servers."""
+    """The same names with unused ports: for tests, which must not reach a developer's own servers."""
     chosen: dict[str, int] = {}
     for port in random.SystemRandom().sample(range(FREE_FROM, FREE_TO), 200):
         if len(chosen) == len(ports):

@@ -1,7 +1,7 @@
-"""A server's processes: start, wait until ready, stop, and never end one that is not ours.
+"""Start a server's processes, wait until they are ready, stop them, and never end another process.
 
-A process is known by pid, start time and boot together (`{name}.process.json` in the server's folder): a pid
-alone may be somebody else's by now. Linux only: it reads /proc.
+A process is identified by pid, start time and boot (`{name}.process.json` in the server's folder): a pid alone may
+have been reused. Linux only: it reads /proc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from warcmill.errors import Unavailable
 TAIL_BYTES = 4096
 POLL_SECONDS = 0.1
 
-# What this very process started: kept so that their end is noticed (and reaped) at once.
+# The children of this process: kept to reap them as soon as they end.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -35,12 +35,12 @@ class Process:
 
 
 def end_in_order() -> None:
-    """From now on SIGTERM ends this process as Ctrl-C does, with what stands in `finally`: no server is left behind."""
+    """Make SIGTERM end this process as Ctrl-C does, with its `finally` blocks, so that no server is left running."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def start(folder: Path, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Process:
-    """Start `argv` in `folder`, in a session of its own, its output appended to `{name}.log`."""
+    """Start `argv` in `folder`, in its own session; append its output to `{name}.log`."""
     folder.mkdir(parents=True, exist_ok=True)
     with log_of(folder, name).open("ab") as log:
         child = subprocess.Popen(
@@ -59,7 +59,7 @@ def start(folder: Path, name: str, argv: Sequence[str | Path], env: Mapping[str,
             raise Unavailable(name, f"ended as soon as it was started. {tail(folder, name)}")
         _record_of(folder, name).write_text(json.dumps(asdict(process)), encoding="ascii")
     except BaseException:
-        child.kill()  # nobody would know of it
+        child.kill()  # it has no record, so nothing else could end it
         raise
     return process
 
@@ -67,7 +67,7 @@ def start(folder: Path, name: str, argv: Sequence[str | Path], env: Mapping[str,
 def run(
     what: str, folder: Path, argv: Sequence[str | Path], seconds: float, env: Mapping[str, str] | None = None
 ) -> str:
-    """Run a program to its end and return what it printed; `Unavailable` if it fails or takes longer."""
+    """Run a program and return its output; `Unavailable` if it fails or takes more than `seconds`."""
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
@@ -89,7 +89,7 @@ def run(
 
 
 def running(folder: Path, name: str) -> Process | None:
-    """The process recorded under `name`, if it still runs: same pid, same start, same boot."""
+    """The process recorded under `name`, if it still runs: same pid, start time and boot."""
     try:
         process = Process(**json.loads(_record_of(folder, name).read_text(encoding="ascii")))
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def names(folder: Path) -> list[str]:
 
 
 def wait_ready(folder: Path, name: str, ready: Callable[[], bool], seconds: float) -> None:
-    """Until `ready()`, at most `seconds`; `Unavailable`, with the end of the log, if it dies or is late."""
+    """Wait until `ready()`; `Unavailable`, with the end of the log, if it dies or takes more than `seconds`."""
     deadline = time.monotonic() + seconds
     while not ready():
         if running(folder, name) is None:
@@ -114,7 +114,7 @@ def wait_ready(folder: Path, name: str, ready: Callable[[], bool], seconds: floa
 
 
 def stop(folder: Path, name: str, patience: float = 20) -> bool:
-    """End `name`: SIGTERM, then SIGKILL when `patience` is over. False: it was not running."""
+    """End `name`: SIGTERM, then SIGKILL after `patience` seconds. False if it was not running."""
     process = running(folder, name)
     if process is None:
         return False
@@ -127,7 +127,7 @@ def stop(folder: Path, name: str, patience: float = 20) -> bool:
 
 
 def kill(folder: Path, name: str) -> None:
-    """SIGKILL, as a power cut would: returns when the process is gone; `Unavailable` if it was not running."""
+    """SIGKILL it and wait until it is gone; `Unavailable` if it was not running."""
     process = running(folder, name)
     if process is None:
         raise Unavailable(name, "not running, so it cannot be killed")
@@ -135,15 +135,20 @@ def kill(folder: Path, name: str) -> None:
 
 
 def kill_process(process: Process) -> None:
-    """SIGKILL to this very process, or to none."""
+    """SIGKILL this process, and never one that reuses its pid."""
     _signal(process, signal.SIGKILL)
     if not _gone(process, 10):
         raise Unavailable(f"process {process.pid}", "still there after SIGKILL")
 
 
+def send(process: Process, number: signal.Signals) -> None:
+    """Send a signal to this process, and never to one that reuses its pid."""
+    _signal(process, number)
+
+
 def descendants(process: Process) -> list[Process]:
-    """Children, their children and so on, outermost first."""
-    found: list[Process] = []
+    """All descendants of a process, outermost first."""
+    descendants: list[Process] = []
     queue = [process.pid]
     while queue:
         try:
@@ -151,17 +156,17 @@ def descendants(process: Process) -> list[Process]:
         except (FileNotFoundError, ProcessLookupError):
             text = ""
         queue = queue[1:] + [int(pid) for pid in text.split()]
-        found += [child for child in map(_observe, map(int, text.split())) if child is not None]
-    return found
+        descendants += [child for child in map(_observe, map(int, text.split())) if child is not None]
+    return descendants
 
 
 def log_of(folder: Path, name: str) -> Path:
-    """Where the output of `name` is kept; appended to by each start."""
+    """The file to which each start of `name` appends its output."""
     return folder / f"{name}.log"
 
 
 def tail(folder: Path, name: str, lines: int = 15) -> str:
-    """The end of a log, with its path, to be put into a message."""
+    """The end of a log with its path, for a message."""
     path = log_of(folder, name)
     if not path.exists():
         return f"There is no log {path}"
@@ -178,7 +183,7 @@ def _record_of(folder: Path, name: str) -> Path:
 def _observe(pid: int) -> Process | None:
     """The process that has `pid` now; None if there is none, or only a zombie.
 
-    Killed, a JVM's first thread is a zombie while others of its threads still hold the ports: that is no end yet.
+    A killed JVM whose first thread is a zombie has not ended while its other threads still hold the ports.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -200,7 +205,7 @@ def _reap(pid: int) -> None:
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    """Through a pidfd: opened first, compared then, so that the signal can reach no other process."""
+    """Send a signal by a pidfd, opened before the comparison, so that it can reach no other process."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:

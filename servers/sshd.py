@@ -1,4 +1,4 @@
-"""OpenSSH's server with its own keys and configuration, for whoever starts it, keys only."""
+"""OpenSSH's server with its own keys and configuration. Only the user who starts it can log in, by key."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ Subsystem sftp internal-sftp
 LogLevel VERBOSE
 MaxStartups 100
 """
-# A write beyond RLIMIT_FSIZE then fails with EFBIG, and ends nobody (setrlimit(2)).
+# Ignore SIGXFSZ: a write beyond RLIMIT_FSIZE then fails with EFBIG and kills no process (setrlimit(2)).
 _IGNORING_XFSZ = ("/bin/sh", "-c", 'trap "" XFSZ; exec "$@"', "sh")
 
 
 @dataclass(frozen=True)
 class Sshd:
-    """A running sshd. `root` is an empty folder to store under; the server shows the whole file system."""
+    """An sshd: its address and keys, and methods to start, stop and break it. It shows the whole file system."""
 
     folder: Path
     ports: Ports
 
     @property
     def port(self) -> int:
-        """It listens at 127.0.0.1 and this port."""
+        """The port at which it listens on 127.0.0.1."""
         return self.ports["ssh"]
 
     @property
     def user(self) -> str:
-        """The only user who can log in: the one who started it."""
+        """The only user who can log in: the one who starts it."""
         return getpass.getuser()
 
     @property
@@ -62,7 +62,7 @@ class Sshd:
 
     @property
     def root(self) -> Path:
-        """A folder to store under."""
+        """An empty folder for stores."""
         return self.folder / "root"
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class Sshd:
         process.wait_ready(self.folder, NAME, lambda: answers(self.port), READY_SECONDS)
 
     def cut(self) -> int:
-        """SIGKILL every session, not the listener; returns how many processes that were."""
+        """SIGKILL every session, not the listener; return the number of killed processes."""
         listener = process.running(self.folder, NAME)
         sessions = process.descendants(listener) if listener else []
         for session in sessions:
@@ -90,15 +90,15 @@ class Sshd:
         self.start()
 
     def limit_files(self, size: int = resource.RLIM_INFINITY) -> None:
-        """No session begun from now on writes a file beyond `size` bytes: it is refused, as on a full disk."""
+        """Refuse, in new sessions, to write a file beyond `size` bytes, as a full disk would."""
         listener = process.running(self.folder, NAME)
         if listener is None:
             raise Unavailable(NAME, "not running, so it cannot be limited")
         resource.prlimit(listener.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def change_host_key(self) -> None:
-        """Restart with another host key, as an impostor would: `known_hosts` still pins the old one."""
-        _make_key(self.folder / "host_key", anew=True)
+        """Restart with another host key, as an impostor would have; `known_hosts` still pins the old one."""
+        _make_key(self.folder / "host_key", replace=True)
         self.restart()
 
 
@@ -108,7 +108,7 @@ def at(work: Path, ports: Ports = pins.SSHD) -> Sshd:
 
 
 def up(work: Path, ports: Ports = pins.SSHD) -> Sshd:
-    """Start it, unless it runs, and wait until it listens: 0.3 s."""
+    """Start it unless it runs, and wait until it listens: 0.3 s."""
     server = at(work, ports)
     if process.running(server.folder, NAME) is None:
         refuse_taken(NAME, ports)
@@ -127,7 +127,7 @@ def down(work: Path) -> list[str]:
 def _prepare(server: Sshd) -> None:
     server.root.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # root's sshd gives up its rights in there
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where root's sshd drops its privileges
     for name in ("host_key", "user_key"):
         _make_key(server.folder / name)
     (server.folder / "authorized_keys").write_bytes(_public(server.key).read_bytes())
@@ -141,8 +141,8 @@ def _public(key: Path) -> Path:
     return key.with_name(f"{key.name}.pub")
 
 
-def _make_key(path: Path, *, anew: bool = False) -> None:
-    if anew:
+def _make_key(path: Path, *, replace: bool = False) -> None:
+    if replace:
         path.unlink(missing_ok=True)
     if not path.exists():
         program = packages.program("ssh-keygen", "openssh-client")
