@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,8 +17,10 @@ settings.register_profile("same", derandomize=True, deadline=None, suppress_heal
 settings.load_profile("same")
 
 # What an operator's shell may hold, and what then would be tested instead of the line that a test makes.
+# The last only costs time: with it, each command that a test runs compiles all its modules.
+_UNSET = ("LUIGI_CONFIG_PATH", "FORCE_COLOR", "NO_COLOR", "COLUMNS", "PYTHONDONTWRITEBYTECODE")
 for _name in [*os.environ]:
-    if _name.lower().endswith("_proxy") or _name in ("LUIGI_CONFIG_PATH", "FORCE_COLOR", "NO_COLOR", "COLUMNS"):
+    if _name.lower().endswith("_proxy") or _name in _UNSET:
         del os.environ[_name]
 
 
@@ -27,6 +30,30 @@ def closed_port() -> Iterator[int]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-point", action="store_true", help="the crash sweeps at all their points; minutes of work")
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """What a test has to say is printed at the end of the run; a worker of pytest-xdist has no terminal."""
+    return lambda text: record_property("told", text)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    told = [str(text) for report in reports for name, text in report.user_properties if name == "told"]
+    if told:
+        terminalreporter.section("what tests have found")
+        terminalreporter.write_line("\n".join(text.rstrip() for text in told))
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made stays to the end: without this, each collection of garbage would look through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure() -> None:

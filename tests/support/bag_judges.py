@@ -1,0 +1,30 @@
+"""Other people's programs that judge a bag: bagit.py, and the validator of the Bagit-Profiles project."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from servers import oracles
+
+PROFILE = Path(__file__).parents[2] / "config" / "bagit-profile.json"
+IDENTIFIED = json.loads(PROFILE.read_text("utf-8"))["BagIt-Profile-Info"]["BagIt-Profile-Identifier"]
+
+
+def is_valid(home: Path) -> bool:
+    """Whether bagit.py accepts a bag."""
+    command = [oracles.bin_folder("bagit") / "bagit.py", "--validate", "--quiet", home]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode == 0
+
+
+def fits_profile(home: Path) -> bool:
+    """Whether a bag fits our profile."""
+    tool = oracles.bin_folder("bagit-profile") / "bagit_profile.py"
+    words = ["--no-logfile", "--report", "--file", PROFILE, IDENTIFIED]
+    done = subprocess.run([tool, *words, home], check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert "✓ Serialization" in done.stdout, done.stdout + done.stderr
+    return done.returncode == 0

@@ -1,0 +1,359 @@
+"""What is run, killed and run again: the whole line over a launch, and the verbs that change something."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import luigi
+import sample
+from luigi.configuration import add_config_path
+from luigi.date_interval import Custom
+
+from commands.main import main
+from tasks import files, index, output, package
+from tasks.config.settings import settings
+from warcmill.base import clock
+from warcmill.launches import discovery, ending
+from warcmill.layout import SENTINEL
+from warcmill.markers.state import MarkerStore
+from warcmill.stores.file import FileStore
+
+HONEST = (3, 4, 5)  # exit codes of configuration, unavailable, busy
+WGET = sample.SAMPLE.parents[1] / "wget"
+LAUNCH = (sample.JOB, sample.LAUNCH_ID)
+ENDS = re.compile("STOPPING|EMPTY|FINISHED|discarded")
+FROZEN = "2030-01-02T03:04:05Z"
+ALL_DAYS = Custom(date(1996, 1, 1), date(2100, 1, 1))
+ROOTS: tuple[type[luigi.Task], ...] = (output.ScanForOutputs, files.ScanForOutputFiles)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`prepare` lays out a folder once; `act` works in a copy of it, and reports whether it succeeded."""
+
+    name: str
+    prepare: Callable[[Path], None]
+    act: Callable[[Path], bool]
+
+
+def freeze_clock() -> None:
+    """The zip of logs holds the times of its run: with one time for all, two runs give the same bytes."""
+    clock.now = lambda: FROZEN
+    clock.stamp = lambda: "".join(filter(str.isdigit, FROZEN))
+
+
+def bare_sample(folder: Path) -> None:
+    """The bundled launch, and nothing of Warcmill's."""
+    folder.mkdir()
+    at = sample.lay_out(folder / "output")
+    (at / "jobs").rename(folder / "jobs")
+
+
+def line_of_sample(folder: Path) -> None:
+    """A line around the bundled launch, told to remove what is safe in the store: no step is left out."""
+    bare_sample(folder)
+    init(folder)
+    allow_retire(folder)
+
+
+def allow_retire(folder: Path) -> None:
+    config = folder / "luigi.cfg"
+    config.write_text(config.read_text().replace("retire=false", "retire=true"))
+
+
+def init(folder: Path) -> bool:
+    """`warcmill init`."""
+    return verb("init", str(folder))
+
+
+def verb(*words: str) -> bool:
+    """A verb of the `warcmill` command; to end with a traceback is no honest failure."""
+    code = main(words)
+    assert code in (0, *HONEST), f"{words}: exit code {code}"
+    return code == 0
+
+
+def run_line(folder: Path) -> bool:
+    """Both scans, one after the other, as cron starts them; whether all went well."""
+    return _run(folder, *(partial(root, date_interval=ALL_DAYS) for root in ROOTS))
+
+
+def _run(folder: Path, *tasks: Callable[[], luigi.Task]) -> bool:
+    try:
+        add_config_path(str(folder / "luigi.cfg"))
+        done = [_luigi(task()) for task in tasks]
+        return all(done)
+    except Exception:  # noqa: BLE001 - before there is any task; Luigi's own command ends with exit 40
+        traceback.print_exc()
+        return False
+
+
+def _luigi(task: luigi.Task) -> bool:
+    """As a process of its own: a scan's summary is written when that ends."""
+    fine = luigi.build([task], local_scheduler=True, workers=1)
+    atexit._run_exitfuncs()
+    return fine
+
+
+def sweep_up(folder: Path) -> None:
+    """What every later run of a step does for its launch: remove what dead processes left half-made."""
+    if not all((folder / root / SENTINEL).exists() for root in ("state", "store")):
+        return
+    state, store = MarkerStore(FileStore("state", folder / "state")), FileStore("store", folder / "store")
+    for path in sorted((folder / "state").glob("[0-9]*")):
+        state.store.sweep(path.name)
+    for path in sorted((folder / "state").glob("*/*/*")):
+        if not path.parent.parent.name.startswith("."):
+            state.sweep(str(path.relative_to(folder / "state")))
+    for path in sorted((folder / "store").glob("*/*/*")):
+        store.sweep(str(path.relative_to(folder / "store")))
+    for path in sorted((folder / "index").glob("extracts/*/*")):  # as the next extract in that folder does
+        FileStore("index", folder / "index").sweep(str(path.relative_to(folder / "index")))
+    for path in sorted((folder / "index").glob("versions/**/")):  # as the next fold does, which finds its folder again
+        FileStore("index", folder / "index").sweep(str(path.relative_to(folder / "index")))
+
+
+def dead_sample(folder: Path) -> None:
+    """The bundled launch as if its engine had been killed: no end in its job.log, a WARC still open and cut."""
+    bare_sample(folder)
+    init(folder)
+    for job_log in (folder / "jobs").glob("**/job.log"):
+        lines = job_log.read_text().splitlines(keepends=True)
+        job_log.write_text("".join(line for line in lines if not ENDS.search(line)))
+    (warc,) = (folder / "output" / "warcs").glob("*/*/*.warc.gz")
+    data = warc.read_bytes()
+    warc.with_name(f"{warc.name}.open").write_bytes(data[: len(data) // 8])
+    warc.unlink()
+
+
+def line_of(source: Path, layout: str, folder: Path) -> None:
+    """A line around a copy of an engine's folders; a launch that says nothing of its end is closed by an operator."""
+    folder.mkdir()
+    shutil.copytree(source, folder / "output", symlinks=True)
+    if layout == "kind-first":
+        (folder / "output" / "jobs").rename(folder / "jobs")
+    assert verb("init", str(folder), "--layout", layout)
+    allow_retire(folder)
+    add_config_path(str(folder / "luigi.cfg"))
+    known = settings().rootmap()
+    for launch in discovery.find(known, ALL_DAYS.date_a, ALL_DAYS.date_b).launches:
+        if not ending.how_ended(known.of(launch.job), launch):
+            assert verb("close", launch.job, launch.id, "--reason", "nothing says that it goes on")
+
+
+def close(folder: Path) -> bool:
+    """`warcmill close`."""
+    add_config_path(str(folder / "luigi.cfg"))
+    return verb("close", *LAUNCH, "--reason", "its engine was killed")
+
+
+def refused_sample(folder: Path) -> None:
+    """The dead launch, all the way in the store; what is cut is refused."""
+    dead_sample(folder)
+    assert close(folder)
+    assert run_line(folder)
+
+
+def accept(folder: Path) -> bool:
+    """`warcmill accept`, for the WARC that was cut."""
+    add_config_path(str(folder / "luigi.cfg"))
+    (warc,) = (sample.SAMPLE / "warcs").glob("*/*/*.warc.gz")
+    return verb("accept", f"{warc.name}.open", "--reason", "its engine was killed")
+
+
+def done_sample(folder: Path) -> None:
+    """The bundled launch, all the way in the store, and still where its engine left it."""
+    bare_sample(folder)
+    init(folder)
+    assert run_line(folder)
+
+
+def switched_on(folder: Path) -> None:
+    """The bundled launch, in the store, whose scan for viruses is switched on; CLAMD names the socket of a clamd."""
+    done_sample(folder)
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write(f"\n[viruses]\nclamd={os.environ['CLAMD']}\nsince=2026-01-01\n")
+    for summary in (folder / "state").glob("*/status.*.json"):
+        summary.unlink()  # a report, which the scan writes anew: else the sweep would take the old one for lost
+
+
+def index_on(folder: Path) -> None:
+    """A line around the bundled launch, assembled, whose index is switched on: Checksum hears the lines."""
+    bare_sample(folder)
+    init(folder)
+    _index(folder)
+    assert _run(folder, partial(output.ScanForOutputs, date_interval=ALL_DAYS))
+
+
+def index_on_late(folder: Path) -> None:
+    """The bundled launch, in the store, whose index is switched on after that: its lines come from the store."""
+    done_sample(folder)
+    _index(folder)
+
+
+def text_on(folder: Path) -> None:
+    """The bundled launch, in the store, whose text is switched on after that."""
+    done_sample(folder)
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write("\n[text]\nsince=2016-01-01\n")
+
+
+def run_text(folder: Path) -> bool:
+    """Extract the text of its only stage."""
+    return _run(folder, lambda: index.SolrIndex(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
+
+
+def _index(folder: Path) -> None:
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write("\n[index]\nsince=2016-01-01\n")
+
+
+def run_index(folder: Path) -> bool:
+    """Index its only stage, with all that this requires."""
+    return _run(folder, lambda: index.CdxIndex(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
+
+
+def indexed_sample(folder: Path) -> None:
+    """The bundled launch, indexed; a version of the CDX is published; then a part of it is hidden."""
+    index_on(folder)
+    assert run_index(folder)
+    assert _fold(folder)
+    assert verb("versions", "hide", "example,docs", "--reason", "order of a court")
+
+
+def fold(folder: Path) -> bool:
+    """One more version, without what is hidden."""
+    return _fold(folder)
+
+
+def _fold(folder: Path) -> bool:
+    return _run(folder, lambda: index.FoldCdx(date_interval=ALL_DAYS))
+
+
+def retire(folder: Path) -> bool:
+    """`warcmill versions retire`, of all but the current version."""
+    add_config_path(str(folder / "luigi.cfg"))
+    return verb("versions", "retire", "--keep", "1")
+
+
+def folded_sample(folder: Path) -> None:
+    """Two versions of the CDX, the first one to be retired."""
+    indexed_sample(folder)
+    assert _fold(folder)
+
+
+def packages_on(folder: Path) -> None:
+    """The bundled launch, all the way in the store, and SIPs switched on."""
+    done_sample(folder)
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write("\n[package]\nsince=2016-01-01\norganisation=National Library\nnaan=12345\n")
+
+
+def run_packages(folder: Path) -> bool:
+    """Build its SIP."""
+    return _run(folder, lambda: package.BuildSip(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
+
+
+def redo(folder: Path) -> bool:
+    """`warcmill redo`; where nothing is left to move, it has been done."""
+    add_config_path(str(folder / "luigi.cfg"))
+    code = main(["redo", *LAUNCH, "checksum", "final", "--downstream"])
+    assert code in (0, 1, *HONEST), f"redo: exit code {code}"
+    return code == 0 or (code == 1 and not list((folder / "state").glob("*/*/*/files.checksums.*")))
+
+
+def built_sample(folder: Path) -> None:
+    """The bundled launch with its SIP in the store; the next scan hands it over and catalogues it."""
+    bare_sample(folder)
+    init(folder)
+    config = folder / "luigi.cfg"
+    section = (
+        "since=2016-01-01",
+        "organisation=National Library",
+        f"destination={folder}/destination",
+        f"verified_at={folder}/ingested",
+    )
+    config.write_text("\n".join([config.read_text(), "[package]", *section, ""]))
+    add_config_path(str(config))
+    assert verb("init", "--adopt", "package", "--create")
+    assert run_line(folder)
+    assert _luigi(package.BuildSip(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
+
+
+def submit(folder: Path) -> bool:
+    """Hand its SIP over, and catalogue it when the ingesting system, which empties the watched folder before and after,
+    has it. What that takes away a second time lies beside the first, where no undisturbed run leaves anything.
+    """
+    job, launch_id = LAUNCH
+    try:
+        ingest(folder)
+        done = _run(folder, lambda: package.SubmitSip(job=job, launch_id=launch_id, stage="final"))
+        ingest(folder)
+    except OSError:
+        traceback.print_exc()
+        return False
+    catalogued = done and _run(folder, lambda: package.IndexSip(job=job, launch_id=launch_id, stage="final"))
+    return catalogued and main(["reconcile", "2026"]) == 0
+
+
+def ingest(folder: Path) -> None:
+    """Take away what is in the watched folder."""
+    ingested = folder / "ingested"
+    ingested.mkdir(exist_ok=True)
+    watched = folder / "destination" / "ingest"
+    for name in os.listdir(watched) if watched.is_dir() else []:
+        there = len([one for one in os.listdir(ingested) if one.startswith(name)])
+        os.rename(watched / name, ingested / f"{name}{'+' * there}")
+
+
+def line_without_a_launch(folder: Path) -> None:
+    """A new line, with nothing in it."""
+    folder.mkdir()
+    assert init(folder)
+
+
+def import_warcs(folder: Path) -> bool:
+    """`warcmill import` of what wget left."""
+    add_config_path(str(folder / "luigi.cfg"))
+    return verb("import", str(WGET), "--job", "wget", "--launch-id", "20260214090000")
+
+
+def import_between_scans(folder: Path) -> bool:
+    """The first scan finds what a killed import left, if anything, and must take none of it for a launch."""
+    add_config_path(str(folder / "luigi.cfg"))
+    before = run_line(folder)
+    assert not list((folder / "state").glob("*/*/*/0[2-4].*")) or list((folder / "state").glob("*/*/*/01.*.imported"))
+    luigi.task_register.Register.clear_instance_cache()  # a scan lists once a process, and cron starts another for each
+    return before and import_warcs(folder) and run_line(folder)
+
+
+SCENARIOS = {
+    one.name: one
+    for one in (
+        Scenario("init", bare_sample, init),
+        Scenario("line", line_of_sample, run_line),
+        Scenario("dead", dead_sample, lambda folder: close(folder) and run_line(folder)),
+        Scenario("close", dead_sample, close),
+        Scenario("accept", refused_sample, accept),
+        Scenario("redo", done_sample, redo),
+        Scenario("viruses", switched_on, run_line),
+        Scenario("index", index_on, run_index),
+        Scenario("index-late", index_on_late, run_index),
+        Scenario("text", text_on, run_text),
+        Scenario("fold", indexed_sample, fold),
+        Scenario("retire", folded_sample, retire),
+        Scenario("package", packages_on, run_packages),
+        Scenario("submit", built_sample, submit),
+        Scenario("import", line_without_a_launch, import_warcs),
+        Scenario("import-line", line_without_a_launch, import_between_scans),
+    )
+}

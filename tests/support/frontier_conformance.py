@@ -1,0 +1,525 @@
+"""What every frontier must do, whatever is behind it: imported by the tests of each, run against the real thing.
+
+A module that takes these in has a fixture `there`, the place where a frontier is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from warcmill.crawl.frontier import LONGEST_HISTORY, Answer, Defer, Finish, Frontier, Gate, Lease, Offered, Rate, digest
+from warcmill.crawl.status import Status
+from warcmill.crawl.transitions import Transitions
+from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Uri, make
+from warcmill.errors import BadInput, Conflict
+
+T = TypeVar("T")
+START = 1_800_000_000.0
+FREE = Rate(at_once=None)
+ALL = Gate("")
+
+
+class Place(Protocol):
+    """Where a frontier is, and its clock."""
+
+    now: float
+
+    def open(self) -> Frontier:
+        """The frontier; an open one is killed before, as by a restart."""
+
+    def open_snapshot(self, path: Path) -> Frontier:
+        """A frontier made of a snapshot."""
+
+    def new_path(self) -> Path:
+        """Where a snapshot may go."""
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def uris(*names: str, **more: Any) -> list[Uri]:
+    """`a/1` is page 1 of host a."""
+    return [make(f"http://{name.replace('/', '.example/', 1)}", **more) for name in names]
+
+
+def names(found: Sequence[Lease | Uri]) -> list[str]:
+    texts = [one.uri.uri if isinstance(one, Lease) else one.uri for one in found]
+    return [text.removeprefix("http://").replace(".example/", "/") for text in texts]
+
+
+def offer(frontier: Frontier, *pages: str, **more: Any) -> list[Answer]:
+    return [offered.answer for offered in run(frontier.offer(uris(*pages, **more)))]
+
+
+def lease(frontier: Frontier, limit: int = 100, holder: str = "h", seconds: float = 600) -> list[Lease]:
+    return run(frontier.lease(holder, limit, seconds))
+
+
+def fetched(one: Lease, status: Status = Status.PARSED, **changes: object) -> Lease:
+    """The lease with its URI as it is after a visit."""
+    moves = Transitions()
+    if one.uri.status is Status.SCHEDULED:
+        moves.update(one.uri, Status.DOWNLOADING, tries=one.uri.tries + 1)
+    if one.uri.status is Status.DOWNLOADING:
+        moves.update(one.uri, status, **changes)
+    return one
+
+
+def finish(frontier: Frontier, leases: Sequence[Lease], **more: Any) -> list[bool]:
+    return run(frontier.finish([Finish(fetched(one), **more) for one in leases]))
+
+
+def drain(frontier: Frontier, limit: int = 7) -> list[str]:
+    """Lease and finish until nothing is left to lease."""
+    found: list[str] = []
+    while leases := lease(frontier, limit):
+        found += names(leases)
+        assert all(finish(frontier, leases))
+    return found
+
+
+# Offers
+
+
+def test_each_uri_is_taken_once(there: Place) -> None:
+    frontier = there.open()
+    assert offer(frontier, "a/1", "a/2", "a/1") == [Answer.NEW, Answer.NEW, Answer.SEEN]
+    assert offer(frontier, "a/2", "b/1") == [Answer.SEEN, Answer.NEW]
+    assert sorted(drain(frontier)) == ["a/1", "a/2", "b/1"]
+    assert offer(frontier, "a/1", "a/2", "b/1") == [Answer.SEEN] * 3, "visited, so seen"
+
+
+def test_an_offer_that_is_repeated_after_a_restart_is_seen(there: Place) -> None:
+    offer(there.open(), "a/1", "a/2")
+    assert offer(there.open(), "a/1", "a/2", "a/3") == [Answer.SEEN, Answer.SEEN, Answer.NEW]
+
+
+def test_what_no_frontier_takes_is_refused_by_name_and_the_others_are_taken(there: Place) -> None:
+    frontier = there.open()
+    good, moved, large, urgent, keyless, broken = uris("a/1", "a/2", "a/3", "a/4", "a/5", "a/6")
+    Transitions().update(moved, Status.REMOVED)
+    large.payload = '"' + "ü" * (LONGEST_PAYLOAD // 2) + '"'
+    urgent.priority = 1 << 31
+    keyless.key = ""
+    broken.key = "\udc80"
+    answers = run(frontier.offer([moved, large, urgent, keyless, broken, good]))
+    assert [one.answer for one in answers] == [Answer.REFUSED] * 5 + [Answer.NEW]
+    words = ["no move from Removed to Scheduled", "payload", "priority", "key", "UTF-8"]
+    assert all(word in one.why for word, one in zip(words, answers, strict=False)), answers
+    assert drain(frontier) == ["a/1"]
+
+
+def test_no_uri_is_taken_for_another(there: Place) -> None:
+    frontier = there.open()
+    keys = ["1", "11", "1 1", " 1", "a\0b", "ab", "A", "a", "é", "e\u0301", "x" * 5000, "x" * 5001]
+    made = [make("http://a.example/", key=key, crawl=crawl) for key in keys for crawl in ("", "1", "1 1", "A", "a")]
+    assert {one.answer for one in run(frontier.offer(made))} == {Answer.NEW}
+    assert {one.answer for one in run(frontier.offer([make("http://b.example/", key=uri.key, crawl=uri.crawl)
+                                                      for uri in made]))} == {Answer.SEEN}  # fmt: skip
+
+
+def test_a_uri_is_known_by_sixteen_bytes_of_its_crawl_and_key() -> None:
+    assert len(digest("", "x")) == 16
+    assert digest("a", "b") != digest("ab", "") != digest("", "ab")
+    assert digest("1", " x") != digest("", "1 x")
+
+
+def test_a_uri_comes_back_as_it_was_offered(there: Place) -> None:
+    whole = make(
+        "http://a.example/1?q=ü#top", key="the key", crawl="c", hops="LLE", via="http://a.example/", cluster="k",
+        source="http://seed.example/", priority=-3, payload='{"callback": "parse", "age": 5}',
+    )  # fmt: skip
+    seed = make("http://b.example/", source="http://b.example/")
+    run(there.open().offer([whole, seed]))
+    first, second = lease(there.open())
+    for offered, leased in ((whole, first.uri), (seed, second.uri)):
+        for name in ("key", "uri", "surt", "queue", "crawl", "hops", "via", "source", "priority", "payload", "cluster"):
+            assert getattr(leased, name) == getattr(offered, name), name
+        assert leased.status is Status.SCHEDULED
+    assert (first.gate, first.holder, first.history) == (Gate("a.example"), "h", b"")
+
+
+# Order
+
+
+def test_priority_first_then_order_of_arrival_in_one_queue(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    for page, priority in (("a/1", 5), ("a/2", 0), ("a/3", -1), ("a/4", 0), ("a/5", -1)):
+        offer(frontier, page, priority=priority)
+    assert names(lease(frontier, 2)) == ["a/3", "a/5"]
+    offer(frontier, "a/6", priority=-9)
+    assert names(lease(frontier)) == ["a/6", "a/2", "a/4", "a/1"]
+
+
+def test_priority_first_then_order_of_arrival_over_all_queues(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    for number in range(60):
+        offer(frontier, f"h{number % 7}/{number}", priority=number % 3)
+    expected = [f"h{n % 7}/{n}" for _, n in sorted((n % 3, n) for n in range(60))]
+    found: list[str] = []
+    while leases := lease(frontier, 4):
+        found += names(leases)
+    assert found == expected
+
+
+def test_one_at_a_time_from_a_queue_and_the_queues_with_the_first_uris_first(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "b/1", "c/1", "b/2")
+    first = lease(frontier, 2)
+    assert names(first) == ["a/1", "b/1"]
+    assert names(lease(frontier)) == ["c/1"]
+    finish(frontier, first)
+    assert names(lease(frontier)) == ["a/2", "b/2"]
+
+
+# Time
+
+
+def test_a_uri_is_not_leased_before_its_time(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/later", not_before=START + 60)
+    offer(frontier, "a/now")
+    assert names(lease(frontier)) == ["a/now"]
+    there.now += 59.9
+    assert lease(frontier) == []
+    there.now += 0.1
+    assert names(lease(frontier)) == ["a/later"]
+
+
+def test_a_uri_that_waited_keeps_its_place_in_the_order(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", not_before=START + 5)
+    offer(frontier, "a/2")
+    there.now += 5
+    assert names(lease(frontier)) == ["a/1", "a/2"]
+
+
+def test_a_deferred_uri_comes_again_with_its_tries_and_its_payload(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", payload='{"age": 1}')
+    (one,) = lease(frontier)
+    fetched(one, Status.SCHEDULED)
+    assert run(frontier.defer([Defer("", one.uri.key, START + 30, one)])) == [True]
+    assert run(frontier.defer([Defer("", one.uri.key, START + 30, one)])) == [False], "the lease has ended"
+    assert lease(frontier) == []
+    there.now += 30
+    (again,) = lease(there.open())
+    assert (again.uri.tries, again.uri.payload, again.uri.uri) == (1, '{"age": 1}', one.uri.uri)
+
+
+def test_a_suspended_uri_waits_until_it_is_resumed(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2")
+    offer(frontier, "a/3", not_before=FOREVER)
+    one, three = (uri.key for uri in uris("a/1", "a/3"))
+    assert run(frontier.defer([Defer("", one, FOREVER), Defer("", "unknown", FOREVER)])) == [True, False]
+    there.now += 1e9
+    frontier = there.open()
+    assert names(lease(frontier)) == ["a/2"]
+    counts = run(frontier.count())
+    assert (counts[Status.SUSPENDED], counts[Status.SCHEDULED], counts[Status.DOWNLOADING]) == (2, 0, 1)
+    assert run(frontier.defer([Defer("", one, 0), Defer("", three, 0)])) == [True, True]
+    assert names(lease(frontier)) == ["a/1", "a/3"]
+
+
+def test_a_visited_uri_can_be_visited_again_at_a_time_with_what_the_last_visit_left(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    assert finish(frontier, lease(frontier), history=b"h" * LONGEST_HISTORY, again=START + 100) == [True]
+    assert offer(frontier, "a/1") == [Answer.SEEN]
+    assert lease(frontier) == []
+    there.now += 100
+    (again,) = lease(there.open())
+    assert (again.history, again.uri.tries) == (b"h" * LONGEST_HISTORY, 0)
+
+
+# Leases
+
+
+def test_two_holders_never_hold_the_same_uri(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, *(f"h{n % 3}/{n}" for n in range(50)))
+    held = {holder: [] for holder in ("one", "two")}
+    while any(leases := {holder: lease(frontier, 4, holder) for holder in held}.values()):
+        for holder, found in zip(held, leases, strict=True):
+            held[holder] += names(found)
+            assert all(one.holder == holder for one in found)
+    assert Counter(held["one"] + held["two"]) == Counter(f"h{n % 3}/{n}" for n in range(50))
+    assert held["one"]
+    assert held["two"]
+
+
+def test_an_expired_lease_comes_to_another_and_its_finish_is_too_late(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "b/1")
+    first = lease(frontier, 1, "one", seconds=10)
+    there.now += 9.9
+    assert names(lease(frontier, 5, "two", seconds=100)) == ["b/1"]
+    there.now += 0.1
+    second = lease(frontier, 5, "two", seconds=100)
+    assert names(second) == ["a/1"]
+    assert finish(frontier, first) == [False]
+    assert run(frontier.count())[Status.PARSED] == 0
+    assert finish(frontier, second) == [True]
+
+
+def test_a_finish_that_is_repeated_changes_nothing(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "b/1")
+    leases = lease(frontier)
+    assert finish(frontier, leases) == [True, True]
+    assert finish(frontier, leases) == [False, False]
+    assert run(frontier.count())[Status.PARSED] == 2
+    assert finish(there.open(), leases) == [False, False]
+
+
+def test_leases_that_are_out_at_a_restart_wait_again(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "b/1")
+    finish(frontier, lease(frontier, 1))
+    assert names(lease(frontier)) == ["a/2", "b/1"]
+    assert names(lease(there.open())) == ["a/2", "b/1"]
+
+
+def test_a_visit_ends_only_as_visits_end_and_with_a_history_that_fits(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    (one,) = lease(frontier)
+    with pytest.raises(BadInput, match="a visit does not end with Scheduled"):
+        run(frontier.finish([Finish(one)]))
+    with pytest.raises(BadInput, match="200 is the limit"):
+        run(frontier.finish([Finish(fetched(one), b"h" * (LONGEST_HISTORY + 1))]))
+    assert run(frontier.finish([Finish(one)])) == [True], "the lease still holds"
+
+
+# Gates
+
+
+def test_a_gate_opens_when_the_visit_said_also_after_a_restart(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "b/1")
+    finish(frontier, lease(frontier, 1), opens=START + 20)
+    frontier = there.open()
+    assert names(lease(frontier)) == ["b/1"]
+    there.now += 20
+    assert names(lease(frontier)) == ["a/2"]
+
+
+def test_a_block_holds_over_restarts_and_over_visits_and_ends(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "b/1")
+    first = lease(frontier, 1)
+    run(frontier.block(Gate("a.example"), START + 50))
+    finish(frontier, first, opens=START + 1)
+    offer(frontier, "a/0", priority=-1)
+    there.now += 49
+    frontier = there.open()
+    assert names(lease(frontier)) == ["b/1"]
+    there.now += 1
+    assert names(lease(frontier)) == ["a/0"]
+
+
+def test_a_site_is_suspended_and_resumed(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    run(frontier.block(Gate("a.example"), FOREVER))
+    there.now += 1e9
+    frontier = there.open()
+    assert lease(frontier) == []
+    run(frontier.block(Gate("a.example"), 0))
+    assert names(lease(frontier)) == ["a/1"]
+
+
+def test_a_gate_may_be_blocked_before_anything_waits_behind_it(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.block(Gate("a.example"), START + 5))
+    offer(frontier, "a/1")
+    assert lease(frontier) == []
+    there.now += 5
+    assert names(lease(frontier)) == ["a/1"]
+
+
+def passed(there: Place, rate: Rate, seconds: int, restart: bool = False) -> list[float]:
+    """When, in seconds since START, URIs of one queue passed its gate."""
+    frontier = there.open()
+    run(frontier.set_rate(Gate("a.example"), rate))
+    offer(frontier, *(f"a/{n}" for n in range(200)))
+    times: list[float] = []
+    for tenth in range(seconds * 10):
+        there.now = START + tenth / 10
+        if restart and tenth % 7 == 3:
+            frontier = there.open()
+        leases = lease(frontier, 100)
+        finish(frontier, leases)
+        times += [tenth / 10] * len(leases)
+    return times
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "with restarts"])
+def test_a_rate_lets_no_more_hits_through_in_any_window(there: Place, restart: bool) -> None:
+    times = passed(there, Rate(hits=5, window=2.0, at_once=None), 9, restart)
+    assert len(times) == 25, times
+    assert all(sum(begin <= moment < begin + 2.0 for moment in times) <= 5 for begin in times), times
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "with restarts"])
+def test_a_moderated_rate_is_even(there: Place, restart: bool) -> None:
+    times = passed(there, Rate(hits=5, window=2.0, moderated=True, at_once=None), 4, restart)
+    assert times == [0.0, 0.4, 0.8, 1.2, 1.6, 2.0, 2.4, 2.8, 3.2, 3.6]
+
+
+def test_a_scale_makes_a_rate_slower_below_one_hit_too(there: Place) -> None:
+    assert passed(there, Rate(hits=1, window=1.0, scale=0.5), 6) == [0.0, 2.0, 4.0]
+
+
+def test_a_rate_for_all_gates_yields_to_one_of_its_own(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, Rate(at_once=2)))
+    run(frontier.set_rate(Gate("b.example"), Rate(at_once=3)))
+    offer(frontier, *(f"{host}/{n}" for host in "abc" for n in range(5)))
+    hosts = Counter(name[0] for name in names(lease(there.open())))
+    assert hosts == {"a": 2, "b": 3, "c": 2}
+    frontier = there.open()
+    run(frontier.set_rate(Gate("b.example"), None))
+    run(frontier.set_rate(ALL, None))
+    assert Counter(name[0] for name in names(lease(frontier))) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_rate_out_of_its_range_is_refused() -> None:
+    for wrong in ({"hits": 0}, {"hits": 10_001}, {"window": 0}, {"scale": 0}, {"at_once": 0}):
+        with pytest.raises(BadInput, match=next(iter(wrong))):
+            Rate(**wrong)  # type: ignore[arg-type]
+
+
+# Crawls
+
+
+def test_each_crawl_has_its_own_seen_set_and_counts(there: Place) -> None:
+    frontier = there.open()
+    assert offer(frontier, "a/1", crawl="x") == [Answer.NEW]
+    assert offer(frontier, "a/1", crawl="y") == [Answer.NEW]
+    assert offer(frontier, "a/1", crawl="x") == [Answer.SEEN]
+    first = lease(frontier, 1)
+    run(frontier.finish([Finish(fetched(first[0], Status.FAILED))]))
+    assert lease(frontier)
+    counts = {crawl: run(frontier.count(crawl)) for crawl in ("x", "y", "", "nobody")}
+    assert counts["x"] == {Status.SCHEDULED: 0, Status.SUSPENDED: 0, Status.PARSED: 0, Status.FAILED: 1,
+                           Status.REMOVED: 0, Status.DOWNLOADING: 0}  # fmt: skip
+    assert counts["y"][Status.DOWNLOADING] == 1
+    assert not any(counts[""].values())
+    assert not any(counts["nobody"].values())
+
+
+def test_a_purged_crawl_is_forgotten_and_the_others_are_not(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, *(f"h{n % 5}/{n}" for n in range(100)), crawl="x", via="http://v.example/")
+    offer(frontier, *(f"h{n % 5}/{n}" for n in range(100)), crawl="y", via="http://v.example/")
+    leases = lease(frontier, 20)
+    assert all(finish(frontier, leases[:10]))
+    assert run(frontier.purge("x")) == 90
+    assert finish(frontier, leases[10:]) == [False] * 10, "its leases have ended"
+    frontier = there.open()
+    assert not any(run(frontier.count("x")).values())
+    assert run(frontier.count("y"))[Status.SCHEDULED] == 100
+    assert offer(frontier, "h0/0", "h1/1", crawl="x") == [Answer.NEW, Answer.NEW]
+    assert len(drain(frontier)) == 102
+
+
+def test_a_removed_uri_is_not_taken_again(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "a/3")
+    finish(frontier, lease(frontier, 1))
+    keys = [uri.key for uri in uris("a/1", "a/2", "a/4")]
+    assert run(frontier.purge("", keys)) == 1
+    frontier = there.open()
+    assert offer(frontier, "a/1", "a/2", "a/4") == [Answer.SEEN] * 3
+    counts = run(frontier.count())
+    assert (counts[Status.REMOVED], counts[Status.PARSED], counts[Status.SCHEDULED]) == (3, 0, 1)
+    assert drain(frontier) == ["a/3"]
+
+
+def test_a_removed_uri_that_is_being_fetched_is_dropped(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2")
+    leases = lease(frontier)
+    assert run(frontier.purge("", [leases[0].uri.key])) == 1
+    assert finish(frontier, leases) == [False]
+    assert drain(frontier) == ["a/2"]
+
+
+def test_what_waits_is_listed_in_pages_in_order_of_arrival(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, *(f"h{n % 3}/{n}" for n in range(25)))
+    offer(frontier, "h0/0", crawl="other")
+    found, after, pages = [], 0, 0
+    while True:
+        page = run(frontier.list(after=after, limit=10))
+        found, after, pages = found + names(page.uris), page.next, pages + 1
+        if not after:
+            break
+    assert (found, pages) == ([f"h{n % 3}/{n}" for n in range(25)], 3)
+
+
+def test_uris_are_looked_up_by_key_visited_ones_too(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "b/1")
+    first = lease(frontier, 1)
+    run(frontier.finish([Finish(fetched(first[0], Status.FAILED, http_status=404))]))
+    keys = [uri.key for uri in uris("a/1", "b/1", "a/2", "c/9")]
+    found = run(there.open().list(keys=keys)).uris
+    assert [(uri.key, uri.status, uri.http_status) for uri in found] == [
+        (keys[0], Status.FAILED, 404),
+        (keys[1], Status.SCHEDULED, 0),
+        (keys[2], Status.SCHEDULED, 0),
+    ]
+
+
+# Copies
+
+
+def test_a_snapshot_is_the_frontier_as_it_was(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "b/1")
+    finish(frontier, lease(frontier, 1))
+    path = there.new_path()
+    run(frontier.snapshot(path))
+    with pytest.raises(Conflict, match="a snapshot needs a new name"):
+        run(frontier.snapshot(path))
+    assert sorted(drain(frontier)) == ["a/2", "b/1"]
+    copy = there.open_snapshot(path)
+    assert offer(copy, "a/1") == [Answer.SEEN]
+    assert sorted(drain(copy)) == ["a/2", "b/1"]
+
+
+def test_nothing_is_lost_and_nothing_comes_twice_in_a_long_run_with_restarts(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, Rate(at_once=3)))
+    wanted = [f"h{n % 11}/{n}" for n in range(400)]
+    done: list[str] = []
+    for step in range(1000):
+        if step % 2 == 0:
+            offer(frontier, *wanted[step : step + 30], via=f"http://v.example/{step}")
+        leases = lease(frontier, 9)
+        finish(frontier, leases[: len(leases) // 2 + 1])
+        done += names(leases[: len(leases) // 2 + 1])
+        if step % 5 == 0:
+            frontier = there.open()
+        there.now += 700 if step % 3 == 0 else 0
+        if len(done) == len(wanted) and not leases:
+            break
+    assert Counter(done) == Counter(wanted)
+    assert [one for one in run(frontier.offer(uris(*wanted))) if one != Offered(Answer.SEEN)] == []

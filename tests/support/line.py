@@ -1,0 +1,66 @@
+"""A line in a folder of its own, driven by the commands that an operator types."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import preloaded
+import sample
+from engine import FourRoots
+
+from commands.init import configuration
+from warcmill.layout import OutputLayout
+from warcmill.model import Root
+from warcmill.stores import sentinel
+
+DAY = "2026-11-21"  # of the bundled launch
+SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
+
+
+@dataclass(frozen=True)
+class Line(FourRoots):
+    """Roots, luigi.cfg, and the two commands, each in a process of its own."""
+
+    config: Path
+    folders: dict[Root, Path]
+    layout: OutputLayout
+
+    def luigi(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`luigi WORDS`, with this line's configuration."""
+        return self._run("luigi", *words)
+
+    def warcmill(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`warcmill WORDS`, with this line's configuration."""
+        return self._run("commands.main", *words)
+
+    def scan(self, interval: str = DAY) -> list[int]:
+        """Both scans, as cron runs them; their exit codes."""
+        return [self.luigi("--module", module, task, "--date-interval", interval).returncode for module, task in SCANS]
+
+    def _run(self, module: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return preloaded.run(module, *words, env={**os.environ, "LUIGI_CONFIG_PATH": str(self.config)})
+
+
+def line_at(base: Path, layout: OutputLayout = OutputLayout.KIND_FIRST) -> Line:
+    """A new line whose four roots are in `base`; what is there already is adopted."""
+    shared = layout is OutputLayout.JOB_FIRST
+    jobs = base / "output" if shared else base / "output" / "jobs"
+    folders: dict[Root, Path] = {
+        "output": base / "output",
+        "jobs": jobs,
+        "state": base / "state",
+        "store": base / "store",
+    }
+    sentinel.adopt(folders)
+    config = base / "luigi.cfg"
+    config.write_text(configuration(folders, layout))
+    return Line(config, folders, layout)
+
+
+def new_line(base: Path) -> Line:
+    """A new line around a fresh copy of the bundled launch."""
+    sample.lay_out(base / "output")
+    return line_at(base)
