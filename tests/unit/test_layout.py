@@ -55,6 +55,19 @@ def test_no_other_text_is_a_marker(text: str) -> None:
     assert key is None or layout.marker_name(key) == text
 
 
+@given(keys(), stamps, st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True), st.integers(1, 1 << 22))
+def test_the_file_of_an_attempt_names_its_step(key: Key, stamp: str, host: str, pid: int) -> None:
+    folder, _, name = layout.attempt_path(key, stamp, host, pid).rpartition("/")
+    assert layout.parse_attempt_name(name) == key
+    assert folder == layout.attempts_folder(layout.folder_of(key))
+
+
+def test_what_is_no_file_of_an_attempt_names_none() -> None:
+    name = "01.jobs.daily.20161019234428.stopped"
+    for other in (name, f"{name}.jsonl", f".{name}.x.tmp", f"{name}.20161019234428.host.1.tmp", "redo.host.1.jsonl"):
+        assert layout.parse_attempt_name(other) is None
+
+
 def test_a_marker_in_another_launch_s_folder_is_none() -> None:
     name = layout.marker_name(layout.key("output.CheckJobStopped", Launch("daily", "20161019234428")))
     assert layout.parse_marker_path(f"2016-10/daily/20161019234429/{name}") is None
@@ -125,4 +138,17 @@ def test_the_serial_is_read_from_heritrix_s_names() -> None:
 
 @pytest.mark.parametrize("name", ["a.warc.gz.open", "a.warc.gz.OPEN", "a.warc.gz"])
 def test_the_name_that_a_warc_has_once_closed(name: str) -> None:
-    assert layout.closed_name(name) == "a.warc.gz"
+    assert layout.final_name(name) == "a.warc.gz"
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("final.tar", (FINAL, 1)),
+        ("final.2.tar", (FINAL, 2)),
+        ("cp00001-20161020000000.12.tar", (Stage.parse("cp00001-20161020000000"), 12)),
+        *((name, None) for name in ("final.1.tar", "final.0.tar", "final.02.tar", "final", "x.tar", ".final.tar")),
+    ],
+)
+def test_a_sip_s_file_is_known_by_its_name(name: str, known: tuple[Stage, int] | None) -> None:
+    assert layout.parse_sip_name(name) == known

@@ -1,4 +1,4 @@
-"""The project's frame: the lock fits setup.cfg, and the scripts find a Python or say what is missing."""
+"""The project's frame: the lock fits setup.cfg, and the scripts find a Python or report what is missing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
+import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("commands", "targets", "tasks", "warcmill")
 LOCKS = ("requirements.lock", "requirements-source.lock")
 LOCK = "".join((ROOT / name).read_text("utf-8") for name in LOCKS)
 PINNED = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", LOCK, re.MULTILINE))
@@ -79,41 +84,75 @@ def a_clone(tmp_path: Path, *pythons: tuple[str, str]) -> subprocess.CompletedPr
     )
 
 
-def test_without_a_python_that_fits_set_up_says_what_to_do(tmp_path: Path) -> None:
+def test_without_a_python_that_fits_set_up_explains_what_to_do(tmp_path: Path) -> None:
     done = a_clone(tmp_path, ("python3", "exit 1"))
     assert done.returncode == 1
     assert "found no Python 3.11, 3.12 or 3.13" in done.stderr
     assert "WARCMILL_PYTHON=" in done.stderr
 
 
-def test_a_python3_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
+def test_a_python3_that_does_not_fit_is_skipped(tmp_path: Path) -> None:
     """An old or too new `python3` comes first on many machines; here the one that fits then fails to make .venv."""
-    real = f'case "$1" in -m) echo "asked: $*" >&2; exit 3;; esac; exec {sys.executable} "$@"'
+    real = f'case "$1" in -m) echo "asked: $*" >&2; exit 3;; esac; exec "{sys.executable}" "$@"'
     done = a_clone(tmp_path, ("python3", "exit 1"), ("python3.12", real))
     assert done.returncode == 3
     assert "asked: -m venv --clear .venv" in done.stderr
     assert not (tmp_path / "a project" / ".venv" / "stamp").exists(), "a set-up that failed must begin again"
 
 
-def test_a_wheel_holds_all_that_the_line_needs(tmp_path: Path) -> None:
-    """Installed without the clone beside it, in an environment of its own that has only our dependencies besides."""
-    project, made = tmp_path / "project", tmp_path / "venv"
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of the project, which is gone by now."""
+    folder = tmp_path_factory.mktemp("wheel")
+    project = folder / "project"
     shutil.copytree(ROOT, project, symlinks=True, ignore=shutil.ignore_patterns(".*", "tests", "demo*", "*.egg-info"))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    run(*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", tmp_path, project)
+    run(*PIP, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder, project)
+    shutil.rmtree(project)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_a_wheel_holds_every_module_and_what_is_beside_them(wheel: Path) -> None:
+    """Those of tasks/ below it too, and the word that the library has types."""
+    modules = {path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")}
+    schemas = {f"warcmill/formats/schemas/{path.name}" for path in (ROOT / "warcmill/formats/schemas").iterdir()}
+    beside = {"warcmill/py.typed", "commands/luigi.cfg", "tasks/profile.cxml", *schemas}
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert held == {path.relative_to(ROOT).as_posix() for path in modules} | beside
+
+
+def test_the_metadata_is_true(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(archive.read(name))
+    assert metadata["License-Expression"] == "Apache-2.0"
+    pythons = re.findall(r"Programming Language :: Python :: 3\.(\d+)", "\n".join(metadata.get_all("Classifier", [])))
+    assert [f"3.{minor}" in SpecifierSet(metadata["Requires-Python"]) for minor in range(9, 16)] == [
+        str(minor) in pythons for minor in range(9, 16)
+    ]
+    assert metadata.get_all("Project-URL", []) + metadata.get_all("Home-page", []) == []
+
+
+def test_a_wheel_holds_all_that_the_line_needs(wheel: Path, tmp_path: Path) -> None:
+    """Installed without the clone beside it, in an environment of its own that has only our dependencies besides."""
+    made = tmp_path / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", made)
-    (wheel,) = tmp_path.glob("*.whl")
-    run(*pip, "--python", made / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
+    run(*PIP, "--python", made / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
     (packages,) = made.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    shutil.rmtree(project)
     line = {"LUIGI_CONFIG_PATH": str(tmp_path / "line" / "luigi.cfg")}
     run(made / "bin" / "warcmill", "init", tmp_path / "line", cwd=tmp_path)
     assert "[retcode]" in (tmp_path / "line" / "luigi.cfg").read_text()
     run(made / "bin" / "warcmill", "doctor", cwd=tmp_path, env=line)
     scan = ["-m", "luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10-19"]
     run(made / "bin" / "python", *scan, cwd=tmp_path, env=line)
-    shipped = run(made / "bin" / "python", "-c", "from tasks import feeds; print(feeds.SHIPPED)", cwd=tmp_path).strip()
+    shipped = run(
+        made / "bin" / "python", "-c", "from tasks.config import feed; print(feed.SHIPPED)", cwd=tmp_path
+    ).strip()
     assert Path(shipped).is_relative_to(made)
     assert Path(shipped).read_bytes() == (ROOT / "config" / "heritrix" / "profile.cxml").read_bytes()
 

@@ -66,7 +66,7 @@ def test_the_rebuilt_warc_is_the_same_bytes_everywhere(laid_out: Path) -> None:
     assert digest.startswith("358b48ab866cc32651e764dca4208392")
 
 
-def test_a_log_that_is_not_the_samples_is_told() -> None:
+def test_a_log_that_is_not_the_samples_is_reported() -> None:
     capture = sample.viral_capture((sample.SAMPLE / "logs/weekly/20261121081735/crawl.log").read_text())
     with pytest.raises(ValueError, match="its digest is sha1:AAAA"):
         sample.viral_warc(capture._replace(digest="sha1:AAAA"))

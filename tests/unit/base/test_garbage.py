@@ -1,0 +1,16 @@
+"""The search for garbage, off while very many objects are made."""
+
+from __future__ import annotations
+
+import gc
+
+from warcmill.base import garbage
+
+
+def test_it_is_off_meanwhile_and_as_before_afterwards() -> None:
+    assert gc.isenabled()
+    with garbage.kept():
+        with garbage.kept():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()

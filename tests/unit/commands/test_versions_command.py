@@ -1,0 +1,163 @@
+"""warcmill versions: what an operator types, and what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from captures import response
+from indexed import Archive
+from luigi.configuration import LuigiConfigParser
+from warcs import warc_gz, warcinfo
+
+from commands.init import configuration
+from commands.main import main
+from warcmill.layout import OutputLayout
+
+ONE, TWO = "20161019234428", "20161020234428"
+
+
+class Operator:
+    """Types commands about an archive."""
+
+    def __init__(self, archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+        self.archive, self._capsys = archive, capsys
+
+    def types(self, *words: str) -> tuple[int, str]:
+        """Exit code and stdout."""
+        code = main(["versions", *words])
+        return code, self._capsys.readouterr().out
+
+    def add(self, launch_id: str, *urls: str) -> None:
+        """One more launch, indexed, and a fold."""
+        records = (response(f"http://{url}") for url in urls)
+        self.archive.add(launch_id, {"a.warc.gz": warc_gz(warcinfo(), *records)})
+        self.archive.fold()
+
+
+@pytest.fixture
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Operator:
+    archive, line = Archive(tmp_path), tmp_path / "line"
+    folders = {root: line / root for root in ("output", "jobs", "state", "store")} | {"index": tmp_path / "index"}
+    config = tmp_path / "luigi.cfg"
+    config.write_text(configuration(folders, OutputLayout.KIND_FIRST))  # type: ignore[arg-type]
+    parser = LuigiConfigParser()
+    parser.read(config)
+    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    return Operator(archive, capsys)
+
+
+def test_without_a_version_it_names_what_makes_one(operator: Operator) -> None:
+    assert operator.types("list") == (
+        0,
+        "no version of cdx yet: index.ScanForIndexing publishes the first, where [index] is on\n",
+    )
+    assert operator.types("verify")[0] == 1
+    assert operator.types("retire") == (0, "nothing to retire\n")
+    assert operator.types("diff", "1", "2")[0] == 1
+
+
+def test_list_shows_every_version_and_what_is_hidden(operator: Operator) -> None:
+    operator.add(ONE, "a.example/", "b.example/")
+    operator.add(TWO, "c.example/")
+    operator.types("hide", "example,b", "--reason", "order of a court")
+    code, text = operator.types("list")
+    rows = text.splitlines()
+    assert (code, [row.split()[0] for row in rows]) == (0, ["cdx", "1", "2", "hidden:"])
+    assert rows[2].endswith("current")
+    assert rows[3] == "hidden: example,b  order of a court"
+    document = json.loads(operator.types("list", "--json")[1])
+    assert [(one["number"], one["warcs"], one["lines"], one["current"]) for one in document["versions"]] == [
+        (1, 1, 2, False), (2, 2, 3, True),
+    ]  # fmt: skip
+    assert document["hidden"] == [{"reason": "order of a court", "surt": "example,b"}]
+
+
+def test_diff_names_warcs_and_what_was_hidden(operator: Operator) -> None:
+    operator.add(ONE, "a.example/")
+    operator.types("hide", "example,b", "--reason", "order of a court")
+    operator.add(TWO, "b.example/", "c.example/")
+    assert operator.types("diff", "1", "2") == (
+        0, f"+ daily/{TWO}/a.warc.gz\nhidden: example,b\n1 WARC added, 0 removed, 0 changed\n",
+    )  # fmt: skip
+    assert operator.types("diff", "2", "1") == (
+        0, f"- daily/{TWO}/a.warc.gz\nshown again: example,b\n0 WARCs added, 1 removed, 0 changed\n",
+    )  # fmt: skip
+
+
+def test_verify_reads_all_and_names_what_is_wrong(operator: Operator) -> None:
+    operator.add(ONE, "a.example/", "b.example/")
+    operator.add(TWO, "c.example/")
+    said = "version 2 of cdx: 3 captures of 2 WARCs read again, nothing is wrong\n"
+    assert operator.types("verify") == (0, said)
+    assert operator.types("verify", "1")[0] == 0
+    published = operator.archive.payloads.current()
+    assert published
+    for end in (".cdx.gz", ".idx", ".inputs", ".counts", ".loc"):
+        path = operator.archive.base / "index" / published.segments[0].files[end].path
+        sound = path.read_bytes()
+        path.chmod(0o644)
+        path.write_bytes(sound[:11] + bytes([sound[11] ^ 1]) + sound[12:])
+        code, text = operator.types("verify")
+        assert code == 1, end
+        assert path.name in text, end
+        assert text.endswith("wrong\n")
+        path.write_bytes(sound)
+    assert operator.types("verify") == (0, said)
+
+
+def test_verify_finds_a_line_that_should_be_hidden(operator: Operator) -> None:
+    operator.add(ONE, "a.example/")
+    operator.types("hide", "example,zzz", "--reason", "order of a court")
+    operator.archive.fold()
+    decision = operator.archive.state.store.real("decisions/access/000001.json")
+    decision.unlink()
+    operator.types("hide", "example,a", "--reason", "another")
+    code, text = operator.types("verify")
+    assert code == 1
+    assert "the first 1 decisions hide something else than version 2 says" in text
+    assert "example,a is hidden, and index:" in text
+
+
+def test_retire_removes_files_and_keeps_lists(operator: Operator) -> None:
+    for day in range(1, 5):
+        operator.add(f"201610{day:02}000000", f"e{day}.example/")
+    stray = operator.archive.base / "index/versions/cdx/000009-abcdefabcdef"
+    stray.mkdir()
+    (stray / "x.idx").write_bytes(b"half")
+    code, text = operator.types("retire", "--keep", "2")
+    assert (code, text.splitlines()) == (0, [
+        "version 1 of cdx: its files are removed, its list stays",
+        "version 2 of cdx: its files are removed, its list stays",
+        "1 folder of folds that were broken off removed",
+    ])  # fmt: skip
+    assert [one.number for one in operator.archive.payloads.all()] == [3, 4]
+    assert operator.archive.lists.numbers() == [1, 2, 3, 4]
+    assert len(operator.archive.keys()) == 4
+    assert operator.types("verify")[0] == 0
+    assert "retired: only its list" in operator.types("list")[1]
+    assert operator.types("verify", "1")[0] == 1
+
+
+def test_hide_counts_what_it_means_and_repeats_nothing(operator: Operator) -> None:
+    operator.add(ONE, "a.example/", "www.b.example/", "b.example/x")
+    code, text = operator.types("hide", "example,b", "--reason", "order of a court")
+    assert (code, text.splitlines()[:2]) == (0, [
+        "example,b: hidden from the next version on (decision 1)",
+        "version 1, the current one, shows 2 captures of it",
+    ])  # fmt: skip
+    assert operator.types("hide", "example,b", "--reason", "again") == (
+        1,
+        "example,b: hidden already: order of a court\n",
+    )
+    assert operator.types("unhide", "example,c", "--reason", "x")[0] == 1
+    code, text = operator.types("unhide", "example,b", "--reason", "the order was lifted")
+    assert (code, text.splitlines()[0]) == (0, "example,b: shown again from the next version on (decision 2)")
+    assert operator.types("hide", "http://b.example/", "--reason", "x")[0] == 1
+
+
+@pytest.mark.parametrize("words", [["diff", "0", "1"], ["diff", "1"], ["hide", "a"], ["retire", "--keep", "0"], []])
+def test_wrong_usage_is_exit_2(operator: Operator, words: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        operator.types(*words)

@@ -1,0 +1,219 @@
+"""Links of style sheets, sitemaps, feeds, headers; which extractor reads what; nothing raises or takes long."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from ada_url import join_url
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from warcmill.crawl import extract
+from warcmill.crawl.extract import charset, css, feed, headers, html, script, sitemap
+from warcmill.crawl.extract.links import Link, Links
+from warcmill.crawl.head import Fields
+
+URI = "http://news.example/en/0"
+
+
+def found(links: list[Link]) -> list[tuple[str, str]]:
+    return [(link.hop, link.uri.removeprefix("http://news.example")) for link in links]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "expected"),
+    [
+        ("a { b: url(/a.png) }", ["/a.png"]),
+        ('a { b: url( "/a b.png" ) }', ["/a%20b.png"]),
+        ("a { b: URL('/a.png') }", ["/a.png"]),
+        ("@import '/a.css' screen; @IMPORT \"/b.css\"; @import url(/c.css);", ["/a.css", "/b.css", "/c.css"]),
+        ("@font-face { src: url(a.woff2) format('woff2'), url(a.woff) }", ["/en/a.woff2", "/en/a.woff"]),
+        ("/* url(/no.png) */ a { b: url(/a.png) } /* url(/no.png)", ["/a.png"]),
+        (r"a { b: url(/a\29 .png) } c { d: url(/\000062.png) }", ["/a).png", "/b.png"]),
+        ("a { b: url() } c { d: url(data:image/png;base64,iVBOR) } e { f: url(#x) }", ["/en/0"]),
+        ("a { b: url(/a.png", []),
+    ],
+)
+def test_style_sheets(sheet: str, expected: list[str]) -> None:
+    assert [uri for _, uri in found(css.links(sheet.encode(), URI))] == expected
+
+
+SITEMAP = b"""<?xml version="1.0"?><!-- <loc>/no</loc> -->
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="x" xmlns:xhtml="y">
+<url><loc> http://news.example/a?b=1&amp;c=2 </loc><image:image><image:loc>/a.png</image:loc></image:image>
+<xhtml:link rel="alternate" hreflang="de" href="/de"/></url>
+<url><loc><![CDATA[/b]]></loc></url><url><loc>/c"""
+
+
+@pytest.mark.parametrize("data", [SITEMAP, gzip.compress(SITEMAP, mtime=0), gzip.compress(SITEMAP, mtime=0)[:-9]])
+def test_sitemaps_whole_packed_and_cut(data: bytes) -> None:
+    assert found(sitemap.links(data, URI)) == [
+        ("M", "/a?b=1&c=2"),
+        ("E", "/a.png"),
+        ("L", "/de"),
+        ("M", "/b"),
+        ("M", "/c"),
+    ]
+
+
+def test_an_index_of_sitemaps() -> None:
+    index = b"<sitemapindex><sitemap><loc>/1.xml.gz</loc></sitemap><sitemap><loc>/2.xml</loc></sitemap></sitemapindex>"
+    assert found(sitemap.links(index, URI)) == [("M", "/1.xml.gz"), ("M", "/2.xml")]
+
+
+def test_robots_txt_names_sitemaps() -> None:
+    robots = b"User-agent: *\r\nDisallow: /a\r\n SiteMap : /s.xml\r\nsitemap: http://a.example/s\r\n# Sitemap: /no"
+    assert found(sitemap.from_robots(robots, URI)) == [("M", "/s.xml"), ("M", "http://a.example/s")]
+
+
+RSS = b"""<rss><channel><link>http://news.example/</link><image><url>/i.png</url></image>
+<item><title>x</title><link><![CDATA[/1]]></link><guid>http://news.example/guid</guid><comments>/1c</comments>
+<enclosure url="/1.mp3" type="audio/mpeg"/><media:content url='/1.jpg'/></item>
+<item><link>/2</link><guid isPermaLink="false">http://news.example/none</guid></item></channel></rss>"""
+ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="/feed"/><link href="/"/><logo>/l.png</logo>
+<entry><link rel="alternate" href="/1?a&amp;b"/><link rel="enclosure" href="/1.mp3"/><content src="/full"/></entry>
+</feed>"""
+JSON = b'{"version": "x", "home_page_url": "/", "items": [{"url": "/1", "image": "/1.png"}, 7, {"url": 3}]}'
+
+
+def test_feeds() -> None:
+    assert found(feed.links(RSS, URI)) == [
+        ("L", "/"),
+        ("E", "/i.png"),
+        ("L", "/1"),
+        ("L", "/guid"),
+        ("L", "/1c"),
+        ("E", "/1.mp3"),
+        ("E", "/1.jpg"),
+        ("L", "/2"),
+    ]
+    assert found(feed.links(ATOM, URI)) == [
+        ("L", "/feed"),
+        ("L", "/"),
+        ("E", "/l.png"),
+        ("L", "/1?a&b"),
+        ("E", "/1.mp3"),
+        ("E", "/full"),
+    ]
+    assert found(feed.links(JSON, URI)) == [("L", "/"), ("L", "/1"), ("E", "/1.png")]
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "value", "expected"),
+    [
+        (301, "location", "/a", [("R", "/a")]),
+        (302, "location", "a b#c", [("R", "/en/a%20b")]),
+        (302, "location", "/\u00c3\u00a4", [("R", "/%C3%A4")]),
+        (302, "location", "/\u00e4", [("R", "/%C3%A4")]),
+        (201, "location", "/a", [("R", "/a")]),
+        (200, "location", "/a", []),
+        (200, "refresh", "0; url=/a", [("R", "/a")]),
+        (200, "refresh", "7", []),
+        (200, "content-location", "/a", [("L", "/a")]),
+        (200, "link", '</a.css>; rel="preload"; as=style, </2>; rel=next', [("E", "/a.css"), ("L", "/2")]),
+        (200, "link", "<//cdn.example>; rel=preconnect, nonsense, <", []),
+    ],
+)
+def test_headers(status: int, name: str, value: str, expected: list[tuple[str, str]]) -> None:
+    assert found(headers.links(Fields([(name, value)]), URI, status)) == expected
+
+
+@pytest.mark.parametrize(
+    ("uri", "content_type", "data", "kind"),
+    [
+        (URI, "text/html", b"", "html"),
+        (URI, "Application/XHTML+XML; charset=x", b"", "html"),
+        (URI, "", b" \n<!DOCTYPE HTML>", "html"),
+        (URI, "", b"\x89PNG", ""),
+        (URI, "image/png", b"<html>", ""),
+        (URI, "text/css", b"", "css"),
+        (URI, "text/plain", b"", ""),
+        ("http://a.example/robots.txt", "text/plain", b"", "robots"),
+        (URI, "application/xml", SITEMAP, "sitemap"),
+        (URI, "application/x-gzip", gzip.compress(SITEMAP, mtime=0), "sitemap"),
+        (URI, "application/x-gzip", gzip.compress(b"x", mtime=0), ""),
+        (URI, "application/rss+xml", RSS, "feed"),
+        (URI, "text/xml", ATOM, "feed"),
+        (URI, "application/feed+json", JSON, "feed"),
+        (URI, "text/xml", b"<?xml version='1.0'?><html xmlns='x'>", "html"),
+        (URI, "text/javascript", b"", "script"),
+    ],
+)
+def test_what_reads_an_answer_follows_from_its_type(uri: str, content_type: str, data: bytes, kind: str) -> None:
+    assert extract.kind_of(data, uri, content_type) == kind
+
+
+def test_the_job_says_which_extractors_run() -> None:
+    fields = Fields([("content-type", "text/html"), ("link", "</2>; rel=next")])
+    page = b'<a href=/a><script>"/x/y.html"</script>'
+    assert found(extract.find(page, URI, 200, fields)) == [("L", "/2"), ("L", "/a")]
+    assert found(extract.find(page, URI, 200, fields, ["html", "script"])) == [("L", "/a"), ("X", "/x/y.html")]
+    assert extract.find(page, URI, 200, fields, []) == []
+
+
+# --- the short way to join, and input that is hostile ---
+
+HREF = st.text(st.sampled_from("/.?#%:@&=;~aZ0-_ \\\täé\x00[]()'\"<>"), max_size=20)
+
+
+@settings(max_examples=500, deadline=None)
+@given(HREF)
+@example("/a/./b")
+@example("/a/..")
+@example("/.a")
+@example("/a.b")
+@example("//a")
+@example("/%2e/a")
+@example("/%2E%2e")
+@example("/a?b/../c")
+@example("/'")
+def test_the_short_way_to_join_gives_what_the_parser_gives(href: str) -> None:
+    try:
+        expected = join_url(URI, href).partition("#")[0]
+    except ValueError:
+        expected = ""
+    assert Links(URI).join(href) == (expected if expected.startswith("http") else "")
+
+
+READERS = [css.links, sitemap.links, feed.links, script.links, html.links, sitemap.from_robots]
+PARTS = st.sampled_from(
+    [b"<", b">", b"</", b"<a href=", b"<loc>", b"<link ", b"<!--", b"<![CDATA[", b"]]>", b"url(", b"'", b'"', b"\\",
+     b"=", b"<meta charset=", b"utf-16", b"&#x110000;", b"&amp;", b"{", b"[", b"<base href=", b"srcset=", b",", b" ",
+     b"\xff",
+     b"\x00", b"<?xml encoding='", b"<script type=application/ld+json>", b"<style>", b"<svg>", b"http://", b"//",
+     b"@import ", b"\x1f\x8b\x08", b"<template>", b"style=", b"/*"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PARTS | st.binary(max_size=8), max_size=40).map(b"".join), st.text(max_size=20))
+def test_malformed_input_never_raises(data: bytes, content_type: str) -> None:
+    for read in READERS:
+        read(data, URI)
+    headers.links(Fields([("link", data.decode("latin-1")), ("location", content_type)]), URI, 301)
+    fields = Fields([("content-type", content_type)])
+    assert isinstance(extract.find(data, URI, 200, fields, extract.NAMES), list)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [b"<!--", b"<a", b"<a ", b"<?", b"url(", b"url( ", b"url('", b" ", b"a", b"<loc>", b"<![CDATA[", b"/*", b"'", b"\\",
+     b"(", b"<a <", b"a=", b"@import ", b"[", b'{"a":', b"&", b"<a href=/>", b"a, (", b';a="', b"<base href="],
+)  # fmt: skip
+def test_hostile_input_takes_linear_time(unit: bytes) -> None:
+    """Quadratic time would take minutes for each."""
+    data = unit * 40_000
+    wrapped = [data, b"<img srcset='" + data, b"<p style='" + data, b"<style>" + data, b"url(" + data, b"<a " + data]
+    for text in wrapped:
+        for read in READERS:
+            read(text, URI)
+    value = data[: 1 << 18].decode()
+    headers.links(Fields([("link", value), ("refresh", value), ("location", value)]), URI, 301)
+    charset.find(b"", "charset=" + value)
+
+
+def test_deep_json_is_no_fault() -> None:
+    page = b'<script type="application/ld+json">' + b"[" * 100_000 + b"</script>"
+    assert html.links(page, URI) == []
+    assert feed.links(b'{"a":' * 100_000, URI) == []

@@ -1,0 +1,247 @@
+"""The policies about what pages link to: scope, expressions, extensions, traps, and keys without sessions."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from warcmill.crawl.keys import without_session
+from warcmill.crawl.policies.decision import ACCEPTED, Verdict, judge
+from warcmill.crawl.policies.patterns import Extensions, Patterns
+from warcmill.crawl.policies.prefixes import Prefixes, read
+from warcmill.crawl.policies.scope import Reach, Scope, is_embedded
+from warcmill.crawl.policies.traps import Traps
+from warcmill.crawl.uri import make
+from warcmill.errors import BadConfig
+
+SEED = "http://a.example/news/x"
+SITE = Prefixes(["http://(example,a,)/news/", "http://(example,a,www,)/news/"])
+
+# Prefixes
+
+
+def test_a_prefix_is_found_as_by_a_comparison_with_each() -> None:
+    chance = random.Random(1)
+    letters = "ab,)/"
+    for _ in range(300):
+        prefixes = {"".join(chance.choices(letters, k=chance.randint(1, 5))) for _ in range(chance.randint(0, 20))}
+        found = Prefixes(prefixes)
+        for _ in range(30):
+            surt = "".join(chance.choices(letters, k=chance.randint(0, 8)))
+            assert (found.covering(surt) is not None) == surt.startswith(tuple(prefixes)), (prefixes, surt)
+
+
+def test_a_file_of_prefixes_is_read() -> None:
+    found = read("# sites\n+http://(org,example,\n\nhttp://(org,other,)/x\n  + http://(org,example,www,)/ \n")
+    assert len(found) == 2, "one covers another"
+    assert found.covering("http://(org,example,www,)/a") == "http://(org,example,"
+
+
+# Scope
+
+
+def scope(**more: object) -> Scope:
+    return Scope(SITE, Prefixes(["http://(example,a,)/news/logout"]), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("uri", "hops"),
+    [
+        (SEED, ""),
+        ("http://moved.example/", "R"),
+        ("http://moved.example/", "RR"),
+        ("http://a.example/news/y", "L"),
+        ("https://WWW.a.example/News/", "LLL"),
+        ("http://cdn.example/style.css", "E"),
+        ("http://cdn.example/font", "LEE"),
+        ("http://cdn.example/moved", "LERRE"),
+        ("http://cdn.example/guessed", "LX"),
+        ("http://a.example/news/deep", "L" * 20),
+        ("http://cdn.example/deep.png", "L" * 20 + "E"),
+        ("http://b.example/robots.txt", "LEP"),
+        ("dns:b.example", "P"),
+    ],
+)
+def test_what_belongs_to_the_crawl(uri: str, hops: str) -> None:
+    assert scope().judge(make(uri, hops=hops, source=SEED)) is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "hops", "why"),
+    [
+        ("http://a.example/", "L", "of no site of the crawl"),
+        ("http://a.example/new", "L", "of no site of the crawl"),
+        ("http://b.example/news/", "L", "of no site of the crawl"),
+        ("http://b.example/", "LEL", "of no site of the crawl"),
+        ("http://cdn.example/x", "LEEE", "of no site of the crawl"),
+        ("http://cdn.example/x", "LXX", "of no site of the crawl"),
+        ("http://a.example/news/deep", "L" * 21, "21 hops from its seed, 20 are allowed"),
+        ("http://a.example/news/logout?now", "L", "excluded by http://(example,a,)/news/logout"),
+        ("http://a.example/news/logout", "", "excluded by http://(example,a,)/news/logout"),
+    ],
+)
+def test_what_does_not_is_rejected_with_the_reason(uri: str, hops: str, why: str) -> None:
+    decision = scope().judge(make(uri, hops=hops, source=SEED))
+    assert decision == (Verdict.REJECT, "scope", why, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("reach", "hops", "accepted"),
+    [
+        (Reach.RESOURCE, "", True),
+        (Reach.RESOURCE, "R", True),
+        (Reach.RESOURCE, "E", False),
+        (Reach.RESOURCE, "L", False),
+        (Reach.REFRESH, "E", True),
+        (Reach.REFRESH, "L", False),
+        (Reach.PLUS1, "L", True),
+        (Reach.PLUS1, "RLR", True),
+        (Reach.PLUS1, "LE", True),
+        (Reach.PLUS1, "LL", False),
+        (Reach.PLUS1, "EL", False),
+    ],
+)
+def test_a_seed_that_is_a_page_reaches_as_far_as_it_says(reach: Reach, hops: str, accepted: bool) -> None:
+    pages = scope(pages={"http://page.example/": reach})
+    found = pages.judge(make("http://other.example/", hops=hops, source="http://page.example/"))
+    assert (found is None) == accepted
+    assert pages.judge(make("http://a.example/news/", hops="L", source="http://page.example/")) is None, "a site's own"
+
+
+def test_embedded_is_counted_as_heritrix_counts() -> None:
+    assert [is_embedded(hops) for hops in ("", "L", "R", "LE", "SE", "LEI", "LEEI", "EXE", "REX", "LXRX")] == [
+        False, False, True, True, True, True, False, False, True, False,
+    ]  # fmt: skip
+
+
+# Expressions and extensions
+
+
+def test_an_expression_matches_a_whole_uri_and_is_named() -> None:
+    patterns = Patterns([r".*/calendar/.*", r"http://b\.example/"])
+    assert patterns.judge(make("http://a.example/calendar/2026")) == (
+        Verdict.REJECT, "patterns", "matches .*/calendar/.*", 0.0,
+    )  # fmt: skip
+    assert patterns.judge(make("http://b.example/")) is not None
+    assert patterns.judge(make("http://b.example/x")) is None
+    assert Patterns([]).judge(make("http://b.example/x")) is None
+
+
+def test_an_expression_that_re2_does_not_know_is_named_and_nothing_goes_to_stderr(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for wrong in ("(?=a)", r"(a)\1", "("):
+        with pytest.raises(BadConfig, match=r"is no expression of RE2: .+"):
+            Patterns(["good", wrong])
+    assert capfd.readouterr().err == ""
+
+
+def test_an_expression_made_to_hang_does_not() -> None:
+    patterns = Patterns(["(a*)*b", "(.*a){20}x"])
+    assert patterns.judge(make("http://a.example/" + "a" * 2000)) is None, "a backtracking engine would take years"
+
+
+def test_extensions_are_of_the_path_and_in_any_case() -> None:
+    unwanted = Extensions(["ISO", ".zip"])
+    assert unwanted.judge(make("http://a.example/x.Iso?y")) == (
+        Verdict.REJECT, "extensions", "the extension .iso is not wanted", 0.0,
+    )  # fmt: skip
+    for fine in (
+        "http://a.example/x.html?f=x.zip",
+        "http://a.example/x.zip/y",
+        "http://a.zip/",
+        "http://a.example/zip",
+    ):
+        assert unwanted.judge(make(fine)) is None
+
+
+# Traps
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("http://a.example/a/a/a/boo.html", "/a/ comes more than 2 times after itself"),
+        ("http://a.example/x/a/b/a/b/a/b/", "/a/b/ comes more than 2 times after itself"),
+        ("http://a.example/" + "d/" * 21, "22 segments in its path, 20 are allowed"),
+        ("http://a.example/" + "/".join(map(str, range(21))), "21 segments in its path, 20 are allowed"),
+        ("http://a.example/" + "x" * 2_083, "2100 bytes long, 2083 are allowed"),
+    ],
+)
+def test_a_trap_is_named(uri: str, why: str) -> None:
+    decision = Traps().judge(make(uri))
+    assert decision
+    assert (decision.verdict, decision.policy) == (Verdict.REJECT, "traps")
+    assert why in decision.why
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://a.example/a/a/boo.html",
+        "http://a.example/a/a/a",
+        "http://a.example/a/b/a/c/a/",
+        "http://a.example/?a/a/a/a/a/a",
+        "http://a.example/" + "/".join(map(str, range(20))),
+        "data:,a/a/a/a/" + "x" * 3000,
+    ],
+)
+def test_what_only_looks_like_one_is_not(uri: str) -> None:
+    assert Traps().judge(make(uri)) is None
+
+
+def test_a_path_is_taken_with_so_many_queries_and_no_more() -> None:
+    traps = Traps(queries=3)
+    for number in range(5):
+        uri = make(f"http://a.example/list?page={number}")
+        if traps.judge(uri) is None:
+            traps.taken(uri)
+    decision = traps.judge(make("http://a.example/list?page=9"))
+    assert decision
+    assert decision.why == "its path has been taken with 3 queries"
+    assert traps.judge(make("http://a.example/list")) is None
+    assert traps.judge(make("http://a.example/other?page=1")) is None
+
+
+def test_queries_of_very_many_paths_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warcmill.crawl.policies.traps.REMEMBERED", 100)
+    traps = Traps()
+    for number in range(1000):
+        traps.taken(make(f"http://a.example/{number}?q"))
+    assert len(traps._counts) == 100
+
+
+def test_policies_are_asked_in_their_order_and_the_first_that_objects_decides() -> None:
+    policies = [scope(), Extensions(["zip"]), Traps()]
+    assert judge(policies, make("http://a.example/news/", hops="L")) == ACCEPTED
+    assert judge(policies, make("http://b.example/x.zip", hops="L")).policy == "scope"
+    assert judge(policies, make("http://a.example/news/a/a/a/x.zip", hops="L")).policy == "extensions"
+
+
+# Keys without sessions
+
+ID = "0123456789abcdef0123456789ABCDEF"
+
+
+@pytest.mark.parametrize(
+    ("uri", "key"),
+    [
+        (f"http://a.example/x;jsessionid={ID}", "http://a.example/x"),
+        (f"http://a.example/x;jsessionid={ID}.node1?y=1", "http://a.example/x?y=1"),
+        (f"http://a.example/?PHPSESSID={ID}", "http://a.example/"),
+        (f"http://a.example/?PHPSESSID={ID}&y=1", "http://a.example/?y=1"),
+        (f"http://a.example/?y=1&sid={ID}&z=2", "http://a.example/?y=1&z=2"),
+        (f"http://a.example/?y=1&sid={ID}", "http://a.example/?y=1"),
+        ("http://a.example/?ASPSESSIONIDAQBSDSRT=EOHBLBDDPFCLHKPGGKLILNAM", "http://a.example/"),
+        ("http://a.example/?cfid=12&cftoken=34&z=2", "http://a.example/?z=2"),
+        ("http://a.example/(S(4hqa0555fwsecu455xqckv45))/mileg.aspx", "http://a.example/mileg.aspx"),
+        ("http://a.example/(4hqa0555fwsecu455xqckv45)/mileg.aspx", "http://a.example/mileg.aspx"),
+        ("http://a.example/?sid=short", "http://a.example/?sid=short"),
+        (f"http://a.example/?basid={ID}", f"http://a.example/?basid={ID}"),
+        (f"http://a.example/sid={ID}", f"http://a.example/sid={ID}"),
+        ("http://a.example/(4hqa0555fwsecu455xqckv45)/x", "http://a.example/(4hqa0555fwsecu455xqckv45)/x"),
+    ],
+)
+def test_a_key_leaves_the_id_of_a_session_out(uri: str, key: str) -> None:
+    assert without_session(uri) == key

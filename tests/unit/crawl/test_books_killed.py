@@ -1,0 +1,39 @@
+"""The books balance after a kill at any named point: a log line is a record is a visit, no URI is lost or repeated."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import killed_books
+import pytest
+
+from benchmarks.books_sweep import sweep
+
+KILLS = 60
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return killed_books.points(tmp_path_factory.mktemp("whole") / "crawl")
+
+
+def test_the_points_meet_every_kind_of_call_on_every_file(names: list[str]) -> None:
+    assert {
+        "write crawl.log", "write frontier.recover", "pwrite .warc", "fdatasync .warc", "fdatasync crawl.log",
+        "fdatasync frontier.recover", "commit books.sqlite", "rename .warc", "rename crawl.log",
+        "rename frontier.recover", "open .warc", "open crawl.log", "fsync warcs",
+    } <= set(names)  # fmt: skip
+    assert {names[kill.at] for kill in killed_books.sample(names, KILLS)} == set(names)
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_a_kill_loses_nothing_and_repeats_nothing(names: list[str], tmp_path: Path, number: int) -> None:
+    kill = killed_books.sample(names, KILLS)[number]
+    assert killed_books.survives(tmp_path / "crawl", kill) == [], names[kill.at]
+
+
+def test_several_kills_of_one_crawl_at_any_moment_lose_nothing(tmp_path: Path) -> None:
+    kills, wrong = sweep(tmp_path, 5, random.Random(7))
+    assert kills >= 5
+    assert wrong == []

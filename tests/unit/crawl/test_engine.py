@@ -1,0 +1,190 @@
+"""The built-in crawler as an engine: a detached process that starts, checkpoints, stops, dies and goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import crawled
+import pytest
+from several_hosts import page, serve
+
+from warcmill.crawl import last_launch
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.errors import BadConfig, Conflict, NotReady, Unavailable
+from warcmill.layout import SENTINEL
+from warcmill.model import Launch
+
+PAGES = 400
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    site = {("a.example", f"/{n or ''}"): page([f"/{2 * n + 1}", f"/{2 * n + 2}"]) for n in range(PAGES)}
+    with serve(site) as port:
+        yield port
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[WarcmillEngine]:
+    made = WarcmillEngine(crawled.places(tmp_path))
+    yield made
+    if made.look("news").running:
+        made.stop("news")
+
+
+def files(port: int, more: str = "") -> dict[str, bytes]:
+    toml = f"""
+        allow_private = ["127.0.0.0/8"]
+        no_delay = true
+        resolve = ["a.example=127.0.0.1"]
+        {more}
+    """
+    return {
+        "crawl.toml": toml.encode(),
+        "seeds.txt": f"http://a.example:{port}/\n".encode(),
+        "surts.txt": f"http://(example,a,:{port})/\n".encode(),
+    }
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def done(engine: WarcmillEngine) -> int:
+    found = engine.progress("news")
+    return found.done if found else 0
+
+
+def all_lines(folder: Path) -> list[str]:
+    launches = sorted(path.name for path in (folder / "output/logs/news").iterdir())
+    return [crawled.plain(line.uri) for launch in launches for line in crawled.lines(folder, Launch("news", launch))]
+
+
+def test_a_job_is_started_and_stopped_and_resumed_from_its_checkpoint(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    assert engine.look("news").launch_id == ""
+    assert engine.progress("news") is None
+    engine.configure("news", files(port))
+    first = engine.start("news")
+    seen = engine.look("news")
+    assert (seen.running, seen.launch_id, seen.words) == (True, first, "RUNNING")
+    until(lambda: done(engine) > 20)
+    with pytest.raises(Conflict, match=first):
+        engine.start("news")
+    stage = engine.checkpoint("news")
+    assert stage.startswith("cp00001-")
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.launch, last.word, last.empty) == (first, "FINISHED", False)
+    assert last.checkpoint.startswith("cp00002-")
+    engine.configure("news", files(port, "[limits]\n documents = 30"))
+    second = engine.start("news", last.checkpoint)
+    assert second > first
+    until(lambda: not engine.look("news").running)
+    found = all_lines(tmp_path)
+    assert len(found) == len(set(found)), "nothing was fetched twice"
+    third = last_launch.last(tmp_path / "jobs/news")
+    assert third
+    assert third.checkpoint.startswith("cp00003-"), "it counts on"
+
+
+def test_a_launch_whose_process_is_killed_is_put_in_order_by_stop_and_goes_on(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
+    until(lambda: not engine.look("news").running)
+    seen = engine.look("news")
+    assert (seen.died, seen.launch_id) == (True, launch)
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.word, last.launch) == ("FINISHED", launch)
+    engine.configure("news", files(port, "[limits]\n documents = 20"))
+    engine.start("news", last.checkpoint)
+    until(lambda: not engine.look("news").running)
+    found = all_lines(tmp_path)
+    assert len(found) == len(set(found)) > 40
+    assert not list((tmp_path / "output/warcs/news").rglob("*.open"))
+
+
+def test_a_start_puts_a_dead_launch_in_order_too(engine: WarcmillEngine, port: int, tmp_path: Path) -> None:
+    engine.configure("news", files(port))
+    first = engine.start("news")
+    until(lambda: done(engine) > 5)
+    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
+    until(lambda: not engine.look("news").running)
+    second = engine.start("news")
+    assert second > first
+    assert f"FINISHED {first}" in (tmp_path / "jobs/news/job.log").read_text()
+
+
+def test_a_database_that_is_damaged_is_made_again_from_the_journal(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
+    until(lambda: not engine.look("news").running)
+    database = tmp_path / "jobs/news/state/books.sqlite"
+    Path(f"{database}-wal").unlink(missing_ok=True)
+    database.write_bytes(b"\xff" * 4096)
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.word, last.launch) == ("FINISHED", launch)
+    assert "it was made again from the journal" in "".join(
+        path.read_text() for path in (tmp_path / "output/logs/news" / launch).glob("alerts.log*")
+    )
+    engine.configure("news", files(port, "[limits]\n documents = 20"))
+    engine.start("news", last.checkpoint)
+    until(lambda: not engine.look("news").running)
+    found = all_lines(tmp_path)
+    assert len(found) == len(set(found)) > 40
+
+
+def test_sigterm_ends_with_a_checkpoint(engine: WarcmillEngine, port: int, tmp_path: Path) -> None:
+    engine.configure("news", files(port))
+    engine.start("news")
+    until(lambda: done(engine) > 5)
+    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGTERM)
+    until(lambda: not engine.look("news").running)
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert last.word == "FINISHED"
+    assert last.checkpoint
+
+
+def test_faults_are_reported_before_anything_is_begun(engine: WarcmillEngine, port: int, tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match=r"crawl\.toml wrkers.*did you mean workers"):
+        engine.configure("news", files(port, "wrkers = 3"))
+    with pytest.raises(BadConfig, match="has none"):
+        engine.start("news")
+    engine.configure("news", files(port))
+    with pytest.raises(NotReady, match="no such checkpoint"):
+        engine.start("news", "cp00001-20261121081902")
+    with pytest.raises(NotReady):
+        engine.checkpoint("news")
+    (tmp_path / "output" / SENTINEL).unlink()
+    with pytest.raises(Unavailable, match="output"):
+        engine.start("news")
+    assert engine.look("news").launch_id == ""
+
+
+def test_it_says_how_many_jobs_it_has(engine: WarcmillEngine, port: int) -> None:
+    assert "0 jobs" in engine.about()
+    engine.configure("news", files(port))
+    assert "1 jobs" in engine.about()

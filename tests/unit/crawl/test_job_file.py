@@ -1,0 +1,132 @@
+"""crawl.toml is read strictly: what is not known, or of another type, is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from warcmill.crawl import job_file
+from warcmill.crawl.job import Job
+from warcmill.crawl.job_text import files
+from warcmill.crawl.policies.scope import Reach
+from warcmill.crawl.uri import make
+from warcmill.errors import BadConfig
+from warcmill.formats.feed import Scope
+
+SEED = "http://www.example.org/news/"
+
+
+def parse(toml: str, **more: bytes) -> Job:
+    found = {"crawl.toml": toml.encode(), "seeds.txt": f"# seeds\n{SEED}\n".encode()}
+    return job_file.parse({**found, **{f"{name}.txt": data for name, data in more.items()}}, "news")
+
+
+def test_an_empty_file_is_heritrix_s_usual_politeness() -> None:
+    job = parse("")
+    assert job == Job("news", (SEED,), scope=job.scope)
+    assert (len(job.scope.sites), job.scope.hops) == (0, 20)
+    assert (job.politeness.factor, job.politeness.least, job.politeness.most) == (5.0, 3.0, 30.0)
+    assert job.user_agent.startswith("Mozilla/5.0 (compatible; warcmill/")
+
+
+def test_every_key_is_read() -> None:
+    job = parse(
+        """
+        contact = "https://archive.example/bot"
+        robots = "ignore"
+        hops = 3
+        conditional = "none"
+        patterns = ['.*\\?day=.*']
+        extensions = ["zip"]
+        extractors = ["html", "script"]
+        allow_private = ["10.0.0.0/8"]
+        no_delay = true
+        resolve = ["www.example.org=10.0.0.7"]
+        name_servers = ["10.0.0.53", "10.0.0.54:5353"]
+        workers = 3
+        warc_size = 1000
+        checkpoint_hours = 0.5
+        [limits]
+        documents = 10
+        [politeness]
+        least = 1
+        by_address = false
+        [retries]
+        times = 1
+        [traps]
+        depth = 5
+        [fetch]
+        body = 1000
+        """,
+        surts=b"+http://(org,example,\n",
+        exclude=b"http://(org,example,www,)/private\n",
+    )
+    assert "+https://archive.example/bot" in job.user_agent
+    assert (job.robots, job.conditional, job.no_delay, job.workers) == (False, "none", True, 3)
+    assert job.name_servers == (("10.0.0.53", 53), ("10.0.0.54", 5353))
+    assert job.resolve == {"www.example.org": ("10.0.0.7",)}
+    assert (job.ceilings.documents, job.retries.times, job.traps.depth, job.limits.body) == (10, 1, 5, 1000)
+    assert (job.politeness.least, job.politeness.by_address, job.checkpoint_hours) == (1, False, 0.5)
+    assert job.extractors == {"html", "script"}
+    assert job.scope.judge(make("http://shop.example.org/", hops="L")) is None
+    assert job.scope.judge(make("http://www.example.org/private/x", hops="L")) is not None
+    assert job.scope.hops == 3
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("wrkers = 1", r"crawl\.toml wrkers: there is no such key; did you mean workers\?"),
+        ("[limits]\ndocuments = 1\npages = 2", r"crawl\.toml \[limits\] pages"),
+        ("url = 'https://engine:8443'", r"crawl\.toml url"),
+        ("[limits]\ndocuments = 'ten'", r"\[limits\] documents: is 'ten'; it takes a whole number"),
+        ("[limits]\ndocuments = -1", r"\[limits\] documents: is -1"),
+        ("[politeness]\nby_address = 1", r"by_address: is 1; it takes a true or false"),
+        ("limits = 3", r"\[limits\]: it is no table"),
+        ("workers = 0", "workers: is 0; it takes a number from 1 to 1000"),
+        ("workers = true", "workers: is True"),
+        ("robots = 'maybe'", "robots: is 'maybe'; one of obey, ignore"),
+        ("extractors = ['html', 'flash']", "'flash' is none of headers, html"),
+        ("patterns = ['(?=x)']", "is no expression of RE2"),
+        ("allow_private = ['inside']", "allow_private"),
+        ("name_servers = ['ns1']", "name_servers: 'ns1' is not ADDRESS"),
+        ("resolve = 'a=1.2.3.4'", "it takes a list of texts"),
+        ('contact = "a\\nb"', "contact: is 'a.*b'; it takes a text on one line"),
+        ("[pages]\n'ftp://x/' = 'plus1'", r"\[pages\]"),
+        ("[pages]\n'http://x/' = 'all'", "a page reaches one of"),
+        ("= 1", "it is not TOML"),
+    ],
+)
+def test_what_is_refused(toml: str, message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        parse(toml)
+
+
+def test_a_job_without_its_file_or_seeds_is_refused() -> None:
+    with pytest.raises(BadConfig, match="has none"):
+        job_file.parse({"seeds.txt": b"http://x/"}, "news")
+    with pytest.raises(BadConfig, match=r"seeds\.txt: job news has no seed"):
+        job_file.parse({"crawl.toml": b"", "seeds.txt": b"# none\n"}, "news")
+    with pytest.raises(BadConfig, match=r"is not TOML: .utf-8"):
+        job_file.parse({"crawl.toml": b"\xff"}, "news")
+
+
+@pytest.mark.parametrize(
+    ("scope", "taken", "left"),
+    [
+        (Scope.ROOT, "http://www.example.org/news/2", "http://www.example.org/sports"),
+        (Scope.ROOT, "https://example.org/news/2", "http://shop.example.org/news/2"),
+        (Scope.SUBDOMAINS, "http://shop.example.org/x", "http://example.com/"),
+        (Scope.PLUS1, "http://other.example/linked", ""),
+        (Scope.RESOURCE, "", "http://www.example.org/news/2"),
+    ],
+)
+def test_what_is_written_is_read_and_means_what_a_feed_means(scope: Scope, taken: str, left: str) -> None:
+    written = files({"hops": 5, "contact": 'x"\x7f', "limits": {"documents": 3}}, [SEED], scope)
+    job = job_file.parse({**written, "crawl.toml": written["crawl.toml"].replace(b'x\\"\\u007f', b"x")}, "news")
+    assert (job.seeds, job.ceilings.documents, job.contact) == ((SEED,), 3, "x")
+    if taken:
+        assert job.scope.judge(make(taken, hops="L", source=SEED)) is None
+    if left:
+        assert job.scope.judge(make(left, hops="L", source=SEED)) is not None
+    assert job.scope.judge(make(SEED, source=SEED)) is None
+    assert job.scope.pages.get(SEED) == (Reach(scope.value) if scope in (Scope.PLUS1, Scope.RESOURCE) else None)

@@ -1,0 +1,91 @@
+"""A launch as it is reached from outside: a disk that goes away, a pause, a stop, by the socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import crawled
+import pytest
+from several_hosts import page, serve
+
+from warcmill.crawl import control_client, session
+from warcmill.crawl.launch_folders import CONTROL
+from warcmill.crawl.opening import open_launch
+from warcmill.crawl.session import Session
+from warcmill.crawl.stop import End
+from warcmill.layout import SENTINEL
+
+PAGES = 60
+Act = Callable[[Session, Path], Awaitable[None]]
+
+
+def run(tmp_path: Path, act: Act) -> End:
+    """Crawl a site in a session, while `act` acts on it."""
+    site = {("a.example", f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES])
+            for n in range(PAGES)}  # fmt: skip
+
+    async def whole(port: int) -> End:
+        launched = await open_launch(crawled.places(tmp_path), crawled.job(port, "a.example"), crawled.LAUNCH)
+        crawl = Session(launched)
+        ending = asyncio.create_task(crawl.run())
+        await act(crawl, tmp_path)
+        return await ending
+
+    with serve(site) as port:
+        return asyncio.run(whole(port))
+
+
+async def done(crawl: Session, number: int) -> None:
+    while (state := await crawl.state())["done"] < number:  # type: ignore[operator]
+        assert state["state"] != "STOPPING"
+        await asyncio.sleep(0.01)
+
+
+def test_a_crawl_waits_while_a_disk_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
+
+    async def act(crawl: Session, folder: Path) -> None:
+        await done(crawl, 5)
+        sentinel = folder / "output" / SENTINEL
+        text = sentinel.read_text()
+        sentinel.unlink()
+        while not crawled.told(folder, "alerts.log"):
+            await asyncio.sleep(0.01)
+        await crawl._running.spider.settled()
+        before = (await crawl.state())["done"]
+        await asyncio.sleep(0.1)
+        assert (await crawl.state())["done"] == before
+        sentinel.write_text(text)
+
+    assert run(tmp_path, act) is End.EMPTY
+    assert "SEVERE the crawl waits: root 'output'" in crawled.told(tmp_path, "alerts.log")
+    assert len(crawled.lines(tmp_path)) == PAGES + 2
+
+
+def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: Path) -> None:
+    async def act(crawl: Session, folder: Path) -> None:
+        async def ask(verb: str) -> object:
+            socket = folder / "jobs/news/state" / CONTROL
+            return await asyncio.to_thread(control_client.ask, socket, verb)
+
+        await done(crawl, 5)
+        await ask("pause")
+        assert (await crawl.state())["state"] == "PAUSED"
+        before = (await crawl.state())["done"]
+        found = await ask("checkpoint")
+        assert str(found).startswith("{'checkpoint': 'cp00001-")
+        assert (await crawl.state())["done"] == before
+        await ask("resume")
+        await done(crawl, 12)
+        await ask("stop")
+
+    assert run(tmp_path, act) is End.STOPPED
+    own = tmp_path / "jobs/news" / crawled.LAUNCH.id
+    words = [line.split()[2] for line in (own / "job.log").read_text().splitlines()]
+    assert words == ["PREPARING", "RUNNING", "PAUSING", "PAUSED", "CHECKPOINTED", "RUNNING", "CHECKPOINTED", "STOPPING",
+                     "FINISHED"]  # fmt: skip
+    summary = crawled.json_of(own / "summary.json")
+    assert summary["end"] == "Finished - Ended by operator"
+    assert summary["statuses"]["200"] == summary["documents"]

@@ -1,0 +1,169 @@
+"""Servers that are slow, endless, wrong or away: each costs its own URIs, with a clear line, and the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from pathlib import Path
+
+import crawled
+import pytest
+from name_server import SILENT, name_server
+from raw_server import answering, serving
+from several_hosts import Page, page, serve
+
+from warcmill.crawl import dns
+from warcmill.crawl.limits import Limits
+from warcmill.crawl.stop import End
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+QUICK = Limits(connect=1.0, idle=0.2, total=0.5, grace=0.1)
+
+
+def raw(tmp_path: Path, *answers: bytes | list[bytes | float], limits: Limits = QUICK) -> dict[str, int | None]:
+    """Crawl one page of a server that answers so, after its robots.txt."""
+
+    async def scenario() -> None:
+        async with serving(answering(*answers)) as server:
+            await crawled.whole(tmp_path, crawled.job(server.port, "a.example", limits=limits))
+
+    asyncio.run(scenario())
+    assert crawled.unbalanced(tmp_path) == []
+    return crawled.statuses(tmp_path)
+
+
+def annotations(folder: Path, uri: str) -> tuple[str, ...]:
+    return next(line.annotations for line in crawled.lines(folder) if crawled.plain(line.uri) == uri)
+
+
+def test_a_slow_loris_is_cut_off_and_what_came_is_kept(tmp_path: Path) -> None:
+    drops: list[bytes | float] = [OK + b"Content-Length: 999\r\n\r\n"]
+    for _ in range(99):
+        drops += [b"x", 0.05]
+    found = raw(tmp_path, NO_ROBOTS, drops)
+    assert found["http://a.example/"] == 200
+    assert annotations(tmp_path, "http://a.example/") == ("timeTrunc",)
+
+
+def test_a_server_that_is_silent_is_tried_again_and_given_up(tmp_path: Path) -> None:
+    async def robots_alone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while b"robots" in await reader.readuntil(b"\r\n\r\n"):
+            writer.write(NO_ROBOTS)
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        async with serving(robots_alone) as server:
+            await crawled.whole(tmp_path, crawled.job(server.port, "a.example", limits=QUICK))
+
+    asyncio.run(scenario())
+    found = crawled.statuses(tmp_path)
+    assert found["http://a.example/"] == -4
+    assert annotations(tmp_path, "http://a.example/") == ("2t",)
+    assert "no answer in" in crawled.told(tmp_path, "nonfatal-errors.log")
+
+
+def test_a_gzip_bomb_is_kept_as_it_came_and_not_unpacked(tmp_path: Path) -> None:
+    bomb = gzip.compress(b"<a href=/far>x</a>" + bytes(60 << 20))
+    head = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    found = raw(tmp_path, NO_ROBOTS, head + bomb, limits=Limits())
+    assert found["http://a.example/"] == 200
+    assert annotations(tmp_path, "http://a.example/") == ("decodedTrunc",)
+
+
+def test_a_header_without_end_is_cut(tmp_path: Path) -> None:
+    raw(tmp_path, NO_ROBOTS, OK + b"X: " + b"y" * 400_000, limits=Limits(idle=0.5))
+    assert "headerTrunc" in annotations(tmp_path, "http://a.example/")
+
+
+def test_a_redirect_loop_ends_since_each_uri_is_visited_once(tmp_path: Path) -> None:
+    site: dict[tuple[str, str], Page] = {}
+    with serve(site) as port:
+        site["a.example", "/"] = Page(b"/b", status=301)
+        site["a.example", "/b"] = Page(f"http://a.example:{port}/".encode(), status=301)
+        end, _ = crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert end is End.EMPTY
+    assert crawled.statuses(tmp_path)["http://a.example/b"] == 301
+    assert len(crawled.lines(tmp_path)) == 4
+
+
+def test_a_site_whose_robots_txt_fails_is_deferred_and_then_given_up(tmp_path: Path) -> None:
+    site = {("a.example", "/robots.txt"): Page(b"sorry", status=503), ("a.example", "/"): page([])}
+    with serve(site) as port:
+        _, running = crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    robots = [line.status for line in crawled.lines(tmp_path) if line.uri.endswith("robots.txt")]
+    assert robots == [503, 503]
+    assert crawled.statuses(tmp_path)["http://a.example/"] == -61
+    assert "503" in running.kit.offers.refused.first["robots"]
+
+
+def test_other_hosts_go_on_while_one_is_dead(tmp_path: Path) -> None:
+    with serve({("a.example", "/"): page([])}) as port:
+        job = crawled.job(port, "a.example")
+        crawled.crawl(tmp_path, crawled.replace(job, seeds=("http://dead.example:1/", *job.seeds),
+                                                resolve={"dead.example": ("127.0.0.1",), **job.resolve}))  # fmt: skip
+    found = crawled.statuses(tmp_path)
+    assert found["http://a.example/"] == 200
+    assert (found["http://dead.example/robots.txt"], found["http://dead.example/"]) == (-2, -61)
+
+
+@pytest.mark.parametrize("answer", ["unknown", "silent"])
+def test_a_host_that_does_not_resolve_has_a_line_and_its_page_too(
+    tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dns, "LIFETIME", 0.2)
+
+    async def scenario() -> None:
+        async with name_server({"gone.example": [SILENT]} if answer == "silent" else {}) as server:
+            job = crawled.job(80, "x.example", name_servers=(("127.0.0.1", server.port),), resolve={})
+            await crawled.whole(tmp_path, crawled.replace(job, seeds=("http://gone.example/",)))
+
+    asyncio.run(scenario())
+    assert crawled.statuses(tmp_path) == {"dns:gone.example": -1, "http://gone.example/": -6}
+    assert annotations(tmp_path, "http://gone.example/") == (("2t",) if answer == "silent" else ())
+
+
+def test_a_look_up_of_a_name_server_is_a_record(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with name_server({"a.example": ["60 A 127.0.0.1"]}) as server, serving(answering(NO_ROBOTS)) as site:
+            job = crawled.job(site.port, "a.example", name_servers=(("127.0.0.1", server.port),), resolve={})
+            await crawled.whole(tmp_path, job)
+
+    asyncio.run(scenario())
+    line = crawled.lines(tmp_path)[0]
+    assert (line.uri, line.status, line.mime, line.hops) == ("dns:a.example", 1, "text/dns", "P")
+    assert ("response", "dns:a.example") in crawled.records(crawled.warcs(tmp_path))
+
+
+def test_an_inside_address_is_not_dialled_by_a_name_or_by_a_redirect(tmp_path: Path) -> None:
+    site: dict[tuple[str, str], Page] = {}
+    with serve(site) as port:
+        site["a.example", "/"] = Page(b"http://10.0.0.1/", status=302)
+        site["a.example", "/robots.txt"] = Page(b"http://169.254.169.254/latest", status=301)
+        job = crawled.job(port, "a.example", "inside.example", resolve={
+            "a.example": ("127.0.0.1",), "inside.example": ("192.168.7.7",)})  # fmt: skip
+        _, running = crawled.crawl(tmp_path, job)
+    found = crawled.statuses(tmp_path)
+    assert found["http://inside.example/"] == -5002
+    assert found["http://169.254.169.254/latest"] == -5002
+    assert "http://a.example/" not in found or found["http://a.example/"] == -61
+    assert "192.168.7.7 is not dialled: private" in running.kit.offers.refused.first["addresses"]
+
+
+def test_a_fault_of_ours_at_one_uri_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warcmill.crawl import extract  # noqa: PLC0415
+
+    real = extract.find
+
+    def find(data: bytes, uri: str, *more: object) -> object:
+        if uri.endswith("/bad"):
+            raise RuntimeError("made to fail")
+        return real(data, uri, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(extract, "find", find)
+    with serve({("a.example", "/"): page(["/bad", "/good"]), ("a.example", "/good"): page([])}) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    found = crawled.statuses(tmp_path)
+    assert (found["http://a.example/bad"], found["http://a.example/good"]) == (-5, 200)
+    assert "RuntimeError: made to fail" in crawled.told(tmp_path, "runtime-errors.log")
+    assert "SEVERE" in crawled.told(tmp_path, "alerts.log")

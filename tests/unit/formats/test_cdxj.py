@@ -1,0 +1,255 @@
+"""Lines of captures; tests/services compares them with those of other indexers."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from captures import REQUEST, RESPONSE, capture, posted, request, response, typed
+from warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
+
+from warcmill.formats.cdxj import NO_DATE, NO_URL, CdxLines, named
+from warcmill.formats.warc.gate import examine
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\nx"
+
+
+def listen(data: bytes, name: str = NAME) -> tuple[list[bytes], CdxLines]:
+    lines: list[bytes] = []
+    hearer = CdxLines(lines.append)
+    verdict = examine(io.BytesIO(data), name, hearers=[hearer])
+    assert (verdict.ok, verdict.unheard) == (True, ()), verdict
+    hearer.close()
+    return lines, hearer
+
+
+def parts(line: bytes) -> tuple[str, str, dict[str, Any]]:
+    key, date, fields = line.decode("ascii").split(" ", 2)
+    return key, date, json.loads(fields)
+
+
+def fields_of(record: bytes) -> dict[str, Any]:
+    ((line), *rest), _ = listen(member(record))
+    assert not rest
+    return parts(line)[2]
+
+
+def keys(*records: bytes) -> list[str]:
+    return [parts(line)[0] for line in listen(warc_gz(*records))[0]]
+
+
+def test_a_line() -> None:
+    record = response("http://www.e.x/A?b&a", b"Content-Type: text/html; charset=utf-8")
+    (line,), hearer = listen(member(warcinfo()) + member(record))
+    offset, length = len(member(warcinfo())), len(member(record))
+    assert (
+        line
+        == (
+            f'x,e)/a?a&b 20161019234428 {{"url": "http://www.e.x/A?b&a", "mime": "text/html", "status": "200",'
+            f' "digest": "{sha1(b"x")}", "length": "{length}", "offset": "{offset}", "filename": ""}}\n'
+        ).encode()
+    )
+    assert named(line, 'daily/1/"x"ü.gz').endswith(b'"filename": "daily/1/\\"x\\"\\u00fc.gz"}\n')
+    assert (dict(hearer.captures), dict(hearer.left_out)) == ({"response": 1}, {})
+
+
+def test_the_sample() -> None:
+    lines, hearer = listen(WEEKLY.read_bytes(), WEEKLY.name)
+    assert len(lines) == 268
+    assert sum(hearer.captures.values()) == 268
+    assert hearer.captures.keys() == {"response", "revisit"}
+
+
+@pytest.mark.parametrize(
+    ("written", "mime"),
+    [
+        (b"text/html; charset=utf-8", "text/html"),
+        (b"  TEXT/html ", "TEXT/html"),
+        (b"", ""),
+        (b";", ""),
+        (b"html>", "html>"),
+        (b'a"b', 'a"b'),
+        (b"a b", "a"),
+        (b"a/\nb", "a/"),
+        (b"a\\b", "a\\b"),
+        (b"\xff", "ÿ"),
+        ("é".encode(), "é"),
+        (b"x" * 1024, "x" * 1024),
+        (b"a\r\n b", "a"),
+    ],
+)
+def test_a_mime_type(written: bytes, mime: str) -> None:
+    assert fields_of(typed(written))["mime"] == mime
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"HTTP/1.1 404 Not Found", "404"),
+        (b"HTTP/2 204", "204"),
+        (b"HTTP/1.1  200 OK", "200"),
+        (b"HTTP/1.1", None),
+        (b"HTTP/1.1 abc", None),
+        (b"HTTP/1.1 20000", None),
+        (b"<html>", None),
+    ],
+)
+def test_a_status(line: bytes, status: str | None) -> None:
+    assert fields_of(response("http://e.x/", status=line)).get("status") == status
+
+
+def test_a_block_that_is_no_http_is_all_payload() -> None:
+    fields = fields_of(capture("response", "http://e.x/", b"<html>\r\n\r\nx", RESPONSE))
+    assert fields["digest"] == sha1(b"<html>\r\n\r\nx")
+    assert fields.keys() == {"url", "digest", "length", "offset", "filename"}
+
+
+def test_a_header_that_is_long_and_one_that_has_no_end() -> None:
+    long = fields_of(response("http://e.x/", *[b"X: y"] * 40_000, b"Content-Type: a/b", body=b"x" * 700_000))
+    assert (long["mime"], long["digest"]) == ("a/b", sha1(b"x" * 700_000))
+    endless = fields_of(capture("response", "http://e.x/", b"HTTP/1.1 200 OK\r\nContent-Type: a/b", RESPONSE))
+    assert (endless["mime"], endless["status"], endless["digest"]) == ("a/b", "200", sha1(b""))
+    filler = b"HTTP/1.1 200 OK\r\nA: " + b"x" * (3 << 20)
+    assert fields_of(capture("response", "http://e.x/", filler, RESPONSE))["status"] == "200"
+
+
+def test_a_declared_digest_is_taken_as_it_is_written() -> None:
+    declared = sha1(b"x").lower()
+    assert fields_of(response("http://e.x/", WARC_Payload_Digest=declared))["digest"] == declared
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (capture("revisit", "http://e.x/", b"HTTP/1.1 304 X\r\n\r\n"), {"mime": "warc/revisit", "status": "304"}),
+        (capture("revisit", "http://e.x/", WARC_Truncated="length"), {"mime": "warc/revisit"}),
+        (capture("resource", "http://e.x/", b"abc", "text/plain; x"), {"mime": "text/plain", "digest": sha1(b"abc")}),
+        (capture("resource", "http://e.x/", OK, RESPONSE), {"mime": "application/http", "digest": sha1(OK)}),
+        (capture("metadata", "http://e.x/", b"abc", "text/xml"), {"mime": "text/xml", "digest": sha1(b"abc")}),
+        (capture("metadata", "http://e.x/", b"abc"), {"digest": sha1(b"abc")}),
+        (capture("response", "dns:e.x", b"abc", "text/dns"), {"digest": sha1(b"abc")}),
+        (capture("response", "ftp://e.x/", b"abc", "text/plain"), {"digest": sha1(b"abc")}),
+        (capture("response", "http://e.x/", b"", RESPONSE), {"digest": sha1(b"")}),
+        (
+            capture("response", "http://e.x/", OK, RESPONSE, WARC_Truncated="time"),
+            {"mime": "a/b", "status": "200", "digest": sha1(b"x"), "truncated": "time"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_capture_of_another_kind(record: bytes, expected: dict[str, str]) -> None:
+    fields = fields_of(record)
+    assert {key: fields[key] for key in fields.keys() - {"url", "length", "offset", "filename"}} == expected
+
+
+def test_what_is_no_capture_has_no_line() -> None:
+    records = [warcinfo(), *(capture(kind, "http://e.x/", OK, RESPONSE) for kind in ("request", "conversion", "other"))]
+    about = capture("metadata", "http://e.x/", b"via: x", "application/warc-fields")
+    assert listen(warc_gz(*records, about))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "date"),
+    [
+        ("2016-10-19T23:44:28.123456Z", "20161019234428"),
+        ("2016-10-19T23:44:28", "20161019234428"),
+        ("2016-10-19T23:44Z", "20161019234400"),
+        ("2016-10-19", "20161019000000"),
+        ("2016-10", "20161001000000"),
+        ("2016", "20160101000000"),
+    ],
+)
+def test_a_date_of_any_precision(written: str, date: str) -> None:
+    ((line,), _) = listen(member(response("http://e.x/", WARC_Date=written)))
+    assert parts(line)[1] == date
+
+
+def test_captures_without_date_or_url_are_counted() -> None:
+    bad = ["bad", "2016-13-01T00:00:00Z", "2016-10-19T24:00:00Z", "2016-10-19T23:44:28+01:00", "99999999999999999"]
+    undated = (response("http://e.x/", WARC_Date=date) for date in bad)
+    lines, hearer = listen(warc_gz(*undated, capture("resource", None, b"x"), response("")))
+    assert (lines, dict(hearer.captures)) == ([], {})
+    assert dict(hearer.left_out) == {NO_DATE: len(bad), NO_URL: 2}
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        (b"<http://e.x/angle>", "http://e.x/angle"),
+        (b"http://e.x/a b", "http://e.x/a%20b"),
+        (b"http://e.x/\xfc", "http://e.x/ü"),
+        ("http://e.x/ü".encode(), "http://e.x/ü"),
+        (b'http://e.x/"\\\x7f', 'http://e.x/"\\\x7f'),
+        (b"http://e.x/" + b"a" * 40_000, "http://e.x/" + "a" * 40_000),
+        (b"not a url", "not%20a%20url"),
+    ],
+)
+def test_a_url(written: bytes, url: str) -> None:
+    assert fields_of(response(written))["url"] == url
+
+
+def test_an_arc() -> None:
+    first = b"1 0 Alexa\nURL IP-address Archive-date Content-type Archive-length\n\n"
+    arc = b"filedesc://x.arc 0.0.0.0 20041019234428 text/plain %d\n%s\n" % (len(first), first)
+    arc += b"http://gov.example/ 1.2.3.4 20041019234428 text/html %d\n%s\n" % (len(OK), OK)
+    arc += b"dns:gov.example 1.2.3.4 200410192344 text/dns 3\nabc\n"
+    (page, dns), hearer = listen(arc, "x.arc")
+    assert parts(page)[:2] == ("example,gov)/", "20041019234428")
+    assert (parts(page)[2]["mime"], parts(page)[2]["status"], parts(page)[2]["digest"]) == ("a/b", "200", sha1(b"x"))
+    assert parts(dns)[:2] == ("dns:gov.example", "20041019234400")
+    assert dict(hearer.captures) == {"arc": 2}
+
+
+def test_a_post_has_its_body_in_its_key() -> None:
+    (line,), _ = listen(posted("http://e.x/?z=1", b"b=2&a=1"))
+    assert parts(line)[0] == "x,e)/?__wb_method=post&a=1&b=2&z=1"
+    assert (parts(line)[2]["method"], parts(line)[2]["requestBody"]) == ("POST", "b=2&a=1")
+    assert parts(line)[2]["url"] == "http://e.x/?z=1"
+
+
+def test_a_request_names_its_capture_or_is_named_by_it_before_or_after_it() -> None:
+    get, other = response("http://e.x/other"), capture("metadata", "http://e.x/", b"x", "application/warc-fields")
+    named_by = request("http://e.x/", b"a=1", WARC_Record_ID="<q>"), response("http://e.x/", WARC_Concurrent_To="<q>")
+    names = request("http://e.x/", b"a=1", WARC_Concurrent_To="<r>"), response("http://e.x/", WARC_Record_ID="<r>")
+    for first, second in (named_by, names, names[::-1]):
+        assert sorted(keys(first, other, get, second)) == ["x,e)/?__wb_method=post&a=1", "x,e)/other"]
+    assert keys(*named_by[::-1]) == ["x,e)/"]  # nobody writes it so
+
+
+def test_a_revisit_of_a_post_has_its_body_in_its_key_too() -> None:
+    revisit = capture("revisit", "http://e.x/", b"HTTP/1.1 200 OK\r\n\r\n", RESPONSE, WARC_Record_ID="<r>")
+    assert keys(revisit, request("http://e.x/", b"a=1", WARC_Concurrent_To="<r>")) == ["x,e)/?__wb_method=post&a=1"]
+
+
+def test_a_request_of_another_url_without_a_name_or_of_another_method_changes_nothing() -> None:
+    capture_of = response("http://e.x/", WARC_Record_ID="<r>")
+    for wrong in (
+        request("http://e.x/other", b"a=1", WARC_Concurrent_To="<r>"),
+        request("http://e.x/", b"a=1"),
+        request("http://e.x/", b"a=1", WARC_Concurrent_To="<other>"),
+        request("http://e.x/", b"a=1", method="PATCH", WARC_Concurrent_To="<r>"),
+        request("http://e.x/", b"a=1", method="GET", WARC_Concurrent_To="<r>"),
+        capture("request", "http://e.x/", b"", REQUEST, WARC_Concurrent_To="<r>"),
+        capture("request", "http://e.x/", b"POST / HTTP/1.1\r\nno end", REQUEST, WARC_Concurrent_To="<r>"),
+    ):
+        assert keys(capture_of, wrong) == ["x,e)/"]
+        assert keys(wrong, capture_of) == ["x,e)/"]
+
+
+def test_a_request_far_from_its_capture_is_not_waited_for() -> None:
+    many = [response(f"http://e.x/{number}") for number in range(70)]
+    first = response("http://e.x/", WARC_Record_ID="<r>")
+    last = request("http://e.x/", b"a=1", WARC_Concurrent_To="<r>")
+    assert "x,e)/" in keys(first, *many, last)
+    requests = [request(f"http://e.x/{number}", b"a=1", WARC_Concurrent_To=f"<{number}>") for number in range(140)]
+    assert keys(last, *requests, first) == ["x,e)/"]
+
+
+def test_lines_of_good_records_stay_when_a_later_one_is_refused() -> None:
+    lines: list[bytes] = []
+    hearer = CdxLines(lines.append)
+    data = warc_gz(response("http://e.x/1"), response("http://e.x/2"))
+    assert not examine(io.BytesIO(data[:-3]), NAME, hearers=[hearer]).ok
+    hearer.close()
+    assert [parts(line)[0] for line in lines] == ["x,e)/1"]

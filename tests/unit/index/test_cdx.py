@@ -1,0 +1,282 @@
+"""index.cdx: every whole and salvaged WARC is counted, from the extract that is there or from a new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import chain as steps
+import pytest
+from captures import capture, response
+from engine import LAUNCH, Engine, line_of
+from warcs import warc_gz, warcinfo
+
+from warcmill import layout
+from warcmill.errors import BadInput, NotReady, Unavailable, Unsettled
+from warcmill.files import checksum
+from warcmill.formats.warc.hearers import Hearer
+from warcmill.index.cdx import cdx
+from warcmill.launches import cdx_extracts
+from warcmill.launches.cdx_extracts import CDXJ, CdxHearer
+from warcmill.launches.extracts import Extracts
+from warcmill.markers import facts
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Indexed, IndexedFile
+from warcmill.markers.state import rests_on
+from warcmill.model import FINAL, FileRef, Item, Outcome
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
+
+GOOD = warc_gz(warcinfo(), response("http://e.x/1"), response("http://e.x/2", WARC_Date="bad"))
+HIT = warc_gz(warcinfo(), response("http://e.x/bad")) + warc_gz(capture("resource", "http://e.x/r", b"1"))
+OPEN = warc_gz(warcinfo(), response("http://e.x/open"))
+CUT = warc_gz(warcinfo(), response("http://e.x/kept"), response("http://e.x/lost"))[:-5]
+VIRAL = warc_gz(warcinfo(), response("http://e.x/viral"))
+NAMES = {"good.warc.gz": GOOD, "hit.warc.gz": HIT, "whole.warc.gz.open": OPEN, "cut.warc.gz.open": CUT}
+BAD_AT = len(warc_gz(warcinfo()))
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """A finished launch with one WARC of each kind, assembled."""
+    made = Engine(tmp_path)
+    made.logs(
+        *(line_of("http://e.x/", name.removesuffix(".open")) for name in NAMES), line_of("http://e.x/", "v.warc.gz")
+    )
+    for name, data in NAMES.items():
+        made.warc(name, data)
+    made.warc("v.warc.gz", VIRAL, "viral")
+    made.finish()
+    steps.assembled(made)
+    return made
+
+
+@pytest.fixture
+def extracts(tmp_path: Path) -> Extracts:
+    sentinel.adopt({"index": tmp_path / "index"})
+    return Extracts(FileStore("index", tmp_path / "index"))
+
+
+def listening(engine: Engine, extracts: Extracts) -> Claim:
+    """files.checksums, with its listener, not published."""
+
+    def listen(file: FileRef) -> tuple[Hearer, ...]:
+        return () if engine.roots.kind_of(file) == "viral" else (CdxHearer(extracts),)
+
+    return checksum.checksum(engine.state, engine.roots, LAUNCH, FINAL, steps.BLOCK_SIZE, listen)
+
+
+def verified(engine: Engine) -> Claim:
+    return steps.upto(engine, "Verify")
+
+
+def index(engine: Engine, extracts: Extracts) -> Claim:
+    return cdx(engine.state, engine.store, extracts, LAUNCH, FINAL)
+
+
+def found(claim: Claim) -> dict[str, IndexedFile]:
+    return {file.name: one for file, one in Indexed.from_claim(claim).files.items()}
+
+
+def left(extracts: Extracts) -> set[str]:
+    return {path.name for path in extracts.folder.rglob("*.cdxj.gz")}
+
+
+def digests(claim: Claim) -> dict[str, str]:
+    return {(item.made or item.file).name: str((item.made or item.file).sha512) for item in claim.items}
+
+
+def ways(path: str) -> int:
+    return sum(name.startswith(path) for name in os.listdir("/proc/self/fd"))
+
+
+def test_it_counts_whole_and_salvaged_warcs_and_no_others(engine: Engine, extracts: Extracts) -> None:
+    known = verified(engine)
+    claim = index(engine, extracts)
+    assert found(claim) == {
+        "good.warc.gz": IndexedFile({"response": 1}, {"no date": 1}, 0),
+        "hit.warc.gz": IndexedFile({"resource": 1, "response": 1}, {}, 0),
+        "whole.warc.gz": IndexedFile({"response": 1}, {}, 0),
+        "cut.warc.gz": IndexedFile({"response": 1}, {}, 0),
+    }
+    assert claim.counts == {"warcs": 4, "captures": 5, "unfit": 1, "hits": 0}
+    assert [one.marker for one in claim.inputs] == [
+        layout.marker_path(layout.step(word, LAUNCH, FINAL)) for word in ("assemble", "verify")
+    ]
+    assert left(extracts) == {f"{digests(known)[name]}.cdxj.gz" for name in found(claim)}
+    assert facts.of(claim) == Indexed.from_claim(claim)
+
+
+def test_checksum_leaves_the_same_extracts_and_claims_the_same(engine: Engine, extracts: Extracts) -> None:
+    heard = listening(engine, extracts)
+    made = {name: (extracts.folder / CDXJ.path(digest)).read_bytes() for name, digest in digests(heard).items()
+            if (extracts.folder / CDXJ.path(digest)).exists()}  # fmt: skip
+    assert made.keys() == {"good.warc.gz", "hit.warc.gz", "whole.warc.gz.open"}
+    for path in engine.state.store.real(layout.state_folder(LAUNCH)).glob("attempts/*"):
+        path.unlink()
+    assert steps.step(engine, "Checksum") == heard
+    known = verified(engine)
+    (extracts.folder / CDXJ.path(digests(known)["good.warc.gz"])).unlink()
+    index(engine, extracts)
+    assert (extracts.folder / CDXJ.path(digests(known)["good.warc.gz"])).read_bytes() == made["good.warc.gz"]
+
+
+def test_where_the_extracts_are_there_the_store_is_not_read(
+    engine: Engine, extracts: Extracts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening(engine, extracts)
+    verified(engine)
+    opened, original = list[str](), FileStore.open
+
+    def counted(store: FileStore, path: str, start: int = 0) -> object:
+        if store.root == "store":
+            opened.append(path.rpartition("/")[2])
+        return original(store, path, start)
+
+    monkeypatch.setattr(FileStore, "open", counted)
+    first = index(engine, extracts)
+    assert opened == ["cut.warc.gz"]  # what is salvaged is made by files.Copy, whose bytes nobody heard
+    for path in extracts.folder.rglob("*.cdxj.gz"):
+        path.unlink()
+    for path in engine.state.store.real(layout.state_folder(LAUNCH)).glob("attempts/index*"):
+        path.unlink()
+    assert index(engine, extracts) == first
+    assert sorted(opened[1:]) == ["cut.warc.gz", "good.warc.gz", "hit.warc.gz", "whole.warc.gz"]
+
+
+def test_an_extract_with_a_flipped_byte_or_without_its_lines_is_made_again(engine: Engine, extracts: Extracts) -> None:
+    known = digests(verified(engine))
+    whole = index(engine, extracts)
+    good, hit = (extracts.folder / CDXJ.path(known[name]) for name in ("good.warc.gz", "hit.warc.gz"))
+    before = good.read_bytes(), hit.read_bytes()
+    good.write_bytes(before[0][:-6] + bytes([before[0][-6] ^ 8]) + before[0][-5:])
+    hit.unlink()
+    extracts.leave(CDXJ, known["hit.warc.gz"], [b' {"captures": {"response": 9}, "left_out": {}}\n'])
+    for path in engine.state.store.real(layout.state_folder(LAUNCH)).glob("attempts/index*"):
+        path.unlink()
+    assert index(engine, extracts) == whole
+    assert (good.read_bytes(), hit.read_bytes()) == before
+
+
+def scanned(engine: Engine, offset: int) -> None:
+    """files.scanned, with a hit in hit.warc.gz."""
+    known = engine.state.require(layout.step("verify", LAUNCH, FINAL))
+    hit = [{"offset": offset, "uri": "http://e.x/bad", "signature": "Eicar"}]
+    items = tuple(
+        replace(
+            item,
+            facts={
+                **{name: item.facts[name] for name in ("salvaged", "bytes") if name in item.facts},
+                "clean": 1, "hits": hit if item.file.name == "hit.warc.gz" else [], "not_scanned": {},
+            },
+        )
+        for item in known.claim.items if item.file.is_engines
+    )  # fmt: skip
+    key = layout.key("files.VirusScan", LAUNCH, stage=FINAL)
+    engine.state.publish(key, Claim(key, rests_on(known), items=items))
+
+
+def test_a_record_with_a_hit_is_counted_as_left_out(engine: Engine, extracts: Extracts) -> None:
+    verified(engine)
+    scanned(engine, BAD_AT)
+    claim = index(engine, extracts)
+    assert found(claim)["hit.warc.gz"] == IndexedFile({"resource": 1, "response": 1}, {}, 1)
+    assert claim.counts["hits"] == 1
+    assert claim.inputs[-1].marker.endswith("files.scanned.daily.20161019234428.final")
+
+
+def test_a_hit_in_a_record_without_a_line_leaves_nothing_out(engine: Engine, extracts: Extracts) -> None:
+    verified(engine)
+    scanned(engine, 0)
+    assert index(engine, extracts).counts["hits"] == 0
+
+
+def test_it_is_too_early_before_verify(engine: Engine, extracts: Extracts) -> None:
+    steps.upto(engine, "Copy")
+    with pytest.raises(NotReady):
+        index(engine, extracts)
+
+
+def test_a_stored_warc_that_vanished_or_changed_fails_and_the_others_are_done(
+    engine: Engine, extracts: Extracts
+) -> None:
+    verified(engine)
+    good, hit = (engine.store.real(f"warcs/{LAUNCH}/{name}") for name in ("good.warc.gz", "hit.warc.gz"))
+    data = good.read_bytes()
+    good.unlink()
+    hit.chmod(0o644)
+    hit.write_bytes(warc_gz(warcinfo(), response("http://e.x/other")))
+    with pytest.raises(Unsettled) as raised:
+        index(engine, extracts)
+    assert len(raised.value.failures) == 2
+    assert any("no longer as it was verified" in why for why in raised.value.failures)
+    assert len(left(extracts)) == 2
+    good.write_bytes(data)
+    hit.write_bytes(HIT)
+    assert index(engine, extracts).counts["warcs"] == 4
+
+
+def test_a_full_index_fails_and_leaves_no_half_extract(
+    engine: Engine, extracts: Extracts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified(engine)
+    link = os.link
+
+    def full(source: str, target: str) -> None:
+        if "extracts" in str(target):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        link(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", full)
+        with pytest.raises(Unsettled, match="No space left"):
+            index(engine, extracts)
+    assert left(extracts) == set()
+    assert index(engine, extracts).counts["warcs"] == 4
+
+
+def test_the_index_that_fails_costs_checksum_nothing_but_the_extract(
+    engine: Engine, extracts: Extracts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = steps.step(engine, "Checksum")
+    for path in engine.state.store.real(layout.state_folder(LAUNCH)).glob("attempts/*"):
+        path.unlink()
+
+    def broken(*_: object) -> None:
+        raise Unavailable("index:x", "No space left on device")
+
+    monkeypatch.setattr(Extracts, "leave", broken)
+    assert listening(engine, extracts) == plain
+    assert caplog.text.count("not heard by CdxHearer: index:x is unavailable: No space left on device") == 3
+    assert left(extracts) == set()
+
+
+def test_a_listener_that_fails_while_it_listens_costs_its_extract_alone(
+    engine: Engine, extracts: Extracts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> str:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("warcmill.formats.cdxj.date_of", broken)
+    listening(engine, extracts)
+    assert "not heard by CdxHearer: unexpected RuntimeError: a fault" in caplog.text
+    assert left(extracts) == set()
+
+
+def test_nothing_is_left_open(engine: Engine, extracts: Extracts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warcmill.base.sorted_lines.IN_MEMORY", 0)
+    before = len(os.listdir("/proc/self/fd"))
+    listening(engine, extracts)
+    verified(engine)
+    index(engine, extracts)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_unfit_marker_is_named() -> None:
+    key = layout.key("index.CdxIndex", LAUNCH, stage=FINAL)
+    item = Item(FileRef("output", "x", 1), Outcome.OK, facts={"captures": {"response": "1"}, "unfit": {}, "hits": 0})
+    with pytest.raises(BadInput, match=r"index.cdx.daily"):
+        Indexed.from_claim(Claim(key, items=(item,)))
+    assert cdx_extracts.CDXJ.generation == 1

@@ -1,0 +1,172 @@
+"""index.cdx-verified: what the published CDX has of each WARC, and revisits whose original is elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from captures import capture, response
+from indexed import Archive
+from warcs import sha1, warc_gz, warcinfo
+
+from warcmill import layout
+from warcmill.errors import Mismatch, NotReady, Unsettled
+from warcmill.formats import zipnum
+from warcmill.index import verify_cdx
+from warcmill.launches import revisit_extracts
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.revisit_extracts import REVISITS
+from warcmill.markers import facts
+from warcmill.markers.claim import Claim
+from warcmill.model import FINAL, Launch
+from warcmill.versions import hidden
+
+ONE, TWO = "20161019234428", "20161020234428"
+LAUNCH, NEXT = Launch("daily", ONE), Launch("daily", TWO)
+URLS = tuple(f"http://e{number % 4}.example/{number:03}" for number in range(90))
+DIGEST = sha1(b"x")
+
+
+def revisit(url: str, digest: str = DIGEST, **more: str) -> bytes:
+    return capture("revisit", url, b"HTTP/1.1 200 OK\r\n\r\n", "application/http; msgtype=response",
+                   WARC_Payload_Digest=digest, **more)  # fmt: skip
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    made = Archive(tmp_path)
+    made.add(ONE, {"a.warc.gz": warc_gz(warcinfo(), *map(response, URLS)), "b.warc.gz": warc_gz(warcinfo())})
+    return made
+
+
+def verify(archive: Archive, launch: Launch = LAUNCH) -> Claim:
+    return verify_cdx.verify(archive.state, archive.index, launch, FINAL)
+
+
+def republish(archive: Archive, change: dict[bytes, bytes], *, drop: bytes = b"", double: bytes = b"") -> None:
+    """Put other lines into the current version's only segment, as an old fault or a stranger would."""
+    published = archive.payloads.current()
+    assert published
+    (segment,) = published.segments
+    lines = [f"{line}\n".encode() for line in archive.lines()]
+    lines = [line for line in lines if not (drop and drop in line)]
+    lines += [line for line in lines if double and double in line]
+    for old, new in change.items():
+        lines = [line.replace(old, new) for line in lines]
+    packed = list(zipnum.pack(sorted(lines)))
+    contents = {
+        ".cdx.gz": b"".join(one.data for one in packed),
+        ".idx": b"".join(one.block.line(segment.name) for one in packed),
+    }
+    for end, data in contents.items():
+        path = archive.base / "index" / segment.files[end].path
+        path.chmod(0o644)
+        path.write_bytes(data)
+
+
+def test_every_capture_of_a_stage_is_found_and_the_claim_follows_from_the_stage(archive: Archive) -> None:
+    archive.fold()
+    claim = verify(archive)
+    assert claim.counts == {"warcs": 2, "captures": 90, "elsewhere": 0}
+    assert {item.made.name: item.facts for item in claim.items if item.made} == {
+        "a.warc.gz": {"captures": 90}, "b.warc.gz": {"captures": 0},
+    }  # fmt: skip
+    assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("cdx", LAUNCH, FINAL))]
+    assert facts.of(claim) == facts.Found.from_claim(claim)
+    archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), response("http://e1.example/new"))})
+    archive.fold()
+    hidden.decide(archive.state.store, "example,e2", "order of a court", hides=True)
+    archive.fold()
+    assert verify(archive) == claim
+
+
+def test_until_a_version_lists_the_stage_it_is_too_early(archive: Archive) -> None:
+    with pytest.raises(NotReady, match=r"run index\.ScanForIndexing"):
+        verify(archive)
+    archive.fold()
+    archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), response("http://e1.example/new"))})
+    with pytest.raises(NotReady, match=r"version 1 does not list it; run index\.ScanForIndexing"):
+        verify(archive, NEXT)
+    archive.fold()
+    assert verify(archive, NEXT).counts["captures"] == 1
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        ({"drop": b"/000"}, "example,e0)/000 20161019234428 at "),
+        ({"double": b"/087"}, "expected found once, found found 2 times"),
+        ({"change": {b"/087 ": b"/087x "}}, "example,e3)/087 20161019234428 at "),
+        ({"change": {b'"status": "200"': b'"status": "404"'}}, '"status": "404"'),
+        ({"change": {b"a.warc.gz": b"x.warc.gz"}}, "found 0 times"),
+    ],
+    ids=["missing", "doubled", "other key", "other field", "other file"],
+)
+def test_what_is_not_as_it_should_be_is_named(archive: Archive, harm: dict[str, dict[bytes, bytes]], why: str) -> None:
+    archive.fold()
+    republish(archive, **{"change": {}, **harm})  # type: ignore[arg-type]
+    with pytest.raises(Unsettled) as error:
+        verify(archive)
+    assert why in str(error.value)
+
+
+def test_other_decisions_than_the_version_s_are_named(archive: Archive) -> None:
+    hidden.decide(archive.state.store, "example,e2)/022", "order of a court", hides=True)
+    archive.fold()
+    verify(archive)
+    (archive.base / "line/state/decisions/access/000001.json").unlink()
+    hidden.decide(archive.state.store, "example,e3)/023", "another", hides=True)
+    with pytest.raises(Mismatch, match="what the first 1 decisions hide, for version 1"):
+        verify(archive)
+
+
+def test_a_record_with_a_virus_must_not_be_shown_from_its_scan_on(archive: Archive) -> None:
+    archive.fold()
+    line = archive.lines()[0]
+    offset = int(json.loads(line.split(" ", 2)[2])["offset"])
+    archive.scan(LAUNCH, {"a.warc.gz": offset})
+    with pytest.raises(Unsettled, match="which must not be shown"):
+        verify(archive)
+    archive.fold()
+    assert verify(archive).counts["captures"] == 90
+
+
+def test_a_damaged_extract_refuses_nothing_for_good(archive: Archive) -> None:
+    archive.fold()
+    for extract in (archive.base / "index/extracts").rglob("*.gz"):
+        extract.chmod(0o644)
+        extract.write_bytes(extract.read_bytes()[:-6])
+    with pytest.raises(Unsettled, match=r"run index\.CdxIndex again"):
+        verify(archive)
+
+
+def test_revisits_whose_original_is_not_in_the_launch_are_counted_and_kept(archive: Archive) -> None:
+    other = "sha1:" + "B" * 32
+    quoting = 'http://r.example/"mime": "warc/revisit"'
+    records = [
+        response("http://r.example/1", WARC_Payload_Digest=DIGEST),
+        revisit("http://r.example/1", WARC_Date="2016-10-20T00:00:00Z"),
+        revisit("http://r.example/2"),
+        revisit("http://r.example/3", other),
+        response(quoting, body=b"another", WARC_Payload_Digest=sha1(b"another")),
+        revisit("http://r.example/4", other[:-1] + "D"),
+        revisit("http://r.example/5", sha1(b"another")),
+    ]
+    archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), *records[:4]), "b.warc.gz": warc_gz(warcinfo(), *records[4:])})
+    archive.fold()
+    claim = verify(archive, NEXT)
+    assert claim.counts == {"warcs": 2, "captures": 7, "elsewhere": 2}
+    cdx = archive.state.require(layout.step("cdx", NEXT, FINAL))
+    lines = list(Extracts(archive.index).lines(REVISITS, revisit_extracts.key([cdx.digest])))
+    assert [line.split(b" ")[0] for line in lines] == [b"example,r)/3", b"example,r)/4"]
+    assert b'"filename": "daily/20161020234428/a.warc.gz"' in lines[0]
+
+
+def test_the_sample_has_the_first_the_last_and_some_between() -> None:
+    for number in (1, 2, 5, 31, 32, 33, 1000, 10**7):
+        sample = verify_cdx._sample(number)
+        assert {0, number - 1} <= sample
+        assert max(sample) == number - 1
+        assert len(sample) == min(number, len(sample))
+    assert len(verify_cdx._sample(10**7)) == 32

@@ -1,0 +1,291 @@
+"""Texts that are wire: those of claims, reports, notices and `--json`. They keep their bytes.
+
+A claim reports what a step found, and two honest runs of a step must write the same one. When a text of a claim
+changes, an old and a new version of Warcmill write different claims of the same work, and meet in a Conflict; so
+does a step that is redone after an upgrade. Reports, notices and `--json` are read by other people's programs.
+
+Each text is listed in `tests/data/wire/`, under the module that has it. What may be changed freely: docstrings,
+comments, log lines, `--help`, tables on a terminal, messages of errors that no claim takes up.
+
+Where a test fails: if you reworded a text that is listed, put it back. If you added one, add the line that the
+test prints. To remove or change one on purpose is a change of the format: see docs/markers.md.
+"""
+
+from __future__ import annotations
+
+import pytest
+from wire import ROOT, Place, checks, classes, makes_wire, overlooked, texts
+
+from warcmill import chain
+from warcmill.audit import gaps
+
+DATA = ROOT / "tests" / "data" / "wire"
+CLAIMS = (
+    Place("warcmill/model.py", but=("Json", "parse_number", "parse_checkpoint"), fields=("Item", "FileRef")),
+    Place("warcmill/layout.py", but=("OutputLayout", "check_sentinel", "_named", "_AND")),
+    Place("warcmill/base/clock.py"),  # times, and the months and days in the paths of markers and reports
+    Place("warcmill/errors.py", only=("BadInput", "Mismatch")),  # faults of a feed in 00.feed; `verify --json`
+    Place("warcmill/markers/claim.py", raised=True),
+    Place("warcmill/markers/attempt_files.py"),
+    Place("warcmill/markers/attempts.py"),
+    # The keys of facts, read and written; and what is wrong with a value, which is the `why` of a broken marker.
+    Place("warcmill/markers/facts.py", but=("__all__",), raised=True),
+    Place("warcmill/markers/pulse_facts.py", raised=True),
+    Place("warcmill/markers/output_facts.py", raised=True),
+    Place("warcmill/markers/files_facts.py", raised=True),
+    Place("warcmill/markers/package_facts.py", raised=True),
+    Place("warcmill/markers/index_facts.py", raised=True),
+    # What refuses a file reports why in its item: the gate, and the stores, for names that they cannot take.
+    Place("warcmill/formats/warc/arc.py"),
+    Place("warcmill/formats/warc/digest.py", raised=True),
+    Place("warcmill/formats/warc/digest_checks.py"),
+    Place("warcmill/formats/warc/gate.py"),
+    Place("warcmill/formats/warc/gzip.py"),
+    Place("warcmill/formats/warc/header.py"),
+    Place("warcmill/formats/warc/http.py"),
+    Place("warcmill/formats/warc/reader.py"),
+    Place("warcmill/stores/file.py", only=("FileStore._inside", "FileStore.server_digest")),
+    Place("warcmill/stores/remote.py", only=("check_path",)),
+    Place("warcmill/stores/sftp/store.py", only=("SftpStore.server_digest",)),
+    Place("warcmill/stores/webhdfs/hdfscli.py", only=("HdfsCli.read",)),
+    Place("warcmill/stores/webhdfs/store.py", only=("WebHdfsStore._real", "WebHdfsStore.server_digest")),
+    Place("warcmill/formats/hdfs_checksum.py", only=("Hasher.result",)),
+    Place("warcmill/formats/crawlcounts.py", only=("OTHERS", "_time")),
+    Place("warcmill/formats/feed.py"),
+    Place("warcmill/formats/surt.py", raised=True),  # what is wrong with a URL of a feed
+    Place("warcmill/base/schedule.py", raised=True),
+    Place("warcmill/formats/logzip.py", but=("_pack", "_path", "write")),
+    # The files that a feed's targets make for the engine are in 01.started by their digests.
+    Place("warcmill/clients/heritrix/job.py"),
+    Place("warcmill/clients/heritrix/sheets.py"),
+    # The steps.
+    Place("warcmill/launches/ending.py"),
+    Place("warcmill/launches/listing.py"),
+    Place("warcmill/launches/resumed.py", but=("of_checkpoint",)),
+    Place("warcmill/output/gather.py"),
+    Place("warcmill/output/assemble.py"),
+    Place("warcmill/output/crawl_logs.py"),
+    Place("warcmill/output/pack_logs.py", but=("_ready",)),
+    Place("warcmill/output/process.py"),
+    Place("warcmill/output/rendered_pick.py", only=("Prefixes", "facts")),
+    Place("warcmill/output/stopped.py", raised=True),  # `why` says it of a launch that runs
+    Place("warcmill/files/checksum.py"),
+    Place("warcmill/files/copy.py"),
+    Place("warcmill/files/read_back.py"),
+    Place("warcmill/files/retire.py"),
+    Place("warcmill/files/salvage.py"),
+    Place("warcmill/files/transfer.py", but=("as_announced", "present", "store_file")),
+    Place("warcmill/files/verify.py"),
+    Place("warcmill/pulse/control.py", but=("_refuse_other_due", "_refuse_unknown")),
+    Place("warcmill/pulse/feed.py", documents=True),
+    Place("warcmill/decisions/foreign.py", only=("LAYOUTS", "bare", "_sort_in", "names")),
+    Place("warcmill/decisions/importing.py", only=("TASK", "_Taking._sort_in", "_claim", "_counts", "_item")),
+    Place("warcmill/decisions/redo.py", only=("_move",)),
+    Place("warcmill/decisions/statements.py", only=("_sources",), documents=True),
+    Place("warcmill/backup/backup.py"),
+    Place("warcmill/backup/restore.py", only=("Backup.files", "_is_sound")),
+    Place("warcmill/files/virus_scan.py"),
+    Place("warcmill/index/cdx.py"),
+    Place("warcmill/index/verify_cdx.py", only=("verify", "_Verifying.item")),
+    Place("warcmill/index/text.py"),
+    # The keys of index.text: kinds of documents, and why captures are none.
+    Place("warcmill/formats/text/document.py", only=("Kind",)),
+    Place("warcmill/formats/text/captures.py", only=("REVISIT", "NOT_FETCHED", "OTHER_TYPE")),
+    Place("warcmill/package/verify.py", only=("VERIFY", "verify")),
+    Place("warcmill/package/build.py"),
+    Place("warcmill/package/identifiers.py"),
+    Place("warcmill/package/submit.py"),
+    Place("warcmill/package/index_sip.py"),
+)
+REPORTS = (
+    Place("warcmill/audit/gaps.py", fields=("Gap",)),
+    Place("warcmill/audit/findings.py"),
+    Place("warcmill/audit/orphaned.py"),
+    Place("warcmill/audit/scanned.py"),
+    Place("warcmill/audit/uncatalogued.py"),
+    Place("warcmill/audit/unclaimed.py"),
+    Place("warcmill/audit/remedies.py"),
+    Place("warcmill/audit/left_out.py"),
+    Place("warcmill/audit/missing.py"),
+    Place("warcmill/audit/unscanned.py"),
+    Place("warcmill/audit/reconciliation.py", but=("heads",)),
+    Place("warcmill/audit/survey.py", but=("did_you_mean_launch", "refuse_unknown")),
+    Place("warcmill/audit/progress_grid.py"),
+    Place("warcmill/audit/inventory.py"),
+    Place("warcmill/audit/day_summary.py"),
+    Place("warcmill/audit/fixity_audit.py", raised=True),
+    Place("warcmill/markers/reading.py", raised=True),  # the `why` of a marker whose facts do not fit
+    Place("warcmill/markers/state.py", only=("_refuse_foreign",), raised=True),
+    Place("warcmill/launches/vitals.py"),
+    Place("warcmill/launches/discovery.py"),  # `odd` and `bare` of `reconcile --json`, with the next two
+    Place("warcmill/launches/instead.py"),
+    Place("warcmill/stores/links.py"),
+    Place("warcmill/output/stage_report.py"),  # info.json and package.json
+)
+NOTICES = (
+    Place(
+        "warcmill/clients/notice.py",
+        only=("subject", "text", "_lines", "document", "send_webhook"),
+        fields=("Trouble", "Notice"),
+    ),
+    Place("warcmill/audit/health_host.py", only=("_TEST", "_check", "check_channels")),
+    Place("tasks/summary.py", but=("Ending.report",)),
+    Place("tasks/step.py", only=("LaunchScan.find", "_note", "_report_bare")),
+    Place("tasks/files.py", only=("StoreScan.find",)),
+    Place("tasks/output.py", only=("_silence",)),
+    Place("tasks/pulse.py", only=("_note",)),
+)
+JSON = (
+    Place("commands/catalogue.py", documents=True),
+    Place("commands/check.py", documents=True),
+    Place("commands/check_bags.py", only=("OK",), documents=True),
+    Place("warcmill/formats/bagit/archives.py", only=("FROM_INSIDE", "Tar", "Zip", "_KINDS", "_Gunzipped", "_damage")),
+    Place("warcmill/formats/bagit/bag.py"),
+    Place("warcmill/formats/bagit/containers.py", only=("irregular", "not_a_file", "BaseFolder")),
+    Place("warcmill/formats/bagit/findings.py", fields=("Finding", "Fetch")),
+    Place("warcmill/formats/bagit/names.py"),
+    Place("warcmill/formats/bagit/paths.py", only=("unsafe",)),
+    Place("warcmill/formats/bagit/reading.py", only=("_take", "_take_tag_file")),
+    Place("warcmill/formats/bagit/tag_files.py"),
+    Place("warcmill/formats/warc/second_opinion.py", fields=("Problem",)),
+    Place("commands/second_opinion.py", but=("Difference.__str__",), fields=("Difference",)),
+    Place("commands/doctor.py", but=("STYLES", "fitness"), documents=True),
+    Place("warcmill/audit/health.py", only=("Level",)),
+    Place("commands/feed.py", only=("counted",), documents=True),
+    Place("commands/files.py", only=("_json", "_file")),
+    Place("commands/plan.py", documents=True),
+    Place("commands/import.py", documents=True),
+    Place("commands/pulse_status.py", documents=True),
+    Place("warcmill/clients/engine.py", only=("CrawlProgress",), fields=("CrawlProgress",)),
+    Place("commands/reconcile.py", only=("gap_json",), documents=True),
+    Place("commands/show.py", only=("days_json",)),
+    Place("commands/search.py", documents=True),
+    Place("warcmill/versions/search.py", only=("MARKS",), fields=("Found",)),
+    Place("commands/status.py", documents=True),
+    Place("commands/verify.py", only=("_sums",), documents=True),
+    Place("commands/versions.py", documents=True),
+    Place("commands/why.py", only=("_waiting", "_engine_says"), documents=True),
+    # What a crawl's control socket takes and answers; `job --json` prints it.
+    Place("warcmill/crawl/control_words.py", only=("FIELDS", "_TARGET"), documents=True),
+    Place("warcmill/crawl/control_frontier.py", only=("_MAY", "as_json"), documents=True),
+)
+KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
+# Make wire of texts that are listed elsewhere, or JSON that stays in the machine.
+NONE_OF_ITS_OWN = {
+    "warcmill/stores/sentinel.py",
+    "warcmill/decisions/incoming.py",
+    "commands/accept.py",
+    "commands/job.py",
+    # Slips at the destination and extracts: their own tests hold their bytes.
+    "warcmill/package/handover.py",
+    "warcmill/formats/pronom.py",
+    "warcmill/formats/siegfried.py",
+    "warcmill/launches/cdx_extracts.py",
+    # Lists and documents of versions, and decisions: their own tests hold their bytes.
+    "warcmill/versions/hidden.py",
+    "warcmill/versions/inputs.py",
+    "warcmill/versions/payloads.py",
+    "warcmill/versions/segments.py",
+    "warcmill/launches/text_extracts.py",
+    # What a worker process answers to its starter.
+    "warcmill/launches/text_worker.py",
+    # The documents of a WACZ, whose form is its specification's.
+    "warcmill/formats/wacz.py",
+    "warcmill/package/seed_pages.py",
+    # The crawler's own files: crawl.log, journal, database, and why a record or a robots.txt is refused.
+    "warcmill/crawl/checkpoint.py",
+    "warcmill/crawl/job_text.py",
+    "warcmill/crawl/lock.py",
+    "warcmill/crawl/summary.py",
+    "warcmill/crawl/control_client.py",
+    "warcmill/crawl/statistics.py",
+    "warcmill/crawl/journal.py",
+    "warcmill/crawl/log_line.py",
+    "warcmill/crawl/policies/robots.py",
+    "warcmill/crawl/rates.py",
+    "warcmill/crawl/rows.py",
+    "warcmill/formats/warc/records.py",
+}
+CHECKS = (
+    "commands/doctor.py", "commands/doctor_engines.py", "commands/doctor_more.py", "commands/doctor_packages.py",
+    "warcmill/audit/health.py", "warcmill/audit/health_destination.py", "warcmill/audit/health_host.py",
+)  # fmt: skip
+# Where BadInput refuses a file, so that its text is the `why` of an item.
+REFUSING = ("warcmill/files/", "warcmill/formats/warc/", "warcmill/output/", "warcmill/stores/")
+
+
+def listed(kind: str) -> dict[str, set[str]]:
+    """The stored texts of a kind, by module."""
+    found: dict[str, set[str]] = {}
+    for line in (DATA / f"{kind}.txt").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            module = line.strip("[]")
+            found[module] = set()
+        elif line and not line.startswith("#"):
+            found[module].add(line)
+    return found
+
+
+def table() -> set[str]:
+    """What of the table of steps is wire: it is read as Python has it, since rows derive some of it."""
+    return {
+        f"{row.task} | {row.marker} | word {row.word or '-'} | column {row.column or '-'} | scan {row.scan or '-'}"
+        for row in chain.ROWS
+    }
+
+
+def compared(module: str, now: set[str], then: set[str], kind: str) -> list[str]:
+    """What to do about each text that differs."""
+    gone = [f"{module}: is wire and must keep its bytes, but is gone: {text}" for text in sorted(then - now)]
+    new = [f"{module}: is new; add it to tests/data/wire/{kind}.txt: {text}" for text in sorted(now - then)]
+    return gone + new
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_in_claims_reports_notices_and_json_keeps_its_bytes(kind: str) -> None:
+    stored = listed(kind)
+    assert set(stored) == {place.module for place in KINDS[kind]}, f"the modules of tests/data/wire/{kind}.txt"
+    differ = [line for one in KINDS[kind] for line in compared(one.module, texts(one), stored[one.module], kind)]
+    assert not differ, "\n".join(differ)
+
+
+def test_names_of_tasks_markers_steps_and_columns_keep_their_bytes() -> None:
+    differ = compared("warcmill/chain.py", table(), listed("names")["warcmill/chain.py"], "names")
+    assert not differ, "\n".join(differ)
+
+
+def test_names_of_errors_keep_their_bytes_since_attempts_report_them_as_kind() -> None:
+    differ = compared(
+        "warcmill/errors.py", set(classes("warcmill/errors.py")), listed("names")["warcmill/errors.py"], "names"
+    )
+    assert not differ, "\n".join(differ)
+
+
+def test_which_findings_can_be_accepted_and_which_are_repaired_stays() -> None:
+    now = {f"acceptable: {kind}" for kind in gaps.ACCEPTABLE} | {f"mended: {kind}" for kind in gaps.MENDED}
+    differ = compared("warcmill/audit/gaps.py", now, listed("names")["warcmill/audit/gaps.py"], "names")
+    assert not differ, "\n".join(differ)
+
+
+def test_names_of_the_checks_of_doctor_keep_their_bytes() -> None:
+    stored = listed("checks")
+    differ = [line for module in CHECKS for line in compared(module, checks(module), stored[module], "checks")]
+    assert not differ, "\n".join(differ)
+
+
+def test_every_module_that_makes_claims_gaps_notices_or_json_is_looked_at() -> None:
+    known = {place.module for places in KINDS.values() for place in places} | NONE_OF_ITS_OWN
+    folders = ("warcmill", "commands", "tasks", "targets")
+    modules = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    made = {module: makes_wire(module, refuses=module.startswith(REFUSING)) for module in sorted(modules - known)}
+    unlisted = {module: calls for module, calls in made.items() if calls}
+    assert not unlisted, f"name them in tests/unit/test_wire.py: {unlisted}"
+    assert not NONE_OF_ITS_OWN - modules
+    facts = {module for module in modules if module.startswith("warcmill/markers/") and module.endswith("facts.py")}
+    assert not facts - known, "their keys are wire: name them in test_wire.py"
+
+
+def test_no_part_of_a_module_that_makes_claims_gaps_or_notices_is_skipped() -> None:
+    places = [place for some in KINDS.values() for place in some]
+    calls = {place.module: overlooked(place, refuses=place.module.startswith(REFUSING)) for place in places}
+    assert not {module: some for module, some in calls.items() if some}

@@ -1,0 +1,148 @@
+"""What is hidden: prefixes that never hide a neighbour, decisions in their order, and folds that keep to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from captures import response
+from indexed import Archive
+from warcs import warc_gz, warcinfo
+
+from warcmill.errors import BadInput
+from warcmill.versions import fold, hidden
+from warcmill.versions.hidden import Hidden
+from warcmill.versions.segments import made_of
+
+ONE, TWO = "20161019234428", "20161020234428"
+URLS = ("a.example/", "a.example/x", "b.example/", "www.sub.b.example/", "b.example:8080/", "bb.example/", "c.example/")
+KEYS = [
+    "example,a)/", "example,a)/x", "example,b)/", "example,b,sub)/", "example,b:8080)/", "example,bb)/", "example,c)/",
+]  # fmt: skip
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    made = Archive(tmp_path)
+    made.add(ONE, {"a.warc.gz": warc_gz(warcinfo(), *(response(f"http://{url}") for url in URLS))})
+    made.fold()
+    return made
+
+
+def hide(archive: Archive, surt: str, *, hides: bool = True) -> None:
+    hidden.decide(archive.state.store, surt, "a court's order", hides=hides)
+
+
+def shown(entries: list[str], lines: list[str]) -> tuple[list[str], set[str]]:
+    met: set[str] = set()
+    prefixes = Hidden(1, dict.fromkeys(entries, "")).prefixes()
+    return [line.decode() for line in hidden.visible((one.encode() for one in lines), prefixes, met)], met
+
+
+@pytest.mark.parametrize(
+    ("entry", "gone"),
+    [
+        ("example,b", ["example,b)/", "example,b,sub)/", "example,b:8080)/"]),
+        ("example,b,", ["example,b,sub)/"]),
+        ("example,b)", ["example,b)/"]),
+        ("example,a)/", ["example,a)/", "example,a)/x"]),
+        ("example,a)/x", ["example,a)/x"]),
+        ("example", KEYS),
+        ("example,a)/ 20161019234428", ["example,a)/"]),
+        ("example,a)/ 2016", ["example,a)/"]),
+        ("example,a)/ 2017", []),
+        ("org", []),
+    ],
+)
+def test_an_entry_hides_what_it_means_and_no_neighbour(archive: Archive, entry: str, gone: list[str]) -> None:
+    hide(archive, entry)
+    archive.fold()
+    assert archive.keys() == [key for key in KEYS if key not in gone]
+    hide(archive, entry, hides=False)
+    archive.fold()
+    assert archive.keys() == KEYS
+    assert archive.lists.numbers() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "http://a.example/", "example,ä", "example,a)/ x", "a b c", "a\n", "a)/ " + "1" * 15]
+)
+def test_what_is_no_surt_is_refused(archive: Archive, text: str) -> None:
+    with pytest.raises(BadInput):
+        hide(archive, text)
+    assert hidden.decisions(archive.state.store) == []
+
+
+def test_of_prefixes_that_begin_alike_the_shortest_counts() -> None:
+    lines = ["a)/ 1", "a)/x 1", "a)/xy 1", "b)/ 1"]
+    assert shown(["a)/x", "a)/", "a)/xy"], lines) == (["b)/ 1"], {"a)/"})
+    assert shown(["a)/xy", "a)/x 1"], lines) == (["a)/ 1", "b)/ 1"], {"a)/xy", "a)/x 1"})
+    assert shown([], lines) == (lines, set())
+
+
+def test_hidden_stays_hidden_in_new_launches_and_through_a_base(archive: Archive) -> None:
+    hide(archive, "example,b")
+    archive.fold()
+    more = (response("http://b.example/new"), response("http://d.example/"))
+    archive.add(TWO, {"b.warc.gz": warc_gz(warcinfo(), *more)})
+    archive.fold()
+    visible = [*(key for key in KEYS if not key.startswith("example,b") or key == "example,bb)/"), "example,d)/"]
+    assert archive.keys() == visible
+    archive.fold(base=True)
+    assert archive.keys() == visible
+    assert [one.hiding.decisions for one in archive.lists.all()] == [0, 1, 1, 1]
+    assert len({one.hiding.sha512 for one in archive.lists.all()}) == 2
+
+
+def test_a_segment_without_what_is_hidden_is_kept(archive: Archive) -> None:
+    before = archive.payloads.current()
+    hide(archive, "org,elsewhere")
+    assert archive.fold() == fold.Folded(2, new=True)
+    after = archive.payloads.current()
+    assert before
+    assert after
+    assert [one.name for one in before.segments] == [one.name for one in after.segments]
+    hide(archive, "example,c")
+    archive.fold()
+    after = archive.payloads.current()
+    assert after
+    assert made_of(archive.index, after.segments[0]).hidden == {"example,c"}
+
+
+def test_all_hidden_is_a_version_without_a_line(archive: Archive) -> None:
+    hide(archive, "example")
+    assert archive.fold() == fold.Folded(2, new=True)
+    assert archive.keys() == []
+    assert archive.fold() == fold.Folded(2, new=False)
+    hide(archive, "example", hides=False)
+    archive.fold()
+    assert archive.keys() == KEYS
+
+
+def test_the_same_list_again_makes_no_version(archive: Archive) -> None:
+    hide(archive, "example,c")
+    hide(archive, "example,c", hides=False)
+    assert archive.fold() == fold.Folded(1, new=False)
+    state = hidden.read(archive.state.store)
+    assert (state.decisions, dict(state.entries)) == (2, {})
+    assert hidden.read(archive.state.store, 1).entries == {"example,c": "a court's order"}
+
+
+def test_a_damaged_decision_stops_the_fold(archive: Archive) -> None:
+    hide(archive, "example,c")
+    path = archive.state.store.real("decisions/access/000001.json")
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"example,c", b"example,d"))
+    with pytest.raises(BadInput, match="cut or altered; bring it back from the store"):
+        archive.fold()
+    assert archive.keys() == KEYS
+
+
+def test_two_decisions_at_once_get_two_numbers(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = hidden.read
+    hide(archive, "example,a")
+    stale = [original(archive.state.store)]
+    hide(archive, "example,b")
+    monkeypatch.setattr(hidden, "read", lambda state: stale.pop() if stale else original(state))
+    hide(archive, "example,c")
+    assert [one.surt for one in hidden.decisions(archive.state.store)] == ["example,a", "example,b", "example,c"]

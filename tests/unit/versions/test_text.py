@@ -1,0 +1,232 @@
+"""The text index: versions of segments with full text, and what a search finds in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from captures import response
+from indexed import Archive
+from pdfs import pdf
+from warcs import warc_gz, warcinfo
+
+from warcmill.errors import Mismatch, NotReady, Unavailable
+from warcmill.index.text import text as index_text
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.text_extracts import TEXT
+from warcmill.launches.text_workers import Workers
+from warcmill.model import FINAL, Launch
+from warcmill.versions import fold as folding
+from warcmill.versions import hidden, text_segments
+from warcmill.versions.lists import Lists
+from warcmill.versions.payloads import Payloads
+from warcmill.versions.search import Answer, Query, search
+from warcmill.versions.text import Text
+
+ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
+HTML, PDF = b"Content-Type: text/html", b"Content-Type: application/pdf"
+
+
+class TextArchive(Archive):
+    """A line whose launches are indexed by their text."""
+
+    workers: Workers
+
+    @property
+    def data(self) -> Text:  # type: ignore[override]
+        return Text(self.state, self.store, self.index, self.workers)
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(self.state.store, "text")
+
+    @property
+    def payloads(self) -> Payloads:
+        return Payloads(self.index, "text")
+
+    def reindex(self, launch: Launch) -> None:
+        claim = index_text(self.state, self.store, Extracts(self.index), self.workers, launch, FINAL)
+        self.state.publish(claim.key, claim)
+
+    def search(self, *words: str, **more: str) -> Answer:
+        return search(self.state.store, self.index, Query(words, **more))
+
+    def urls(self, *words: str, **more: str) -> list[str]:
+        """The URLs of what a search finds."""
+        return sorted(one.url for one in self.search(*words, **more).best)
+
+    def segments(self) -> list[str]:
+        published = self.payloads.current()
+        assert published
+        return [segment.name for segment in published.segments]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[TextArchive]:
+    made = TextArchive(tmp_path)
+    with Workers(1) as made.workers:
+        yield made
+
+
+def warc(pages: Mapping[str, str], time: str = "2016-10-19T23:44:28Z") -> bytes:
+    """A WARC with a page of each URL, with this text."""
+    records = (
+        response(f"http://{url}", HTML, body=f"<meta charset=utf-8>{words}".encode(), WARC_Date=time)
+        for url, words in pages.items()
+    )
+    return warc_gz(warcinfo(), *records)
+
+
+def test_a_search_finds_a_word_of_one_page_and_one_of_one_pdf(archive: TextArchive) -> None:
+    paper = warc_gz(response("http://a.example/paper", PDF, body=pdf("On zymurgy at home", title="Of beer")))
+    pages = warc({"a.example/": "<title>Start</title><p>Über alles", "www.b.example/x": "beer and quokkas"})
+    archive.add(ONE, {"a.warc.gz": pages, "b.warc.gz": paper})
+    assert archive.fold() == folding.Folded(1, new=True)
+    found = archive.search("ZYMURGY")
+    assert (found.captures, found.version) == (1, 1)
+    (one,) = found.best
+    assert (one.title, one.line, one.type) == ("Of beer", "On [zymurgy] at home", "application/pdf")
+    assert (one.url, one.time, one.warc, one.offset) == (
+        "http://a.example/paper", "20161019234428", f"daily/{ONE}/b.warc.gz", 0,
+    )  # fmt: skip
+    assert archive.urls("quokkas") == ["http://www.b.example/x"]
+    assert archive.urls("uber") == ["http://a.example/"], "letters count without their accents"
+    assert archive.urls("beer") == ["http://a.example/paper", "http://www.b.example/x"]
+    assert archive.search("beer").best[0].title == "Of beer", "a title counts more"
+    assert archive.urls("beer", "quokkas") == ["http://www.b.example/x"]
+    assert archive.urls("and beer") == archive.urls("nowhere") == []
+    assert archive.urls("beer and") == ["http://www.b.example/x"]
+
+
+def test_words_are_words_whatever_is_in_them(archive: TextArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": 'say "cheese" OR near(x) col:umn'})})
+    archive.fold()
+    for word in ('"cheese"', "OR", "near(", "col:umn", "x)", "cheese*", '"', "a'b"):
+        expected = [] if word in ('"', "a'b") else ["http://a.example/"]
+        assert archive.urls(word) == expected, word
+
+
+def test_a_search_of_a_site_and_of_some_days(archive: TextArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "sub.a.example:8080/": "x", "aa.example/": "x"})})
+    archive.add(TWO, {"a.warc.gz": warc({"a.example/": "x"}, "2017-01-02T00:00:00Z")})
+    archive.fold()
+    assert archive.search("x").captures == 4
+    assert archive.urls("x", site="a.example") == ["http://a.example/"] * 2 + ["http://sub.a.example:8080/"]
+    assert archive.urls("x", site="sub.a.example") == ["http://sub.a.example:8080/"]
+    assert archive.urls("x", site="a.example", first="2017") == ["http://a.example/"]
+    assert archive.urls("x", site="www.a.example", last="201701") == archive.urls("x", site="a.example")
+    assert archive.search("x", last="2016").captures == 3
+    assert archive.search("x", first="20161020", last="20170101").captures == 0
+
+
+def test_what_is_hidden_is_not_found_neither_before_nor_after_the_next_fold(archive: TextArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "b.example/p/1": "x"})})
+    archive.fold()
+    hidden.decide(archive.state.store, "example,b)/p", "an order", hides=True)
+    assert archive.urls("x") == ["http://a.example/"]
+    assert archive.fold() == folding.Folded(2, new=True)
+    assert archive.urls("x") == ["http://a.example/"]
+    assert archive.fold(base=True).number == 3
+    assert archive.urls("x") == ["http://a.example/"]
+    hidden.decide(archive.state.store, "example,b)/p", "lifted", hides=False)
+    assert archive.urls("x") == ["http://a.example/", "http://b.example/p/1"]
+
+
+def test_a_record_with_a_virus_is_in_no_version(archive: TextArchive) -> None:
+    data = warc({"a.example/": "x", "b.example/": "x"})
+    launch = archive.add(ONE, {"a.warc.gz": data})
+    archive.fold()
+    assert len(archive.urls("x")) == 2
+    archive.scan(launch, {"a.warc.gz": len(warc({}))})
+    assert archive.fold() == folding.Folded(2, new=True)
+    assert archive.urls("x") == ["http://b.example/"]
+
+
+def test_new_launches_are_new_segments_until_they_are_as_large_as_the_old_ones(archive: TextArchive) -> None:
+    words = " ".join(f"word{number}" for number in range(3_000))
+    archive.add(ONE, {"a.warc.gz": warc({f"a.example/{number}": words for number in range(30)})})
+    archive.fold()
+    before = archive.segments()
+    archive.add(TWO, {"a.warc.gz": warc({"b.example/": "x"})})
+    archive.fold()
+    assert archive.segments()[:1] == before
+    assert len(archive.segments()) == 2
+    archive.add(THREE, {"a.warc.gz": warc({"c.example/": "x"})})
+    assert archive.fold() == folding.Folded(3, new=True)
+    assert len(archive.segments()) == 2, "the small ones were made to one"
+    assert (archive.urls("x"), archive.search("word7").captures) == (["http://b.example/", "http://c.example/"], 30)
+    assert archive.fold() == folding.Folded(3, new=False)
+
+
+def test_the_deleted_index_is_made_again(archive: TextArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x"})})
+    archive.fold()
+    extract = next((archive.base / "index/extracts").rglob("*.jsonl.gz"))
+    before = extract.read_bytes()
+    for path in sorted((archive.base / "index").rglob("*"), reverse=True):
+        if path.name != ".warcmill.json":
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    with pytest.raises(NotReady):
+        archive.search("x")
+    assert archive.fold() == folding.Folded(1, new=False)
+    assert extract.read_bytes() == before
+    assert archive.urls("x") == ["http://a.example/"]
+
+
+def test_a_warc_that_vanished_with_its_extract_is_named_and_the_rest_is_published(archive: TextArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x"}), "b.warc.gz": warc({"b.example/": "x"})})
+    archive.store.real(f"warcs/daily/{ONE}/a.warc.gz").unlink()
+    for path in (archive.base / "index/extracts").rglob("*.jsonl.gz"):
+        path.unlink()
+    found = archive.fold()
+    assert (found.number, len(found.troubles)) == (1, 1)
+    assert f"daily/{ONE}/a.warc.gz" in found.troubles[0]
+    assert archive.urls("x") == ["http://b.example/"]
+
+
+def test_a_segment_that_is_damaged_is_named_and_one_that_is_cut_is_made_again(archive: TextArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x"})})
+    archive.fold()
+    published = archive.payloads.current()
+    assert published
+    file = archive.index.real(published.segments[0].files[text_segments.SQLITE].path)
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:5000])
+    archive.add(TWO, {"a.warc.gz": warc({"b.example/": "x"})})
+    assert archive.fold() == folding.Folded(2, new=True)
+    assert archive.urls("x") == ["http://a.example/", "http://b.example/"]
+
+
+def test_what_is_read_back_must_be_what_was_written(archive: TextArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x"})})
+    with monkeypatch.context() as patched:
+        patched.setattr(text_segments, "read_back", lambda *_: {"a": 2})
+        with pytest.raises(Mismatch):
+            archive.fold()
+    with pytest.raises(NotReady):
+        archive.search("x")
+    assert archive.fold() == folding.Folded(1, new=True)
+
+
+def test_a_full_disk_leaves_the_version_before(archive: TextArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x"})})
+    archive.fold()
+    archive.add(TWO, {"a.warc.gz": warc({"b.example/": "x"})})
+    schema = text_segments._SCHEMA.replace("PRAGMA journal_mode = OFF;", "PRAGMA max_page_count = 3;")
+    with monkeypatch.context() as patched:
+        patched.setattr(text_segments, "_SCHEMA", schema)
+        with pytest.raises(Unavailable, match="full"):
+            archive.fold()
+    assert archive.urls("x") == ["http://a.example/"]
+    assert [name for name in os.listdir(archive.base / "index/versions") if name.endswith(".tmp")] == []
+    archive.fold()
+    assert archive.urls("x") == ["http://a.example/", "http://b.example/"]
+
+
+def test_before_the_first_version_it_says_what_publishes_one(archive: TextArchive) -> None:
+    assert archive.fold() == folding.Folded(0, new=False)
+    with pytest.raises(NotReady, match=r"index.ScanForIndexing publishes it"):
+        archive.search("x")
+    assert TEXT.name == "text"
