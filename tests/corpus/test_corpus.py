@@ -6,89 +6,20 @@ by `warcmill close`; all else is what cron runs: the two scans, then reconcile.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from corpus import EXPECTED, Corpus
 
-from warcmill import layout, sites
-from warcmill.layout import OutputLayout
+from warcmill import layout
+from warcmill.launches import holdings
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Outcome, Stage
-from warcmill.sites import Site, Sites
-from warcmill.state import State
-from warcmill.stores.file import FileStore
 
-EXPECTED: dict[str, Any] = json.loads((Path(__file__).parent.parent / "data" / "expected.json").read_text())
 Told = dict[str, Any]
-
-
-@dataclass
-class Corpus:
-    """One layout's copy, with its line around it."""
-
-    base: Path
-    layout: OutputLayout
-
-    @property
-    def sites(self) -> Sites:
-        site = Site("[warcmill]", str(self.base / "engine"), str(self._jobs), self.layout)
-        return Sites(site, {}, (), lambda root, place: FileStore(root, Path(place)))
-
-    @property
-    def state(self) -> State:
-        return State(FileStore("state", self.base / "line" / "state"))
-
-    @property
-    def _jobs(self) -> Path:
-        return self.base / "engine" / "jobs" if self.layout is OutputLayout.KIND_FIRST else self.base / "engine"
-
-    def launches(self) -> tuple[Launch, ...]:
-        return sites.find(self.sites, date(1996, 1, 1), date(9999, 1, 1)).launches
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "LUIGI_CONFIG_PATH": str(self.base / "line" / "luigi.cfg")}
-        return subprocess.run(
-            [sys.executable, "-m", *command], env=environment, capture_output=True, text=True, check=False
-        )
-
-
-@pytest.fixture(scope="session")
-def corpora(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Corpus]:
-    folder: Path = request.config.getoption("--corpus")
-    found = [Corpus(tmp_path_factory.mktemp(str(one)), one) for one in OutputLayout if (folder / str(one)).is_dir()]
-    assert found, f"{folder} holds neither kind-first/ nor job-first/"
-    for corpus in found:
-        _copy(folder / str(corpus.layout), corpus.base / "engine")
-        _work(corpus)
-    return found
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, symlinks=True, copy_function=shutil.copyfile)
-    for folder, _, _ in os.walk(target):
-        Path(folder).chmod(0o755)  # the corpus may be read-only
-
-
-def _work(corpus: Corpus) -> None:
-    where = ["--output", str(corpus.base / "engine"), "--layout", str(corpus.layout)]
-    jobs = ["--jobs", str(corpus.base / "engine" / "jobs")] if corpus.layout is OutputLayout.KIND_FIRST else []
-    assert corpus.run("commands.main", "init", str(corpus.base / "line"), *where, *jobs).returncode == 0
-    for launch in corpus.launches():
-        if EXPECTED.get(str(launch), {}).get("ended") == "closed":
-            reason = ["--reason", "its engine was killed"]
-            assert corpus.run("commands.main", "close", launch.job, launch.id, *reason).returncode == 0
-    for day in sorted({launch.day for launch in corpus.launches()}):
-        for module, task in (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles")):
-            done = corpus.run("luigi", "--module", module, task, "--date-interval", day.isoformat())
-            assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="session")
@@ -103,10 +34,10 @@ def _tell(corpus: Corpus, launch: Launch) -> Told:
     return {"ended": ended.claim.facts["how"] if ended else "running", "stages": stages}
 
 
-def _tell_stage(state: State, launch: Launch, stage: Stage) -> Told:
-    assembled = state.need(layout.key("output.AssembleOutput", launch, stage=stage)).claim
-    checked = state.need(layout.key("files.Checksum", launch, stage=stage)).claim
-    state.need(layout.key("files.Verify", launch, stage=stage))
+def _tell_stage(state: MarkerStore, launch: Launch, stage: Stage) -> Told:
+    assembled = state.require(layout.key("output.AssembleOutput", launch, stage=stage)).claim
+    checked = state.require(layout.key("files.Checksum", launch, stage=stage)).claim
+    state.require(layout.key("files.Verify", launch, stage=stage))
     items = {item.file.path: item for item in (*assembled.items, *checked.items)}.values()
     return {
         "lines": assembled.counts["lines"],
@@ -126,7 +57,34 @@ def test_no_expected_launch_is_missing(told: dict[str, Told]) -> None:
     assert sorted(set(EXPECTED) - set(told)) == []
 
 
-def test_reconcile_says_1_where_something_is_to_be_looked_at(corpora: list[Corpus], told: dict[str, Told]) -> None:
+HELD = {  # of every stage whose holdings are not simply its whole WARCs
+    ("crashed/20261121083734", "final"): ["salvaged", "cut", "whole"],
+    ("daily/20261121081844", "cp00002-20261121081921"): ["whole", "viral"],
+    ("daily/20261121082027", "final"): ["whole", "viral"],
+    ("weekly/20261121081735", "final"): ["whole", "viral"],
+}
+
+
+def test_each_warc_is_held_once(corpora: list[Corpus]) -> None:
+    for corpus in corpora:
+        for launch in corpus.launches():
+            names = [one.name for stage in corpus.state.stages(launch) for one in _held(corpus, launch, stage)]
+            assert len(names) == len(set(names)), launch
+
+
+def _held(corpus: Corpus, launch: Launch, stage: Stage) -> tuple[holdings.Holding, ...]:
+    found = holdings.of_stage(corpus.state, launch, stage)
+    warcs = EXPECTED[str(launch)]["stages"][str(stage)]["warcs"]
+    words = [str(one.word) for one in found.holdings]
+    assert words == HELD.get((str(launch), str(stage)), ["whole"] * warcs), (launch, stage)
+    for file in (*(one.stored for one in found.holdings), *found.logs):
+        data = (corpus.base / "line" / "store" / file.path).read_bytes()
+        assert (len(data), hashlib.sha512(data).hexdigest()) == (file.size, file.sha512), file.path
+    assert (len(found.logs), found.unstored) == (1, ())
+    return found.holdings
+
+
+def test_reconcile_exits_1_where_something_is_to_be_looked_at(corpora: list[Corpus], told: dict[str, Told]) -> None:
     for corpus in corpora:
         for day in sorted({launch.day for launch in corpus.launches()}):
             found = corpus.run("commands.main", "reconcile", day.isoformat(), "--json")
@@ -139,7 +97,7 @@ def _is_odd(launch: Told) -> bool:
     return any(stage[what] for stage in launch["stages"].values() for what in ("refused", "unnamed", "absent"))
 
 
-def _lacks_a_log(state: State, launch: Launch) -> bool:
+def _lacks_a_log(state: MarkerStore, launch: Launch) -> bool:
     packed = [state.read(layout.key("output.PackageLogs", launch, stage=stage)) for stage in state.stages(launch)]
     return any(one and one.claim.facts["absent"] for one in packed)
 

@@ -12,11 +12,16 @@ from documented import PRINTED, ROOT, Printed, World, is_as_shown
 PULSE = ("tests/services/test_documented_pulse.py", "PRINTED")
 # Run elsewhere, by how they begin: the file that runs them, and its words.
 ELSEWHERE = {
+    "warcmill crawl": ("tests/pipeline/test_crawl_command.py", "with begun(tmp_path, *words) as process"),
+    "warcmill job": ("tests/tasks/test_job_command.py", 'typed(capsys, "state")'),
     "warcmill pulse": PULSE,
     "luigi --module tasks.pulse": PULSE,
-    "luigi --module tasks.feeds": PULSE,
+    "warcmill catalogue": ("tests/pipeline/test_submission.py", '"catalogue", "query", "--warc"'),
+    "warcmill init --adopt package": ("tests/pipeline/test_submission.py", '"init", "--adopt", "package"'),
+    "luigi --module tasks.package": ("tests/pipeline/test_submission.py", '"package.SubmitSip"'),
+    "luigi --module tasks.files files.VirusScan": ("tests/services/test_clamd_line.py", '"files.VirusScan"'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
-    "scripts/check": ("scripts/test", "    scripts/check"),
+    "scripts/check": ("scripts/test", "    run scripts/check\n"),
     "scripts/demo --engine heritrix": (
         "tests/services/test_documented_demo.py",
         '"scripts/demo", "--engine", "heritrix"',
@@ -26,7 +31,10 @@ ELSEWHERE = {
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),
     "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
     "scripts/test services": (".ci/run", "run ./scripts/test services"),
+    "scripts/test sweep": (".ci/run", "run ./scripts/test sweep\n"),
     "scripts/test": (".ci/run", "run ./scripts/test\n"),
+    "python -m benchmarks.books_sweep": ("tests/unit/crawl/test_books_killed.py", "sweep"),
+    "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),
     "python -m benchmarks.crash_sweep": ("tests/pipeline/test_crash.py", "sweep"),
     "python -m benchmarks.fault_sweep": ("tests/services/test_fault_sweep.py", "sweep"),
 }
@@ -41,6 +49,7 @@ BY_HAND = {
     "scripts/bench": "measures for long, and needs a machine with nothing else to do; it proves nothing",
     "scripts/lock": "fetches newest versions, and changes the lock; tests/unit/test_project.py holds it to setup.cfg",
     "scripts/pictures": "needs a browser; the page's pictures are compared by eye",
+    "scripts/test full": "takes hours; .ci/run runs its checks and tests, and smaller numbers of its sweeps",
     "sudo": "needs root; the command behind it is run by tests/docs as `warcmill init`",
     "systemctl": "needs root; the units are verified, and what they run is run, by tests/services/test_installed.py",
     "useradd": "needs root",
@@ -57,16 +66,39 @@ SECOND = (
     "mkdir -p /data/heritrix/second/jobs; "
     "printf '[engine.second]\\noutput=%s\\njobs=events\\n' /data/heritrix/second >> /srv/archive/luigi.cfg"
 )
+NO_INDEX = "sed -i /^index=/d /srv/archive/luigi.cfg; rm -r /srv/archive/index"
+INDEX = "printf 'index=%s\\n' /srv/archive/index >> /srv/archive/luigi.cfg"
+# The sample's crawl runs for ever: the older the sample, the longer its engine has been silent.
+QUIET = "printf '[notice]\\nsilent_hours=0\\n' >> /srv/archive/luigi.cfg"
+LOUD = "sed -i '/^.notice.$/d; /^silent_hours=0$/d' /srv/archive/luigi.cfg"
 RETIRE = "sed -i s/retire=false/retire=true/ /srv/archive/luigi.cfg"
+BAG = (
+    "mkdir -p /data/bags/changed/data; cd /data/bags/changed; echo hello > data/foo; echo more > data/bar; "
+    "printf 'BagIt-Version: 0.97\\nTag-File-Character-Encoding: UTF-8\\n' > bagit.txt; "
+    "echo '2202bb7507601fd62f281a5b5a068ea5  data/foo' > manifest-md5.txt"
+)
+OLD = (
+    "mkdir -p /srv/old; cp -r '/opt/warcmill/tests/data/wget' /srv/old/elections; "
+    "chmod 755 /srv/old/elections; chmod 644 /srv/old/elections/*"
+)
+INDEXED = (
+    "printf '[index]\\nsince=2026-01-01\\n[text]\\nsince=2026-01-01\\n' >> /srv/archive/luigi.cfg",
+    "luigi --module tasks.index index.ScanForIndexing --date-interval 2026-11",
+)
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {
+    ("commands.md", "warcmill init --adopt index"): (NO_INDEX,),
+    ("commands.md", "warcmill doctor"): (INDEX,),
     ("commands.md", "warcmill status 2026-11-21"): (CLOSE, SCAN),
     ("commands.md", "warcmill why weekly 20261121081735"): (HIDE,),
     ("commands.md", "warcmill why crashed 20261121083734"): (SHOW,),
-    ("commands.md", "warcmill plan 2026-11-21"): (HIDE,),
-    ("commands.md", "warcmill files crashed 20261121083734"): (SHOW,),
+    ("commands.md", "warcmill plan 2026-11-21"): (HIDE, QUIET),
+    ("commands.md", "warcmill files crashed 20261121083734"): (SHOW, LOUD),
     ("commands.md", "warcmill close crashed 20261121083734"): (FORGET,),
+    ("commands.md", "warcmill import /srv/old/elections --job elections --launch-id"): (OLD,),
     ("commands.md", "warcmill accept"): (SCAN,),
+    ("commands.md", "warcmill check /data/bags"): (BAG,),
+    ("commands.md", "warcmill search"): INDEXED,
     ("commands.md", "warcmill restore"): (
         "luigi --module tasks.state state.BackupState --date-interval 2026-11",
         "rm -r /srv/archive/state",
@@ -81,10 +113,15 @@ BEFORE = {
     ("operators-guide.md", "warcmill redo daily 20261121081844 checksum final --downstream --file"): (SCAN,),
     ("operators-guide.md", "warcmill close"): (FORGET,),
     ("operators-guide.md", "warcmill accept final/reports/"): (SCAN,),
+    ("operators-guide.md", "warcmill check /srv/old/elections"): (OLD,),
+    ("operators-guide.md", "warcmill versions hide"): INDEXED,
     ("quickstart.md", "warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first"): (UNDO,),
     ("quickstart.md", "warcmill doctor"): (UNDO, INIT),
     ("tasks.md", ""): (INIT,),
     ("tasks.md", "luigi --module tasks.files files.Retire"): (RETIRE,),
+    ("tasks.md", "luigi --module tasks.index index.VerifyCdx"): (
+        "luigi --module tasks.index index.FoldCdx --date-interval 2026-11-21",
+    ),
     ("why.md", ""): (INIT,),
 }
 # What is printed when the answer is no: the exit code is 1 then, and 0 else.

@@ -13,15 +13,16 @@ from pathlib import Path
 
 import luigi
 import pytest
-from documented import PAGES, ROOT, printed
+from documented import FILES, PAGES, ROOT, printed
 
 import tasks
 from commands import main as command
-from tasks import engines, places, settings
+from tasks.config import engines, roots, settings
 from tasks.step import JobStep, Scan
-from warcmill import chain, errors, gaps
+from warcmill import chain, errors
+from warcmill.audit import gaps
+from warcmill.audit.progress_grid import Mark
 from warcmill.errors import WarcmillError
-from warcmill.grid import Mark
 
 VERBS = [verb for group in command.VERBS.values() for verb in group]
 MODULES = [importlib.import_module(f"tasks.{found.name}") for found in pkgutil.iter_modules(tasks.__path__)]
@@ -44,7 +45,7 @@ def section(page: str, heading: str) -> str:
 
 
 def code(text: str) -> set[str]:
-    """What stands between backticks."""
+    """What is between backticks."""
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
@@ -147,7 +148,7 @@ def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config])
     assert {name for name, _ in config.get_params()} <= told
 
 
-NAMED_KEYS = [("engine", places.ENGINE_KEYS), ("job", engines.JOB_KEYS), ("writer", places.WRITER_KEYS)]
+NAMED_KEYS = [("engine", roots.ENGINE_KEYS), ("job", engines.JOB_KEYS), ("writer", roots.WRITER_KEYS)]
 
 
 @pytest.mark.parametrize(("name", "keys"), NAMED_KEYS)
@@ -248,16 +249,19 @@ def links() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "target"), sorted(set(links())))
 def test_every_link_leads_somewhere(page: str, target: str) -> None:
     path, _, anchor = target.partition("#")
-    base = ROOT if page == "README.md" else ROOT / "docs"
-    file = (base / path).resolve() if path else base / page
+    file = (FILES[page].parent / path).resolve() if path else FILES[page]
     assert file.exists(), f"{page}: {target}"
     if anchor:
         assert anchor in anchors(file.read_text("utf-8")), f"{page}: {target}"
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
-    targets = {target.partition("#")[0] for page, target in links() if page == "README.md"}
-    assert {f"docs/{page}" for page in PAGES if page != "README.md"} <= targets
+def test_every_page_is_linked_from_the_readme_and_every_decision_from_the_architecture() -> None:
+    targets = {
+        (FILES[page].parent / target.partition("#")[0]).resolve()
+        for page, target in links()
+        if page in ("README.md", "architecture.md")
+    }
+    assert {path for page, path in FILES.items() if page != "README.md"} <= targets
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
@@ -274,7 +278,7 @@ def test_prose_is_wrapped(page: str) -> None:
 
 def test_the_pictures_are_small() -> None:
     pictures = list((ROOT / "docs" / "pictures").iterdir())
-    assert {path.name for path in pictures} >= {"demo.svg", "visualiser.png"}
+    assert {path.name for path in pictures} >= {"architecture.svg", "chain.svg", "demo.svg", "visualiser.png"}
     assert all(path.stat().st_size < 200_000 for path in pictures)
 
 

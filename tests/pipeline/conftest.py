@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from line import Line, new_line
+from line import Line, line_at, new_line
 
 
 @pytest.fixture
@@ -14,8 +15,16 @@ def line(tmp_path: Path) -> Line:
     return new_line(tmp_path)
 
 
-@pytest.fixture
-def done(line: Line) -> Line:
-    """The sample in the store."""
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Line:
+    """The sample in the store, built once. Nobody changes it."""
+    line = new_line(tmp_path_factory.mktemp("finished"))
     assert line.scan() == [0, 0]
     return line
+
+
+@pytest.fixture
+def done(finished: Line, tmp_path: Path) -> Line:
+    """The sample in the store: a copy of `finished`, whose luigi.cfg names its own folders."""
+    shutil.copytree(finished.config.parent, tmp_path, symlinks=True, dirs_exist_ok=True)
+    return line_at(tmp_path)

@@ -20,19 +20,20 @@ from warcs import warc_gz, warcinfo
 
 from commands.init import configuration
 from commands.main import main
+from tasks.config.settings import Settings
 from tasks.files import Verify
-from tasks.settings import Settings
-from tasks.step import Line, StageStep
+from tasks.step import OpenRoots, StageStep
 from tasks.summary import Ending
-from warcmill import chain, fixity, layout
+from warcmill import chain, layout
+from warcmill.base import digests
 from warcmill.chain import Row, Switch, Wanted
-from warcmill.evidence import Claim
-from warcmill.ledger import Ledger
+from warcmill.clients.notice import Channels
+from warcmill.files.transfer import counts
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Item, Outcome
-from warcmill.notice import Channels
-from warcmill.state import State
-from warcmill.steps import process
-from warcmill.steps.transfer import counts, rests_on
+from warcmill.output import process
 from warcmill.stores import Store
 
 DAY = "2016-10-19"
@@ -62,21 +63,21 @@ class Pretend(StageStep):
     def requires(self) -> luigi.Task:
         return Verify(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
-    def work(self, line: Line) -> None:
+    def work(self, line: OpenRoots) -> None:
         pretend(line.state, line.store)
 
 
-def pretend(state: State, store: Store) -> None:
+def pretend(state: MarkerStore, store: Store) -> None:
     """The step's work, and its one publish."""
     key = layout.key(ROW.task, LAUNCH, **KEY_OF)
-    verified = state.need(layout.key("files.Verify", LAUNCH, **KEY_OF))
+    verified = state.require(layout.key("files.Verify", LAUNCH, **KEY_OF))
     items = tuple(_item(store, item) for item in verified.claim.items)
     state.publish(key, Claim(key, rests_on(verified), items=items, counts=counts(items)))
 
 
 def _item(store: Store, item: Item) -> Item:
     note = b"seen: " + item.file.name.encode()
-    size, sha512 = fixity.sha512(BytesIO(note))
+    size, sha512 = digests.sha512(BytesIO(note))
     made = FileRef("store", f"notes/{LAUNCH}/{item.file.name}", size, sha512)
     store.commit_new(made.path, BytesIO(note), size, sha512)
     if not item.file.is_engines:
@@ -92,7 +93,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     made.warc(NAME, warc_gz(warcinfo()))
     made.finish()
     steps.assembled(made)
-    claim = process.process(made.state, made.engines, LAUNCH)
+    claim = process.process(made.state, made.roots, LAUNCH)
     made.state.publish(claim.key, claim)
     steps.upto(made, "Verify")
     config = tmp_path / "luigi.cfg"
@@ -132,13 +133,13 @@ def notice_and_summary(engine: Engine) -> tuple[list[Any], list[Any]]:
     """The troubles of the notice that a scan ends with, and those of the summary of the day."""
     with web_server() as posts:
         channels = Channels(webhook=f"http://127.0.0.1:{posts.port}/hook?token=s3cret")
-        Ending("files.ScanForOutputFiles", Date.parse(DAY), channels, launches=(LAUNCH,)).tell()
+        Ending("files.ScanForOutputFiles", Date.parse(DAY), channels, launches=(LAUNCH,)).report()
     told = [one for _, _, body in posts.posts for one in body["troubles"]]
     summary = json.loads((engine.folders["state"] / DAY[:7] / f"status.{DAY}.json").read_bytes())
     return told, summary["launches"][0]["troubles"]
 
 
-def test_it_is_due_and_everything_says_so(engine: Engine, operator: Operator) -> None:
+def test_it_is_due_and_everything_reports_it(engine: Engine, operator: Operator) -> None:
     assert operator.asks("status", DAY)["launches"][0]["cells"]["pretend"] == {"done": 0, "mark": "waiting", "of": 1}
     assert " pre-" in operator.types("status", DAY)[1]
     code, text = operator.types("reconcile", DAY)
@@ -153,7 +154,7 @@ def test_it_is_due_and_everything_says_so(engine: Engine, operator: Operator) ->
 
 def test_an_attempt_that_failed_is_in_summary_and_notice(engine: Engine, operator: Operator) -> None:
     key = layout.key(ROW.task, LAUNCH, **KEY_OF)
-    Ledger(engine.state, key).append({"error": "the disk is full", "kind": "Unavailable"})
+    Attempts(engine.state, key).append({"error": "the disk is full", "kind": "Unavailable"})
     told, summary = notice_and_summary(engine)
     assert [(one["kind"], one["name"], one["why"]) for one in told] == [("failed", MARKER, "the disk is full")]
     assert [(one["kind"], one["task"]) for one in summary] == [("failed", "files.Pretend")]
@@ -199,7 +200,7 @@ def test_it_is_not_due_and_nobody_mentions_it(
     engine: Engine, operator: Operator, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Settings, "wanted", lambda _: wanted)
-    Ledger(engine.state, layout.key(ROW.task, LAUNCH, **KEY_OF)).append({"error": "no", "kind": "Unavailable"})
+    Attempts(engine.state, layout.key(ROW.task, LAUNCH, **KEY_OF)).append({"error": "no", "kind": "Unavailable"})
     assert operator.asks("status", DAY)["launches"][0]["cells"].get("pretend") is None
     for verb in (["status", DAY], ["reconcile", DAY], ["why", "daily", LAUNCH.id], ["plan", DAY], ["files", DAY]):
         code, text = operator.types(*verb)

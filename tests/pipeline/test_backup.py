@@ -16,11 +16,16 @@ import pytest
 import sample
 from line import DAY, Line
 
-from warcmill import layout, roots
-from warcmill.evidence import Claim
+from warcmill import layout
+from warcmill.backup import backup
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import input_of
 from warcmill.model import FINAL, Launch
-from warcmill.state import input_of
-from warcmill.steps import backup
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
+from warcmill.versions import hidden
+from warcmill.versions.inputs import VersionList
+from warcmill.versions.lists import Lists
 
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
 
@@ -75,7 +80,7 @@ def kept(line: Line) -> list[Path]:
 
 def lose_the_state(line: Line) -> None:
     shutil.rmtree(line.folders["state"])
-    roots.adopt({"state": line.folders["state"]})
+    sentinel.adopt({"state": line.folders["state"]})
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -98,17 +103,37 @@ def test_a_lost_state_is_known_again_and_nothing_is_redone(line: Line) -> None:
     assert line.warcmill("restore").returncode == 0
 
 
-def test_the_same_markers_are_kept_once_and_changed_ones_beside_them(line: Line) -> None:
-    assert line.scan() == [0, 0]
-    assert [back_up(line), back_up(line)] == [0, 0]
-    assert len(kept(line)) == 1
+def test_the_same_markers_are_kept_once_and_changed_ones_beside_them(done: Line) -> None:
+    assert [back_up(done), back_up(done)] == [0, 0]
+    assert len(kept(done)) == 1
     words = ["--job", LAUNCH.job, "--launch-id", LAUNCH.id, "--stage", "final"]
-    assert line.luigi("--module", "tasks.files", "files.ReadBack", *words).returncode == 0
-    assert back_up(line) == 0
-    assert len(kept(line)) == 2
-    lose_the_state(line)
-    assert line.warcmill("restore").returncode == 0
-    assert line.state.read(layout.key("files.ReadBack", LAUNCH, stage=FINAL))
+    assert done.luigi("--module", "tasks.files", "files.ReadBack", *words).returncode == 0
+    assert back_up(done) == 0
+    assert len(kept(done)) == 2
+    lose_the_state(done)
+    assert done.warcmill("restore").returncode == 0
+    assert done.state.read(layout.key("files.ReadBack", LAUNCH, stage=FINAL))
+
+
+def test_versions_and_decisions_are_known_again(done: Line) -> None:
+    state = FileStore("state", done.folders["state"])
+    hidden.decide(state, "example,b", "order of a court", hides=True)
+    listed = VersionList("cdx", 1, 1, hidden.read(state).hiding, (), "2016-10-21T03:00:07Z")
+    Lists(state, "cdx").commit(listed)
+    assert [back_up(done), back_up(done)] == [0, 0]
+    lose_the_state(done)
+    told = done.warcmill("restore")
+    assert (told.returncode, "versions and decisions: 2 files restored" in told.stdout) == (0, True), told.stdout
+    assert Lists(state, "cdx").read(1) == listed
+    assert hidden.read(state).entries == {"example,b": "order of a court"}
+    path = done.folders["state"] / "decisions/access/000001.json"
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"example,b", b"example,c"))
+    told = done.warcmill("restore")
+    assert (told.returncode, "000001.json differs from the backup" in told.stdout) == (1, True), told.stdout
+    path.rename(path.with_name("000002.json"))
+    assert back_up(done) == 30
+    assert done.warcmill("restore").returncode == 0
 
 
 def test_a_launch_that_is_not_closed_is_left_for_later(line: Line) -> None:
@@ -117,40 +142,37 @@ def test_a_launch_that_is_not_closed_is_left_for_later(line: Line) -> None:
     assert kept(line) == []
 
 
-def test_nothing_in_the_state_is_changed_and_a_difference_is_named(line: Line) -> None:
-    assert line.scan() == [0, 0]
-    assert back_up(line) == 0
-    marker = line.state.store.real(layout.marker_path(layout.key("output.ProcessOutputs", LAUNCH)))
+def test_nothing_in_the_state_is_changed_and_a_difference_is_named(done: Line) -> None:
+    assert back_up(done) == 0
+    marker = done.state.store.real(layout.marker_path(layout.key("output.ProcessOutputs", LAUNCH)))
     marker.write_bytes(b"another")
-    told = line.warcmill("restore")
+    told = done.warcmill("restore")
     assert told.returncode == 1
     assert marker.name in told.stdout
     assert marker.read_bytes() == b"another"
 
 
-def test_a_damaged_backup_is_named_and_restores_nothing(line: Line) -> None:
-    assert line.scan() == [0, 0]
-    assert back_up(line) == 0
-    (zipped,) = kept(line)
+def test_a_damaged_backup_is_named_and_restores_nothing(done: Line) -> None:
+    assert back_up(done) == 0
+    (zipped,) = kept(done)
     data = bytearray(zipped.read_bytes())
     data[len(data) // 3] ^= 1
     zipped.chmod(0o644)
     zipped.write_bytes(data)
-    lose_the_state(line)
-    told = line.warcmill("restore")
+    lose_the_state(done)
+    told = done.warcmill("restore")
     assert told.returncode == 1
     assert f"{LAUNCH}: 0 files restored" in told.stdout
 
 
-def test_what_is_no_backup_is_named_and_the_rest_is_restored(line: Line) -> None:
-    assert line.scan() == [0, 0]
-    assert back_up(line) == 0
-    (zipped,) = kept(line)
-    store = line.folders["store"] / "state"
+def test_what_is_no_backup_is_named_and_the_rest_is_restored(done: Line) -> None:
+    assert back_up(done) == 0
+    (zipped,) = kept(done)
+    store = done.folders["store"] / "state"
     strays = ["README", f"{LAUNCH.job}/notes.txt", f"{LAUNCH.job}/{LAUNCH.id}/{zipped.name}.md5"]
     for path in strays:
         (store / path).write_text("by hand")
-    for path in ("_archive", "lost+found", f"{LAUNCH.job}/20261399000000", f"{LAUNCH.job}/due.now"):
+    for path in ("_by-hand", "lost+found", f"{LAUNCH.job}/20261399000000", f"{LAUNCH.job}/due.now"):
         strays.append(path)
         (store / path).mkdir()
     strays += [f"{LAUNCH.job}/{LAUNCH.id}/copies", f"{LAUNCH.job}/{LAUNCH.id}/link.zip"]
@@ -159,13 +181,13 @@ def test_what_is_no_backup_is_named_and_the_rest_is_restored(line: Line) -> None
     newer = zipped.with_name("newer.zip")
     newer.write_bytes(of_a_newer_warcmill(zipped))
     (store / LAUNCH.job / LAUNCH.id / ".x.zip.host.boot.1.0123abcd.tmp").write_bytes(b"half")
-    lose_the_state(line)
-    told = line.warcmill("restore")
+    lose_the_state(done)
+    told = done.warcmill("restore")
     assert told.returncode == 1
     assert (told.stderr, "half" in told.stdout, ".tmp" in told.stdout) == ("", False, False)
     assert all(f"state/{path}" in told.stdout for path in [*strays, f"{LAUNCH.job}/{LAUNCH.id}/newer.zip"]), told.stdout
     assert ": 0 files restored" not in told.stdout
-    assert line.warcmill("reconcile", DAY).returncode == 0
+    assert done.warcmill("reconcile", DAY).returncode == 0
 
 
 def of_a_newer_warcmill(zipped: Path) -> bytes:
@@ -257,4 +279,4 @@ def test_an_interval_backs_up_all_of_its_days(fed: Line) -> None:
     for wrong in ([], ["--date", DAY, "--date-interval", "2026-11"]):
         done = fed.luigi(*words, *wrong)
         assert done.returncode == 40
-        assert "give it --date DAY or --date-interval INTERVAL" in done.stderr
+        assert "give either --date DAY or --date-interval INTERVAL" in done.stderr

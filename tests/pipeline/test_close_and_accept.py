@@ -15,7 +15,7 @@ from warcmill.model import Launch
 # close
 
 
-def test_a_dead_launch_is_closed_and_goes_on(line: Line) -> None:
+def test_a_dead_launch_is_closed_and_continues(line: Line) -> None:
     kill_engine(line, LAUNCH)
     assert line.scan() == [0, 0]
     assert line.state.read(layout.key("output.CheckJobStopped", LAUNCH)) is None
@@ -24,9 +24,9 @@ def test_a_dead_launch_is_closed_and_goes_on(line: Line) -> None:
         assert closed.returncode == 0
         assert "last written: output:" in closed.stdout
         assert "output.ScanForOutputs --date-interval 2026-11-21" in closed.stdout
-    assert line.state.need(layout.key("operator.Close", LAUNCH)).claim.facts == {"reason": REASON[1]}
+    assert line.state.require(layout.key("operator.Close", LAUNCH)).claim.facts == {"reason": REASON[1]}
     assert line.scan() == [0, 0]
-    assert line.state.need(layout.key("output.CheckJobStopped", LAUNCH)).claim.facts["how"] == "closed"
+    assert line.state.require(layout.key("output.CheckJobStopped", LAUNCH)).claim.facts["how"] == "closed"
 
 
 def test_another_reason_is_1_and_changes_nothing(line: Line) -> None:
@@ -35,7 +35,7 @@ def test_another_reason_is_1_and_changes_nothing(line: Line) -> None:
     other = line.warcmill("close", *NAMES, "--reason", "another")
     assert other.returncode == 1
     assert "redo" in other.stderr
-    assert line.state.need(layout.key("operator.Close", LAUNCH)).claim.facts == {"reason": REASON[1]}
+    assert line.state.require(layout.key("operator.Close", LAUNCH)).claim.facts == {"reason": REASON[1]}
 
 
 def test_a_launch_that_ended_by_itself_is_not_closed(line: Line) -> None:
@@ -88,7 +88,7 @@ def test_a_refused_file_is_accepted_by_its_name_and_reconciles(line: Line) -> No
         assert line.warcmill("accept", warc.name, "--reason", "it was cut by a kill").returncode == 0
     assert line.warcmill("reconcile", DAY).returncode == 0
     key = layout.key("operator.Accept", LAUNCH, finding=layout.finding_id(f"warcs/{JOB}/{LAUNCH_ID}/{warc.name}"))
-    claim = line.state.need(key).claim
+    claim = line.state.require(key).claim
     assert claim.facts == {
         "name": f"warcs/{JOB}/{LAUNCH_ID}/{warc.name}",
         "kind": "refused",
@@ -100,7 +100,7 @@ def test_a_refused_file_is_accepted_by_its_name_and_reconciles(line: Line) -> No
     ]
     other = line.warcmill("accept", warc.name, "--reason", "another")
     assert other.returncode == 1
-    assert f"accepted already on {line.state.need(key).run.finished}: it was cut by a kill" in other.stderr
+    assert f"accepted already on {line.state.require(key).run.finished}: it was cut by a kill" in other.stderr
 
 
 def test_all_names_are_accepted_or_none(line: Line) -> None:

@@ -26,7 +26,11 @@ def test_the_demo_reconciles_and_a_second_run_does_nothing(tmp_path: Path) -> No
     assert "no gap" in first.stdout
     assert "warning" not in (first.stdout + first.stderr).lower()
     before = files(folder)
-    assert len([path for path in before if "/store/" in path]) == 4  # two WARCs, the zip, the root's own file
+    assert len([path for path in before if "/store/" in path]) == 5  # two WARCs, the zip, the SIP, the root's own file
+    (sip,) = (path for path in before if "/preservation/" in path and path.endswith(".tar"))
+    assert before[sip] == before[f"{folder}/store/sips/weekly/20261121081735/final.tar"]
+    markers = {Path(path).name.partition(".weekly")[0] for path in before}
+    assert {"05.packaged", "06.submitted", "07.verified", "08.indexed"} <= markers
     second = demo(folder)
     assert second.returncode == 0
     assert "begins" not in second.stderr

@@ -1,4 +1,4 @@
-"""A fault in Warcmill itself, if there is one: it is told where an operator looks, and hides nothing else."""
+"""A fault in Warcmill itself, if there is one: it is reported where an operator looks, and hides nothing else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def told(line: Line) -> Any:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_one_in_a_step_is_in_its_attempt_in_why_and_in_the_notice(line: Line, told: Any, kind: str) -> None:
-    done = scan(line, "warcmill.steps.checksum", "checksum", FAULTS[kind])
+    done = scan(line, "warcmill.files.checksum", "checksum", FAULTS[kind])
     assert done.returncode == 30, done.stderr
     assert "Traceback" in done.stderr
     why = line.warcmill("why", JOB, LAUNCH_ID)
@@ -63,7 +63,7 @@ def test_one_in_a_step_is_in_its_attempt_in_why_and_in_the_notice(line: Line, to
 
 
 def test_one_at_a_single_warc_names_it(line: Line, told: Any) -> None:
-    done = scan(line, "warcmill.steps.checksum:_Reading", "item", "KeyError('size')")
+    done = scan(line, "warcmill.files.checksum:_Reading", "item", "KeyError('size')")
     assert done.returncode == 30, done.stderr
     names = [path.name for path in (line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir()]
     why = line.warcmill("why", JOB, LAUNCH_ID).stdout
@@ -72,15 +72,15 @@ def test_one_at_a_single_warc_names_it(line: Line, told: Any) -> None:
     assert line.scan() == [0, 0], "the next run finds nothing in its way"
 
 
-def test_one_while_a_scan_lists_is_told_and_ends_it(line: Line, told: Any) -> None:
-    done = scan(line, "warcmill.sites", "find", "KeyError('size')")
+def test_one_while_a_scan_lists_is_reported_and_ends_it(line: Line, told: Any) -> None:
+    done = scan(line, "warcmill.launches.discovery", "find", "KeyError('size')")
     assert done.returncode == 35
     assert [(one["kind"], one["why"].partition(",")[0]) for one in told()] == [
         ("unreadable", "unexpected KeyError: 'size'")
     ]
 
 
-def test_one_at_a_launch_is_told_and_holds_up_no_other(line: Line, told: Any) -> None:
+def test_one_at_a_launch_is_reported_and_holds_up_no_other(line: Line, told: Any) -> None:
     done = scan(line, "tasks.files:ScanForOutputFiles", "missing", "KeyError('size')")
     assert done.returncode == 30
     assert [(one["kind"], one["launch"]) for one in told()] == [("unreadable", str(LAUNCH))]
@@ -88,7 +88,11 @@ def test_one_at_a_launch_is_told_and_holds_up_no_other(line: Line, told: Any) ->
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [("warcmill.summary", "rewrite"), ("warcmill.summary", "of_survey"), ("tasks.summary", "_of_launch")],
+    [
+        ("warcmill.audit.day_summary", "rewrite"),
+        ("warcmill.audit.day_summary", "of_survey"),
+        ("tasks.summary", "_of_launch"),
+    ],
 )
 def test_one_in_the_summary_still_sends_the_notice(line: Line, told: Any, place: str, name: str) -> None:
     done = scan(line, place, name, "KeyError('size')")

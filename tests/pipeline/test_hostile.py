@@ -46,7 +46,7 @@ def verified(line: Line, launch: Launch) -> bool:
 
 
 def refused(line: Line) -> dict[str, int | None]:
-    items = line.state.need(layout.key("files.Checksum", BAD, stage=FINAL)).claim.items
+    items = line.state.require(layout.key("files.Checksum", BAD, stage=FINAL)).claim.items
     return {item.why: item.offset for item in items if item.outcome is Outcome.REFUSED}
 
 
@@ -78,7 +78,7 @@ def bomb(line: Line) -> None:
 
 
 @pytest.mark.parametrize("fault", [cut, flip, empty, cut_between_records, bomb])
-def test_a_bad_warc_is_refused_by_offset_stored_bit_for_bit_and_told(line: Line, fault: Callable[[Line], None]) -> None:
+def test_a_bad_warc_is_refused_by_offset_stored_whole_and_reported(line: Line, fault: Callable[[Line], None]) -> None:
     fault(line)
     assert line.scan() == [0, 0]
     assert len(refused(line)) == 1
@@ -96,9 +96,11 @@ def test_a_missing_warc_and_a_missing_log_are_named_never_invented(line: Line) -
     warc(line).unlink()
     (bad(line, "logs") / "alerts.log").unlink()
     assert line.scan() == [0, 0]
-    assembled = line.state.need(layout.key("output.AssembleOutput", BAD, stage=FINAL)).claim
+    assembled = line.state.require(layout.key("output.AssembleOutput", BAD, stage=FINAL)).claim
     assert assembled.facts["absent"] == [name]
-    assert line.state.need(layout.key("output.PackageLogs", BAD, stage=FINAL)).claim.facts["absent"] == ["alerts.log"]
+    assert line.state.require(layout.key("output.PackageLogs", BAD, stage=FINAL)).claim.facts["absent"] == [
+        "alerts.log"
+    ]
     assert line.warcmill("reconcile", DAY).returncode == 1
 
 
@@ -106,7 +108,7 @@ def test_a_log_cut_in_the_middle_of_a_line_is_counted_to_there(line: Line) -> No
     log = bad(line, "logs") / "crawl.log"
     os.truncate(log, log.stat().st_size - 100)
     assert line.scan() == [0, 0]
-    counts = line.state.need(layout.key("output.AssembleOutput", BAD, stage=FINAL)).claim.counts
+    counts = line.state.require(layout.key("output.AssembleOutput", BAD, stage=FINAL)).claim.counts
     assert (counts["lines"], counts["unread"]) == (276, 1)
 
 

@@ -79,7 +79,7 @@ def harmless(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout + done.stderr
 
 
-def test_scans_and_looks_tell_hostile_names_harmlessly(evil: Line) -> None:
+def test_scans_and_looks_report_hostile_names_harmlessly(evil: Line) -> None:
     with web_server() as received:
         with evil.config.open("a") as file:
             file.write(f"[notice]\nwebhook=http://127.0.0.1:{received.port}/hook?token=s3cret\n")
@@ -92,7 +92,7 @@ def test_scans_and_looks_tell_hostile_names_harmlessly(evil: Line) -> None:
     assert received.posts
 
 
-def test_a_scan_that_fails_tells_a_hostile_name_harmlessly(evil: Line) -> None:
+def test_a_scan_that_fails_reports_a_hostile_name_harmlessly(evil: Line) -> None:
     harmless(next(scans(evil)))
     changed = evil.folders["output"] / "warcs" / LAUNCH.job / LAUNCH.id / f"{EVIL}.warc.gz"
     changed.write_bytes(changed.read_bytes() + b"\n")
@@ -105,7 +105,7 @@ def test_a_scan_that_fails_tells_a_hostile_name_harmlessly(evil: Line) -> None:
         harmless(done)
 
 
-def test_check_tells_hostile_names_and_headers_harmlessly(evil: Line) -> None:
+def test_check_reports_hostile_names_and_headers_harmlessly(evil: Line) -> None:
     names = sorted((evil.folders["output"] / "warcs" / LAUNCH.job / LAUNCH.id).iterdir())
     words = [*map(str, names), f"/no/such{EVIL}"]
     assert r"\x1b[2J" in harmless(evil.warcmill("check", *words))
@@ -123,7 +123,7 @@ def test_a_backup_between_hostile_names_is_restored(evil: Line) -> None:
     harmless(evil.warcmill("verify", DAY))
 
 
-def test_a_wrong_parameter_is_told_harmlessly(evil: Line) -> None:
+def test_a_wrong_parameter_is_reported_harmlessly(evil: Line) -> None:
     done = evil.luigi("--module", "tasks.output", "output.CheckJobStopped", "--job", EVIL, "--launch-id", LAUNCH.id)
     assert done.returncode == 40
     assert r"\x1b[2J\x1b]0;owned\x07" in harmless(done)

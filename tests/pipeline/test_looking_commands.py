@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from line import DAY, Line, line_at, new_line
 
 from commands.arguments import interval
 from warcmill import layout
-from warcmill.evidence import Claim
+from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
 
 JOB, LAUNCH_ID = sample.JOB, sample.LAUNCH_ID
@@ -35,11 +36,9 @@ LOOKING = [
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Line:
+def done(finished: Line) -> Line:
     """The bundled launch, all the way through the line. Nobody changes it."""
-    line = new_line(tmp_path_factory.mktemp("done"))
-    assert line.scan() == [0, 0]
-    return line
+    return finished
 
 
 @pytest.fixture
@@ -85,7 +84,7 @@ def test_reconcile_counts_every_warc_in_every_column(done: Line) -> None:
     assert [stage["stage"] for stage in launch["stages"]] == ["final"]
 
 
-def test_a_custom_interval_says_that_its_end_is_not_in_it(done: Line) -> None:
+def test_a_custom_interval_reports_that_its_end_is_not_in_it(done: Line) -> None:
     result = done.warcmill("reconcile", "2026-11-20-2026-11-21")
     assert result.stdout.startswith(
         "first day 2026-11-20, last day 2026-11-20 (the end, 2026-11-21, is not included): 0 launches"
@@ -109,7 +108,7 @@ def test_a_narrow_terminal_or_another_encoding_loses_no_number(
         assert result.stdout.isascii() == (name == "PYTHONIOENCODING" or verb == "reconcile")
 
 
-def test_a_folder_that_is_no_launch_is_told_and_is_no_gap(line: Line) -> None:
+def test_a_folder_that_is_no_launch_is_reported_and_is_no_gap(line: Line) -> None:
     (line.folders["output"] / "warcs" / JOB / f"{LAUNCH_ID}-old").mkdir()
     code, document = answered(line, "reconcile", DAY)
     assert code == 0
@@ -155,7 +154,7 @@ def test_plan_names_the_steps_that_a_scan_would_run_and_runs_none(tmp_path: Path
     assert line.state.folder(LAUNCH) == {}
 
 
-def test_why_tells_that_an_engine_has_not_said_the_end(tmp_path: Path) -> None:
+def test_why_reports_that_an_engine_has_not_reported_the_end(tmp_path: Path) -> None:
     line = new_line(tmp_path)
     for path in (line.folders["jobs"] / JOB / LAUNCH_ID / "job.log", line.folders["jobs"] / JOB / "job.log"):
         path.write_text("")
@@ -165,7 +164,7 @@ def test_why_tells_that_an_engine_has_not_said_the_end(tmp_path: Path) -> None:
     assert "running" in line.warcmill("status", DAY).stdout
 
 
-def test_why_tells_what_an_attempt_met_file_by_file(tmp_path: Path) -> None:
+def test_why_reports_what_an_attempt_met_file_by_file(tmp_path: Path) -> None:
     line = new_line(tmp_path)
     line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
     warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
@@ -274,16 +273,16 @@ def test_hostile_names_are_shown_harmlessly(tmp_path: Path) -> None:
 def test_an_accepted_finding_is_listed_and_is_no_gap(line: Line) -> None:
     name = f"warcs/{JOB}/{LAUNCH_ID}/more.warc.gz"
     key = layout.key("output.AssembleOutput", LAUNCH, stage=FINAL)
-    assert line.state.need(key).claim.facts["unnamed"] == []
+    assert line.state.require(key).claim.facts["unnamed"] == []
     (line.folders["output"] / name).write_bytes(b"")
     code, document = answered(line, "reconcile", DAY)
     assert (code, [gap["kind"] for gap in document["launches"][0]["gaps"]]) == (1, ["late"])
     accepted = layout.key("operator.Accept", LAUNCH, finding=layout.finding_id(name))
-    line.state.publish(accepted, Claim(accepted))
+    line.state.publish(accepted, Claim(accepted, facts={"name": name, "kind": "late", "reason": "known"}))
     assert line.warcmill("reconcile", DAY).returncode == 1  # only findings of the crawl can be accepted
 
 
-def test_doctor_fails_for_the_other_layout_and_warns_of_what_is_passed_over_and_of_litter(line: Line) -> None:
+def test_doctor_fails_for_the_other_layout_and_warns_of_what_is_skipped_and_of_litter(line: Line) -> None:
     text = line.config.read_text().replace("output_layout=kind-first", "output_layout=job-first")
     line.config.write_text(text)
     litter = line.folders["state"] / f".x.{socket.gethostname()}.00000000.1.0123abcd.tmp"
@@ -307,7 +306,7 @@ def test_doctor_fails_for_a_root_that_is_gone_and_for_a_luigid_that_does_not_ans
     assert {check["name"] for check in document["checks"] if check["level"] == "fail"} == {"root store", "scheduler"}
 
 
-def test_doctor_says_what_is_not_hardened(line: Line) -> None:
+def test_doctor_reports_what_is_not_hardened(line: Line) -> None:
     line.config.write_text(line.config.read_text().replace("task_failed=30", "task_failed=0"))
     code, document = answered(line, "doctor")
     assert code == 3
@@ -337,7 +336,7 @@ def test_status_names_a_scan_that_is_at_work(line: Line) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("4711")
         lock.flush()
-        assert "at work: files.ScanForOutputFiles, process 4711" in line.warcmill("status", DAY).stdout
+        assert "running: files.ScanForOutputFiles, process 4711" in line.warcmill("status", DAY).stdout
         assert answered(line, "status", DAY)[1]["scans"] == [{"name": "files.ScanForOutputFiles", "pid": 4711}]
 
 
@@ -364,8 +363,9 @@ def named(tmp_path_factory: pytest.TempPathFactory, done: Line) -> Line:
     base = tmp_path_factory.mktemp("named")
     shutil.copytree(done.config.parent, base / "line", symlinks=True)
     line = line_at(base / "line")
+    found = line.state.require(layout.key("output.AssembleOutput", Launch(JOB, LAUNCH_ID), stage=FINAL)).claim
     key = layout.key("output.AssembleOutput", Launch("other", LAUNCH_ID), stage=FINAL)
-    line.state.publish(key, Claim(key, facts={"absent": ["absent.warc.gz"], "prefixes": []}))
+    line.state.publish(key, replace(found, key=key, items=(), facts={**found.facts, "absent": ["absent.warc.gz"]}))
     return line
 
 

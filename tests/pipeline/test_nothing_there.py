@@ -42,12 +42,12 @@ def test_init_makes_no_folder_of_an_engine_unasked(line: Line) -> None:
     assert (gone / "jobs" / SENTINEL).exists()
 
 
-def test_launches_of_the_other_layout_are_told_by_every_verb_and_fail_the_scans(line: Line) -> None:
+def test_launches_of_the_other_layout_are_reported_by_every_verb_and_fail_the_scans(line: Line) -> None:
     line.config.write_text(line.config.read_text().replace("output_layout=kind-first", "output_layout=job-first"))
     key = "output_layout=kind-first"
     found = line.warcmill("reconcile", "2015")
     assert (found.returncode, key in found.stderr) == (1, True)
-    assert "others lie elsewhere" in found.stdout
+    assert "others are elsewhere" in found.stdout
     assert any(key in text for text in json.loads(line.warcmill("reconcile", "2015", "--json").stdout)["bare"])
     assert key in line.warcmill("status", "2015").stderr
     for which in (OUTPUT, FILES):
@@ -55,7 +55,7 @@ def test_launches_of_the_other_layout_are_told_by_every_verb_and_fail_the_scans(
         assert (code, key in told) == (30, True)
 
 
-def test_an_empty_root_is_told_and_is_no_failure(tmp_path: Path) -> None:
+def test_an_empty_root_is_reported_and_is_no_failure(tmp_path: Path) -> None:
     line = line_at(tmp_path)
     assert line.warcmill("reconcile", DAYS).returncode == 0
     for which in (OUTPUT, FILES):
@@ -78,7 +78,7 @@ def test_a_files_scan_and_why_see_that_the_store_is_away(built: tuple[Line, Engi
     assert "nothing is missing that could be there by now; but the store does not answer" in done.stdout
 
 
-def test_a_launch_that_runs_shows_its_age_and_its_last_sign_and_is_told_of_when_silent(
+def test_a_launch_that_runs_shows_its_age_and_its_last_sign_and_is_reported_when_silent(
     built: tuple[Line, Engine],
 ) -> None:
     line, engine = built
@@ -127,7 +127,7 @@ def test_a_crawl_whose_seeds_all_failed_is_a_finding_that_can_be_accepted(built:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_crawl_with_a_page_or_with_a_warc_that_no_log_speaks_of_got_something(
+def test_a_crawl_with_a_page_or_with_a_warc_that_no_log_names_got_something(
     built: tuple[Line, Engine], named: bool
 ) -> None:
     line, engine = built
@@ -157,7 +157,7 @@ def test_doctor_names_keys_that_nothing_reads_and_the_key_of_a_wrong_value(line:
         "[files] hdfs_blocksize": ("fail", "did you mean hdfs_block_size?"),
         "[notic]": ("fail", "did you mean [notice]?"),
         "[worker] keep_alife": ("warn", "did you mean keep_alive?"),
-        "[my.tasks]": ("warn", "remove it, unless other tasks of yours read it"),
+        "[my.tasks]": ("warn", "remove it, unless your own tasks read it"),
     }
     line.config.write_text(good.replace("hdfs_block_size=134217728", "hdfs_block_size=128M"))
     done = line.warcmill("doctor", "--json")
@@ -194,7 +194,7 @@ def test_a_job_behind_a_link_goes_through_the_line_and_nothing_of_it_is_retired(
     assert list(line.folders["state"].glob("*/*/*/files.read-back.*"))
 
 
-def test_a_link_that_is_not_followed_is_told_by_the_scan_reconcile_and_doctor(done: Line) -> None:
+def test_a_link_that_is_not_followed_is_reported_by_the_scan_reconcile_and_doctor(done: Line) -> None:
     link = done.folders["output"] / "warcs" / "elsewhere"
     link.symlink_to("/etc")
     why = "a link to /etc, which lies below no folder"

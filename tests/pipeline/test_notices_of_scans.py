@@ -65,7 +65,7 @@ def test_one_notice_a_run_by_the_scan_whose_step_it_is(line: Line) -> None:
         assert len(mails.mails) == 1, "what was accepted is not told again"
 
 
-def test_an_outage_is_told_too(line: Line) -> None:
+def test_an_outage_is_reported_too(line: Line) -> None:
     with mail_server() as mails, web_server() as posts:
         configure(line, mails.port, f"http://127.0.0.1:{posts.port}/hook?token=s3cret")
         (line.folders["state"] / layout.SENTINEL).unlink()
@@ -86,7 +86,7 @@ def test_a_notice_that_cannot_be_sent_is_an_error_line_and_no_exit_code(line: Li
     assert "s3cret" not in done.stderr
 
 
-def test_a_wrong_notice_section_is_told_before_any_step(line: Line) -> None:
+def test_a_wrong_notice_section_is_reported_before_any_step(line: Line) -> None:
     configure(line, 25, "ftp://lib.example/hook")
     done = line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
     assert done.returncode == 35

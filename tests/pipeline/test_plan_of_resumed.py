@@ -46,7 +46,7 @@ def test_a_predecessors_steps_are_counted_once(tmp_path: Path) -> None:
     assert "output.ProcessOutputs" in second[-1]
 
 
-def test_one_outside_the_days_is_told_with_the_launch_that_rests_on_it(tmp_path: Path) -> None:
+def test_one_outside_the_days_is_reported_with_the_launch_that_rests_on_it(tmp_path: Path) -> None:
     line = resumed(tmp_path)
     number, (alone,) = planned(line, str(SECOND.day))
     assert any(f"{LAUNCH.id} {CP1}" in one for one in alone)

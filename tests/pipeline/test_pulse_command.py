@@ -9,8 +9,8 @@ import pytest
 from line import Line, line_at
 
 from warcmill import layout
-from warcmill.evidence import Claim
-from warcmill.ledger import Ledger
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.claim import Claim
 from warcmill.model import Launch, stamp_time
 
 DUE = "20161019230000"
@@ -44,19 +44,20 @@ def test_what_was_started_is_not_started_again(line: Line, words: list[str]) -> 
     assert done.stdout.startswith(told)
 
 
-def test_an_engine_that_does_not_answer_fails_the_step_and_its_attempt_says_so(line: Line) -> None:
+def test_an_engine_that_does_not_answer_fails_the_step_and_its_attempt_reports_it(line: Line) -> None:
     done = line.warcmill("pulse", "start", "daily", "--due", DUE)
     assert (done.returncode, done.stdout) == (30, "")
     assert "Connection refused" in done.stderr
     assert "daily: pulse.StartJob ended with 30" in done.stderr
-    (attempt,) = Ledger(line.state, layout.due_key("daily", DUE)).attempts()
+    (attempt,) = Attempts(line.state, layout.due_key("daily", DUE)).earlier()
     assert "Connection refused" in attempt.error
 
 
 def test_one_more_crawl_is_refused_while_the_one_that_is_due_was_not_launched(line: Line) -> None:
     done = line.warcmill("pulse", "start", "daily", "--again")
     assert done.returncode == 1
-    assert re.search(r"the crawl due 20\d\d-10-19T23:00:00Z was not launched yet: warcmill pulse start", done.stdout)
+    refusal = r"the crawl due 20\d\d-10-19T23:00:00Z is not launched yet; next: warcmill pulse start"
+    assert re.search(refusal, done.stdout)
 
 
 @pytest.mark.parametrize("action", ["checkpoint", "stop", "status"])
@@ -103,7 +104,7 @@ def test_wrong_words_are_usage(line: Line, words: list[str]) -> None:
     assert line.warcmill("pulse", *words).returncode == 2
 
 
-def test_a_step_that_failed_is_told_by_why(line: Line) -> None:
+def test_a_step_that_failed_is_reported_by_why(line: Line) -> None:
     launch = Launch("daily", "20161019230001")
     key = layout.key("pulse.Started", launch)
     line.state.publish(key, Claim(key, facts={"due": DUE}))

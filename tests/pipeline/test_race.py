@@ -1,20 +1,22 @@
-"""Several processes publish one marker at once: no good one is moved, nobody is told of a conflict that is none."""
+"""Several processes publish one marker at once: no good one is moved, and equal claims never meet a Conflict."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from warcmill import evidence, layout, roots
-from warcmill.evidence import Claim
+from warcmill import layout
 from warcmill.formats import logzip
+from warcmill.markers import claim as evidence
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Key, Launch
-from warcmill.state import State
-from warcmill.stores import Stat
+from warcmill.stores import Stat, sentinel
 from warcmill.stores.file import FileStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,25 +24,29 @@ LAUNCH = Launch("daily", "20161019234428")
 KEYS = [layout.key(task, LAUNCH, stage=FINAL) for task in ("output.AssembleOutput", "output.PackageLogs")]
 
 
-def test_four_processes_at_one_marker(capsys: pytest.CaptureFixture[str]) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / one) for one in ("", "tests", "scripts"))}
-    command = [sys.executable, "-m", "crash.race"]
+def test_four_processes_at_one_marker(pytestconfig: pytest.Config, tell: Callable[[str], None]) -> None:
+    """A third of the trials here: `scripts/test sweep` makes all, and so does .ci/run."""
+    each = 25 if pytestconfig.getoption("--every-point") else 8
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(ROOT / one) for one in ("", "tests/support", "scripts")),
+    }
+    command = [sys.executable, "-m", "crash.race", "--each", str(each)]
     done = subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False
     )
-    with capsys.disabled():
-        sys.stdout.write(f"\n{done.stdout}")
+    tell(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
     assert ", violations: 0" in done.stdout
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    roots.adopt({"state": tmp_path})
-    return State(FileStore("state", tmp_path))
+def state(tmp_path: Path) -> MarkerStore:
+    sentinel.adopt({"state": tmp_path})
+    return MarkerStore(FileStore("state", tmp_path))
 
 
-def publish(state: State, key: Key, lines: int) -> Stat:
+def publish(state: MarkerStore, key: Key, lines: int) -> Stat:
     claim = Claim(key, counts={"lines": lines})
     with state.scratch() as folder:
         path = folder / "logs.zip"
@@ -53,12 +59,12 @@ def publish(state: State, key: Key, lines: int) -> Stat:
     return found
 
 
-def aside(state: State) -> list[Stat]:
+def aside(state: MarkerStore) -> list[Stat]:
     return list(state.store.list(f"{layout.state_folder(LAUNCH)}/aside"))
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_a_good_marker_moved_by_mistake_is_brought_back(state: State, key: Key) -> None:
+def test_a_good_marker_moved_by_mistake_is_brought_back(state: MarkerStore, key: Key) -> None:
     """As on a file system without locks: between the look and the move, a racer's good marker took the place."""
     state._put_aside(layout.marker_path(key), publish(state, key, 1))
     found = state.read(key)
@@ -69,7 +75,7 @@ def test_a_good_marker_moved_by_mistake_is_brought_back(state: State, key: Key) 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_a_good_marker_whose_place_was_taken_is_kept_and_named(
-    state: State, key: Key, caplog: pytest.LogCaptureFixture
+    state: MarkerStore, key: Key, caplog: pytest.LogCaptureFixture
 ) -> None:
     publish(state, key, 1)
     path = layout.marker_path(key)

@@ -13,11 +13,12 @@ from bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_fi
 from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 
-from warcmill import fixity, layout
-from warcmill.evidence import UNKNOWN
+from warcmill import layout
+from warcmill.base import digests
+from warcmill.markers.claim import UNKNOWN
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL
-from warcmill.state import State
-from warcmill.steps import pack_logs
+from warcmill.output import pack_logs
 from warcmill.stores import temporary
 
 STEPS = ("Checksum", "Copy", "Verify")
@@ -71,7 +72,7 @@ def test_retired_files_stop_a_redo_that_would_read_them(done: Line) -> None:
         assert f"--also {retired}" in unnamed.stderr
         named = done.warcmill(*words, "--also", retired)
         assert named.returncode == 1
-        assert f"it would be read again and is not there: output:warcs/{JOB}/{LAUNCH_ID}/BL-" in named.stderr
+        assert f"it would be read again and is missing: output:warcs/{JOB}/{LAUNCH_ID}/BL-" in named.stderr
     assert line_files(done) == before
     assert done.warcmill("redo", *NAMES, "retire", "final", "--also", retired).returncode == 0
     assert done.scan() == [0, 0], "what was removed is known from the attempt, which stays"
@@ -95,7 +96,7 @@ def test_a_stored_zip_that_would_be_packed_otherwise_stops_a_redo_until_it_is_mo
     before = line_files(done)
     refused = done.warcmill(*words)
     assert refused.returncode == 1
-    assert f"store:{stored} is another file than would be packed now" in refused.stderr
+    assert f"store:{stored} differs from the file that would be packed now" in refused.stderr
     assert line_files(done) == before
     (done.folders["store"] / stored).rename(done.folders["store"] / "old.zip")
     assert done.warcmill(*words).returncode == 0
@@ -119,7 +120,7 @@ def test_every_step_done_again_makes_the_same_claim_and_the_same_zip(done: Line)
     assert {name: one.digest for name, one in done.state.folder(LAUNCH).items()} == before
     assert zipped.read_bytes() == bytes_of_zip
     assert run.read_bytes() != first
-    found = done.state.need(packed)
+    found = done.state.require(packed)
     assert (found.run, done.state.run_of(found).host) == (UNKNOWN, temporary.host())
 
 
@@ -128,12 +129,12 @@ def test_a_zip_of_an_older_warcmill_that_holds_its_run_reads_and_stops_a_redo_of
     assert line.luigi(*scan).returncode == 0
     state = line.state
     with state.scratch() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(State, "plain_document", State.document)
-        claim, path = pack_logs.pack(state, line.engines, LAUNCH, FINAL, folder)
+        patch.setattr(MarkerStore, "plain_document", MarkerStore.document)
+        claim, path = pack_logs.pack(state, line.roots, LAUNCH, FINAL, folder)
         with path.open("rb") as zipped, path.open("rb") as again:
-            state.store.commit_new(layout.marker_path(claim.key), zipped, *fixity.sha512(again))
+            state.store.commit_new(layout.marker_path(claim.key), zipped, *digests.sha512(again))
     assert line.scan() == [0, 0]
-    found = line.state.need(claim.key)
+    found = line.state.require(claim.key)
     assert line.state.run_of(found) == found.run != UNKNOWN
     assert line.warcmill("reconcile", DAY).returncode == 0
     refused = line.warcmill("redo", *NAMES, "pack", "final", "--downstream")
@@ -152,7 +153,7 @@ def test_an_operators_word_is_taken_back_by_its_markers_name(line: Line) -> None
     line.warcmill("accept", warc.name, *REASON)
     refused = line.warcmill("redo", *NAMES, "close", "--downstream")
     assert refused.returncode == 1
-    assert "is another file than would be packed now" in refused.stderr, "nobody knows how it will have ended"
+    assert "differs from the file that would be packed now" in refused.stderr, "nobody knows how it will have ended"
     shutil.rmtree(line.folders["store"] / "logs" / JOB / LAUNCH_ID)
     assert line.warcmill("redo", *NAMES, "close", "--downstream").returncode == 0
     assert line.state.folder(LAUNCH) == {}, "all of it rested on the word that the launch had ended"

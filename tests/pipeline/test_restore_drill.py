@@ -77,12 +77,12 @@ def test_the_guide_brings_a_lost_state_back_and_edits_nothing(kept: Line) -> Non
     shutil.rmtree(kept.folders["state"])
     told = run(kept, blocks()[0])
     assert told.returncode == 0, told.stdout + told.stderr
-    assert f"state: {kept.folders['state']} is made\n" in told.stdout
+    assert f"state: {kept.folders['state']} is created\n" in told.stdout
     assert markers(kept.folders["state"]) == before
     assert kept.config.read_bytes() == config
     again = run(kept, blocks()[0])
     assert again.returncode == 0
-    assert "is there already" in again.stdout
+    assert "exists already" in again.stdout
 
 
 def test_the_guide_s_drill_touches_nothing_of_the_line(kept: Line) -> None:
@@ -90,7 +90,7 @@ def test_the_guide_s_drill_touches_nothing_of_the_line(kept: Line) -> None:
     before = {path: path.stat().st_mtime_ns for path in [*state.rglob("*"), *store.rglob("*")]}
     told = run(kept, blocks()[1])
     assert told.returncode == 0, told.stdout + told.stderr
-    assert "drill/state is made\n" in told.stdout
+    assert "drill/state is created\n" in told.stdout
     assert {path: path.stat().st_mtime_ns for path in [*state.rglob("*"), *store.rglob("*")]} == before
     assert not (kept.config.parent / "drill").exists()
 

@@ -30,7 +30,7 @@ def test_above_a_thousand_tasks_a_scan_stops_and_names_backfill(tmp_path: Path) 
     assert list((tmp_path / "state").glob("2016-10/daily/*")) == []
 
 
-def test_a_scan_prints_its_days_and_says_which_is_not_in_it(tmp_path: Path) -> None:
+def test_a_scan_prints_its_days_and_reports_which_is_not_in_it(tmp_path: Path) -> None:
     line = line_at(tmp_path)
     ended_launches(line, 2)
     words = ("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10-01-2016-10-31")

@@ -1,4 +1,4 @@
-"""A line with several engines and other writers: whose files lie where, and what happens when a root is away."""
+"""A line with several engines and other writers: whose files are where, and what happens when a root is away."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from line import Line, line_at
 from luigi.configuration import LuigiConfigParser
 from warcs import http, record, warc_gz, warcinfo
 
-from tasks import engines, feeds, places
-from tasks.settings import settings
-from warcmill import launches, layout
+from tasks.config import engines, roots
+from tasks.config import feed as feeds
+from tasks.config.settings import settings
+from warcmill import layout
 from warcmill.errors import BadConfig, Unavailable
+from warcmill.launches import ending
 from warcmill.layout import SENTINEL, OutputLayout
 from warcmill.model import FINAL, Launch
 
@@ -89,7 +91,7 @@ def test_each_job_is_processed_from_the_roots_of_its_engine(two: Two) -> None:
     assert two.verified(BUILT)
     assert two.verified(SAMPLE)
     assert two.line.warcmill("reconcile", INTERVAL).returncode == 0
-    claim = two.line.state.need(layout.key("output.AssembleOutput", BUILT, stage=FINAL)).claim
+    claim = two.line.state.require(layout.key("output.AssembleOutput", BUILT, stage=FINAL)).claim
     assert [(file.root, file.path) for file in claim.outputs] == [("output", f"{BUILT}/warcs/a.warc.gz")]
     doctor = json.loads(two.line.warcmill("doctor", "--json").stdout)["checks"]
     levels = {check["name"]: check["level"] for check in doctor}
@@ -97,7 +99,7 @@ def test_each_job_is_processed_from_the_roots_of_its_engine(two: Two) -> None:
     redone = two.line.warcmill("redo", BUILT.job, BUILT.id, "assemble", "final", "--downstream")
     assert redone.returncode == 0, redone.stderr
     assert two.line.scan(INTERVAL) == [0, 0]
-    assert two.line.state.need(claim.key).claim == claim
+    assert two.line.state.require(claim.key).claim == claim
 
 
 def test_a_root_that_is_away_holds_up_its_own_jobs_alone(two: Two) -> None:
@@ -114,7 +116,7 @@ def test_a_root_that_is_away_holds_up_its_own_jobs_alone(two: Two) -> None:
         told = two.line.warcmill(*words)
         assert told.returncode == 4, words
         assert SAMPLE.id in told.stdout or words[0] == "plan"
-        assert "launches that lie there alone are not listed" in told.stderr
+        assert "launches only there are not listed" in told.stderr
     backfill = two.line.warcmill("backfill", INTERVAL)
     assert (backfill.returncode, SAMPLE.id[:4] in backfill.stdout) == (4, True)
     checks = json.loads(two.line.warcmill("doctor", "--json").stdout)["checks"]
@@ -201,10 +203,10 @@ def test_a_crawl_does_not_need_the_roots_of_other_writers(two: Two, monkeypatch:
     two.configure(WRITERS)
     two.adopt("engine.second")
     parsed(two.line, monkeypatch, "")
-    sites = settings().sites()
-    assert launches.how_ended(sites.alone(BUILT.job), BUILT) == "finished"
+    rootmap = settings().rootmap()
+    assert ending.how_ended(rootmap.alone(BUILT.job), BUILT) == "finished"
     with pytest.raises(Unavailable, match="writer"):
-        sites.of(BUILT.job)
+        rootmap.of(BUILT.job)
 
 
 # What luigi.cfg may say.
@@ -213,7 +215,7 @@ def test_a_crawl_does_not_need_the_roots_of_other_writers(two: Two, monkeypatch:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("[engine.a]\njobs=x\n[engine.b]\njobs=x", "[engine.b] jobs: job 'x' is among those of [engine.a] too"),
+        ("[engine.a]\njobs=x\n[engine.b]\njobs=x", "[engine.b] jobs: job 'x' is listed in [engine.a] too"),
         ("[engine.a]\njobs=x\noutput=data", "[engine.a] output: 'data' is neither an absolute path nor sftp://"),
         ("[engine.a]\njobs=x\njob_files=webhdfs://h:1/x", "[engine.a] job_files"),
         ("[engine.a]\njobs=x\noutput_layout=flat", "[engine.a] output_layout: is flat; one of kind-first, job-first"),
@@ -233,18 +235,18 @@ def test_what_cannot_be_is_refused_with_its_key(
 ) -> None:
     parsed(line_at(tmp_path), monkeypatch, more)
     with pytest.raises(BadConfig) as error:
-        settings().sites()
+        settings().rootmap()
     assert said in str(error.value)
 
 
 def test_what_a_section_leaves_out_is_warcmill_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = line_at(tmp_path)
     parsed(line, monkeypatch, "[engine.a]\njobs=x, y\noutput=/far/\n[writer.w]\nroot=/w\njobs=y\nlayout=job-first")
-    sites = settings().sites()
-    assert (sites.site("x").output, sites.site("x").jobs) == ("/far", str(line.folders["jobs"]))
-    assert sites.site("x").layout is OutputLayout.KIND_FIRST
-    assert sites.site("z") == sites.default
-    assert sites.places("y")[places.writer_root("w")] == "/w"
+    rootmap = settings().rootmap()
+    assert (rootmap.section("x").output, rootmap.section("x").jobs) == ("/far", str(line.folders["jobs"]))
+    assert rootmap.section("x").layout is OutputLayout.KIND_FIRST
+    assert rootmap.section("z") == rootmap.default
+    assert rootmap.places("y")[roots.writer_root("w")] == "/w"
     assert engines.crawled() == ()
 
 

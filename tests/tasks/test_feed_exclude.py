@@ -14,10 +14,11 @@ from line import Line, line_at
 from luigi.configuration import LuigiConfigParser
 from several_hosts import Page, serve
 
-from tasks import feeds
+from tasks.config import feed as feeds
+from tasks.pulse import CrawlFeed
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, Unavailable
-from warcmill.ledger import Ledger
+from warcmill.markers.attempts import Attempts
 
 HERE = "127.0.0.1"
 LIST = b"# never\nhttp://a.example/private/\nhttp://(example,b,\n"
@@ -84,7 +85,7 @@ def test_it_is_read_each_time(curators: Curators) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b" \n\n"])
-def test_an_empty_answer_is_refused_and_one_that_says_so_is_not(curators: Curators, body: bytes) -> None:
+def test_an_empty_answer_is_refused_and_one_that_declares_it_is_not(curators: Curators, body: bytes) -> None:
     curators.excludes(curators.url)
     curators.gives(body)
     with pytest.raises(BadInput, match="exclude is empty"):
@@ -93,13 +94,13 @@ def test_an_empty_answer_is_refused_and_one_that_says_so_is_not(curators: Curato
     assert feeds.excluded() == ("# nothing is excluded",)
 
 
-def test_what_is_no_list_is_refused_and_no_secret_is_told(curators: Curators) -> None:
+def test_what_is_no_list_is_refused_and_no_secret_is_reported(curators: Curators) -> None:
     curators.excludes(curators.url)
     curators.gives(b"http://a.example/\n<html>Sorry</html>\n")
     with pytest.raises(BadConfig, match=r"\[feed\] exclude: line 2"):
         feeds.excluded()
     curators.gives(b"\xff\xfe")
-    with pytest.raises(BadInput, match="is no UTF-8") as told:
+    with pytest.raises(BadInput, match="is not UTF-8") as told:
         feeds.excluded()
     assert "secret" not in str(told.value)
     curators.gives(b"", 503)
@@ -117,18 +118,18 @@ def test_a_command_that_is_none_names_the_key(curators: Curators, source: str, k
 
 def test_no_launch_is_stopped_for_a_crawl_that_cannot_start(curators: Curators) -> None:
     """Stopping the launch before requires the feed's marker: none while the list is away, or the profile is unfit."""
-    curators.excludes(f"command:{sys.executable} -c exit(3)")
-    crawl = feeds.CrawlFeed(job="daily", due=DUE)
+    curators.excludes(f"command:'{sys.executable}' -c exit(3)")
+    crawl = CrawlFeed(job="daily", due=DUE)
     assert not luigi.build([crawl], local_scheduler=True, no_lock=True)
     assert curators.line.state.read(crawl.key) is None
-    (attempt,) = Ledger(curators.line.state, layout.feed_key("daily", DUE)).attempts()
+    (attempt,) = Attempts(curators.line.state, layout.feed_key("daily", DUE)).earlier()
     assert "it ended with 3" in attempt.error
     curators.gives(LIST)
     losing = curators.line.config.parent / "profile.cxml"
     losing.write_text(feeds.SHIPPED.read_text("utf-8").replace('<ref bean="forgetOldDigest"/>', ""), "utf-8")
     curators.excludes(f"{curators.url}\nprofile={losing}")
     assert not luigi.build([crawl], local_scheduler=True, no_lock=True)
-    attempt = Ledger(curators.line.state, layout.feed_key("daily", DUE)).attempts()[-1]
+    attempt = Attempts(curators.line.state, layout.feed_key("daily", DUE)).earlier()[-1]
     assert "lose each page that has changed" in attempt.error
     curators.excludes(curators.url)
     assert luigi.build([crawl], local_scheduler=True, no_lock=True)

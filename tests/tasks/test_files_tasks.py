@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 from sample import JOB, LAUNCH_ID, lay_out
 
 from commands.main import main
 from warcmill import chain, layout
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch
-from warcmill.state import State
 from warcmill.stores.file import FileStore
 
-LUIGI = Path(sys.executable).parent / "luigi"
 LAUNCH = Launch(JOB, LAUNCH_ID)
 DAY = ("--date-interval", "2026-11-21")
 STAGE = ("--job", JOB, "--launch-id", LAUNCH_ID, "--stage", "final")
@@ -36,8 +34,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def luigi(module: str, task: str, *arguments: str) -> tuple[int, str]:
     """Exit code, and what was printed."""
-    command = [LUIGI, "--module", f"tasks.{module}", f"{module}.{task}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=os.environ)
+    done = preloaded.run("luigi", "--module", f"tasks.{module}", f"{module}.{task}", *arguments, env=os.environ)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -87,8 +84,8 @@ def test_a_day_without_launches_is_ordinary(line: Path) -> None:
 
 def test_the_reports_have_the_hashes_of_the_warcs(line: Path) -> None:
     assert luigi("files", "Checksum", *STAGE)[0] == OK
-    state = State(FileStore("state", line / "state"))
-    checked = state.need(layout.key("files.Checksum", LAUNCH, stage=FINAL)).claim.items
+    state = MarkerStore(FileStore("state", line / "state"))
+    checked = state.require(layout.key("files.Checksum", LAUNCH, stage=FINAL)).claim.items
     assert len(checked) == 3
     for path in (layout.report_path(LAUNCH, FINAL, "info"), layout.report_path(LAUNCH, FINAL, "package")):
         hashes = json.loads((line / "state" / path).read_bytes())["hashes"]

@@ -14,14 +14,18 @@ from luigi.configuration import LuigiConfigParser
 from luigi.date_interval import Custom
 from luigi.task_register import Register
 
-from tasks import engines
+from tasks.config import engines, feed
+from tasks.config.settings import settings
 from tasks.params import CheckpointParameter, DueParameter, LaunchesParameter, NumberParameter
 from tasks.pulse import CheckpointJob, ScanForLaunches, StartJob
 from tasks.summary import Ending
-from warcmill import clock, layout
+from warcmill import layout
+from warcmill.base import clock
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.places import Places
 from warcmill.errors import BadConfig, BadInput, Unsettled
-from warcmill.evidence import Claim
-from warcmill.ledger import Ledger
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.claim import Claim
 
 ENGINE = """
 [engine.first]
@@ -39,7 +43,7 @@ PIN = "00" * 32
 def line(tmp_path: Path, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> Line:
     made = line_at(tmp_path)
     monkeypatch.setenv("ENGINE_PASSWORD", "a%secret")
-    monkeypatch.setattr(atexit, "register", lambda _: None)  # what a scan tells when its process ends
+    monkeypatch.setattr(atexit, "register", lambda _: None)  # what a scan reports when its process ends
     configure(monkeypatch, made, ENGINE.format(port=closed_port, pin=PIN))
     return made
 
@@ -153,13 +157,13 @@ def test_a_wrong_section_does_not_hold_up_the_others(line: Line, monkeypatch: py
         found.run()
 
 
-def test_an_engine_that_does_not_answer_fails_the_start_and_says_so(
+def test_an_engine_that_does_not_answer_fails_the_start_and_reports_it(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(monkeypatch, line, job("daily", "2026-01-01T06:00:00Z"))
     at(monkeypatch, "20261121060000")
     assert not luigi.build([scan("2026-11-20", "2026-11-23")], local_scheduler=True, no_lock=True)
-    (attempt,) = Ledger(line.state, layout.due_key("daily", "20261121060000")).attempts()
+    (attempt,) = Attempts(line.state, layout.due_key("daily", "20261121060000")).earlier()
     assert "Connection refused" in attempt.error
 
 
@@ -179,7 +183,7 @@ def test_parameters_are_the_models() -> None:
             CheckpointParameter().parse(text)
 
 
-def test_a_checkpoints_number_stands_in_its_marker_with_five_digits(line: Line) -> None:
+def test_a_checkpoints_number_is_in_its_marker_with_five_digits(line: Line) -> None:
     task = CheckpointJob(job="daily", launch_id="20261121060001", number=7)
     assert task.output().path == "2026-11/daily/20261121060001/01.jobs.daily.20261121060001.checkpointed.00007"
 
@@ -192,7 +196,7 @@ def test_the_engine_of_a_job_is_the_one_that_names_it(line: Line) -> None:
     engine.close()
     assert engines.has_engine("daily")
     assert not engines.has_engine("weekly")
-    with pytest.raises(BadConfig, match=r"\[engine.NAME\] jobs: no engine has job 'weekly'"):
+    with pytest.raises(BadConfig, match=r"\[engine.NAME\] jobs: no engine lists job 'weekly'"):
         engines.engine_of("weekly")
     with pytest.raises(BadConfig, match="did you mean 'monthly'"):
         engines.engine_of("montly")
@@ -200,18 +204,18 @@ def test_the_engine_of_a_job_is_the_one_that_names_it(line: Line) -> None:
 
 def test_a_job_of_two_engines_is_refused(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch, line, "\n[engine.second]\nkind=heritrix\njobs=daily\n")
-    with pytest.raises(BadConfig, match=r"\[engine.second\] jobs: job 'daily' is among those of \[engine.first\] too"):
+    with pytest.raises(BadConfig, match=r"\[engine.second\] jobs: job 'daily' is listed in \[engine.first\] too"):
         engines.engine_of("daily")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("password=${ENGINE_PASSWORD}", "password=secret", "password: may not stand in luigi.cfg"),
+        ("password=${ENGINE_PASSWORD}", "password=secret", "password: may not be in luigi.cfg"),
         ("password=${ENGINE_PASSWORD}", "", "password: is not set"),
         ("password=${ENGINE_PASSWORD}", "password=${NO_SUCH}", "nonexisting environment variable NO_SUCH"),
         ("password=${ENGINE_PASSWORD}", "password_file=/no/such/file", "password_file: .*No such file"),
-        ("user=admin", "user=admin\npassword_file=/no/such/file", "password_file: stands beside password"),
+        ("user=admin", "user=admin\npassword_file=/no/such/file", "password_file: is set beside password"),
         ("kind=heritrix", "kind=wget", "kind: is wget"),
         ("user=admin", "", "user: is not set"),
         ("user=admin", "user=admin\nusr=admin", "usr: there is no such key"),
@@ -229,6 +233,45 @@ def test_a_section_that_cannot_work_is_named_with_its_key(
     configure(monkeypatch, line, "")
     with pytest.raises(BadConfig, match=said):
         engines.engine_of("daily")
+
+
+OWN = "\n[engine.own]\nkind=warcmill\njobs=news\n"
+
+
+def test_the_built_in_crawler_needs_no_url(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, line, f"{OWN}allow_private=10.0.0.0/8, fd00::/8\n")
+    engine = engines.engine_of("news")
+    assert isinstance(engine, WarcmillEngine)
+    assert engine.places == Places(line.folders["output"], line.folders["jobs"])
+    assert engines.has_engine("news")
+    assert engines.crawled(engines.WARCMILL) == ("news",)
+    assert engine.look("news").launch_id == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("url=https://127.0.0.1:8443/engine", r"\[engine.own\] url: is not for kind=warcmill"),
+        ("password=${ENGINE_PASSWORD}", r"\[engine.own\] password: is not for kind=warcmill"),
+        ("output=sftp://crawler/output", r"output: 'sftp://crawler/output' is not a folder"),
+        ("allow_private=inside", r"\[engine.own\] allow_private: 'inside'"),
+        ("usr=x", r"usr: there is no such key"),
+    ],
+)
+def test_a_key_that_is_not_the_built_in_crawler_s_is_refused(
+    line: Line, monkeypatch: pytest.MonkeyPatch, more: str, said: str
+) -> None:
+    configure(monkeypatch, line, f"{OWN}{more}\n")
+    with pytest.raises(BadConfig, match=said):
+        engines.engine_of("news")
+
+
+def test_a_feed_for_the_built_in_crawler_is_refused_before_a_launch_is_stopped(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch, line, f"{OWN}[feed]\njobs=news\ncontact=https://archive.example/\n")
+    with pytest.raises(BadConfig, match="no feed is written yet"):
+        feed.refuse_unfit(settings(), "news")
 
 
 def test_a_password_may_come_from_a_file(line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -262,7 +305,7 @@ def test_a_start_without_an_offset_is_utc(line: Line, monkeypatch: pytest.Monkey
     assert engines.schedule_of("daily").start == datetime(2026, 1, 1, 6, tzinfo=UTC)
 
 
-def test_a_start_that_did_not_come_about_is_told_in_the_scan_s_notice(
+def test_a_start_that_did_not_come_about_is_reported_in_the_scan_s_notice(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(monkeypatch, line, job("daily", "2026-01-01T06:00:00Z"))

@@ -1,0 +1,163 @@
+"""`warcmill crawl` as a person types it, on a real site: from a URL to an archive in which nothing is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from several_hosts import Page, page, serve
+
+from warcmill.crawl import control_client, last_launch, lock
+from warcmill.crawl.launch_folders import CONTROL
+from warcmill.formats import crawllog
+
+PAGES = 80
+HERE = ["--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "a.example=127.0.0.1"]
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    site = {("a.example", f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES], "/i.png")
+            for n in range(PAGES)}  # fmt: skip
+    site["a.example", "/i.png"] = Page(b"png", "image/png")
+    site["a.example", "/robots.txt"] = Page(b"User-agent: *\nDisallow: /private\n", "text/plain")
+    with serve(site) as port:
+        yield port
+
+
+def begun(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """The command, in a folder of a person who has set nothing up."""
+    env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
+    command = [sys.executable, "-m", "commands.main", "crawl", *words]
+    return subprocess.Popen(command, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def crawl(folder: Path, *words: str) -> tuple[int, str, str]:
+    with begun(folder, *words) as process:
+        out, err = process.communicate()
+        return process.returncode, out, err
+
+
+def warcmill(folder: Path, *words: str) -> tuple[int, str]:
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(folder / "archive/luigi.cfg")}
+    done = subprocess.run([sys.executable, "-m", "commands.main", *words], env=env, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def logged(folder: Path, job: str) -> list[str]:
+    found: list[str] = []
+    for path in (folder / "archive/output/logs" / job).rglob("crawl.log*"):
+        if path.suffix != ".orphan":
+            with path.open("rb") as stream:
+                found += [line.uri for line in crawllog.lines(stream) if isinstance(line, crawllog.CrawlRecord)]
+    return found
+
+
+def job(folder: Path, name: str) -> Path:
+    return folder / "archive/jobs" / name
+
+
+def until_it_has_fetched(folder: Path, name: str) -> lock.Holder:
+    deadline = time.monotonic() + 60
+    while True:
+        holder = lock.holder(job(folder, name) / "state")
+        if holder and holder.launch and len(logged(folder, name)) > 5:
+            return holder
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the_way(tmp_path: Path, port: int) -> None:
+    words = (f"http://a.example:{port}/", *HERE)
+    with begun(tmp_path, *words) as process:
+        until_it_has_fetched(tmp_path, "a-example")
+        control_client.ask(job(tmp_path, "a-example") / "state" / CONTROL, "pause")
+        assert crawl(tmp_path, *words)[0] == 5, "it runs already"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, "the same command goes on" in out) == (130, True), err
+    assert f"made a new archive: {tmp_path}/archive" in out
+    last = last_launch.last(job(tmp_path, "a-example"))
+    assert last
+    assert (last.word, bool(last.checkpoint), last.empty) == ("FINISHED", True, False)
+    code, out, err = crawl(tmp_path, *words)
+    assert (code, f"a-example: goes on from {last.checkpoint}" in out) == (0, True), err
+    assert "no gap" in out
+    assert f"{tmp_path}/archive/store: the archive" in out
+    found = logged(tmp_path, "a-example")
+    assert len(found) == len(set(found)) == PAGES + 3
+    warcs = [str(path) for path in (tmp_path / "archive/store").rglob("*.warc.gz")]
+    assert len(warcs) == 2
+    assert warcmill(tmp_path, "check", *warcs)[0] == 0
+    assert subprocess.run([Path(sys.executable).with_name("warcio"), "check", *warcs], check=False).returncode == 0
+    code, said = warcmill(tmp_path, "pulse", "status", "--json")
+    (known,) = json.loads(said)["jobs"]
+    assert (code, known["job"], known["state"], known["running"]) == (0, "a-example", "FINISHED", False)
+
+
+def test_a_crawl_whose_process_is_killed_goes_on(tmp_path: Path, port: int) -> None:
+    words = (f"http://a.example:{port}/", *HERE, "--job", "news", "--no-line")
+    with begun(tmp_path, *words) as process:
+        os.kill(until_it_has_fetched(tmp_path, "news").pid, signal.SIGKILL)
+        _, err = process.communicate()
+    assert (process.returncode, "has died" in err) == (1, True), err
+    code, out, err = crawl(tmp_path, *words)
+    assert (code, "goes on from cp00001-" in out) == (0, True), err
+    found = logged(tmp_path, "news")
+    assert len(found) == len(set(found)) == PAGES + 3
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
+    """A folder with an archive, and one job in it."""
+    folder = tmp_path_factory.mktemp("archive")
+    assert crawl(folder, f"http://a.example:{port}/", *HERE, "--limit", "1", "--no-line")[0] == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, "URL"),
+        (("SITE", "--no-delay"), 2, "--no-delay is for the addresses that --allow-private names"),
+        (("SITE", "--allow-private", "inside"), 2, "--allow-private"),
+        (("SITE", "--resolve", "a.example"), 2, "HOST=ADDRESS"),
+        (("ftp://a.example/",), 2, "ftp: is not fetched"),
+        (("SITE", "--config", "wrong.toml"), 3, "did you mean workers?"),
+        (("SITE", "--config", "none.toml"), 3, "none.toml"),
+        (("SITE", "--resolve", "a.example=127.0.0.1", "--job", "inside"), 1, "127.0.0.1 is not dialled: loopback"),
+        (("SITEprivate", *HERE, "--job", "robots"), 1, "robots.txt says Disallow: /private"),
+    ],
+)
+def test_what_it_refuses(archive: Path, port: int, words: tuple[str, ...], code: int, message: str) -> None:
+    (archive / "wrong.toml").write_text("wrkers = 3\n")
+    before = (archive / "archive/luigi.cfg").read_text()
+    got, _, err = crawl(archive, *(word.replace("SITE", f"http://a.example:{port}/") for word in words))
+    assert (got, message in err) == (code, True), err
+    assert code == 1 or (archive / "archive/luigi.cfg").read_text() == before
+
+
+def test_a_crawl_toml_of_a_person_is_not_written_over(archive: Path, port: int) -> None:
+    own = job(archive, "a-example") / "crawl.toml"
+    before = own.read_text()
+    own.write_text("hops = 2\n")
+    code, _, err = crawl(archive, f"http://a.example:{port}/", *HERE)
+    assert (code, "has one of its own" in err, own.read_text()) == (3, True, "hops = 2\n"), err
+    own.write_text(before)
+
+
+def test_after_a_limit_the_same_command_goes_on(archive: Path, port: int) -> None:
+    words = (f"http://a.example:{port}/", *HERE, "--job", "some", "--limit", "3", "--no-line")
+    for _ in range(2):
+        code, out, err = crawl(archive, *words)
+        assert (code, "3 documents" in out) == (0, True), err
+    found = logged(archive, "some")
+    assert len(found) == len(set(found)) == 2 + 3 + 3

@@ -1,0 +1,96 @@
+"""A launch of the built-in crawler goes through the line as one of Heritrix does, and leaves markers of one shape."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import own_launch
+import pytest
+import sample
+from line import Line, line_at
+
+from warcmill import layout
+from warcmill.formats import logzip
+from warcmill.layout import ENGINE_LOGS, OutputLayout
+from warcmill.model import Launch
+
+OWN = Launch("daily", "20261121093000")
+THEIRS = Launch(sample.JOB, sample.LAUNCH_ID)
+TABLES = {"by_host_top", "by_mime", "by_status", "carried", "hashes"}  # their keys are data
+
+
+@pytest.fixture(scope="module", params=list(OutputLayout))
+def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Line:
+    """A line with a launch of ours, and in the layout of the sample one of Heritrix too, after the scans."""
+    base = tmp_path_factory.mktemp("line")
+    if request.param is OutputLayout.KIND_FIRST:
+        sample.lay_out(base / "output")
+    made = line_at(base, request.param)
+    own_launch.write(made.folders["output"], made.folders["jobs"], made.layout, OWN)
+    assert made.scan() == [0, 0]
+    return made
+
+
+def markers(line: Line, launch: Launch) -> dict[str, list[Path]]:
+    """The markers of a launch, by task."""
+    found = defaultdict(list)
+    for path in (line.folders["state"] / layout.state_folder(launch)).iterdir():
+        if path.is_file() and (key := layout.parse_marker_name(path.name)):
+            found[key.task].append(path)
+    return dict(found)
+
+
+def document(path: Path) -> dict[str, Any]:
+    if path.suffix == ".zip":
+        with path.open("rb") as stream:
+            text = logzip.evidence(stream)
+    else:
+        text = path.read_bytes()
+    found: dict[str, Any] = json.loads(text.rstrip(b"\n").rpartition(b"\n")[0])  # the last line is its digest
+    return found
+
+
+def shape(value: Any, name: str = "") -> Any:
+    """What a document is made of: its keys and the types of its values."""
+    if isinstance(value, dict):
+        return "table" if name in TABLES else {key: shape(one, key) for key, one in sorted(value.items())}
+    if isinstance(value, list):
+        return sorted({json.dumps(shape(one), sort_keys=True) for one in value})
+    return type(value).__name__
+
+
+def test_it_comes_to_files_verified_and_reconcile_finds_nothing(line: Line) -> None:
+    found = markers(line, OWN)
+    assert len(found["files.Verify"]) == len(found["output.AssembleOutput"]) == 2
+    report = line.warcmill("reconcile", "2026-11-21")
+    assert report.returncode == 0, report.stdout
+    assert "no gap" in report.stdout
+
+
+def test_all_that_it_left_is_packed_and_nothing_is_missing(line: Line) -> None:
+    (final,) = (path for path in markers(line, OWN)["output.PackageLogs"] if ".final." in path.name)
+    claim = document(final)["claim"]
+    members = {item["facts"]["member"] for item in claim["items"]}
+    assert claim["facts"]["absent"] == []
+    assert {f"logs/{name}" for name in ENGINE_LOGS} <= members
+    assert {"jobs/crawl.toml", "jobs/seeds.txt", "jobs/job.log", "jobs/surts.txt"} <= members
+    assert len([name for name in members if name.startswith("reports/")]) == 9
+
+
+def test_each_line_of_its_logs_is_counted_and_each_warc_is_named(line: Line) -> None:
+    claims = [document(path)["claim"] for path in markers(line, OWN)["output.AssembleOutput"]]
+    assert sum(claim["counts"]["lines"] for claim in claims) == own_launch.PAGES
+    assert all(claim["counts"]["unread"] == 0 and claim["counts"]["warcs"] == 1 for claim in claims)
+    assert all(claim["facts"][name] == [] for claim in claims for name in ("absent", "unnamed", "odd", "named_again"))
+
+
+@pytest.mark.parametrize("line", [OutputLayout.KIND_FIRST], indirect=True)
+def test_its_markers_have_the_shape_of_heritrix_s(line: Line) -> None:
+    ours, theirs = markers(line, OWN), markers(line, THEIRS)
+    assert ours.keys() == theirs.keys()
+    for task, paths in theirs.items():
+        (final,) = (path for path in ours[task] if ".cp0" not in path.name)
+        assert shape(document(final)) == shape(document(paths[0])), task

@@ -1,0 +1,78 @@
+"""Switches of steps that not every launch goes through, and the clamd of [viruses]: wrong keys are named."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from luigi.configuration import LuigiConfigParser
+
+from tasks.config import switches, viruses
+from warcmill.chain import Switch
+from warcmill.errors import BadConfig
+from warcmill.files.payload_scan import Limits
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def config(monkeypatch: pytest.MonkeyPatch) -> LuigiConfigParser:
+    """A configuration of [viruses] alone."""
+    parser = LuigiConfigParser()
+    parser.add_section("viruses")
+    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    return parser
+
+
+def test_a_section_without_since_switches_nothing_on(config: LuigiConfigParser) -> None:
+    assert switches.wanted() == {}
+    assert not viruses.is_configured()
+    config.set("viruses", "clamd", "/run/clamd.sock")
+    assert switches.wanted() == {}
+    assert viruses.is_configured()
+
+
+def test_since_and_jobs(config: LuigiConfigParser) -> None:
+    config.set("viruses", "since", "2016-10-19")
+    assert switches.wanted() == {"viruses": Switch(date(2016, 10, 19))}
+    config.set("viruses", "jobs", "daily, weekly")
+    assert switches.wanted() == {"viruses": Switch(date(2016, 10, 19), frozenset({"daily", "weekly"}))}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("since", "yesterday", r"\[viruses\] since: is 'yesterday'; a day such as"),
+        ("jobs", "daily", r"\[viruses\] jobs: is set without since"),
+    ],
+)
+def test_a_wrong_switch_is_named(key: str, value: str, why: str, config: LuigiConfigParser) -> None:
+    config.set("viruses", key, value)
+    with pytest.raises(BadConfig, match=why):
+        switches.wanted()
+
+
+def test_the_scanner_and_its_limits(config: LuigiConfigParser) -> None:
+    config.set("viruses", "clamd", "scan.example:3310")
+    assert viruses.scanner().limits == Limits(100 * MIB, 100 * MIB), "as clamd's own defaults"
+    config.set("viruses", "max_file_size", str(MIB))
+    found = viruses.scanner()
+    assert (found.limits.why_not(MIB), found.limits.why_not(MIB + 1)) == ("", "over MaxFileSize")
+    assert found.limits.why_not(100 * MIB + 1) == "over StreamMaxLength"
+    assert str(found.clamd) == "clamd at scan.example:3310"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("clamd", "", r"\[viruses\] clamd: is not set"),
+        ("clamd", "clamd.sock", "neither the absolute path of a socket nor host:port"),
+        ("stream_max_length", "0", r"\[viruses\] stream_max_length: is 0; bytes"),
+        ("max_file_size", "100M", r"\[viruses\] max_file_size"),
+    ],
+)
+def test_a_wrong_scanner_is_named(key: str, value: str, why: str, config: LuigiConfigParser) -> None:
+    config.set("viruses", "clamd", "/run/clamd.sock")
+    config.set("viruses", key, value)
+    with pytest.raises(BadConfig, match=why):
+        viruses.scanner()
