@@ -10,10 +10,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults.tally import FaultLog, Tally
 
+from servers import clamd as clamd_server
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
@@ -21,6 +23,7 @@ from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
 from servers import packages, pins, ports
 from servers import sshd as sshd_server
+from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
 from servers.hdfs_ha import HdfsHa
 from servers.hdfs_kerberos import HdfsKerberos
@@ -29,15 +32,36 @@ from servers.luigid import Luigid
 from servers.sshd import Sshd
 
 SESSIONS = packages.default_work() / "tests"
-SERVERS = (heritrix_server, hdfs_server, hdfs_ha_server, hdfs_kerberos_server, sshd_server, luigid_server)
+SERVERS = (heritrix_server, hdfs_server, hdfs_ha_server, hdfs_kerberos_server, sshd_server, luigid_server, clamd_server)
 
 
 FAULTS = pytest.StashKey[Tally]()
 KINDS = pytest.StashKey[list[str]]()
 
 
+# First, so that no worker is left with one of them while another has nothing to do.
+LONGEST = ("test_week.py", "test_fault_sweep.py")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FAULTS] = Tally()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its count to the session that started it."""
+    if hasattr(session.config, "workeroutput"):
+        tally = session.config.stash[FAULTS]
+        session.config.workeroutput["faults"] = [tally.injected, tally.violations]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    injected, violations = getattr(node, "workeroutput", {}).get("faults", ({}, {}))
+    node.config.stash[FAULTS].include(Tally(injected, violations))
 
 
 @pytest.fixture
@@ -103,6 +127,11 @@ def sshd(work: Path) -> Sshd:
 @pytest.fixture(scope="session")
 def heritrix(work: Path) -> Heritrix:
     return heritrix_server.up(work, ports.free(pins.HERITRIX))
+
+
+@pytest.fixture(scope="session")
+def clamd(work: Path) -> ClamdServer:
+    return clamd_server.up(work, ports.free(pins.CLAMD))
 
 
 @pytest.fixture(scope="session")

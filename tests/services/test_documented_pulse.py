@@ -15,9 +15,9 @@ from line import Line, line_at
 from loopback_site import site
 
 from servers.heritrix import Heritrix as Server
-from warcmill.clients.heritrix import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_xml import ACTIVE
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix.xml import ACTIVE
 from warcmill.layout import OutputLayout
 
 PROFILE = (ROOT / "tests" / "data" / "heritrix" / "profile.cxml").read_text("utf-8")
@@ -139,7 +139,7 @@ BEFORE: dict[str, Callable[[Crawl], None]] = {
 @pytest.fixture
 def crawl(heritrix: Server, tmp_path: Path) -> Iterator[Crawl]:
     heritrix.resolve("site.example")
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
     client.create(JOB)
     one = Crawl(heritrix, client, tmp_path)
     with site() as port:

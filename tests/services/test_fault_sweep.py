@@ -1,7 +1,7 @@
 """Hundreds of faults of real servers, by chance: nothing lost, no false marker, a clear message, the next run finishes.
 
-What each fault is followed by is in tests/faults/bench.py and pulse.py. `python -m benchmarks.fault_sweep` does as
-many as are wanted; the table at the end of a session counts those of all tests.
+What each fault is followed by is in tests/support/faults/bench.py and pulse.py. `python -m benchmarks.fault_sweep`
+does as many as are wanted; the table at the end of a session counts those of all tests.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import Heritrix as Server
 from warcmill import layout
-from warcmill.clients.heritrix import Heritrix
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_xml import ACTIVE, State
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.rest import Heritrix
+from warcmill.clients.heritrix.xml import ACTIVE, JobState
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
 
@@ -56,8 +56,8 @@ class Fed:
     def facts(self, due: str) -> tuple[Launch, dict[str, Any]]:
         """The launch of a due crawl, and what its 01.started says."""
         state = self.line.state
-        launch = Launch(self.job, str(state.need(layout.due_key(self.job, due)).claim.facts["launch_id"]))
-        return launch, dict(state.need(layout.key("pulse.Started", launch)).claim.facts)
+        launch = Launch(self.job, str(state.require(layout.due_key(self.job, due)).claim.facts["launch_id"]))
+        return launch, dict(state.require(layout.key("pulse.Started", launch)).claim.facts)
 
     def crawled(self) -> set[str]:
         """The crawl log's hosts once the crawl has come far enough."""
@@ -111,7 +111,7 @@ profile={tmp_path / "profile.cxml"}
 engine_output={heritrix.jobs}
 """
     line.config.write_text(line.config.read_text() + sections)
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
     yield Fed(line, client, job, feed, port)
     found = client.job(job)
     if found is not None and found.state in ACTIVE:
@@ -135,7 +135,7 @@ def test_each_due_crawl_is_crawled_by_the_feed_of_its_day(fed: Fed) -> None:
     assert code == 0, said
     after, facts = fed.facts(second)
     assert after > launch, "the launch before was stopped"
-    assert facts["feed"] == fed.line.state.need(layout.feed_key(fed.job, second)).claim.outputs[0].sha512
+    assert facts["feed"] == fed.line.state.require(layout.feed_key(fed.job, second)).claim.outputs[0].sha512
     assert fed.crawled() == {"two.example", "three.example"}
     assert fed.starts(1)[0] == 0
     doctor = json.loads(fed.line.warcmill("doctor", "--json").stdout)
@@ -162,17 +162,17 @@ def test_by_a_feed_that_cannot_be_right_nothing_starts_and_nothing_is_stopped(fe
     assert "no such file" in fed.starts(1)[2]
     seen = fed.client.job(fed.job)
     assert seen
-    assert (seen.launches, seen.state) == (launches.launches, State.RUNNING)
+    assert (seen.launches, seen.state) == (launches.launches, JobState.RUNNING)
     assert fed.client.launch_id(fed.job) == fed.facts(first)[0].id, "nothing was launched"
 
     config = fed.line.config.read_text()
     fed.line.config.write_text(f"{config}fallback=true\n")
     code, due, said = fed.starts(1)
     assert code == 0, said
-    assert fed.line.state.need(layout.feed_key(fed.job, due)).claim.facts["again"] == first
+    assert fed.line.state.require(layout.feed_key(fed.job, due)).claim.facts["again"] == first
     assert fed.facts(due)[1]["targets"] == 3
     fed.stop()
-    assert fed.client.job(fed.job).state is State.UNBUILT  # type: ignore[union-attr]
+    assert fed.client.job(fed.job).state is JobState.UNBUILT  # type: ignore[union-attr]
 
 
 def test_doctor_refuses_a_profile_and_a_job_that_leave_something_off(fed: Fed, tmp_path: Path) -> None:

@@ -14,17 +14,17 @@ import sample
 from several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import Heritrix as Server
-from warcmill.clients.heritrix import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_sheets import Caps
-from warcmill.clients.heritrix_xml import State as JobState
-from warcmill.formats.crawllog import Line, lines
+from warcmill.base.schedule import WEEKLY
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix.sheets import Caps
+from warcmill.clients.heritrix.xml import JobState
+from warcmill.formats.crawllog import CrawlRecord, lines
 from warcmill.layout import OutputLayout
-from warcmill.roots import adopt
-from warcmill.schedule import WEEKLY
-from warcmill.state import State
-from warcmill.steps.feed import Due, Recipe, Source, crawl, prepare
+from warcmill.markers.state import MarkerStore
+from warcmill.pulse.feed import Due, Recipe, Source, crawl, prepare
 from warcmill.stores.file import FileStore
+from warcmill.stores.sentinel import adopt
 
 JOB, DUE = "fed", "20260301060000"
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
@@ -172,13 +172,13 @@ class Crawled:
     first: str = ""
     second: str = ""
 
-    def log(self, launch: str) -> list[Line]:
+    def log(self, launch: str) -> list[CrawlRecord]:
         folder = self.base / "output" / "logs" / JOB / launch
-        found: list[Line] = []
+        found: list[CrawlRecord] = []
         for path in sorted(folder.glob("crawl.log*")):
             if not path.name.endswith(".lck"):
                 with path.open("rb") as file:
-                    found += [line for line in lines(file) if isinstance(line, Line)]
+                    found += [line for line in lines(file) if isinstance(line, CrawlRecord)]
         return found
 
     def urls(self, *hosts: str) -> dict[str, int]:
@@ -199,7 +199,7 @@ def fed(base: Path, port: int) -> dict[str, bytes]:
     """The feed taken, judged and kept, and the job's files made of it, as the tasks do."""
     folders = {"state": base / "state"}
     adopt(folders)  # type: ignore[arg-type]
-    state = State(FileStore("state", base / "state"))
+    state = MarkerStore(FileStore("state", base / "state"))
     due = Due(JOB, DUE, WEEKLY)
     data = b"\n".join(json.dumps(one).encode() for one in targets(port))
     state.publish(due.key, crawl(state, due, Source(lambda: data, "a feed")))
@@ -220,7 +220,9 @@ def crawled(heritrix: Server, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with serve(web) as port:
         web.update(whole_web(port))
         heritrix.resolve(*sorted({host for host, _ in web}))
-        engine = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120)
+        engine = Heritrix(
+            EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120
+        )
         found = Crawled(heritrix, engine, base, web, port)
         engine.create(JOB)
         files = fed(base, port)

@@ -12,16 +12,16 @@ from faults.tally import FaultLog
 from loopback_site import site
 
 from servers.heritrix import Heritrix as Server
-from warcmill.clients.heritrix import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix_http import Wire, fingerprint
-from warcmill.clients.heritrix_xml import State
+from warcmill.clients.heritrix.http import EngineHttp, fingerprint
+from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix.xml import JobState
 from warcmill.errors import BadConfig, BadInput, Conflict, Mismatch, NotReady, Unavailable
 from warcmill.formats.profile import faults
 
 PROFILE = (Path(__file__).parent.parent / "data" / "heritrix" / "profile.cxml").read_text("utf-8")
 NUMBERS = count(1)
-PAUSED = frozenset({State.PAUSED})
-FINISHED = frozenset({State.FINISHED})
+PAUSED = frozenset({JobState.PAUSED})
+FINISHED = frozenset({JobState.FINISHED})
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,9 @@ def names(heritrix: Server) -> None:
 
 
 def client(server: Server, **more: float) -> Heritrix:
-    return Heritrix(Wire(server.url, server.user, server.password, server.certificate), **{"patience": 60, **more})
+    return Heritrix(
+        EngineHttp(server.url, server.user, server.password, server.certificate), **{"patience": 60, **more}
+    )
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def job(engine: Heritrix, port: int) -> Iterator[str]:
     configure(engine, name, port)
     yield name
     found = engine.job(name)
-    if found is not None and found.state not in (State.UNBUILT, State.READY):
+    if found is not None and found.state not in (JobState.UNBUILT, JobState.READY):
         engine.terminate(name)
     engine.teardown(name)
 
@@ -77,13 +79,13 @@ def crawled(engine: Heritrix, job: str, pages: int) -> None:
     engine._until(job, f"fetch {pages} documents", lambda seen: seen if seen.downloaded >= pages else None)
 
 
-def state(engine: Heritrix, job: str) -> State:
+def state(engine: Heritrix, job: str) -> JobState:
     found = engine.job(job)
     assert found is not None
     return found.state
 
 
-def test_an_engine_tells_its_version_heap_and_jobs(engine: Heritrix, job: str) -> None:
+def test_an_engine_reports_its_version_heap_and_jobs(engine: Heritrix, job: str) -> None:
     seen = engine.engine()
     assert seen.version == "3.13.0"
     assert 0 < seen.heap_used < seen.heap_max
@@ -93,25 +95,25 @@ def test_an_engine_tells_its_version_heap_and_jobs(engine: Heritrix, job: str) -
 def test_a_jobs_whole_life(heritrix: Server, engine: Heritrix, job: str) -> None:
     assert not engine.create(job), "it is there already"
     assert engine.launch_id(job) is None
-    assert engine.build(job).state is State.READY
-    assert engine.build(job).state is State.READY, "built already: success"
+    assert engine.build(job).state is JobState.READY
+    assert engine.build(job).state is JobState.READY, "built already: success"
 
     launch = engine.launch(job)
     assert engine.launch_id(job) == launch
     assert (heritrix.jobs / job / launch).is_dir()
     assert engine.wait(job, PAUSED).launches == 1
-    assert engine.pause(job).state is State.PAUSED, "paused already: success"
-    assert engine.unpause(job).state is State.RUNNING
+    assert engine.pause(job).state is JobState.PAUSED, "paused already: success"
+    assert engine.unpause(job).state is JobState.RUNNING
     crawled(engine, job, 10)
     checkpoint = engine.checkpoint(job)
     assert (heritrix.jobs / job / "checkpoints" / checkpoint / "valid").exists()
-    assert engine.pause(job).state is State.PAUSED
+    assert engine.pause(job).state is JobState.PAUSED
     assert engine.script(job, "rawOut.print(job.shortName)") == job
     ended = engine.terminate(job)
-    assert (ended.state, ended.exit_status) == (State.FINISHED, "ABORTED")
-    assert engine.terminate(job).state is State.FINISHED, "ended already: success"
-    assert engine.teardown(job).state is State.UNBUILT
-    assert engine.teardown(job).state is State.UNBUILT, "torn down already: success"
+    assert (ended.state, ended.exit_status) == (JobState.FINISHED, "ABORTED")
+    assert engine.terminate(job).state is JobState.FINISHED, "ended already: success"
+    assert engine.teardown(job).state is JobState.UNBUILT
+    assert engine.teardown(job).state is JobState.UNBUILT, "torn down already: success"
     assert engine.launch_id(job) == launch, "still known once the job is unbuilt"
 
 
@@ -169,25 +171,25 @@ def test_a_finished_job_is_never_paused_nor_checkpointed(heritrix: Server, engin
         with pytest.raises(Conflict, match=r"it is FINISHED .*Nothing was changed"):
             action(job)
     assert (heritrix.jobs / job / "job.log").read_bytes() == log
-    assert state(engine, job) is State.FINISHED
+    assert state(engine, job) is JobState.FINISHED
 
 
 def test_a_job_that_finishes_between_look_and_action_is_not_paused(engine: Heritrix, job: str) -> None:
     running(engine, job)
     engine.terminate(job)
     with pytest.raises(Conflict, match="it is FINISHED by now, no longer RUNNING"):
-        engine._asked_to_pause(job)
+        engine._request_pause(job)
     found = engine.job(job)
     assert found is not None
     assert found.description == "Finished: ABORTED"
 
 
-def test_a_crawl_that_is_paused_as_soon_as_it_goes_on_is_paused(engine: Heritrix, job: str) -> None:
+def test_a_crawl_that_is_paused_as_soon_as_it_continues_is_paused(engine: Heritrix, job: str) -> None:
     running(engine, job)
     for _ in range(20):
-        assert engine.pause(job).state is State.PAUSED
-        assert engine.unpause(job).state is State.RUNNING
-    assert engine.pause(job).state is State.PAUSED
+        assert engine.pause(job).state is JobState.PAUSED
+        assert engine.unpause(job).state is JobState.RUNNING
+    assert engine.pause(job).state is JobState.PAUSED
 
 
 def test_a_crawl_that_was_paused_too_soon_by_hand_is_paused_after_all(engine: Heritrix, job: str) -> None:
@@ -196,7 +198,7 @@ def test_a_crawl_that_was_paused_too_soon_by_hand_is_paused_after_all(engine: He
     both = "job.crawlController.requestCrawlResume(); job.crawlController.requestCrawlPause()"
     for _ in range(5):
         engine.script(job, both)
-        assert engine.pause(job).state is State.PAUSED
+        assert engine.pause(job).state is JobState.PAUSED
 
 
 def test_a_job_that_was_paused_by_hand_after_its_end_still_counts_as_finished(engine: Heritrix, job: str) -> None:
@@ -205,8 +207,8 @@ def test_a_job_that_was_paused_by_hand_after_its_end_still_counts_as_finished(en
     engine._wire.post(f"/job/{job}", {"action": "pause"})
     found = engine.job(job)
     assert found is not None
-    assert (found.state, found.description) == (State.FINISHED, "Finished: WAITING_FOR_PAUSE")
-    assert engine.teardown(job).state is State.UNBUILT
+    assert (found.state, found.description) == (JobState.FINISHED, "Finished: WAITING_FOR_PAUSE")
+    assert engine.teardown(job).state is JobState.UNBUILT
 
 
 def test_launching_twice_starts_one(engine: Heritrix, job: str, fault_log: FaultLog) -> None:
@@ -220,11 +222,11 @@ def test_launching_twice_starts_one(engine: Heritrix, job: str, fault_log: Fault
     assert found.launches == 1
 
 
-def test_a_crawl_that_goes_on_is_not_torn_down(engine: Heritrix, job: str) -> None:
+def test_a_crawl_that_continues_is_not_torn_down(engine: Heritrix, job: str) -> None:
     running(engine, job)
     with pytest.raises(Conflict, match="to teardown it must be FINISHED or READY or UNBUILT"):
         engine.teardown(job)
-    assert state(engine, job) is State.RUNNING
+    assert state(engine, job) is JobState.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_a_broken_configuration_is_refused_with_the_engines_own_words(
     engine.put(job, CONFIGURATION, written.replace(old, new).encode())
     with pytest.raises(BadInput, match=f"(?s)the engine could not build it: .*{reason}"):
         engine.launch(job)
-    assert state(engine, job) is State.UNBUILT
+    assert state(engine, job) is JobState.UNBUILT
     assert any(re.search(reason, line) for line in engine.last_words(job))
 
 
@@ -273,7 +275,7 @@ def test_a_checkpoint_that_is_not_offered_starts_nothing(
     assert engine.launch_id(job) == launch
 
 
-def test_a_second_checkpoint_without_progress_is_told(engine: Heritrix, job: str) -> None:
+def test_a_second_checkpoint_without_progress_is_reported(engine: Heritrix, job: str) -> None:
     running(engine, job)
     crawled(engine, job, 5)
     engine.pause(job)
@@ -322,7 +324,7 @@ def test_alerts_are_quoted(heritrix: Server, engine: Heritrix, job: str) -> None
 
 
 def test_a_wrong_password_changes_nothing(heritrix: Server, job: str, fault_log: FaultLog) -> None:
-    stranger = Heritrix(Wire(heritrix.url, heritrix.user, "wrong", heritrix.certificate))
+    stranger = Heritrix(EngineHttp(heritrix.url, heritrix.user, "wrong", heritrix.certificate))
     for action in (stranger.launch, stranger.job, stranger.create):
         with pytest.raises(BadConfig, match="user, password"):
             action(job)
@@ -376,7 +378,7 @@ def test_an_action_whose_answer_came_too_late_is_done_all_the_same(
     hasty.close()
     found = engine.job(job)
     assert found is not None
-    assert (found.state, found.launches) == (State.UNBUILT, 1)
+    assert (found.state, found.launches) == (JobState.UNBUILT, 1)
 
 
 # The engine dies. Last, for each starts it anew.
@@ -415,7 +417,7 @@ def test_an_engine_killed_is_unavailable_and_the_job_can_be_launched_anew(
                 action(job)
     finally:
         heritrix.start()
-    assert state(engine, job) is State.UNBUILT
+    assert state(engine, job) is JobState.UNBUILT
     assert engine.launch_id(job) == before
     launch = engine.launch(job)
     assert launch != before
@@ -447,7 +449,7 @@ def test_an_engine_killed_in_the_midst_of_an_action(
     finally:
         engine._wire.post = send  # type: ignore[method-assign]
         heritrix.start()
-    assert state(engine, job) is State.UNBUILT
+    assert state(engine, job) is JobState.UNBUILT
 
 
 def test_a_changed_certificate_is_refused_before_anything_is_said(

@@ -1,6 +1,6 @@
 """What is installed on a machine: systemd units, the rotation of the log, system packages. No server is started.
 
-What needs root is told by the operator's guide, and listed here: it is not run.
+What needs root is described in the operator's guide, and listed here: it is not run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pulse chain with a real engine: launched, checkpointed, stopped, and carried into the archive; and bad days.
 
-Jobs lie where the engine keeps them, job-first, so its jobs folder is the line's output root and its jobs root.
+Jobs are where the engine keeps them, job-first, so its jobs folder is the line's output root and its jobs root.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from loopback_site import site
 
 from servers.heritrix import Heritrix as Server
 from warcmill import layout
-from warcmill.clients.heritrix import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix_engine import HeritrixEngine
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_xml import ACTIVE, Job, State
+from warcmill.clients.heritrix.engine import HeritrixEngine
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix.xml import ACTIVE, Job, JobState
 from warcmill.errors import Conflict, NotReady
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
@@ -86,7 +86,7 @@ class Crawl:
         return Launch(self.job, self.launches()[-1])
 
     def facts(self, task: str, launch: Launch, **more: object) -> dict[str, object]:
-        return dict(self.line.state.need(layout.key(task, launch, **more)).claim.facts)
+        return dict(self.line.state.require(layout.key(task, launch, **more)).claim.facts)
 
     def due(self, hours: int = 1) -> str:
         """The job's schedule from now on: daily, since so many hours; its newest due time."""
@@ -96,13 +96,13 @@ class Crawl:
         return f"{moment:%Y%m%d%H%M%S}"
 
     def started(self, due: str) -> str:
-        return str(self.line.state.need(layout.due_key(self.job, due)).claim.facts["launch_id"])
+        return str(self.line.state.require(layout.due_key(self.job, due)).claim.facts["launch_id"])
 
 
 @pytest.fixture
 def crawl(heritrix: Server, port: int, tmp_path: Path) -> Iterator[Crawl]:
     heritrix.resolve("site.example")
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60)
     job = f"pulse{next(NUMBERS)}"
     client.create(job)
     line = line_of(heritrix, tmp_path, job)
@@ -145,7 +145,7 @@ def test_a_crawl_is_started_checkpointed_and_stopped_once_and_the_line_carries_i
     launch = crawl.newest()
     assert f"launch {launch.id} was started for the crawl due" in said
     assert crawl.started(due) == launch.id
-    assert crawl.seen().state is State.RUNNING
+    assert crawl.seen().state is JobState.RUNNING
     assert "this was done already" in crawl.pulse("start", crawl.job)
     assert crawl.launches() == [launch.id]
 
@@ -160,7 +160,7 @@ def test_a_crawl_is_started_checkpointed_and_stopped_once_and_the_line_carries_i
 
     crawl.crawled(20)
     assert f"launch {launch.id} has ended" in crawl.pulse("stop", crawl.job)
-    assert crawl.seen().state is State.UNBUILT
+    assert crawl.seen().state is JobState.UNBUILT
     assert "this was done already" in crawl.pulse("stop", crawl.job)
     assert crawl.line.scan(interval()) == [0, 0]
     assert crawl.facts("output.CheckJobStopped", launch)["how"] == "confirmed"
@@ -172,13 +172,13 @@ def test_one_more_crawl_is_launched_when_the_one_that_was_due_has_ended(crawl: C
     crawl.due()
     done = crawl.line.warcmill("pulse", "start", crawl.job, "--again")
     assert done.returncode == 1
-    assert "was not launched yet: warcmill pulse start" in done.stdout
+    assert "is not launched yet; next: warcmill pulse start" in done.stdout
     crawl.pulse("start", crawl.job)
     first = crawl.newest()
     done = crawl.line.warcmill("pulse", "start", crawl.job, "--again")
     assert done.returncode == 1
     assert f"launch {first.id} is running" in done.stdout
-    assert f"first: warcmill pulse stop {crawl.job}" in done.stdout
+    assert f"first run: warcmill pulse stop {crawl.job}" in done.stdout
     crawl.pulse("stop", crawl.job)
     said = crawl.pulse("start", crawl.job, "--again")
     second = crawl.newest()
@@ -224,7 +224,7 @@ def test_status_shows_what_runs_with_its_figures_and_alerts(crawl: Crawl) -> Non
     assert f"{crawl.job}: the engine said: " in shown
 
 
-def test_status_goes_on_past_an_engine_that_does_not_answer(crawl: Crawl, closed_port: int) -> None:
+def test_status_continues_past_an_engine_that_does_not_answer(crawl: Crawl, closed_port: int) -> None:
     config = crawl.line.config
     first = config.read_text().rpartition("[engine.first]")[2]
     away = first.replace(crawl.server.url, f"https://127.0.0.1:{closed_port}/engine")
@@ -259,7 +259,7 @@ def test_doctor_asks_the_engine_and_whether_it_knows_its_jobs(crawl: Crawl) -> N
     assert told[f"crawl {crawl.job}"]["level"] == "ok"
     assert told[f"crawl {crawl.job}"]["text"] == "UNBUILT; never launched; a start builds it"
     assert told["crawl stranger"]["level"] == "fail"
-    assert "make it in the engine" in told["crawl stranger"]["todo"]
+    assert "create it in the engine" in told["crawl stranger"]["todo"]
 
 
 def test_doctor_quotes_why_a_job_could_not_be_built_and_the_alerts_of_one_that_runs(crawl: Crawl, port: int) -> None:
@@ -278,7 +278,7 @@ def test_doctor_quotes_why_a_job_could_not_be_built_and_the_alerts_of_one_that_r
     assert told["todo"].startswith(f"warcmill pulse status {crawl.job}")
 
 
-def test_doctor_says_what_to_do_about_an_engine_that_is_away_or_refuses_us(
+def test_doctor_explains_what_to_do_about_an_engine_that_is_away_or_refuses_us(
     crawl: Crawl, closed_port: int, tmp_path: Path
 ) -> None:
     (tmp_path / "wrong").write_text("guess")
@@ -310,9 +310,9 @@ from {module} import {owner}
 luigi.build([StartJob(job=sys.argv[1], due=sys.argv[2])], local_scheduler=True)
 """
 MOMENTS = {
-    "before the engine heard of it": ("warcmill.clients.heritrix_engine", "HeritrixEngine", "start"),
-    "launched, and still waiting": ("warcmill.clients.heritrix_engine", "HeritrixEngine", "proceed"),
-    "crawling, and nothing published": ("warcmill.state", "State", "publish"),
+    "before the engine heard of it": ("warcmill.clients.heritrix.engine", "HeritrixEngine", "start"),
+    "launched, and still waiting": ("warcmill.clients.heritrix.engine", "HeritrixEngine", "proceed"),
+    "crawling, and nothing published": ("warcmill.markers.state", "MarkerStore", "publish"),
 }
 
 
@@ -337,7 +337,7 @@ def test_a_start_that_is_killed_is_found_and_finished(crawl: Crawl, moment: str,
     assert crawl.launches() == (before or [crawl.newest().id])
     assert crawl.started(due) == crawl.newest().id
     assert crawl.facts("pulse.Started", crawl.newest())["due"] == due
-    assert crawl.seen().state is State.RUNNING
+    assert crawl.seen().state is JobState.RUNNING
 
 
 def test_a_launch_by_hand_after_a_start_that_failed_counts_as_that_due_crawl_s(crawl: Crawl) -> None:
@@ -367,7 +367,7 @@ def test_what_is_due_is_launched_once_and_the_launch_before_it_is_stopped_first(
     assert crawl.facts("pulse.StopJob", first) == {"engine": "ended"}
     assert crawl.started(yesterday) == first.id, "the start that died is finished too"
     assert str(crawl.facts("pulse.Started", second)["due"]).startswith(today[:8])
-    assert crawl.seen().state is State.RUNNING
+    assert crawl.seen().state is JobState.RUNNING
     assert scan(crawl).returncode == 0
     assert len(crawl.launches()) == 2
 
@@ -392,7 +392,7 @@ def test_a_dead_engine_fails_the_start_and_the_next_run_launches(crawl: Crawl, f
     second = crawl.newest()
     assert second.id > first.id
     assert crawl.started(due) == first.id
-    assert crawl.seen().state is State.RUNNING
+    assert crawl.seen().state is JobState.RUNNING
     crawl.pulse("stop", crawl.job)
     assert crawl.line.scan(interval())[0] == 0
     assert crawl.facts("output.CheckJobStopped", first)["how"] == "superseded"
@@ -527,4 +527,4 @@ def test_a_launch_is_found_behind_many_complaints_and_a_finished_one_is_never_pa
     assert engine.start(crawl.job) > launch, "what has ended is torn down, and launched anew"
     engine.stop(crawl.job)
     engine.stop(crawl.job)
-    assert crawl.seen().state is State.UNBUILT
+    assert crawl.seen().state is JobState.UNBUILT

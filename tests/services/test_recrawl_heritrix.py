@@ -1,6 +1,6 @@
 """Pages that change, stay, come back or share one content, crawled again and again by a real engine: nothing is lost.
 
-What the web gave out is compared with what lies in the WARCs: each payload is in a response, and what a revisit
+What the web gave out is compared with what is in the WARCs: each payload is in a response, and what a revisit
 refers to is there.
 """
 
@@ -15,11 +15,11 @@ from warcio.archiveiterator import ArchiveIterator
 from warcs import sha1
 
 from servers.heritrix import Heritrix as Server
-from warcmill.clients.heritrix import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix_engine import HeritrixEngine
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_job import TARGETS_HERE
-from warcmill.clients.heritrix_xml import State
+from warcmill.clients.heritrix.engine import HeritrixEngine
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.job import TARGETS_HERE
+from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
+from warcmill.clients.heritrix.xml import JobState
 from warcmill.errors import BadConfig
 from warcmill.formats.profile import faults
 
@@ -130,7 +130,7 @@ def stored(folder: Path) -> Stored:
 def recrawled(heritrix: Server, base: Path, job: str, *launches: tuple[int, dict[str, str]]) -> Recrawled:
     """Launches of one job: of which web, and by the shipped profile with which of its text replaced."""
     heritrix.resolve(HOST)
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120)
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120)
     found = Recrawled([web_of(number) for number, _ in launches], [])
     web: dict[tuple[str, str], Page] = {}
     try:
@@ -168,9 +168,9 @@ def profile(changes: dict[str, str], values: dict[str, str]) -> str:
 
 def launched(client: Heritrix, job: str, checkpoint: str | None = None) -> str:
     launch = client.launch(job, checkpoint)
-    client.wait(job, frozenset({State.PAUSED}))
+    client.wait(job, frozenset({JobState.PAUSED}))
     client.unpause(job)
-    assert client.wait(job, frozenset({State.FINISHED})).exit_status == "FINISHED"
+    assert client.wait(job, frozenset({JobState.FINISHED})).exit_status == "FINISHED"
     client.teardown(job)
     return launch
 
@@ -198,7 +198,7 @@ def test_by_the_shipped_profile_what_is_known_is_stored_once(shipped: Recrawled)
     assert shipped.revisited(3) == known | {"became-another", "emptied", "tagged/later"} | came_back
 
 
-def test_what_the_server_says_is_not_modified_is_known_by_its_digest(shipped: Recrawled) -> None:
+def test_what_the_server_calls_not_modified_is_known_by_its_digest(shipped: Recrawled) -> None:
     for stored_then in shipped.stored[1:]:
         headers = stored_then.revisits["tagged/same"]
         assert headers["WARC-Profile"].endswith("/server-not-modified")
@@ -225,8 +225,8 @@ def test_what_the_losing_profile_has_lost_is_stored_by_the_shipped_one(heritrix:
     assert found.revisited(3) >= {path.strip("/") for _, path in changed}
 
 
-def test_an_engine_is_not_told_to_launch_what_would_lose_pages(heritrix: Server, tmp_path: Path) -> None:
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate))
+def test_an_engine_is_not_asked_to_launch_what_would_lose_pages(heritrix: Server, tmp_path: Path) -> None:
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate))
     engine = HeritrixEngine(client)
     client.create("again-refused")
     configure(client, tmp_path, "again-refused", 80, LOSING)
@@ -240,7 +240,7 @@ def test_an_engine_is_not_told_to_launch_what_would_lose_pages(heritrix: Server,
 
 
 def test_a_configuration_under_another_name_is_the_engine_s_alone_to_read(heritrix: Server) -> None:
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate))
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate))
     engine = HeritrixEngine(client)
     folder = heritrix.jobs / "again-named"
     folder.mkdir()
@@ -256,7 +256,7 @@ def test_a_configuration_under_another_name_is_the_engine_s_alone_to_read(heritr
 def test_a_checkpoint_of_the_losing_profile_is_resumed_by_the_shipped_one(heritrix: Server, tmp_path: Path) -> None:
     """It has a bean more, and other histories, than the checkpoint knows."""
     heritrix.resolve(HOST)
-    client = Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120)
+    client = Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=120)
     paths = [f"/{number}" for number in range(60)]
     web = {(HOST, "/"): page(paths), **{(HOST, path): text(f"content {path}") for path in paths}}
     slow = {"disposition.minDelayMs=0": "disposition.minDelayMs=200", "maxDelayMs=0": "maxDelayMs=200"}

@@ -15,7 +15,7 @@ from line import DAY, SCANS
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
 from warcmill import layout
-from warcmill.state import State
+from warcmill.markers.state import MarkerStore
 from warcmill.stores.file import FileStore
 
 
@@ -38,8 +38,8 @@ class Line:
             self.run("luigi", "--module", module, task, "--date-interval", DAY)
 
     @property
-    def state(self) -> State:
-        return State(FileStore("state", self.base / "state"))
+    def state(self) -> MarkerStore:
+        return MarkerStore(FileStore("state", self.base / "state"))
 
 
 def verified_by(line: Line) -> set[str]:
@@ -47,7 +47,7 @@ def verified_by(line: Line) -> set[str]:
     (path,) = (line.base / "state").rglob("files.verified.*.final")
     key = layout.parse_marker_path(str(path.relative_to(line.base / "state")))
     assert key
-    return {str(item.facts["by"]).partition("-")[0] for item in line.state.need(key).claim.items}
+    return {str(item.facts["by"]).partition("-")[0] for item in line.state.require(key).claim.items}
 
 
 def proven(line: Line) -> None:

@@ -132,7 +132,7 @@ def test_one_whose_first_thread_is_over_is_there_as_long_as_another_is(tmp_path:
     assert process.running(tmp_path, "held") is None
 
 
-def test_one_that_dies_or_is_late_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_one_that_dies_or_is_late_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     process.start(tmp_path, "dying", ["sh", "-c", "echo no disk; sleep 1; exit 3"])
     with pytest.raises(Unavailable, match=r"(?s)ended before it was ready.*dying\.log:\nno disk"):
         process.wait_ready(tmp_path, "dying", lambda: False, 10)

@@ -21,11 +21,11 @@ from warcs import http, record, warc_gz, warcinfo
 from servers.heritrix import Heritrix as Server
 from servers.sshd import Sshd
 from warcmill import layout
-from warcmill.clients.heritrix import Heritrix
-from warcmill.clients.heritrix_http import Wire
-from warcmill.clients.heritrix_xml import ACTIVE
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.rest import Heritrix
+from warcmill.clients.heritrix.xml import ACTIVE
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, FileRef, Launch, Stage
-from warcmill.state import State
 from warcmill.stores.file import FileStore
 
 JOB, HOST = "elsewhere", "render.example"
@@ -60,8 +60,8 @@ class Everywhere:
         return done.stdout + (done.stderr if done.returncode else "")
 
     @property
-    def state(self) -> State:
-        return State(FileStore("state", self.base / "state"))
+    def state(self) -> MarkerStore:
+        return MarkerStore(FileStore("state", self.base / "state"))
 
     def renders(self, name: str) -> Path:
         """What a renderer would write now for the prefix that the engine's crawl log names."""
@@ -78,11 +78,11 @@ class Everywhere:
             time.sleep(0.2)
 
     def launch(self) -> Launch:
-        return Launch(JOB, str(self.state.need(layout.due_key(JOB, self.due)).claim.facts["launch_id"]))
+        return Launch(JOB, str(self.state.require(layout.due_key(JOB, self.due)).claim.facts["launch_id"]))
 
     def stored(self, stage: Stage) -> set[FileRef]:
         """The sources of a stage's verified files."""
-        claim = self.state.need(layout.key("files.Verify", self.launch(), stage=stage)).claim
+        claim = self.state.require(layout.key("files.Verify", self.launch(), stage=stage)).claim
         return {item.file for item in claim.items}
 
 
@@ -97,7 +97,7 @@ def everywhere(heritrix: Server, sshd: Sshd, tmp_path: Path) -> Iterator[Everywh
     line = Everywhere(
         tmp_path,
         there,
-        Heritrix(Wire(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60),
+        Heritrix(EngineHttp(heritrix.url, heritrix.user, heritrix.password, heritrix.certificate), patience=60),
         f"{datetime.now(UTC) - timedelta(minutes=1):%Y%m%d%H%M%S}",
     )
     ssh = ("--known-hosts", str(sshd.known_hosts), "--key-file", str(sshd.key))

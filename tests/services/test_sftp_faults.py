@@ -1,4 +1,4 @@
-"""The bad days of an SSH host: whatever breaks, a file is there whole or not at all, and strangers are told nothing."""
+"""The bad days of an SSH host: whatever breaks, a file is there whole or not at all, and strangers learn nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cutting_proxy import NEVER, proxy
 from faults.tally import FaultLog
 from remote_places import OverSsh, work_folder
 from sources import Interrupted
-from store_conformance import PATH, commit, read
+from store_conformance import PATH, Asked, commit, read
 
 from servers import sshd as sshd_server
 from servers.sshd import Sshd
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores.places import Access, open_store
-from warcmill.stores.sftp_ssh import Credentials, Place, Server, connect
+from warcmill.stores.opening import Access, open_store
+from warcmill.stores.sftp.ssh import Credentials, Server, SftpUrl, connect
 
 DATA = random.Random(1).randbytes((3 << 20) + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
@@ -50,7 +50,7 @@ def test_a_source_that_can_be_read_again_survives_a_cut(there: OverSsh, fault_lo
         there.delete(PATH)
 
 
-def test_a_cut_download_goes_on_where_it_broke(there: OverSsh, fault_log: FaultLog) -> None:
+def test_a_cut_download_continues_where_it_broke(there: OverSsh, fault_log: FaultLog) -> None:
     commit(there.open(), DATA)
     points = iter((1 << 20, 1 << 19, 10_000))
     cut_after = lambda: next(points, NEVER)  # noqa: E731
@@ -60,7 +60,7 @@ def test_a_cut_download_goes_on_where_it_broke(there: OverSsh, fault_log: FaultL
     fault_log.injected("SFTP, a download cut", 3)
 
 
-def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: OverSsh) -> None:
+def test_a_connection_cut_every_64_kib_loses_nothing_and_reports_it(there: OverSsh) -> None:
     with proxy("127.0.0.1", there.server.port, cut_after=lambda: 1 << 16) as between:
         store = there.open(port=between.port)
         with pytest.raises(Unavailable):
@@ -71,11 +71,41 @@ def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: OverSsh)
     assert commit(there.open(), DATA)
 
 
+@pytest.mark.parametrize("another", [b"", b"another's"])
+def test_a_remove_whose_answer_is_lost_is_done_and_spares_anothers_file(
+    there: OverSsh, fault_log: FaultLog, another: bytes
+) -> None:
+    """The server has removed the file, and the connection is cut before it reports it; another may take the name."""
+    commit(there.open(), DATA)
+    seen: list[bytes] = []
+
+    def is_removed(data: bytes) -> bool:
+        """The first answer since the file is gone: it is that to the REMOVE."""
+        if seen or (there.base / PATH).exists():
+            return False
+        seen.append(data)
+        if another:
+            there.write(PATH, another)
+        return True
+
+    with proxy("127.0.0.1", there.server.port, watch_answers=is_removed, passes_last=False) as between:
+        store = there.open(10, between.port)
+        found = store.stat(PATH)
+        assert found is not None
+        store.remove(PATH, found)
+        assert between.cuts == 1
+    assert there.files() == ({PATH: another} if another else {})
+    fault_log.injected("SFTP, the answer to a remove lost")
+
+
 def test_sessions_killed_mid_upload_are_begun_again(there: OverSsh, fault_log: FaultLog) -> None:
-    source = Interrupted(DATA, there.server.cut)
-    assert there.open(10).commit_new(PATH, source, len(DATA), SHA512)
-    fault_log.injected("SFTP, sessions of sshd killed")
-    assert there.files() == {PATH: DATA}
+    for sha512 in (SHA512, Asked(True, there)):
+        source = Interrupted(DATA, there.server.cut)
+        assert there.open(10).commit_new(PATH, source, len(DATA), sha512)
+        fault_log.injected("SFTP, sessions of sshd killed")
+        assert there.files() == {PATH: DATA}
+        assert isinstance(sha512, str) or sha512.digests == [SHA512]
+        there.delete(PATH)
 
 
 def test_an_sshd_restarted_mid_upload_is_waited_for(there: OverSsh, fault_log: FaultLog) -> None:
@@ -122,7 +152,7 @@ def test_links_and_pipes_are_not_followed(there: OverSsh) -> None:
     assert not commit(store, DATA, "link")
 
 
-def test_a_folder_that_may_not_be_written_is_told(there: OverSsh) -> None:
+def test_a_folder_that_may_not_be_written_is_reported(there: OverSsh) -> None:
     """The server refuses; as root it would not, so the folder is one that nobody can write to."""
     store = there.open()
     with pytest.raises(Unavailable):
@@ -157,7 +187,7 @@ def test_a_host_that_shows_another_key_is_a_stranger(
     assert read(there.open()) == DATA
 
 
-def test_a_key_that_the_host_does_not_know_is_told(there: OverSsh, tmp_path: Path) -> None:
+def test_a_key_that_the_host_does_not_know_is_reported(there: OverSsh, tmp_path: Path) -> None:
     sshd_server._make_key(tmp_path / "other")
     with pytest.raises(Unavailable, match="does not let in"):
         there.ssh.session(Credentials(there.credentials.known_hosts, str(tmp_path / "other")))
@@ -201,10 +231,10 @@ def test_the_connection_is_encrypted_with_aes_gcm_and_sends_at_once(there: OverS
 )
 def test_urls_that_are_none_are_refused_without_their_secrets(url: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        Place.parse(url)
+        SftpUrl.parse(url)
     assert "secret" not in str(caught.value)
 
 
 def test_a_url_is_taken_apart() -> None:
-    assert Place.parse("sftp://a@h/x/y/") == Place(Server("a", "h", 22), "/x/y")
-    assert Place.parse("sftp://a@h:2222/x").server.known_as == "[h]:2222"
+    assert SftpUrl.parse("sftp://a@h/x/y/") == SftpUrl(Server("a", "h", 22), "/x/y")
+    assert SftpUrl.parse("sftp://a@h:2222/x").server.known_as == "[h]:2222"

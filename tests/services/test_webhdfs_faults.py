@@ -21,14 +21,14 @@ from cutting_proxy import NEVER, proxy
 from faults.tally import FaultLog
 from remote_places import BLOCK, InHdfs, Rerouted, work_folder
 from sources import Interrupted
-from store_conformance import PATH, commit, read, read_back
+from store_conformance import PATH, Asked, commit, read, read_back
 
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.stores.remote import SMALL, Broken
-from warcmill.stores.webhdfs_client import Cluster
-from warcmill.stores.webhdfs_http import Address, Answer, Connections, Refused
+from warcmill.stores.webhdfs.client import Cluster
+from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused
 
 DATA = random.Random(1).randbytes(5 * BLOCK + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
@@ -71,7 +71,7 @@ def test_a_source_that_can_be_read_again_survives_a_cut(there: InHdfs, fault_log
         there.delete(PATH)
 
 
-def test_a_cut_download_goes_on_where_it_broke(there: InHdfs, fault_log: FaultLog) -> None:
+def test_a_cut_download_continues_where_it_broke(there: InHdfs, fault_log: FaultLog) -> None:
     commit(there.open(), DATA)
     points = iter((1, 50, 1_000, BLOCK, 3 * BLOCK))
     fault_log.injected("HDFS, a download cut", 5)
@@ -82,7 +82,7 @@ def test_a_cut_download_goes_on_where_it_broke(there: InHdfs, fault_log: FaultLo
 
 
 def test_a_datanode_killed_while_files_are_read_back_is_left_out(there: InHdfs, fault_log: FaultLog) -> None:
-    """Redirects to the dead one go on until the NameNode notices."""
+    """Redirects to the dead one continue until the NameNode notices."""
     store, large = there.open(30), DATA * 4
     assert commit(store, large)
     with store.read_back(PATH) as file:
@@ -122,7 +122,7 @@ def test_reading_back_what_no_datanode_has_is_unavailable(there: InHdfs, fault_l
         there.server.wait_ready()
 
 
-def test_a_connection_cut_every_64_kib_loses_nothing_and_says_so(there: InHdfs) -> None:
+def test_a_connection_cut_every_64_kib_loses_nothing_and_reports_it(there: InHdfs) -> None:
     stack, connections = proxied_datanodes(there, lambda: 1 << 16)
     with stack:
         store = there.open(connections=connections)
@@ -147,8 +147,10 @@ def test_a_rename_whose_answer_is_lost_is_looked_up(there: InHdfs, answered: boo
 
     with lost_rename(namenode, watch, answered) as between:
         connections = Rerouted({namenode: Address("127.0.0.1", between.port)})
-        assert there.open(10, connections).commit_new(PATH, io.BytesIO(DATA), len(DATA), SHA512)
+        asked = Asked(True, there)
+        assert there.open(10, connections).commit_new(PATH, io.BytesIO(DATA), len(DATA), asked)
     assert seen
+    assert asked.digests == [SHA512]
     fault_log.injected("HDFS, a rename or its answer lost")
     assert there.files() == {PATH: DATA}
 
@@ -271,7 +273,7 @@ class Replacing(Connections):
         super().__init__(30)
         self._meanwhile, self.deleted = meanwhile, 0
 
-    def ask(self, at: Address, method: str, *more: Any, **others: Any) -> Answer:
+    def ask(self, at: Address, method: str, *more: Any, **others: Any) -> HdfsResponse:
         answer = super().ask(at, method, *more, **others)
         if method == "DELETE":
             self.deleted += 1
@@ -308,7 +310,7 @@ def test_a_delete_that_did_not_happen_is_repeated(there: InHdfs, fault_log: Faul
 
 
 @pytest.mark.parametrize("kind", ["names", "space"])
-def test_a_full_quota_is_told_by_name_and_leaves_nothing(there: InHdfs, kind: str, fault_log: FaultLog) -> None:
+def test_a_full_quota_is_reported_by_name_and_leaves_nothing(there: InHdfs, kind: str, fault_log: FaultLog) -> None:
     store = there.open()
     there.server.set_quota(there.base, **{"names": 2} if kind == "names" else {"space": 4 * BLOCK})
     try:
@@ -373,7 +375,7 @@ class Shortening(Connections):
         self._left = size
 
     def ask(self, at: Address, method: str, target: str, headers: dict[str, str], body: Iterable[bytes] | None = None
-            ) -> Answer:  # fmt: skip
+            ) -> HdfsResponse:  # fmt: skip
         return super().ask(at, method, target, headers, self._beginning(body) if body else None)
 
     def _beginning(self, body: Iterable[bytes]) -> Iterator[bytes]:
@@ -390,12 +392,12 @@ class Counting(Connections):
         super().__init__(timeout)
         self.asked: list[str] = []
 
-    def ask(self, at: Address, method: str, target: str, *more: Any, **others: Any) -> Answer:
+    def ask(self, at: Address, method: str, target: str, *more: Any, **others: Any) -> HdfsResponse:
         self.asked += parse_qs(urlsplit(target).query).get("op", [])
         return super().ask(at, method, target, *more, **others)
 
 
-def test_a_namenode_that_is_gone_is_passed_over(there: InHdfs) -> None:
+def test_a_namenode_that_is_gone_is_skipped(there: InHdfs) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         gone = taken.getsockname()[1]
     store = there.open(namenodes=f"127.0.0.1:{gone},{there.server.namenode_http}")

@@ -15,10 +15,10 @@ from store_conformance import PATH, commit, read, read_back
 from servers.hdfs_ha import HdfsHa
 from warcmill.errors import Unavailable
 from warcmill.stores.budget import Budget
-from warcmill.stores.places import Access, adopt
-from warcmill.stores.webhdfs import WebHdfsStore
-from warcmill.stores.webhdfs_client import Client, Cluster, UserName
-from warcmill.stores.webhdfs_http import Connections
+from warcmill.stores.opening import Access, adopt
+from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.http import Connections
+from warcmill.stores.webhdfs.store import WebHdfsStore
 
 DATA = random.Random(4).randbytes(4 * BLOCK + 77)
 SHA512 = hashlib.sha512(DATA).hexdigest()

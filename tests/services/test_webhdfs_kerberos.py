@@ -13,12 +13,12 @@ from servers.hdfs_kerberos import HdfsKerberos
 from warcmill.errors import Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.stores.budget import Budget
-from warcmill.stores.places import Access, adopt
-from warcmill.stores.webhdfs import WebHdfsStore
-from warcmill.stores.webhdfs_client import Client, Cluster, UserName
-from warcmill.stores.webhdfs_hdfscli import HdfsCli
-from warcmill.stores.webhdfs_http import Connections
-from warcmill.stores.webhdfs_kerberos import Kerberos
+from warcmill.stores.opening import Access, adopt
+from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.hdfscli import HdfsCli
+from warcmill.stores.webhdfs.http import Connections
+from warcmill.stores.webhdfs.kerberos import Kerberos
+from warcmill.stores.webhdfs.store import WebHdfsStore
 
 DATA = random.Random(3).randbytes(2 * BLOCK + 5)
 
@@ -80,7 +80,7 @@ def test_reading_back_uses_tickets_cookies_and_no_token_of_ours_at_datanodes(
         HdfsCli(one._client).read(one._real(found.path), 0)
 
 
-def test_without_a_ticket_nothing_is_told(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_ticket_nothing_is_sent(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(tmp_path / "none"))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'no-tickets'}")
     with pytest.raises(Unavailable, match=r"a Kerberos ticket for HTTP@localhost.*kinit"):

@@ -1,7 +1,7 @@
 """A week of daily crawls that nobody attends to: the lines of config/crontab, a real engine, a real archive, bad days.
 
 One clock, which jumps from one minute of the crontab to the next, is shared by the engine and by all that cron
-runs; HDFS keeps the real time. The lines are run as they stand there, but for the paths at the top; those that are
+runs; HDFS keeps the real time. The lines are run as they are there, but for the paths at the top; those that are
 an example there are taken too.
 """
 
@@ -11,9 +11,8 @@ import hashlib
 import json
 import shlex
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,10 +29,10 @@ from servers import heritrix as heritrix_server
 from servers import pins, ports
 from servers.hdfs import Hdfs
 from warcmill import layout
-from warcmill.clients.heritrix import Heritrix
-from warcmill.clients.heritrix_http import Wire
+from warcmill.clients.heritrix.http import EngineHttp
+from warcmill.clients.heritrix.rest import Heritrix
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Item, Launch
-from warcmill.state import State
 from warcmill.stores.file import FileStore
 
 HOST = "week.example"
@@ -66,7 +65,7 @@ def week(work: Path, hdfs: Hdfs, tmp_path: Path) -> Iterator[Week]:
     clock = SharedClock(tmp_path, midnight)
     engine = heritrix_server.up(work / "week", ports.free(pins.HERITRIX), clock.of_java)
     engine.resolve(HOST)
-    client = Heritrix(Wire(engine.url, engine.user, engine.password, engine.certificate))
+    client = Heritrix(EngineHttp(engine.url, engine.user, engine.password, engine.certificate))
     found = Week(tmp_path, midnight, clock, engine, client, hdfs)
     web = {(HOST, f"/{number or ''}"): page(links(number), filler=number) for number in range(PAGES)}
     with serve(web) as port:
@@ -105,15 +104,13 @@ def lay_out(week: Week, port: int) -> None:
     (week.base / "profile.cxml").write_text(swift_profile().replace("DelayMs=40", "DelayMs=100"))
 
 
-def test_a_week_of_daily_crawls_runs_unattended(week: Week, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_week_of_daily_crawls_runs_unattended(week: Week, tell: Callable[[str], None]) -> None:
     began = time.monotonic()
     week.live()
     crawls = [Crawl.of(week, day) for day in range(DAYS)]
     said = asked_of_a_person(week, crawls[KILLED])
     done = reconcile(week)
-    with capsys.disabled():
-        sys.stdout.write(f"\n{table(week, crawls, said)}\nreconcile: {done.returncode}\n")
-        sys.stdout.write(f"{time.monotonic() - began:.0f} s\n")
+    tell(f"{table(week, crawls, said)}\nreconcile: {done.returncode}\n{time.monotonic() - began:.0f} s")
     assert done.returncode == 0, done.stdout
     assert_launched_once(week, crawls)
     assert_archived(week, crawls)
@@ -123,7 +120,7 @@ def test_a_week_of_daily_crawls_runs_unattended(week: Week, capsys: pytest.Captu
 def test_an_engine_whose_clock_jumps_while_it_lets_us_in_is_asked_again(week: Week) -> None:
     refused: list[bool] = []
     for _ in range(20):  # until one jump has come between what the engine asked and what it was answered
-        wire = Wire(week.engine.url, week.engine.user, week.engine.password, week.engine.certificate)
+        wire = EngineHttp(week.engine.url, week.engine.user, week.engine.password, week.engine.certificate)
         wire._session.hooks["response"].append(lambda answer, **_: refused.append(answer.status_code == 401))
         jump_once(wire, week.clock)
         assert wire.get().status == 200
@@ -133,7 +130,7 @@ def test_an_engine_whose_clock_jumps_while_it_lets_us_in_is_asked_again(week: We
     raise AssertionError("the engine noticed no jump")
 
 
-def jump_once(wire: Wire, clock: SharedClock) -> None:
+def jump_once(wire: EngineHttp, clock: SharedClock) -> None:
     """Let six hours pass before the first answer to the engine's challenge is sent."""
     auth: Any = wire._session.auth
     answered, jumps = auth.build_digest_header, iter([6])
@@ -161,15 +158,15 @@ class Crawl:
 
     @classmethod
     def of(cls, week: Week, day: int) -> Crawl:
-        state = State(FileStore("state", week.base / "state"))
+        state = MarkerStore(FileStore("state", week.base / "state"))
         due = f"{week.due(day):%Y%m%d%H%M%S}"
-        launch = Launch(JOB, str(state.need(layout.due_key(JOB, due)).claim.facts["launch_id"]))
+        launch = Launch(JOB, str(state.require(layout.due_key(JOB, due)).claim.facts["launch_id"]))
 
         def facts(task: str) -> dict[str, Any]:
-            return dict(state.need(layout.key(task, launch)).claim.facts)
+            return dict(state.require(layout.key(task, launch)).claim.facts)
 
         stages = facts("output.ProcessOutputs")["stages"]
-        verified = [state.need(layout.key("files.Verify", launch, stage=stage)).claim.items for stage in stages]
+        verified = [state.require(layout.key("files.Verify", launch, stage=stage)).claim.items for stage in stages]
         taken = list((week.base / "state" / layout.state_folder(launch)).glob("01.jobs.*.checkpointed.*"))
         warcs = {path.name: path.read_bytes() for path in (week.engine.jobs / JOB / launch.id).rglob("*.warc.gz*")}
         items = tuple(item for stage in verified for item in stage)
@@ -213,7 +210,7 @@ def assert_launched_once(week: Week, crawls: list[Crawl]) -> None:
 
 
 def assert_archived(week: Week, crawls: list[Crawl]) -> None:
-    """Every WARC of every launch is in HDFS, byte for byte, and a marker of its launch says that it was verified."""
+    """Every WARC of every launch is in HDFS, byte for byte, and a marker of its launch reports that it was verified."""
     archive = InHdfs(week.hdfs, store_of(week))
     kept = {path: hashlib.sha512(data).hexdigest() for path, data in archive.files().items()}
     for crawl in crawls:

@@ -1,0 +1,123 @@
+"""SIPs as package.BuildSip leaves them in the store, judged by what others wrote: each case, by value and by reference.
+
+bagit.py does not undo %25 in a path, as RFC 8493 asks: a bag with such a name is judged by commons-ip alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote
+
+import chain as steps
+import pytest
+from bag_judges import fits_profile, is_valid
+from engine import Engine, line_of
+from lxml import etree
+from packages import HOSTILE, schema_of
+from premis_checker import faults
+from warcs import WEEKLY
+
+from servers import commons_ip
+from servers.commons_ip import Report
+from warcmill.formats import eark
+from warcmill.markers.facts import Packaged
+from warcmill.model import FINAL, Stage
+from warcmill.package import build
+from warcmill.package.terms import Form, Terms
+
+CP = Stage.parse("cp00001-20161020000000")
+NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
+STORE = "https://archive.example/store/"
+ALLOWED = ("CSIPSTR13", "CSIPSTR16")
+UNENCODED = tuple(name for name in HOSTILE if "%" not in name and "\n" not in name)
+
+
+def two_stages(made: Engine) -> tuple[Stage, ...]:
+    made.logs(line_of("http://a.example/", NAMES[0]), stage=str(CP))
+    made.logs(line_of("http://b.example/", NAMES[1]))
+    made.warc(NAMES[0], WEEKLY.read_bytes())
+    made.warc(NAMES[1], WEEKLY.read_bytes())
+    made.warc(f"BL-VIRAL-{NAMES[1]}", WEEKLY.read_bytes(), "viral")
+    return (CP, FINAL)
+
+
+def cut(made: Engine) -> tuple[Stage, ...]:
+    """A WARC that is refused, and what was salvaged of it."""
+    made.logs(line_of("http://a.example/", NAMES[0]))
+    made.warc(f"{NAMES[0]}.open", WEEKLY.read_bytes()[:-1000])
+    return (FINAL,)
+
+
+def empty(made: Engine) -> tuple[Stage, ...]:
+    made.logs()
+    return (FINAL,)
+
+
+def names(made: Engine, which: tuple[str, ...]) -> tuple[Stage, ...]:
+    known = [name for name in which if name.endswith(".warc.gz")]
+    made.logs(*(line_of("http://a.example/", name) for name in known))
+    for name in known:
+        made.warc(name, WEEKLY.read_bytes())
+    return (FINAL,)
+
+
+CASES = {
+    "two stages": two_stages,
+    "a cut WARC": cut,
+    "an empty stage": empty,
+    "hostile names": lambda made: names(made, UNENCODED),
+    "encoded names": lambda made: names(made, HOSTILE),
+}
+FORMS: tuple[Form, ...] = ("value", "reference")
+
+
+def unpacked(folder: Path, case: str, form: Form) -> Path:
+    """The bag of a case, unpacked by GNU tar; one by reference is filled from the store."""
+    made = Engine(folder / "line")
+    stages = CASES[case](made)
+    made.finish()
+    for stage in stages:
+        steps.assembled(made, stage)
+        steps.upto(made, "Verify", stage)
+    terms = Terms("National Library & Archive", form, STORE.rstrip("/"), naan="12345", shoulder="x5", agreement="SA-7")
+    claim = build.build(made.state, made.store, None, made.launch, FINAL, terms)
+    sip = Packaged.from_claim(claim)
+    subprocess.run(["tar", "-xf", made.store.real(sip.sip.path), "-C", folder], check=True)
+    home = folder / sip.bag
+    fill(home, made)
+    return home
+
+
+def fill(home: Path, made: Engine) -> None:
+    listed = home / "fetch.txt"
+    for line in listed.read_text("utf-8").split("\n")[:-1] if listed.exists() else []:
+        url, size, written = line.split(" ", 2)
+        path = home / written.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(made.store.real(unquote(url.removeprefix(STORE))).read_bytes())
+        assert path.stat().st_size == int(size)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Form], Report]:
+    """All packages in one JVM."""
+    bags = {(case, form): unpacked(tmp_path_factory.mktemp("sip"), case, form) for case in CASES for form in FORMS}
+    homes = [bag / "data" / bag.name for bag in bags.values()]
+    reports = commons_ip.validate_all(homes, tmp_path_factory.mktemp("reports"))
+    return dict(zip(bags, reports, strict=True))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", CASES)
+def test_every_judge_accepts(case: str, form: Form, judged: dict[tuple[str, Form], Report]) -> None:
+    report = judged[case, form]
+    assert (report.result, report.errors, report.warnings) == ("VALID", (), ALLOWED)
+    bag = report.package.parents[1]
+    if case != "encoded names":
+        assert is_valid(bag)
+        assert fits_profile(bag)
+    assert faults((report.package / eark.PRESERVATION).read_bytes()) == []
+    schema = schema_of(report.package)
+    for document in report.package.rglob("METS.xml"):
+        assert schema.validate(etree.parse(document)), schema.error_log

@@ -1,0 +1,82 @@
+"""WACZ files as warcmill writes them, judged by `wacz validate`: each case, and one that was changed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
+
+import chain as steps
+import pytest
+from engine import Engine, line_of
+from packages import HOSTILE
+from warcs import WEEKLY, warc_gz, warcinfo
+
+from servers import oracles
+from warcmill.model import FINAL, Stage
+from warcmill.package.wacz import Sources, write
+from warcmill.package.wacz_contents import contents
+
+CP = Stage.parse("cp00001-20161020000000")
+NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
+VALID = "Validation succeeded, the passed WACZ is valid"
+
+
+def two_stages(made: Engine) -> tuple[Stage, ...]:
+    made.logs(line_of("http://news.example/", NAMES[0]).replace(" L http", " - http"), stage=str(CP))
+    made.logs(line_of("http://b.example/", NAMES[1]))
+    for name in NAMES:
+        made.warc(name, WEEKLY.read_bytes())
+    return (CP, FINAL)
+
+
+def hostile_names(made: Engine) -> tuple[Stage, ...]:
+    made.logs(*(line_of("http://a.example/", name) for name in HOSTILE))
+    for name in HOSTILE:
+        made.warc(name, WEEKLY.read_bytes())
+    return (FINAL,)
+
+
+def without_captures(made: Engine) -> tuple[Stage, ...]:
+    made.logs()
+    made.warc(NAMES[0], warc_gz(warcinfo()))
+    return (FINAL,)
+
+
+def made(folder: Path, lay_out: Callable[[Engine], tuple[Stage, ...]]) -> Path:
+    engine = Engine(folder / "line")
+    stages = lay_out(engine)
+    engine.finish()
+    for stage in stages:
+        steps.assembled(engine, stage)
+        steps.upto(engine, "Verify", stage)
+    path = folder / "made.wacz"
+    what = contents(engine.state, engine.launch, None)
+    with path.open("wb") as file:
+        write(Sources(engine.state, engine.store, None, folder), what, file, lambda _: None)
+    return path
+
+
+def validate(path: Path) -> tuple[int, str]:
+    command = [oracles.bin_folder("wacz") / "wacz", "validate", "-f", path]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout.strip().rpartition("\n")[2]
+
+
+@pytest.mark.parametrize("lay_out", [two_stages, hostile_names, without_captures])
+def test_it_is_valid(lay_out: Callable[[Engine], tuple[Stage, ...]], tmp_path: Path) -> None:
+    assert validate(made(tmp_path, lay_out)) == (0, VALID)
+
+
+def test_the_judge_sees_a_page_that_was_added(tmp_path: Path) -> None:
+    path = made(tmp_path, two_stages)
+    changed = tmp_path / "changed.wacz"
+    with ZipFile(path) as source, ZipFile(changed, "w") as target:
+        for one in source.infolist():
+            more = b'{"url": "http://x.example/", "ts": "2016-10-19T23:44:28Z"}\n' if "pages" in one.filename else b""
+            target.writestr(one, source.read(one) + more)
+    assert validate(changed)[0] == 1
+    shutil.copy(path, changed)
+    assert validate(changed) == (0, VALID)
