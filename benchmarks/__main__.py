@@ -1,8 +1,8 @@
-"""`python -m benchmarks [NAME ...]`: Warcmill beside its peers, measured in one run, as one table.
+"""`python -m benchmarks [NAME ...]`: measure Warcmill beside its peers in one run, and print one table.
 
 A benchmark is a module of this folder with a function `rows()`, which measures
 and yields tuples of five strings: what, ours, peer, ratio, target. A peer runs
-in an environment of its own, on the same input, in the same run.
+in its own environment, on the same input, in the same run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ HEADER = ("what", "ours", "peer", "ratio", "target")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmarks named, or all there are, and print their rows in one table."""
+    """Run the named benchmarks, or all, and print their rows in one table."""
     known = benchmarks()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Warcmill beside its peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; all, when none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; default: all")
     names = parser.parse_args(argv).names or known
     if unknown := sorted(set(names) - set(known)):
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
@@ -32,13 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def benchmarks() -> list[str]:
-    """The modules of this folder that have `rows()`; others are helpers, or commands of their own."""
+    """The modules of this folder that have `rows()`; the others are helpers or separate commands."""
     here = Path(__file__).parent
     return sorted(path.stem for path in here.glob("*.py") if "\ndef rows(" in path.read_text("utf-8"))
 
 
 def measure(name: str) -> Iterator[tuple[str, ...]]:
-    """The rows of one benchmark, each told on stderr as soon as it is there."""
+    """Yield the rows of one benchmark; print each to stderr as soon as it is measured."""
     print(f"measuring {name} ...", file=sys.stderr)
     for row in import_module(f"benchmarks.{name}").rows():
         print(f"  {'  '.join(row)}", file=sys.stderr)
@@ -46,7 +46,7 @@ def measure(name: str) -> Iterator[tuple[str, ...]]:
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Rows under the header: the first column to the left, figures to the right."""
+    """Format rows under the header: the first column aligned left, figures right."""
     lines = [HEADER, *rows]
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = (

@@ -1,8 +1,8 @@
-"""files.Checksum beside the sum of what it computes, each alone: sha512, the HDFS checksum, the gate.
+"""files.Checksum beside the sum of its parts, each measured separately: sha512, the HDFS checksum, the gate.
 
-CPU time, by turns, the median of five, and the memory of the whole step.
+CPU time, in turns, the median of five; and the memory of the whole step.
 
-Heritrix's WARC: the sample's, end to end as often as it takes.
+Heritrix's WARC: the sample's, repeated end to end.
 Small records: its members of at most 700 bytes.
 sha512 alone: one call over the file in memory, and so the HDFS checksum.
 """
@@ -24,16 +24,18 @@ from google_crc32c import value as crc32c
 
 from benchmarks.crawllog import ROUNDS, Row, cpu
 from benchmarks.gate import SAMPLE, SMALL, members
-from warcmill import layout, roots
-from warcmill.evidence import Claim
+from warcmill import layout
+from warcmill.files import checksum
 from warcmill.formats import logzip
-from warcmill.formats.gate import examine
-from warcmill.launches import Engines
+from warcmill.formats.warc.gate import examine
+from warcmill.launches.roots import JobRoots
 from warcmill.layout import OutputLayout
-from warcmill.model import FINAL, FileRef, Item, Launch, Outcome, Root
-from warcmill.state import State
-from warcmill.steps import checksum
-from warcmill.steps.pack_logs import ZIP
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import NUMBERS, TABLES, Ended
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Root
+from warcmill.output.pack_logs import ZIP
+from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
 SIZE = 64 << 20
@@ -41,6 +43,14 @@ BIG = 1 << 30
 BLOCK_SIZE = 128 << 20
 LAUNCH = Launch("weekly", "20261121081735")
 NAME = "BL-20261121081737002-00000-1~crawler01~8443.warc.gz"
+COUNTS: dict[str, Json] = {**dict.fromkeys(NUMBERS, 0), **{name: {} for name in TABLES}}
+FACTS: dict[str, Json] = {
+    "start_date": "2026-11-21T08:17:37Z",
+    "end_date": "2026-11-21T08:18:37Z",
+    "ended": str(Ended.FINISHED),
+    "carried": {},
+    **{name: [] for name in ("absent", "unnamed", "named_again", "odd")},
+}
 PEAK = """
 import sys
 from pathlib import Path
@@ -60,7 +70,7 @@ def rows() -> Iterator[Row]:
 
 
 def step_row(what: str, warc: bytes, target: str) -> Row:
-    """The step on a disk's file, beside its parts on bytes in memory."""
+    """Measure the step on a file on disk, and its parts on bytes in memory."""
     data = warc * (SIZE // len(warc))
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(Path(folder))
@@ -73,7 +83,7 @@ def step_row(what: str, warc: bytes, target: str) -> Row:
 
 
 def memory_row(warc: bytes) -> Row:
-    """The peak of a process that checksums one file of BIG bytes."""
+    """Measure the peak memory of a process that checksums one file of BIG bytes."""
     data = warc * (SIZE // len(warc))
     with tempfile.TemporaryDirectory() as folder:
         Trial(Path(folder)).lay_out(data, BIG // len(data))
@@ -82,15 +92,15 @@ def memory_row(warc: bytes) -> Row:
 
 
 class Trial:
-    """One launch of one WARC in a folder, assembled."""
+    """An assembled launch with one WARC in a folder."""
 
     def __init__(self, base: Path) -> None:
         self.folders: dict[Root, Path] = {root: base / root for root in ("output", "jobs", "state", "store")}
-        roots.adopt(self.folders)
-        self.state = State(FileStore("state", self.folders["state"]))
+        sentinel.adopt(self.folders)
+        self.state = MarkerStore(FileStore("state", self.folders["state"]))
 
     def lay_out(self, data: bytes, times: int) -> None:
-        """Write the WARC, and the markers that Checksum rests on."""
+        """Write the WARC, and the markers that Checksum requires."""
         path = f"warcs/{LAUNCH}/{NAME}"
         real = self.folders["output"] / path
         real.parent.mkdir(parents=True)
@@ -99,7 +109,7 @@ class Trial:
                 file.write(data)
         item = Item(FileRef("output", path, len(data) * times), Outcome.OK)
         key = layout.key("output.AssembleOutput", LAUNCH, stage=FINAL)
-        self.state.publish(key, Claim(key, outputs=(item.file,), items=(item,)))
+        self.state.publish(key, Claim(key, outputs=(item.file,), items=(item,), counts=COUNTS, facts=FACTS))
         self._pack()
 
     def _pack(self) -> None:
@@ -110,11 +120,15 @@ class Trial:
                 logzip.write(file, [], lambda _: self.state.plain_document(Claim(key)))
             self.state.publish(key, Claim(key), target)
 
-    def step(self) -> None:
-        """The whole step, as if for the first time."""
-        stores = (FileStore(root, self.folders[root]) for root in ("output", "jobs"))
+    def forget(self) -> None:
+        """Forget what earlier attempts settled."""
         shutil.rmtree(self.folders["state"] / layout.state_folder(LAUNCH) / "attempts", ignore_errors=True)
-        claim = checksum.checksum(self.state, Engines(*stores, OutputLayout.KIND_FIRST), LAUNCH, FINAL, BLOCK_SIZE)
+
+    def step(self) -> None:
+        """Run the whole step as if for the first time."""
+        stores = (FileStore(root, self.folders[root]) for root in ("output", "jobs"))
+        self.forget()
+        claim = checksum.checksum(self.state, JobRoots(*stores, OutputLayout.KIND_FIRST), LAUNCH, FINAL, BLOCK_SIZE)
         assert claim.counts["refused"] == 0, claim
 
 

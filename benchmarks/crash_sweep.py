@@ -1,12 +1,11 @@
-"""Kill the line over a folder of real crawls, again and again, and compare with an undisturbed run.
+"""Interrupt the line over a folder of real crawls many times, and compare the result with an undisturbed run.
 
     python -m benchmarks.crash_sweep FOLDER [--layout job-first] [--rounds 50] [--faults 5] [--seed 1]
 
-Each round takes a fresh copy of FOLDER, breaks run after run at calls chosen by
-chance (killed, or an error of the disk, or no room on it), looks at what each
-has left, and then runs undisturbed. WARCs are retired, too. Without FOLDER: the
-bundled launch at every call, reads that are done again included, which takes
-half an hour.
+Each round takes a fresh copy of FOLDER, breaks several runs at random calls
+(killed, a disk error, or a full disk), checks what each has left, and then runs
+undisturbed. WARCs are retired, too. Without FOLDER: breaks the bundled launch at
+every call, with repeated reads, which takes half an hour.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]  # where the harness and the bundled launch are
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "scripts")]  # the folders of the harness and the bundled launch
 
 from crash import durable, runs, sweep, tree  # noqa: E402
 from crash.line import SCENARIOS, Scenario, line_of, run_line  # noqa: E402
@@ -31,7 +30,7 @@ from crash.sweep import Bench  # noqa: E402
 
 
 def main() -> int:
-    """Sweep; 1 when anything is wrong."""
+    """Sweep; return 1 if anything is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crash_sweep", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="an engine's output with its jobs")
     parser.add_argument("--layout", choices=["kind-first", "job-first"], default="kind-first")
@@ -40,7 +39,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if args.folder is None:
-        text, fine = sweep.run(SCENARIOS["line"], argparse.Namespace(every_read=True, at=[], kind=[]))
+        text, fine = sweep.run(SCENARIOS["line"], argparse.Namespace(every_read=True, sample=False, at=[], kind=[]))
         print(text)
         return 0 if fine else 1
     return corpus(args)
@@ -54,16 +53,16 @@ def corpus(args: argparse.Namespace) -> int:
         wrong = list(durable.unsynced(bench.trace, bench.before, bench.reference))
         print(f"calls traced: {len(bench.trace.calls)}, markers: {len(bench.reference.needs)}", file=sys.stderr)
         tried = 0
-        for faults, found in _side_by_side(bench, args):
+        for faults, violations in _side_by_side(bench, args):
             tried += faults
-            wrong += found
+            wrong += violations
     print(f"{args.folder.name}: rounds: {args.rounds}, points tried: {tried}, violations: {len(wrong)}")
     print(*wrong[: sweep.SHOWN], sep="\n")
     return 1 if wrong else 0
 
 
 def _side_by_side(bench: Bench, args: argparse.Namespace) -> Iterator[tuple[int, list[str]]]:
-    """As many rounds at once as there are workers of the sweep; of each, how many faults were met, what was wrong."""
+    """Run rounds in parallel, one for each worker; yield for each how many faults took effect, and what was wrong."""
     numbers = list(range(args.rounds))
     for first in range(0, args.rounds, sweep.SIDE_BY_SIDE):
         batch = numbers[first : first + sweep.SIDE_BY_SIDE]
@@ -80,8 +79,8 @@ def _fork(bench: Bench, number: int, args: argparse.Namespace) -> int:
     if pid == 0:
         code = 70
         try:
-            found = one_round(bench, number, args)
-            (bench.work / f"round-{number}.json").write_text(json.dumps(found))
+            result = one_round(bench, number, args)
+            (bench.work / f"round-{number}.json").write_text(json.dumps(result))
             code = 0
         finally:
             sys.stderr.flush()
@@ -90,21 +89,21 @@ def _fork(bench: Bench, number: int, args: argparse.Namespace) -> int:
 
 
 def one_round(bench: Bench, number: int, args: argparse.Namespace) -> tuple[int, list[str]]:
-    """Broken runs one upon the other, then one that is not."""
+    """Break several runs in turn, then run undisturbed; return how many faults took effect, and what was wrong."""
     chance = random.Random(f"{args.seed} {number}")
     folder, log = runs.copy_of(bench.base, bench.work / f"round-{number}"), bench.work / f"round-{number}.log"
-    met, wrong, told = 0, [], []
-    for _ in range(args.faults):  # rather early calls: what is done already is not called again
+    met, wrong, faults = 0, [], []
+    for _ in range(args.faults):  # mostly early calls: later runs make fewer, as finished work is not repeated
         fault = Fault(chance.choice(sorted(runs.KINDS)), int(len(bench.trace.calls) * chance.random() ** 3))
-        status, said = runs.disturbed(bench.scenario, folder, fault, "", log)
-        met += said == "reached"
-        told.append(f"{fault.kind} at {fault.at} ({status})")
+        status, note = runs.disturbed(bench.scenario, folder, fault, "", log)
+        met += note == "reached"
+        faults.append(f"{fault.kind} at {fault.at} ({status})")
         wrong += bench.reference.moment(tree.read(folder))
         if status not in (0, 1, -9):
             wrong.append(f"a run ended with {status}")
     wrong += sweep.recover(bench, folder, log)
     shutil.rmtree(folder)
-    return met, [f"round {number}, {', '.join(told)}: {one}" for one in wrong]
+    return met, [f"round {number}, {', '.join(faults)}: {violation}" for violation in wrong]
 
 
 if __name__ == "__main__":

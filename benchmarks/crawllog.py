@@ -1,8 +1,8 @@
-"""How fast a crawl log is counted, beside a bare `split` of the same lines.
+"""Measure how fast a crawl log is counted, beside a bare `split` of the same lines.
 
     python -m benchmarks.crawllog
 
-CPU time, the two by turns, the median of five. The log is made here: lines as
+CPU time, both in turns, the median of five. The log is generated: lines as
 Heritrix writes them, 64 MB, the same bytes each time.
 """
 
@@ -54,7 +54,7 @@ def rows() -> Iterator[Row]:
 
 
 def make(path: Path, size: int) -> None:
-    """A crawl log of about `size` bytes, the same at each call."""
+    """Write a crawl log of about `size` bytes, the same at each call."""
     dice = random.Random(20261121)
     hosts = [f"www{number}.site{number % 97}.example" for number in range(2_000)]
     written, number = 0, 0
@@ -117,7 +117,7 @@ def split(log: Path) -> None:
 
 
 def growth(folder: str) -> int:
-    """By how many kB the peak of a fresh process grows when, after a short log, one four times as long is counted."""
+    """By how many kB a new process's peak memory grows when it counts a short log, then one four times as long."""
     short, long = Path(folder) / "short.log", Path(folder) / "long.log"
     make(short, SIZE // 4)
     make(long, SIZE)
@@ -127,7 +127,7 @@ def growth(folder: str) -> int:
 
 
 def by_turns(ours: Callable[[], None], peer: Callable[[], None]) -> tuple[float, float]:
-    """Median CPU seconds of both, run by turns so that both meet the same machine."""
+    """The median CPU seconds of both, run in turns so that both see the same load of the machine."""
     times = [(cpu(ours), cpu(peer)) for _ in range(ROUNDS)]
     return median(our for our, _ in times), median(their for _, their in times)
 

@@ -1,17 +1,17 @@
-"""The gate beside what it cannot do without, and beside `warcio check`, in CPU time; and its memory.
+"""Measure the gate's CPU time beside the least work it must do, and beside `warcio check`; and its memory.
 
-Reads the sample, or every closed WARC under the folder that CORPUS names:
+Reads the sample, or every WARC with its final name under the folder CORPUS:
 
     CORPUS=/data/heritrix scripts/bench gate
 
-zlib + sha1: each member inflated by one call that is told where the member
-ends, and the sha1 of each declared payload, told where it begins. Nothing is
-checked: the floor under any gate that is built on zlib.
-warcio check: a process of its own, as is `warcmill check`; start-up is counted.
+zlib + sha1: inflates each member by one call with its known end, and computes
+the sha1 of each declared payload from its known begin. It checks nothing: no
+gate built on zlib can be faster.
+warcio check: a separate process, like `warcmill check`; start-up is counted.
 Small records: the members of the same files of at most 700 bytes.
 
-The first target is for a corpus: the sample's records are of 2 kB in the mean,
-where what Python does for each record weighs more than inflating it.
+The first target is for a corpus: the sample's records have 2 kB on average, so
+Python's work for each record costs more than inflating it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks import peers
-from warcmill.formats.gate import examine
+from warcmill.formats.warc.gate import examine
 
 ROUNDS = 7
-ENOUGH = 100 << 20  # bytes of WARC given to a process, so that its start-up does not decide
+ENOUGH = 100 << 20  # bytes of WARC for each process, so that its start-up does not dominate
 ENOUGH_SMALL = 16 << 20
 SMALL = 700
 GIANT = 4 << 30
@@ -44,7 +44,7 @@ WARCMILL = Path(sys.executable).with_name("warcmill")
 
 
 class Member(NamedTuple):
-    """Where a member lies in its file, and where in its inflated bytes the payload that is digested."""
+    """The place of a member in its file, and of the digested payload in its inflated bytes."""
 
     begin: int
     end: int
@@ -64,7 +64,7 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def floor_row(what: str, warcs: list[bytes], target: str) -> tuple[str, str, str, str, str]:
-    """The gate in this process beside zlib and sha1 alone."""
+    """Measure the gate in this process, beside zlib and sha1."""
     plans = [members(data) for data in warcs]
 
     def gate() -> None:
@@ -81,7 +81,7 @@ def floor_row(what: str, warcs: list[bytes], target: str) -> tuple[str, str, str
 
 
 def warcio_row(what: str, warcs: list[bytes], enough: int, target: str) -> tuple[str, str, str, str, str]:
-    """Both commands over the same files, each named as often as it takes."""
+    """Measure both commands on the same files, each repeated until there are `enough` bytes."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, f"{number}.warc.gz") for number in range(len(warcs))]
         for file, data in zip(files, warcs, strict=True):
@@ -95,7 +95,7 @@ def warcio_row(what: str, warcs: list[bytes], enough: int, target: str) -> tuple
 
 
 def memory_row() -> tuple[str, str, str, str, str]:
-    """Peak memory of the whole command over one record of GIANT bytes with both digests declared."""
+    """Measure the peak memory of the whole command on one record of GIANT bytes with both digests."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "giant.warc.gz")
         with file.open("wb") as stream:
@@ -111,17 +111,17 @@ def memory_row() -> tuple[str, str, str, str, str]:
 
 
 def members(data: bytes) -> list[Member]:
-    """The members of a Heritrix WARC, which the floor is told beforehand."""
-    found, begin = [], 0
+    """The members of a Heritrix WARC, which `zlib_and_sha1` needs to know."""
+    members, begin = [], 0
     while begin < len(data):
         inflater, inflated, at = zlib.decompressobj(31), b"", begin
         while not inflater.eof:
             inflated += inflater.decompress(data[at : at + 65536])
             at += 65536
         end = min(at, len(data)) - len(inflater.unused_data)
-        found.append(Member(begin, end, _payload(inflated)))
+        members.append(Member(begin, end, _payload(inflated)))
         begin = end
-    return found
+    return members
 
 
 def _payload(record: bytes) -> slice | None:
@@ -163,7 +163,7 @@ def giant_record() -> Iterator[bytes]:
 
 
 def medians(*measured: Callable[[], float]) -> list[float]:
-    """The median of each, measured in turns."""
+    """The median of each measurement; they take turns."""
     rounds = [[measure() for measure in measured] for _ in range(ROUNDS)]
     return [median(times) for times in zip(*rounds, strict=True)]
 

@@ -1,8 +1,8 @@
-"""The transfer into a real HDFS beside `hdfs dfs -put`: large files, small files, memory.
+"""Measure the transfer into a real HDFS beside `hdfs dfs -put`: large files, small files, memory.
 
-`-put` begins with a Java start of about 2.7 s; it is part of the peer's time, as it is of each use of it. The servers
-are warmed up first: a JVM that has just started takes five times the CPU for a request, until it has compiled what
-WebHDFS runs through. What that costs is a row of its own.
+`-put` starts Java, about 2.7 s; that counts, as each use of it pays for it. The servers are warmed up first: a JVM
+that has just started needs five times the CPU for a request, until it has compiled WebHDFS's code. A separate row
+shows that cost.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.stores import BLOCK_SIZE, MB, Stage, brought_up, seconds, stage
+from benchmarks.stores import BLOCK_SIZE, MB, Stage, seconds, stage, started
 from servers import hdfs, pins
 from servers.hdfs import Hdfs
 from warcmill.stores import Store
-from warcmill.stores.places import Access, adopt, open_store
+from warcmill.stores.opening import Access, adopt, open_store
 
 Row = tuple[str, str, str, str, str]
 LARGE, SMALL = (20, 50 * MB), (1_000, MB // 10)
-WARM_UP, ROUNDS = 9, 3  # times that the small files are sent: until it gets no faster, and for the figures
+WARM_UP, ROUNDS = 9, 3  # how often the small files are sent: until it gets no faster, and for the figures
 
 
 def rows() -> Iterator[Row]:
-    """Rates of both on one server, brought up for this alone."""
-    with brought_up(hdfs, pins.HDFS) as server, tempfile.TemporaryDirectory() as folder:
+    """The rates of both on the same server, started for this benchmark only."""
+    with started(hdfs, pins.HDFS) as server, tempfile.TemporaryDirectory() as folder:
         yield _cold(server, Path(folder))
         yield from _small(server, Path(folder))
         yield from _large(server, Path(folder))

@@ -1,9 +1,9 @@
-"""How fast a stage's logs are packed, beside deflate alone of the same bytes.
+"""Measure how fast a stage's logs are packed, beside deflate of the same bytes.
 
     python -m benchmarks.logzip
 
-CPU time, the two by turns, the median of five. The logs are a crawl log as
-Heritrix writes it, 64 MB, and a journal the engine compressed itself, 8 MB.
+CPU time, both in turns, the median of five. The logs are a crawl log as
+Heritrix writes it, 64 MB, and a journal that the engine compressed, 8 MB.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tools that Warcmill is measured beside, in an environment of their own."""
+"""Install the tools that Warcmill is compared with, in their own environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parent.parent / ".cache/peers"
 
 
 def python() -> Path:
-    """The peers' Python, with all of peers.txt installed; made on demand, and anew when the list changes."""
+    """The peers' Python with peers.txt installed; created on demand, and again when the list changes."""
     stamp, interpreter = FOLDER / "peers.txt", FOLDER / "bin/python"
     if not stamp.exists() or stamp.read_text() != LIST.read_text():
         subprocess.run([sys.executable, "-m", "venv", "--clear", FOLDER], check=True)

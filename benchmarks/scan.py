@@ -1,7 +1,7 @@
-"""What a scan costs over many closed launches and over many days.
+"""Measure what a scan costs over many finished launches and over many days.
 
-10,000 launches, all of them closed: each costs one marker read
-1,000 days, a launch a day: the same, spread
+10,000 launches, all of them processed: each costs one marker read
+1,000 days with one launch each: the same, spread
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from commands.init import configuration
-from warcmill import layout, roots
-from warcmill.evidence import Claim
+from warcmill import layout
 from warcmill.layout import OutputLayout
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Root
-from warcmill.state import State
+from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
 RUNS = 3
@@ -28,7 +29,7 @@ FIRST = datetime(2016, 1, 1, tzinfo=UTC)
 
 
 def rows() -> Iterator[tuple[str, str, str, str, str]]:
-    """CPU of the scan's process, less that of Luigi coming up over an empty day."""
+    """The CPU time of the scan's process, minus that of a scan of an empty day."""
     for what, launches, per_day, target in (
         ("scan 10,000 closed launches, CPU s", 10_000, 100, "under 1 s"),
         ("scan 1,000 days of a launch each, CPU s", 1_000, 1, "-"),
@@ -48,8 +49,8 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
 
 def _closed_launches(base: Path, count: int, per_day: int) -> Path:
     folders: dict[Root, Path] = {root: base / root for root in ("output", "jobs", "state", "store")}
-    roots.adopt(folders)
-    state = State(FileStore("state", folders["state"]))
+    sentinel.adopt(folders)
+    state = MarkerStore(FileStore("state", folders["state"]))
     for number in range(count):
         day, rest = divmod(number, per_day)
         launch = Launch(f"job{rest % 10}", (FIRST + timedelta(days=day, seconds=rest)).strftime("%Y%m%d%H%M%S"))

@@ -1,4 +1,4 @@
-"""The transfer to a real sshd beside the `sftp` command, which computes no digest, and syncs only with `put -f`."""
+"""Measure the transfer to a real sshd beside the `sftp` command; that has no digests, and syncs only with `put -f`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.stores import MB, brought_up, seconds, stage
+from benchmarks.stores import MB, seconds, stage, started
 from servers import packages, pins, sshd
 from servers.sshd import Sshd
 from warcmill.stores import Store
-from warcmill.stores.places import Access, adopt, open_store
+from warcmill.stores.opening import Access, adopt, open_store
 
 Row = tuple[str, str, str, str, str]
 LARGE, SMALL = (20, 50 * MB), (1_000, MB // 10)
 
 
 def rows() -> Iterator[Row]:
-    """Up and down, large and small, on one server brought up for this alone."""
-    with brought_up(sshd, pins.SSHD) as server, tempfile.TemporaryDirectory() as folder:
+    """Rates up and down, of large and small files, on one server started for this benchmark only."""
+    with started(sshd, pins.SSHD) as server, tempfile.TemporaryDirectory() as folder:
         for count, size in (LARGE, SMALL):
             base = Path(folder) / str(count)
             base.mkdir()

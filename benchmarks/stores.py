@@ -1,4 +1,4 @@
-"""A stage of files that files.Checksum has read, for the benchmarks of stores: the steps themselves are measured."""
+"""Prepare a stage of files, as if files.Checksum had run, for the benchmarks of stores."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 
 from servers import packages, ports
 from servers.pins import Ports
-from warcmill import layout, roots
-from warcmill.evidence import Claim
+from warcmill import layout
+from warcmill.files import copy, verify
 from warcmill.formats.hdfs_checksum import Hasher
-from warcmill.launches import Engines
+from warcmill.launches.roots import JobRoots
 from warcmill.layout import OutputLayout
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, FileRef, Item, Launch, Outcome
-from warcmill.state import State
-from warcmill.steps import copy, verify
-from warcmill.stores import Store
+from warcmill.stores import Store, sentinel
 from warcmill.stores.file import FileStore
 
 MB = 10**6
@@ -37,31 +37,31 @@ class Stage:
     """The folder of the files, and what the steps need."""
 
     folder: Path
-    state: State
-    engines: Engines
+    state: MarkerStore
+    roots: JobRoots
 
     def copy(self, store: Store) -> None:
-        """files.Copy, published."""
-        claim = copy.copy(self.state, self.engines, store, LAUNCH, FINAL)
+        """Run files.Copy and publish its claim."""
+        claim = copy.copy(self.state, self.roots, store, LAUNCH, FINAL)
         self.state.publish(claim.key, claim)
 
     def verify(self, store: Store) -> None:
-        """files.Verify."""
+        """Run files.Verify."""
         verify.verify(self.state, store, LAUNCH, FINAL)
 
 
 def stage(base: Path, count: int, size: int) -> Stage:
-    """`count` files of `size` bytes that nothing compresses, as the engine left them and files.Checksum found them."""
+    """Make `count` files of `size` incompressible bytes, and the marker of files.Checksum for them."""
     for root in ("output", "jobs", "state"):
-        roots.adopt({root: base / root})  # type: ignore[dict-item]
+        sentinel.adopt({root: base / root})  # type: ignore[dict-item]
     folder = base / "output" / FOLDER
     folder.mkdir(parents=True)
     items = tuple(_file(folder, number, size) for number in range(count))
-    state = State(FileStore("state", base / "state"))
+    state = MarkerStore(FileStore("state", base / "state"))
     key = layout.key("files.Checksum", LAUNCH, stage=FINAL)
     state.publish(key, Claim(key, items=items))
-    engines = Engines(FileStore("output", base / "output"), FileStore("jobs", base / "jobs"), OutputLayout.KIND_FIRST)
-    return Stage(folder, state, engines)
+    roots = JobRoots(FileStore("output", base / "output"), FileStore("jobs", base / "jobs"), OutputLayout.KIND_FIRST)
+    return Stage(folder, state, roots)
 
 
 def _file(folder: Path, number: int, size: int) -> Item:
@@ -74,7 +74,7 @@ def _file(folder: Path, number: int, size: int) -> Item:
 
 
 def fresh(server: ModuleType) -> Path:
-    """The work folder of benchmarks, without what an earlier run of this server left there."""
+    """The work folder of benchmarks, without the remains of this server's earlier runs."""
     work = packages.default_work() / "benchmark"
     server.down(work)
     shutil.rmtree(work / server.NAME, ignore_errors=True)
@@ -82,8 +82,8 @@ def fresh(server: ModuleType) -> Path:
 
 
 @contextmanager
-def brought_up(server: ModuleType, wanted: Ports) -> Iterator[Any]:
-    """A server for one benchmark alone; ended with it, however it ends."""
+def started(server: ModuleType, wanted: Ports) -> Iterator[Any]:
+    """A server for one benchmark only; ended with the block."""
     work = fresh(server)
     try:
         yield server.up(work, ports.free(wanted))
@@ -92,7 +92,7 @@ def brought_up(server: ModuleType, wanted: Ports) -> Iterator[Any]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long something takes."""
+    """The wall-clock seconds that `work` takes."""
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
