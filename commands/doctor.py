@@ -15,6 +15,7 @@ from rich.text import Text
 
 from commands import doctor_more as more
 from commands.arguments import add_json
+from commands.doctor_columns import check_columns
 from commands.doctor_engines import check_engines
 from commands.doctor_packages import check_packages
 from commands.doctor_text import check_text
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         checks += [*configured(config), *fitness(config), *check_packages(config.access)]
         checks += more.all_of(config, args.notice)
-        checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), scheduler()]
+        checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), *check_columns(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:

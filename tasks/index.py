@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import luigi
 from luigi.task_register import Register
 
+from tasks.config import columns, text
 from tasks.config import index as _section  # noqa: F401 - Luigi learns the keys of [index]
-from tasks.config import text
 from tasks.config.settings import NO_INDEX, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
 from tasks.params import LaunchesParameter
@@ -19,6 +19,7 @@ from warcmill import chain, layout
 from warcmill.errors import BadConfig, Unsettled
 from warcmill.files.transfer import stages_without
 from warcmill.index import cdx, verify_cdx
+from warcmill.index import columns as column_rows
 from warcmill.index import text as texts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.recorded import with_markers
@@ -103,6 +104,29 @@ class SolrIndex(StageStep):
         line.state.publish(self.key, claim)
 
 
+class Columns(StageStep):
+    """Write the captures of a stage as one Parquet file, and count its rows.
+
+    Requires: CdxIndex, and SolrIndex where `[text]` is on for the launch; `[warcmill] index`; and the extra `columns`.
+    Output:   index.columns.{job}.{launch_id}.{stage}
+    Changes:  writes the file into the index root.
+    Re-run:   safe; replaces the file if it has other bytes.
+    """
+
+    task_namespace = "index"
+    priority = FIRST
+
+    def requires(self) -> list[luigi.Task]:
+        columns.check_installed()
+        wanted, step = settings().wanted(), {"job": self.job, "launch_id": self.launch_id, "stage": self.stage}
+        with_text = chain.is_wanted(chain.by_word(chain.ROWS)["text"], self.launch, wanted)
+        return [CdxIndex(**step), *([SolrIndex(**step)] if with_text else ())]
+
+    def work(self, line: OpenRoots) -> None:
+        index = open_folder("index", line.settings.index)
+        line.state.publish(self.key, column_rows.columns(line.state, line.store, index, self.launch, self.part))
+
+
 class FoldCdx(luigi.Task):
     """Publish all that is indexed and not in the current version of the CDX as one more version.
 
@@ -166,6 +190,33 @@ class FoldText(luigi.Task):
         return self.done
 
 
+class MakeColumns(luigi.Task):
+    """Write the Parquet files again that an index.columns stands for and that are not in the index root.
+
+    Requires: FoldText where `[text]` is on: it makes extracts of text again.
+    Output:   none.
+    Changes:  writes these files.
+    Re-run:   safe; writes only what is missing.
+    """
+
+    task_namespace = "index"
+    date_interval = luigi.DateIntervalParameter(description="the days of its scan; it looks at all days")
+    done = False
+
+    def requires(self) -> list[luigi.Task]:
+        return [FoldText(date_interval=self.date_interval)] if text.SWITCH in settings().wanted() else []
+
+    def run(self) -> None:
+        line = open_line()
+        index = open_folder("index", line.settings.index)
+        if troubles := list(column_rows.make_missing(line.state, line.store, index)):
+            raise Unsettled(str(self.task_family), troubles)
+        self.done = True
+
+    def complete(self) -> bool:
+        return self.done
+
+
 def publish(line: OpenRoots) -> Folded:
     """One fold of the CDX."""
     index = open_folder("index", line.settings.index)
@@ -208,6 +259,8 @@ class ScanForIndexing(StoreScan):
             listed.tasks = [*{first.task_id: first for first in firsts}.values(), fold_]
         if text.SWITCH in wanted:
             listed.tasks.append(FoldText(date_interval=self.date_interval))
+        if columns.SWITCH in wanted:
+            listed.tasks.append(MakeColumns(date_interval=self.date_interval))
         return listed
 
     def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:

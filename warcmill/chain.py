@@ -146,6 +146,10 @@ ROWS: Rows = (
         "index.SolrIndex", "index.text.{job}.{launch_id}.{stage}", "stage",
         word="text", head="_text", after="verify", due="text", scan=_INDEX,
     ),
+    Row(
+        "index.Columns", "index.columns.{job}.{launch_id}.{stage}", "stage",
+        word="columns", head="col-_umns", after="cdx", due="columns", scan=_INDEX,
+    ),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
     Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),
     Row("operator.Accept", "accepted.{job}.{launch_id}.{finding}", "finding"),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import luigi
 from luigi.configuration import get_config
 
-from tasks.config import package, sections, switches, text
+from tasks.config import columns, package, sections, switches, text
 from tasks.config import roots as places
 from tasks.config.folders import config_file
 from warcmill.base.nearest import did_you_mean
@@ -154,11 +154,13 @@ class Settings:
     def wanted(self) -> Wanted:
         """The switches that are on, for steps that depend on one; or BadConfig."""
         wanted = switches.wanted() | package.switches(has_index=bool(self.index))
-        for name in ("index", text.SWITCH):
+        for name in ("index", text.SWITCH, columns.SWITCH):
             if name in wanted and not self.index:
                 raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
         if text.SWITCH in wanted:
             text.check_installed()
+        if columns.SWITCH in wanted:
+            columns.check_installed()
         return wanted
 
     def open_state(self) -> MarkerStore:

@@ -8,7 +8,7 @@ from tasks.config import sections
 from warcmill.chain import Switch
 from warcmill.errors import BadConfig
 
-SWITCHES = ("viruses", "index", "text")
+SWITCHES = ("viruses", "index", "text", "columns")
 
 
 def wanted() -> dict[str, Switch]:

@@ -88,6 +88,7 @@ CLAIMS = (
     Place("warcmill/index/cdx.py"),
     Place("warcmill/index/verify_cdx.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/text.py"),
+    Place("warcmill/index/columns.py", only=("claim",)),
     # The keys of index.text: kinds of documents, and why captures are none.
     Place("warcmill/formats/text/document.py", only=("Kind",)),
     Place("warcmill/formats/text/captures.py", only=("REVISIT", "NOT_FETCHED", "OTHER_TYPE")),
@@ -187,6 +188,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/versions/payloads.py",
     "warcmill/versions/segments.py",
     "warcmill/launches/text_extracts.py",
+    # The fields of a CDXJ line, written again for Parquet.
+    "warcmill/formats/columns.py",
     # What a worker process answers to its starter.
     "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.

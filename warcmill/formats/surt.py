@@ -70,12 +70,12 @@ def domain_prefix(url: str) -> str:
 
 def is_public_suffix(host: str) -> bool:
     """Whether the names directly below this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
-    parts = _suffixes()(host)
+    parts = suffixes()(host)
     return not parts.domain and bool(parts.suffix)
 
 
 @cache
-def _suffixes() -> TLDExtract:
+def suffixes() -> TLDExtract:
     """The public suffix list that comes with tldextract, loaded on first use; it uses no network and no cache.
 
     Its private part counts, too: hosts under blogspot.com have different owners, as those under gub.uy.

@@ -81,7 +81,7 @@ def test_a_domain_s_prefix(url: str, prefix: str) -> None:
 
 
 def test_every_suffix_of_two_levels_under_a_country_keeps_its_www() -> None:
-    listed = [name for name in surt._suffixes().tlds if re.fullmatch(r"[a-z0-9-]+\.[a-z]{2}", name)]
+    listed = [name for name in surt.suffixes().tlds if re.fullmatch(r"[a-z0-9-]+\.[a-z]{2}", name)]
     assert len(listed) > 3000
     assert [name for name in listed if not surt.domain_prefix(f"http://www.{name}/").endswith(",www,")] == []
 
@@ -92,7 +92,7 @@ def test_the_list_of_suffixes_is_read_without_a_network(monkeypatch: pytest.Monk
 
     for name in ("socket", "create_connection", "getaddrinfo"):
         monkeypatch.setattr(socket, name, forbidden)
-    surt._suffixes.cache_clear()
+    surt.suffixes.cache_clear()
     assert surt.domain_prefix("https://www.gub.uy/") == "http://(uy,gub,www,"
 
 

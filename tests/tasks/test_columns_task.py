@@ -1,0 +1,138 @@
+"""The Parquet files from the command line, on the sample: the marker, the switch, the missing extra, a lost file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import preloaded
+import pytest
+from luigi.configuration import LuigiConfigParser, add_config_path
+from sample import JOB, LAUNCH_ID, lay_out
+
+from commands.main import main
+from warcmill import layout
+from warcmill.formats import columns
+from warcmill.model import FINAL, Launch
+
+LAUNCH = Launch(JOB, LAUNCH_ID)
+DAY = "2026-11-21"
+OK, NO, CONFIGURATION, FAILED = 0, 1, 3, 30
+ON = "\n[columns]\nsince=2026-11-01\n"
+FILE = f"index/columns/crawl={JOB}-{LAUNCH_ID}/final.parquet"
+SCANS = (("output", "ScanForOutputs"), ("files", "ScanForOutputFiles"))
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample's crawl, and a line that has it in its store."""
+    folder = tmp_path_factory.mktemp("stored")
+    crawl, base = lay_out(folder / "crawl"), folder / "line"
+    assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))
+        for module, task in SCANS:
+            code, printed = luigi(module, task)
+            assert (code, "Columns" in printed) == (OK, False), printed
+    return folder
+
+
+@pytest.fixture
+def line(stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that line; its folder."""
+    shutil.copytree(stored, tmp_path / "copy", symlinks=True)
+    base = tmp_path / "copy" / "line"
+    config = base / "luigi.cfg"
+    config.write_text(config.read_text().replace(str(stored), str(tmp_path / "copy")))
+    monkeypatch.setenv("LUIGI_CONFIG_PATH", str(config))
+    return base
+
+
+def luigi(module: str, task: str, *arguments: str) -> tuple[int, str]:
+    """Exit code, and what was printed."""
+    words = arguments or ("--date-interval", DAY)
+    done = preloaded.run("luigi", "--module", f"tasks.{module}", f"{module}.{task}", *words, env=os.environ)
+    return done.returncode, done.stdout + done.stderr
+
+
+def warcmill(*words: str) -> tuple[int, str]:
+    """Exit code, and what was printed."""
+    done = preloaded.run("commands.main", *words, env=os.environ)
+    return done.returncode, done.stdout + done.stderr
+
+
+def switch_on(base: Path, section: str = ON) -> None:
+    with (base / "luigi.cfg").open("a") as file:
+        file.write(section)
+
+
+def duckdb(query: str) -> object:
+    """The rows of its answer; in a process of its own, as it reports leaks when a process ends."""
+    command = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.argv[1]).fetchall()))"
+    done = subprocess.run([sys.executable, "-c", command, query], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def counts(base: Path) -> object:
+    marker = base / "state" / layout.marker_path(layout.key("index.Columns", LAUNCH, stage=FINAL))
+    return json.loads(marker.read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[0])["claim"]["counts"]
+
+
+def test_switched_on_late_it_writes_what_duckdb_reads(line: Path) -> None:
+    switch_on(line)
+    code, printed = warcmill("reconcile", DAY)
+    assert (code, "columns" in printed) == (NO, True)
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    assert counts(line) == {"rows": 268, "warcs": 1}
+    query = f"SELECT crawl, count(*), count(text_length) FROM '{line}/index/columns/*/*.parquet' GROUP BY crawl"
+    assert duckdb(query) == [[f"{JOB}-{LAUNCH_ID}", 268, 0]]
+    code, printed = luigi("index", "ScanForIndexing")
+    assert (code, "index.Columns" in printed) == (OK, False)
+    assert warcmill("reconcile", DAY)[0] == OK
+    assert "ok   columns" in warcmill("doctor")[1]
+
+
+def test_a_file_that_is_gone_is_written_again_with_the_same_bytes(line: Path) -> None:
+    switch_on(line)
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    before = (line / FILE).read_bytes()
+    for made in ("columns", "extracts"):
+        shutil.rmtree(line / "index" / made)
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    assert (line / FILE).read_bytes() == before
+
+
+def test_text_lengths_are_joined_where_text_is_on(line: Path) -> None:
+    switch_on(line, ON + "[text]\nsince=2026-11-01\n")
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    with (line / FILE).open("rb") as file:
+        lengths = {str(row["url"]): row["text_length"] for row in columns.read(file)}
+    assert sum(length is not None for length in lengths.values()) > 100
+    (found,) = json.loads(warcmill("search", "zlib", "--json")[1])["found"]
+    assert lengths[found["url"]] is not None
+
+
+def test_switched_off_nothing_is_made_and_nobody_mentions_it(line: Path) -> None:
+    for verb in ("status", "reconcile", "plan"):
+        code, printed = warcmill(verb, DAY)
+        assert (code, "columns" in printed) == (OK, False)
+    assert "columns" not in warcmill("doctor")[1]
+
+
+def test_without_the_extra_it_is_a_wrong_configuration(
+    line: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    switch_on(line)
+    monkeypatch.setattr(LuigiConfigParser, "_instance", None)
+    add_config_path(str(line / "luigi.cfg"))
+    monkeypatch.setattr("tasks.config.columns._PACKAGE", "no-such-package")
+    why = "[columns] since: is set, and no-such-package cannot be found: pip install 'warcmill[columns]', or empty it"
+    for verb in ("status", "scan"):
+        assert main([verb, DAY]) == CONFIGURATION
+        assert why in capsys.readouterr().err
+    assert main(["doctor"]) == NO
+    assert "pip install 'warcmill[columns]'" in capsys.readouterr().out

@@ -1,0 +1,116 @@
+"""Write the captures of a stage as one Parquet file in the index root, from the extracts of its WARCs.
+
+    columns/crawl={job}-{launch}/{stage}.parquet
+
+The file can be made again, and is no evidence. Every capture is in it, also one that a version hides or that has a
+virus: it is for the analysis of an archive, not for its readers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from typing import IO, TYPE_CHECKING
+
+from warcmill import layout
+from warcmill.base import digests
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
+from warcmill.formats import cdxj
+from warcmill.launches import cdx_extracts, cdx_making, holdings
+from warcmill.launches.cdx_extracts import CDXJ
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.text_lengths import TextLengths
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Launch, Stage
+from warcmill.stores import LocalStore, Store
+from warcmill.versions.cdx_inputs import WARCS, of_stage
+from warcmill.versions.merge import Merge
+
+if TYPE_CHECKING:
+    from warcmill.formats.columns import About
+
+
+def folder(launch: Launch) -> str:
+    """The folder of a launch. Tools that read many of them take the column `crawl` from its name."""
+    return f"columns/crawl={launch.job}-{launch.id}"
+
+
+def name(stage: Stage) -> str:
+    """The name of a stage's file."""
+    return f"{stage}.parquet"
+
+
+def path(launch: Launch, stage: Stage) -> str:
+    """Where the file of a stage is in the index root."""
+    return f"{folder(launch)}/{name(stage)}"
+
+
+def write(state: MarkerStore, store: Store, index: LocalStore, launch: Launch, stage: Stage, rows: int) -> None:
+    """Write the file of a stage, of so many rows. One that is there is replaced if it has other bytes.
+
+    NotReady when an extract of text is missing; Mismatch when a stored WARC that has to be read again is no longer the
+    verified one, or when the extracts have not so many lines.
+    """
+    from warcmill.formats import columns  # noqa: PLC0415 the extra `columns` need not be installed
+
+    extracts = Extracts(index)
+    warcs = {one.name: one.sha512 for one in of_stage(state, launch, stage)}
+    about = _about(state, extracts, launch, stage, warcs)
+    merge = Merge(extracts.folder)
+    with closing(merge), tempfile.TemporaryFile(dir=extracts.folder) as room:
+        lines = merge.lines([partial(_lines, extracts, store, *warc) for warc in sorted(warcs.items())])
+        try:
+            written = columns.write(lines, str(stage), about, room)
+        except OSError as error:
+            raise Unavailable(
+                f"index:{path(launch, stage)}", f"{error.strerror or error} (root {index.base})"
+            ) from error
+        if written != rows:
+            raise Mismatch(f"the captures that the extracts of {launch} {stage} have", str(rows), str(written))
+        _publish(index, path(launch, stage), room)
+
+
+def _lines(extracts: Extracts, store: Store, warc: str, sha512: str) -> Iterator[bytes]:
+    """The lines of a WARC with its name; its extract is made again if it is missing or damaged."""
+    try:
+        cdx_extracts.tally(extracts, sha512)
+    except (NotReady, BadInput):
+        extracts.remove(CDXJ, sha512)
+        cdx_making.make(extracts, store, WARCS + warc, sha512)
+    return (cdxj.named(line, warc) for line in cdx_extracts.lines(extracts, sha512))
+
+
+def _about(state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, warcs: Mapping[str, str]) -> About:
+    """What other steps know about each capture of the stage."""
+    from warcmill.formats.columns import Known  # noqa: PLC0415 as above
+
+    texts = {}
+    if state.read(layout.step("text", launch, stage)):
+        texts = {warc: TextLengths(extracts, sha512) for warc, sha512 in warcs.items()}
+    held = holdings.of_stage(state, launch, stage).holdings
+    hits = {(one.stored.path.removeprefix(WARCS), hit.offset): hit.signature for one in held for hit in one.hits or ()}
+
+    def about(warc: str, offset: int) -> Known:
+        return Known(texts[warc].at(offset) if warc in texts else None, hits.get((warc, offset)))
+
+    return about
+
+
+def _publish(index: LocalStore, at: str, room: IO[bytes]) -> None:
+    """Give a written file its name; an older one of other bytes is removed first."""
+    room.seek(0)
+    size, digest = digests.sha512(room)
+    index.sweep(at.rpartition("/")[0])
+    for _ in range(2):
+        room.seek(0)
+        if index.commit_new(at, room, size, digest):
+            return
+        found = index.stat(at)
+        with index.open(at) as there:
+            if digests.sha512(there)[1] == digest:
+                return
+        if found:
+            index.remove(at, found)
+    raise Mismatch(f"index:{at}, which another process writes too; sha512", digest, "another")
