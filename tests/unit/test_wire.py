@@ -101,6 +101,8 @@ REPORTS = (
     Place("warcmill/audit/gaps.py", fields=("Gap",)),
     Place("warcmill/audit/findings.py"),
     Place("warcmill/audit/orphaned.py"),
+    Place("warcmill/audit/orphan_revisits.py", but=("Resolver",)),
+    Place("warcmill/versions/closure.py", only=("Searched.unknown",)),
     Place("warcmill/audit/scanned.py"),
     Place("warcmill/audit/uncatalogued.py"),
     Place("warcmill/audit/unclaimed.py"),
