@@ -15,7 +15,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions import revisits
-from warcmill.versions.closure import Closure, Searched
+from warcmill.versions.originals import Originals, Searched
 from warcmill.versions.revisits import Revisit
 
 ORPHAN, UNRESOLVED = "orphan revisit", "unresolved revisits"
@@ -61,7 +61,7 @@ class Resolver:
         stages = {one: revisits.with_revisits(self._state, one) for one in self._launches}
         try:
             every = (one for launch, of_it in stages.items() for stage in of_it for one in self._read(launch, stage))
-            searched = Closure(self._state, self._index).search(every)
+            searched = Originals(self._state, self._index).search(every)
         except (NotReady, BadInput) as error:
             searched = Searched(why=str(error))
         return {

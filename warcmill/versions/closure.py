@@ -1,135 +1,82 @@
-"""Where the payloads of revisits are: looked for in the current version of the CDX, then in all extracts that it lists.
-
-Most originals are captures of the same URL: the version has them under the revisit's own key. What is left is looked
-for by its payload digest among the lines of every WARC of the version, all at once. Those lines have what is hidden,
-too: a payload that is hidden is archived.
-"""
+"""What a launch needs besides its own WARCs: those of other launches that have the payloads of its revisits."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import date
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 
 from warcmill import layout
-from warcmill.errors import BadInput, NotReady
-from warcmill.formats import cdxj
-from warcmill.launches import cdx_extracts
+from warcmill.errors import NotReady
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.recorded import with_markers
-from warcmill.launches.revisit_extracts import is_revisit
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch, Stage
-from warcmill.stores import LocalStore
-from warcmill.versions import hidden
-from warcmill.versions.cdx import NAME
-from warcmill.versions.inputs import Input
-from warcmill.versions.lists import Lists
-from warcmill.versions.lookup import Lookup
-from warcmill.versions.payloads import Payloads
-from warcmill.versions.revisits import Revisit, warcs_of
+from warcmill.model import Launch
+from warcmill.stores import LocalStore, Store
+from warcmill.versions import revisits
+from warcmill.versions.cdx_inputs import WARCS
+from warcmill.versions.originals import Original, Originals
+from warcmill.versions.revisits import Revisit
 
-_DIGEST = re.compile(rb'"digest": "([^"\\]*)"')
-_NAME = re.compile(rb'"filename": "([^"\\]*)"')
-_NAMED = 3  # launches
-_STORED = "files.verified."
+
+class Where(StrEnum):
+    """Where a needed WARC is. `hidden`: it is in the store, and an index shows none of what is needed of it."""
+
+    STORED = "stored"
+    HIDDEN = "hidden"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
-    """A WARC with the payload of a revisit, below the store's `warcs/`; whether an index shows it."""
+class Need:
+    """A WARC that has the payloads of so many revisits; its name is below the store's `warcs/`."""
 
     warc: str
-    is_shown: bool = True
+    where: Where
+    revisits: int
+
+    @property
+    def launch(self) -> Launch:
+        """The launch it is of."""
+        return Launch.parse(*self.warc.split("/")[:2])
 
 
-@dataclass
-class Searched:
-    """Where payloads are, by `Revisit.wanted`; the stored launches whose lines could not be looked through."""
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """All that a launch needs, and the revisits whose payload was not found.
 
-    originals: dict[bytes, Original] = field(default_factory=dict)
-    unread: set[Launch] = field(default_factory=set)
-    why: str = ""
+    `unknown`: why it may be archived all the same; '' if it is archived nowhere.
+    """
 
-    def unknown(self) -> str:
-        """Why a payload that was not found may be archived all the same; '' if it is archived nowhere."""
-        if not self.unread:
-            return self.why
-        named = ", ".join(map(str, sorted(self.unread)[:_NAMED])) + (", …" if len(self.unread) > _NAMED else "")
-        launches = "1 launch is" if len(self.unread) == 1 else f"{len(self.unread)} launches are"
-        return f"{launches} not indexed: {named}; run index.ScanForIndexing over their days"
+    warcs: tuple[Need, ...]
+    nowhere: tuple[Revisit, ...]
+    unknown: str
 
 
-class Closure:
-    """The current version of the CDX, and all that it lists. NotReady if none is published."""
-
-    def __init__(self, state: MarkerStore, index: LocalStore) -> None:
-        current = Payloads(index, NAME).current()
-        if current is None:
-            raise NotReady(f"the current version of {NAME}", "no version is published; run index.ScanForIndexing")
-        self._state, self._extracts = state, Extracts(index)
-        self._listed = Lists(state.store, NAME).read(current.number)
-        self._index, self._segments = index, current.segments
-
-    def search(self, revisits: Iterable[Revisit]) -> Searched:
-        """Find the original of each: first under its own key, then among all lines."""
-        found, left = Searched(), set[bytes]()
-        with closing(Lookup(self._index, self._segments)) as lookup:
-            for one in revisits:
-                if one.wanted not in found.originals and (original := _under_its_key(lookup, one)):
-                    found.originals[one.wanted] = original
-                elif one.wanted not in found.originals:
-                    left.add(one.wanted)
-        left -= found.originals.keys()
-        if left:
-            found.unread.update(not_indexed(self._state, self._listed.inputs))
-            self._look_through(left, found)
-        return found
-
-    def _look_through(self, left: Collection[bytes], found: Searched) -> None:
-        prefixes = hidden.read(self._state.store, self._listed.hiding.decisions).prefixes()
-        for one in self._listed.inputs:
-            try:
-                for line in _with_body(cdx_extracts.lines(self._extracts, one.sha512), left):
-                    is_shown = cdxj.offset(line) not in one.left_out and any(hidden.visible([line], prefixes, set()))
-                    for wanted in _answers(line, left):
-                        if wanted not in found.originals or (is_shown and not found.originals[wanted].is_shown):
-                            found.originals[wanted] = Original(one.name, is_shown)
-            except (NotReady, BadInput):
-                found.unread.add(one.launch)
+def needs(state: MarkerStore, index: LocalStore, store: Store, launch: Launch) -> Needs:
+    """Find what a launch needs. NotReady until VerifyCdx has verified all of its stages, or without a version."""
+    searched = Originals(state, index).search(_revisits(state, index, launch))
+    found, nowhere = Counter[Original](), list[Revisit]()
+    for one in _revisits(state, index, launch):
+        if original := searched.originals.get(one.wanted):
+            found[original] += 1
+        else:
+            nowhere.append(one)
+    others = {one: number for one, number in found.items() if not one.warc.startswith(f"{launch}/")}
+    warcs = tuple(Need(one.warc, _where(store, one), others[one]) for one in sorted(others))
+    return Needs(warcs, tuple(nowhere), searched.unknown() if nowhere else "")
 
 
-def not_indexed(state: MarkerStore, listed: Iterable[Input]) -> Iterator[Launch]:
-    """The launches with a stored stage that has no index.cdx, or one of which a WARC is not listed."""
-    known = {(one.name, one.sha512) for one in listed}
-    for launch in with_markers(state, date.min, date.max):
-        names = state.store.names(layout.state_folder(launch))
-        keys = filter(None, (layout.parse_marker_name(name) for name in names if name.startswith(_STORED)))
-        if not all(_is_listed(state, launch, Stage.parse(key["stage"]), known) for key in keys):
-            yield launch
+def _revisits(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator[Revisit]:
+    stages = sorted(state.stages(launch))
+    if not stages:
+        raise NotReady(str(launch), "no stage of it is assembled; 'warcmill why' says what is missing")
+    for stage in stages:
+        state.require(layout.step("verify-cdx", launch, stage))
+        yield from revisits.of_stage(state, Extracts(index), launch, stage)
 
 
-def _is_listed(state: MarkerStore, launch: Launch, stage: Stage, known: Collection[tuple[str, str]]) -> bool:
-    marker = state.read(layout.step("cdx", launch, stage))
-    return marker is not None and all(one in known for one in warcs_of(marker))
-
-
-def _under_its_key(lookup: Lookup, one: Revisit) -> Original | None:
-    wanted = {one.wanted}
-    line = next(_with_body(lookup.beginning_with(f"{one.key} ".encode()), wanted), None)
-    name = _NAME.search(line) if line else None
-    return Original(name[1].decode()) if name else None
-
-
-def _with_body(lines: Iterable[bytes], wanted: Collection[bytes]) -> Iterator[bytes]:
-    """The lines of captures with one of these payload digests, or keys, that are no revisits."""
-    return (line for line in lines if any(_answers(line, wanted)) and not is_revisit(line))
-
-
-def _answers(line: bytes, wanted: Collection[bytes]) -> Iterator[bytes]:
-    digest = _DIGEST.search(line)
-    for one in (digest[1] if digest else b"", line[: line.index(b" ") + 1]):
-        if one in wanted:
-            yield one
+def _where(store: Store, one: Original) -> Where:
+    if store.stat(WARCS + one.warc) is None:
+        return Where.MISSING
+    return Where.STORED if one.is_shown else Where.HIDDEN
