@@ -153,7 +153,7 @@ JSON = (
     Place("commands/second_opinion.py", but=("Difference.__str__",), fields=("Difference",)),
     Place("commands/depends.py", documents=True),
     Place("warcmill/versions/closure.py", only=("Where",)),
-    Place("warcmill/versions/revisits.py", only=("Revisit.nothing",), fields=("Revisit",)),
+    Place("warcmill/versions/revisits.py", only=("Revisit",), fields=("Revisit",)),
     Place("commands/doctor.py", but=("STYLES", "fitness"), documents=True),
     Place("warcmill/audit/health.py", only=("Level",)),
     Place("commands/feed.py", only=("counted",), documents=True),
