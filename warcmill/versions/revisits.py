@@ -67,20 +67,26 @@ def of_stage(state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stag
     verified = state.require(layout.step("verify-cdx", launch, stage))
     if not Found.from_claim(verified.claim).elsewhere:
         return
-    own, *before = verified.claim.inputs
-    key = revisit_extracts.key([one.claim for one in (*before, own)])
+    rests_on = {_stage(one.marker): one.claim for one in verified.claim.inputs}
+    key = revisit_extracts.key([rests_on[one] for one in sorted(rests_on)])
     lines = extracts.lines(REVISITS, key)
     if extracts.digest(REVISITS, key) is None:
-        lines = _found_again(state, extracts, [one.marker for one in verified.claim.inputs])
+        lines = _found_again(state, extracts, launch, sorted(rests_on))
     try:
         yield from map(Revisit.parse, lines)
     except BadInput as error:
         raise NotReady(f"index:{error.path}", f"{error.why}; run index.ScanForIndexing") from error
 
 
-def _found_again(state: MarkerStore, extracts: Extracts, paths: list[str]) -> Iterator[bytes]:
-    keys = filter(None, (layout.parse_marker_name(path.rpartition("/")[2]) for path in paths))
-    own, *before = [state.require(key) for key in keys]
+def _stage(path: str) -> Stage:
+    key = layout.parse_marker_path(path)
+    if key is None:
+        raise BadInput(path, "no marker of a stage")
+    return Stage.parse(key["stage"])
+
+
+def _found_again(state: MarkerStore, extracts: Extracts, launch: Launch, stages: list[Stage]) -> Iterator[bytes]:
+    *before, own = [state.require(layout.step("cdx", launch, one)) for one in stages]
     return revisit_extracts.elsewhere(extracts, warcs_of(own), [one for marker in before for one in warcs_of(marker)])
 
 

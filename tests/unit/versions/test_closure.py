@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import chain as steps
 import pytest
 from captures import response, revisit
+from engine import Engine, line_of
 from indexed import Archive
 from luigi.configuration import LuigiConfigParser
 from warcs import sha1, warc_gz, warcinfo
@@ -15,12 +18,15 @@ from commands.init import configuration
 from commands.main import main
 from warcmill.errors import NotReady
 from warcmill.index import verify_cdx
+from warcmill.index.cdx import cdx
+from warcmill.launches.extracts import Extracts
 from warcmill.layout import OutputLayout
-from warcmill.model import FINAL, Launch, Root
-from warcmill.versions import hidden
+from warcmill.model import FINAL, Launch, Root, Stage
+from warcmill.versions import hidden, revisits
 from warcmill.versions.closure import Need, Needs, Where, needs
 
 FIRST, SECOND, THIRD = (Launch("daily", f"2016101{number}000000") for number in (1, 2, 3))
+CP = Stage.parse("cp00001-20161011000500")
 A, B, C, LOST = (sha1(text) for text in (b"a", b"b", b"c", b"lost"))
 HERE = response("http://c.example/", body=b"c", WARC_Payload_Digest=C)
 REVISITS = (
@@ -78,6 +84,32 @@ def test_what_is_nowhere_and_what_is_not_known(archive: Archive) -> None:
     assert (found.warcs, [one.url for one in found.nowhere], found.unknown) == ((), ["http://d.example/"], "")
     other = archive.add("20161014000000", {"e.warc.gz": warc_gz(warcinfo())})
     assert str(other) in needed(archive, THIRD).unknown
+
+
+def test_each_stage_has_its_own_revisits_also_when_their_extracts_are_lost(tmp_path: Path) -> None:
+    archive, names = Archive(tmp_path), {CP: "1.warc.gz", FINAL: "2.warc.gz"}
+    engine = Engine(archive.base / "line", launch=FIRST)
+    for stage, name in names.items():
+        engine.logs(line_of("http://e.x/", name), stage=str(stage))
+        engine.warc(name, warc_gz(warcinfo(), revisit(f"http://{name}/", LOST)))
+    engine.finish()
+    for stage in names:
+        steps.assembled(engine, stage)
+        steps.upto(engine, "Verify", stage)
+        claim = cdx(archive.state, archive.store, Extracts(archive.index), FIRST, stage)
+        archive.state.publish(claim.key, claim)
+    archive.fold()
+    for stage in names:
+        claim = verify_cdx.verify(archive.state, archive.index, FIRST, stage)
+        archive.state.publish(claim.key, claim)
+
+    def found() -> list[list[str]]:
+        of_each = (revisits.of_stage(archive.state, Extracts(archive.index), FIRST, stage) for stage in names)
+        return [[one.url for one in of_it] for of_it in of_each]
+
+    assert found() == [["http://1.warc.gz/"], ["http://2.warc.gz/"]]
+    shutil.rmtree(archive.base / "index/extracts/revisits-1")
+    assert found() == [["http://1.warc.gz/"], ["http://2.warc.gz/"]]
 
 
 def test_the_command(archive: Archive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
