@@ -10,6 +10,7 @@ from engine import Engine
 from indexed import Archive
 from warcs import sha1, warc_gz, warcinfo
 
+from commands.main import main
 from warcmill import layout
 from warcmill.audit.gaps import Gap
 from warcmill.audit.orphan_revisits import ByStage, Resolver, looked_up
@@ -120,3 +121,16 @@ def test_nothing_is_looked_up_where_the_markers_count_none(archive: Archive) -> 
     archive.state.publish(claim.key, claim)
     seen = survey(archive.state, Engine(archive.base / "line", launch=first).roots, first, {})
     assert looked_up(seen, never) is seen
+
+
+def test_the_commands_name_it_until_it_is_accepted(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive.configure(monkeypatch)
+    name = f"{NAME} http://r.example/lost/"
+    for words in (["reconcile", "2016-10"], ["why", LAUNCH.job, LAUNCH.id]):
+        assert main(words) == 1
+        assert name in capsys.readouterr().out
+    assert main(["accept", name, "--reason", "the engine's fault"]) == 0
+    assert main(["why", LAUNCH.job, LAUNCH.id]) == 1
+    assert f"accepted: orphan revisit {name}" in capsys.readouterr().out

@@ -11,17 +11,14 @@ import pytest
 from captures import response, revisit
 from engine import Engine, line_of
 from indexed import Archive
-from luigi.configuration import LuigiConfigParser
 from warcs import sha1, warc_gz, warcinfo
 
-from commands.init import configuration
 from commands.main import main
 from warcmill.errors import NotReady
 from warcmill.index import verify_cdx
 from warcmill.index.cdx import cdx
 from warcmill.launches.extracts import Extracts
-from warcmill.layout import OutputLayout
-from warcmill.model import FINAL, Launch, Root, Stage
+from warcmill.model import FINAL, Launch, Stage
 from warcmill.versions import hidden, revisits
 from warcmill.versions.closure import Need, Needs, Where, needs
 
@@ -113,13 +110,7 @@ def test_each_stage_has_its_own_revisits_also_when_their_extracts_are_lost(tmp_p
 
 
 def test_the_command(archive: Archive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    roots: tuple[Root, ...] = ("output", "jobs", "state", "store")
-    folders: dict[Root, Path] = {root: archive.base / "line" / root for root in roots}
-    config = archive.base / "luigi.cfg"
-    config.write_text(configuration({**folders, "index": archive.base / "index"}, OutputLayout.KIND_FIRST))
-    parser = LuigiConfigParser()
-    parser.read(config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    archive.configure(monkeypatch)
     assert main(["depends", SECOND.job, SECOND.id]) == 0
     assert capsys.readouterr().out == (
         f"stored         2  {FIRST}/a.warc.gz\nstored         1  {FIRST}/b.warc.gz\n"
