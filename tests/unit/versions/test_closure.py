@@ -113,8 +113,7 @@ def test_the_command(archive: Archive, monkeypatch: pytest.MonkeyPatch, capsys: 
     archive.configure(monkeypatch)
     assert main(["depends", SECOND.job, SECOND.id]) == 0
     assert capsys.readouterr().out == (
-        f"stored         2  {FIRST}/a.warc.gz\nstored         1  {FIRST}/b.warc.gz\n"
-        "2 WARCs of 1 launch needed\n"
+        f"stored         2  {FIRST}/a.warc.gz\nstored         1  {FIRST}/b.warc.gz\n2 WARCs of 1 launch needed\n"
     )
     (archive.base / f"line/store/warcs/{FIRST}/b.warc.gz").unlink()
     assert main(["depends", SECOND.job, SECOND.id, "--json"]) == 1
