@@ -10,10 +10,12 @@ from typing import Any
 
 from commands.arguments import reason
 from commands.printing import err, out
+from commands.reconcile import resolver
 from commands.show import printable
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import survey
+from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
 from warcmill.base.nearest import did_you_mean
@@ -98,10 +100,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _findings(line: OpenRoots, only: Launch | None) -> Iterator[Finding]:
     launches = [only] if only else _all(line)
+    resolve = resolver(line, launches)
     for launch in launches:
         seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.settings.wanted())
         if only:
             survey.refuse_unknown(line.state, line.roots_of(launch.job), seen)
+        seen = looked_up(seen, resolve)
         yield from (Finding(seen, name) for name in sorted({gap.name for gap in statements.findings(seen)}))
 
 

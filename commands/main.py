@@ -32,6 +32,7 @@ VERBS: dict[str, dict[str, str]] = {
         "plan": "show what a scan would run, without running it",
         "files": "list every WARC with its state in each step",
         "reconcile": "compare disk, packages and archive, and list every gap",
+        "depends": "list the WARCs of other launches that a launch's revisits need",
         "search": "find pages and PDFs of the archive by their words",
     },
     "do": {

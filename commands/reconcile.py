@@ -15,11 +15,13 @@ from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import survey
 from warcmill.audit.gaps import Gap
+from warcmill.audit.orphan_revisits import Resolver
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, total
 from warcmill.audit.uncatalogued import Catalogued
 from warcmill.audit.unscanned import Before
 from warcmill.launches.discovery import Discovery
-from warcmill.model import Json
+from warcmill.model import Json, Launch
+from warcmill.stores.opening import open_folder
 
 SUMMARY = "compare disk, packages and archive, and list every gap"
 EPILOG = """\
@@ -83,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
 def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = None) -> list[LaunchReport]:
     """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
     wanted = line.settings.wanted()
-    catalogued = _catalogued(line)
+    catalogued, resolve = _catalogued(line), resolver(line, discovered.launches)
     return [
-        report(line.state, line.rootmap, line.store, launch, wanted, before, catalogued)
+        report(line.state, line.rootmap, line.store, launch, wanted, before, catalogued, resolve)
         for launch in discovered.launches
     ]
 
@@ -93,6 +95,12 @@ def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = N
 def _catalogued(line: OpenRoots) -> Catalogued | None:
     """What the catalogue has; None without an index. Its disk is looked at when a launch needs it."""
     return (lambda launch: catalogue_of(line).of_launch(launch)) if line.settings.index else None
+
+
+def resolver(line: OpenRoots, launches: Iterable[Launch]) -> Resolver | None:
+    """What looks up the revisits of launches; None without an index."""
+    index = line.settings.index
+    return Resolver(line.state, open_folder("index", index), launches) if index else None
 
 
 def exit_code(reports: list[LaunchReport]) -> int:

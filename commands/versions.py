@@ -17,7 +17,7 @@ from warcmill.errors import BadConfig, NotReady
 from warcmill.model import Json
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
-from warcmill.versions import cdx, hidden
+from warcmill.versions import cdx, hidden, text
 from warcmill.versions.inputs import VersionList, difference
 from warcmill.versions.lists import Lists
 from warcmill.versions.lookup import open_version
@@ -31,16 +31,17 @@ examples:
   warcmill versions list
   warcmill versions diff 6 7
   warcmill versions verify
+  warcmill versions verify --of text
   warcmill versions retire --keep 2
   warcmill versions hide org,example --reason 'order of the court of 2026-11-20'
   warcmill versions hide 'org,example)/private/ 20161019' --reason 'the family asked for it'
   warcmill versions unhide org,example --reason 'the order was lifted'
 
-A version is a numbered list of WARCs, and the index of their captures. index.ScanForIndexing
-publishes a new one when there is something new. list shows them all; diff lists the WARCs
-by which two differ, and what was hidden; verify reads one again to its last line, the
-current one by default. retire removes the files of all but the newest versions, by
-default two; their lists stay.
+A version is a numbered list of WARCs, and the index of their captures, or, with --of text,
+of the words in them. index.ScanForIndexing publishes a new one when there is something new.
+list shows them all; diff lists the WARCs by which two differ, and what was hidden; verify
+reads one again to its end, the current one by default. retire removes the files of all but
+the newest versions, by default two; their lists stay.
 
 hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
 begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A time after
@@ -55,18 +56,19 @@ exit codes: 0 done, or nothing is wrong, 1 no such version, something is wrong w
 hidden or shown already, 2 usage, 3 configuration, 4 a root did not answer, 5 a fold is
 running
 """
+LINES = {cdx.NAME: "captures", text.NAME: "documents"}  # what a line of each is
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """list [--json], diff OLD NEW, verify [NUMBER], retire [--keep N], hide and unhide SURT --reason TEXT."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|diff|verify|retire|hide|unhide")
-    add_json(actions.add_parser("list", allow_abbrev=False))
-    diff = actions.add_parser("diff", allow_abbrev=False)
+    add_json(_add(actions, "list"))
+    diff = _add(actions, "diff")
     diff.add_argument("old", type=_number, metavar="OLD", help="the number of a version")
     diff.add_argument("new", type=_number, metavar="NEW", help="the number of another one")
-    of_verify = actions.add_parser("verify", allow_abbrev=False)
+    of_verify = _add(actions, "verify")
     of_verify.add_argument("number", type=_number, nargs="?", metavar="NUMBER", help="by default the current one")
-    of_retire = actions.add_parser("retire", allow_abbrev=False)
+    of_retire = _add(actions, "retire")
     of_retire.add_argument("--keep", type=_number, default=2, metavar="N", help="of how many versions; by default 2")
     for action in ("hide", "unhide"):
         one = actions.add_parser(action, allow_abbrev=False)
@@ -74,15 +76,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--reason", type=reason, required=True, metavar="TEXT", help="why; it is kept with it")
 
 
+def _add(actions: argparse._SubParsersAction[argparse.ArgumentParser], action: str) -> argparse.ArgumentParser:
+    """An action on the versions of one data set."""
+    parser = actions.add_parser(action, allow_abbrev=False)
+    parser.add_argument("--of", choices=list(LINES), default=cdx.NAME, help="of which index; by default the CDX")
+    return parser
+
+
 def run(args: argparse.Namespace) -> int:
-    """Do what is asked of the CDX."""
+    """Do what is asked."""
     if args.action in ("hide", "unhide"):
         return _decide(args.surt, args.reason, hides=args.action == "hide")
     if args.action == "list":
-        return _list(in_json=args.json)
+        return _list(args.of, in_json=args.json)
     if args.action == "diff":
-        return _diff(args.old, args.new)
-    return _verify(args.number) if args.action == "verify" else _retire(args.keep)
+        return _diff(args.of, args.old, args.new)
+    return _verify(args.of, args.number) if args.action == "verify" else _retire(args.of, args.keep)
 
 
 def _number(text: str) -> int:
@@ -98,9 +107,9 @@ def _index() -> LocalStore:
     return open_folder("index", place)
 
 
-def _list(*, in_json: bool) -> int:
-    state, payloads = open_line().state, Payloads(_index(), cdx.NAME)
-    listed = list(Lists(state.store, cdx.NAME).all())
+def _list(name: str, *, in_json: bool) -> int:
+    state, payloads = open_line().state, Payloads(_index(), name)
+    listed = list(Lists(state.store, name).all())
     published = {one.number: one for one in payloads.all()}
     current = payloads.current()
     kept = hidden.read(state.store)
@@ -108,12 +117,13 @@ def _list(*, in_json: bool) -> int:
         versions: list[Json] = [_json(one, published.get(one.number), current) for one in listed]
         entries: list[Json] = [{"reason": kept.entries[surt], "surt": surt} for surt in sorted(kept.entries)]
         number = current.number if current else None
-        print(as_json({"current": number, "data_set": cdx.NAME, "hidden": entries, "versions": versions}))
+        print(as_json({"current": number, "data_set": name, "hidden": entries, "versions": versions}))
         return 0
     if not listed:
-        out("no version of cdx yet: index.ScanForIndexing publishes the first, where [index] is on")
+        switch = "[text]" if name == text.NAME else "[index]"
+        out(f"no version of {name} yet: index.ScanForIndexing publishes the first, where {switch} is on")
     else:
-        console().print(_table(listed, published, current))
+        console().print(_table(name, listed, published, current))
     for surt in sorted(kept.entries):
         out(f"hidden: {surt}  {kept.entries[surt]}")
     return 0
@@ -129,9 +139,9 @@ def _json(listed: VersionList, found: Published | None, current: Published | Non
     }  # fmt: skip
 
 
-def _table(listed: list[VersionList], published: dict[int, Published], current: Published | None) -> Table:
+def _table(name: str, listed: list[VersionList], published: dict[int, Published], current: Published | None) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("cdx", "time", "WARCs", "captures", "segments", "bytes", ""):
+    for head in (name, "time", "WARCs", LINES[name], "segments", "bytes", ""):
         table.add_column(head, justify="left" if head in ("time", "") else "right", no_wrap=True)
     for one in listed:
         found = published.get(one.number)
@@ -142,12 +152,12 @@ def _table(listed: list[VersionList], published: dict[int, Published], current: 
     return table
 
 
-def _diff(old: int, new: int) -> int:
+def _diff(name: str, old: int, new: int) -> int:
     store = open_line().state.store
-    before, after = (Lists(store, cdx.NAME).read(number) for number in (old, new))
+    before, after = (Lists(store, name).read(number) for number in (old, new))
     found = difference(before, after)
     for sign, names in (("+", found.added), ("-", found.removed), ("~", found.changed)):
-        out(*(f"{sign} {name}" for name in names))
+        out(*(f"{sign} {warc}" for warc in names))
     out(*_hidden_since(store, before, after))
     added, removed, changed = map(len, (found.added, found.removed, found.changed))
     out(f"{counted(added, 'WARC', 'WARCs')} added, {removed} removed, {changed} changed")
@@ -160,23 +170,24 @@ def _hidden_since(store: LocalStore, before: VersionList, after: VersionList) ->
     yield from (f"shown again: {surt}" for surt in sorted(was - now))
 
 
-def _verify(number: int | None) -> int:
-    found = verify(open_line().state.store, _index(), cdx.NAME, number)
+def _verify(name: str, number: int | None) -> int:
+    found = verify(open_line().state.store, _index(), name, number)
     out(*found.findings)
-    what = f"version {found.number} of cdx: {found.lines:,} captures of {counted(found.warcs, 'WARC', 'WARCs')}"
+    warcs = counted(found.warcs, "WARC", "WARCs")
+    what = f"version {found.number} of {name}: {found.lines:,} {LINES[name]} of {warcs}"
     if not found.findings:
         out(f"{what} read again, nothing is wrong")
         return 0
-    folder = f"{settings().index}/versions/{cdx.NAME}"
+    folder = f"{settings().index}/versions/{name}"
     out(f"{what}: {counted(len(found.findings), 'thing is', 'things are')} wrong")
     err(f"to have it made again: remove its folder in {folder}, then run index.ScanForIndexing")
     return 1
 
 
-def _retire(keep: int) -> int:
-    done = retire(open_line().state, _index(), cdx.NAME, keep)
+def _retire(name: str, keep: int) -> int:
+    done = retire(open_line().state, _index(), name, keep)
     for number in done.numbers:
-        out(f"version {number} of cdx: its files are removed, its list stays")
+        out(f"version {number} of {name}: its files are removed, its list stays")
     if done.unfinished:
         out(f"{counted(done.unfinished, 'folder', 'folders')} of folds that were broken off removed")
     if not done.numbers and not done.unfinished:
@@ -184,9 +195,9 @@ def _retire(keep: int) -> int:
     return 0
 
 
-def _decide(text: str, why: str, *, hides: bool) -> int:
+def _decide(entry: str, why: str, *, hides: bool) -> int:
     state, index = open_line().state, _index()
-    surt = hidden.parse_entry(text)
+    surt = hidden.parse_entry(entry)
     known = hidden.read(state.store).entries
     if (surt in known) == hides:
         not_hidden = "not hidden; 'warcmill versions list' lists what is"

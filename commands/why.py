@@ -13,13 +13,14 @@ from itertools import islice
 from rich.text import Text
 
 from commands.arguments import add_json, add_launch, add_stage
-from commands.reconcile import gap_json, gap_lines
+from commands.reconcile import gap_json, gap_lines, resolver
 from commands.show import as_json, console, lines, printable, styled
 from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import gaps
 from warcmill.audit.gaps import Gap
+from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.survey import Survey, require
 from warcmill.base.nearest import did_you_mean
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
@@ -95,6 +96,7 @@ def _is_unreachable(line: OpenRoots) -> bool:
 def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
     """All that is known of a launch, or of one of its stages; BadInput if there is none."""
     seen = require(line.state, line.roots_of(launch.job), launch, line.settings.wanted())
+    seen = looked_up(seen, resolver(line, [launch]))
     if stage and stage not in seen.stages:
         known = [str(stage) for stage in seen.stages]
         hint = did_you_mean(str(stage), known)

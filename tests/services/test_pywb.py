@@ -5,26 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import socket
-import subprocess
-import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from captures import response
 from indexed import Archive
+from pywb_server import SECONDS, of_collection, running
 from warcs import WEEKLY, warc_gz, warcinfo
 
-from servers import oracles
 from warcmill.versions import hidden
 
 LAUNCH_ID = "20261121081735"
-SECONDS = 60
 
 
 @pytest.fixture
@@ -41,41 +35,14 @@ def archive(tmp_path: Path) -> Archive:
 @pytest.fixture
 def pywb(archive: Archive, tmp_path: Path) -> Iterator[str]:
     """A running pywb; its address."""
-    folder = tmp_path / "pywb"
-    folder.mkdir()
-    warcs, index = archive.base / "line/store/warcs", archive.base / "index/versions/cdx/current"
-    places = {"archive_paths": f"{warcs}/", "index_paths": str(index)}
-    (folder / "config.yaml").write_text(json.dumps({"collections": {"all": places}}))
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [oracles.bin_folder("pywb") / "wayback", "-b", "127.0.0.1", "-p", str(port)]
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
-        try:
-            yield _ready(f"http://127.0.0.1:{port}", server, folder / "log")
-        finally:
-            server.terminate()
-            server.wait(SECONDS)
-
-
-def _ready(address: str, server: subprocess.Popen[bytes], log: Path) -> str:
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until and server.poll() is None:
-        try:
-            urllib.request.urlopen(f"{address}/all/cdx?url=x.example", timeout=SECONDS).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return address
-    raise AssertionError(log.read_text())
+    collection = (archive.base / "line/store/warcs", archive.base / "index/versions/cdx/current")
+    with running(tmp_path / "pywb", {"all": collection}) as address:
+        yield address
 
 
 def asked(address: str, **query: str) -> list[dict[str, str]]:
     """What pywb's CDX API answers."""
-    words = urllib.parse.urlencode({"output": "json", **query})
-    with urllib.request.urlopen(f"{address}/all/cdx?{words}", timeout=SECONDS) as answer:
-        return [json.loads(line) for line in answer]
+    return of_collection(address, "all", **query)
 
 
 def test_every_capture_is_found_record_by_record(archive: Archive, pywb: str) -> None:

@@ -31,6 +31,12 @@ def response(
     return capture("response", url, b"\r\n".join([status, *headers]) + END + body, RESPONSE, **more)
 
 
+def revisit(url: str, digest: str = "", **more: str) -> bytes:
+    """A revisit: the header of a response, whose payload has this digest."""
+    fields = {"WARC_Payload_Digest": digest} if digest else {}
+    return capture("revisit", url, b"HTTP/1.1 200 OK" + END, RESPONSE, **fields, **more)
+
+
 def typed(content_type: bytes) -> bytes:
     """A response of this Content-Type."""
     return response("http://e.x/", b"Content-Type: " + content_type)

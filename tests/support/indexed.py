@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import chain as steps
+import pytest
 from engine import Engine, line_of
+from luigi.configuration import LuigiConfigParser
 
+from commands.init import configuration
 from warcmill import layout
 from warcmill.index.cdx import cdx
 from warcmill.launches.extracts import Extracts
+from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FINAL, Item, Json, Launch, Outcome
+from warcmill.model import FINAL, Item, Json, Launch, Outcome, Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import fold
@@ -78,6 +82,16 @@ class Archive:
         steps.upto(engine, "Verify")
         self.reindex(engine.launch)
         return engine.launch
+
+    def configure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Have the commands in this process read a luigi.cfg of this line."""
+        roots: tuple[Root, ...] = ("output", "jobs", "state", "store")
+        folders: dict[Root, Path] = {root: self.base / "line" / root for root in roots}
+        config = self.base / "luigi.cfg"
+        config.write_text(configuration({**folders, "index": self.base / "index"}, OutputLayout.KIND_FIRST))
+        parser = LuigiConfigParser()
+        parser.read(config)
+        monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
 
     def scan(self, launch: Launch, hits: Mapping[str, int]) -> None:
         """Publish a files.scanned: in these WARCs, a virus in the record at this offset."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from warcmill import chain
-from warcmill.audit import orphaned, scanned
+from warcmill.audit import orphan_revisits, orphaned, scanned
 from warcmill.audit.crawl_finding import CrawlFinding
 from warcmill.audit.survey import Survey
 from warcmill.markers.facts import Assembled
@@ -29,6 +29,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _unexpected(seen, stage)
         yield from scanned.find(seen, stage)
         yield from orphaned.find(seen, stage)
+        yield from orphan_revisits.find(seen, stage)
     yield from _not_imported(seen)
     yield from _not_as_imported(seen)
     yield from _holes(seen)

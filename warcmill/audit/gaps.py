@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warcmill import chain, layout
-from warcmill.audit import findings, left_out, remedies
+from warcmill.audit import findings, left_out, orphan_revisits, remedies
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.markers.attempt_files import Attempt
@@ -16,7 +16,7 @@ from warcmill.model import Key, Launch, Stage
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
-    findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED,
+    findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED,
 )  # fmt: skip
 # A file put back, or another run, closes these. All other gaps that are no findings need `warcmill redo`.
 MENDED = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from warcmill import chain
 from warcmill.audit import findings, gaps, missing, remedies, survey, uncatalogued, unclaimed
 from warcmill.audit.gaps import Gap
+from warcmill.audit.orphan_revisits import Resolve, looked_up
 from warcmill.audit.survey import Survey
 from warcmill.audit.uncatalogued import Catalogued
 from warcmill.audit.unscanned import Before, split
@@ -61,14 +62,15 @@ def report(
     wanted: Wanted,
     before: Before | None = None,
     catalogued: Catalogued | None = None,
+    resolve: Resolve | None = None,
 ) -> LaunchReport:
     """Reconcile one launch. A WarcmillError becomes a gap, so that it hides no other launch.
 
     `before` is what there was to scan when the scans began; what is newer counts as not yet scanned. `catalogued` is
-    None without an index.
+    None without an index, as is `resolve`, which looks up revisits.
     """
     try:
-        seen = survey.survey(state, rootmap.of(launch.job), launch, wanted)
+        seen = looked_up(survey.survey(state, rootmap.of(launch.job), launch, wanted), resolve)
         in_store = missing.listed(store, launch)
         not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
         not_stored += uncatalogued.find(seen, catalogued) if catalogued else ()

@@ -28,6 +28,7 @@ from warcmill.markers.facts import Assembled, Complete, Imported, Packaged, Pack
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
+from warcmill.versions.revisits import Revisit
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,14 @@ class Markers:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRevisits:
+    """Revisits of a stage whose payload was not found. `why`: why it may be archived all the same; '' if nowhere."""
+
+    revisits: tuple[Revisit, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """What is known of a launch. `ended` is how, or '' while it runs. The logs of `sealed` stages are in place."""
 
@@ -73,6 +82,7 @@ class Survey:
     coverage: Coverage = field(default_factory=lambda: Coverage(frozenset()))  # of the sealed stages
     is_imported: bool = False  # its files are in the root of imported launches
     with_sip: frozenset[Stage] = frozenset()  # the stages that have a SIP of their own, or must get one
+    revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
 
     @property
     def is_there(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from warcmill import layout
 from warcmill.audit import findings as findings_of
-from warcmill.audit import gaps, orphaned, scanned
+from warcmill.audit import gaps, orphan_revisits, orphaned, scanned
 from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey
@@ -69,6 +69,9 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
         return
     if gap.kind == orphaned.ORPHANED:
         yield seen.key("package", stage)
+        return
+    if gap.kind in (orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED):
+        yield seen.key("verify-cdx", stage)
         return
     if gap.kind in (scanned.VIRUS, scanned.UNSCANNED):
         yield seen.key("viruses", stage)

@@ -29,6 +29,7 @@ from warcmill.stores.file import FileStore
 
 HONEST = (3, 4, 5)  # exit codes of configuration, unavailable, busy
 WGET = sample.SAMPLE.parents[1] / "wget"
+WGET_LAUNCH = "20260214090000"
 LAUNCH = (sample.JOB, sample.LAUNCH_ID)
 ENDS = re.compile("STOPPING|EMPTY|FINISHED|discarded")
 FROZEN = "2030-01-02T03:04:05Z"
@@ -212,6 +213,21 @@ def run_text(folder: Path) -> bool:
     return _run(folder, lambda: index.SolrIndex(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
 
 
+def extracted_wget(folder: Path) -> None:
+    """A small launch, in the store, whose text is extracted; no version has it."""
+    line_without_a_launch(folder)
+    assert import_warcs(folder)
+    assert run_line(folder)
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write("\n[text]\nsince=2016-01-01\n")
+    assert _run(folder, lambda: index.SolrIndex(job="wget", launch_id=WGET_LAUNCH, stage="final"))
+
+
+def fold_text(folder: Path) -> bool:
+    """The first version of the text index."""
+    return _run(folder, lambda: index.FoldText(date_interval=ALL_DAYS))
+
+
 def _index(folder: Path) -> None:
     with (folder / "luigi.cfg").open("a") as config:
         config.write("\n[index]\nsince=2016-01-01\n")
@@ -324,7 +340,7 @@ def line_without_a_launch(folder: Path) -> None:
 def import_warcs(folder: Path) -> bool:
     """`warcmill import` of what wget left."""
     add_config_path(str(folder / "luigi.cfg"))
-    return verb("import", str(WGET), "--job", "wget", "--launch-id", "20260214090000")
+    return verb("import", str(WGET), "--job", "wget", "--launch-id", WGET_LAUNCH)
 
 
 def import_between_scans(folder: Path) -> bool:
@@ -350,6 +366,7 @@ SCENARIOS = {
         Scenario("index-late", index_on_late, run_index),
         Scenario("text", text_on, run_text),
         Scenario("fold", indexed_sample, fold),
+        Scenario("text-fold", extracted_wget, fold_text),
         Scenario("retire", folded_sample, retire),
         Scenario("package", packages_on, run_packages),
         Scenario("submit", built_sample, submit),

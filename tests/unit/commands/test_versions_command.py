@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 from captures import response
 from indexed import Archive
-from luigi.configuration import LuigiConfigParser
 from warcs import warc_gz, warcinfo
 
-from commands.init import configuration
 from commands.main import main
-from warcmill.layout import OutputLayout
 
 ONE, TWO = "20161019234428", "20161020234428"
 
@@ -38,13 +35,8 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Operator:
-    archive, line = Archive(tmp_path), tmp_path / "line"
-    folders = {root: line / root for root in ("output", "jobs", "state", "store")} | {"index": tmp_path / "index"}
-    config = tmp_path / "luigi.cfg"
-    config.write_text(configuration(folders, OutputLayout.KIND_FIRST))  # type: ignore[arg-type]
-    parser = LuigiConfigParser()
-    parser.read(config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    archive = Archive(tmp_path)
+    archive.configure(monkeypatch)
     return Operator(archive, capsys)
 
 

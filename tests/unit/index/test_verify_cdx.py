@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from captures import capture, response
+from captures import response, revisit
 from indexed import Archive
 from warcs import sha1, warc_gz, warcinfo
 
@@ -26,11 +26,6 @@ ONE, TWO = "20161019234428", "20161020234428"
 LAUNCH, NEXT = Launch("daily", ONE), Launch("daily", TWO)
 URLS = tuple(f"http://e{number % 4}.example/{number:03}" for number in range(90))
 DIGEST = sha1(b"x")
-
-
-def revisit(url: str, digest: str = DIGEST, **more: str) -> bytes:
-    return capture("revisit", url, b"HTTP/1.1 200 OK\r\n\r\n", "application/http; msgtype=response",
-                   WARC_Payload_Digest=digest, **more)  # fmt: skip
 
 
 @pytest.fixture
@@ -146,8 +141,8 @@ def test_revisits_whose_original_is_not_in_the_launch_are_counted_and_kept(archi
     quoting = 'http://r.example/"mime": "warc/revisit"'
     records = [
         response("http://r.example/1", WARC_Payload_Digest=DIGEST),
-        revisit("http://r.example/1", WARC_Date="2016-10-20T00:00:00Z"),
-        revisit("http://r.example/2"),
+        revisit("http://r.example/1", DIGEST, WARC_Date="2016-10-20T00:00:00Z"),
+        revisit("http://r.example/2", DIGEST),
         revisit("http://r.example/3", other),
         response(quoting, body=b"another", WARC_Payload_Digest=sha1(b"another")),
         revisit("http://r.example/4", other[:-1] + "D"),

@@ -12,6 +12,7 @@ from indexed import Archive
 from pdfs import pdf
 from warcs import warc_gz, warcinfo
 
+from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable
 from warcmill.index.text import text as index_text
 from warcmill.launches.extracts import Extracts
@@ -230,3 +231,39 @@ def test_before_the_first_version_it_says_what_publishes_one(archive: TextArchiv
     with pytest.raises(NotReady, match=r"index.ScanForIndexing publishes it"):
         archive.search("x")
     assert TEXT.name == "text"
+
+
+def test_the_commands_about_versions_take_it_by_its_name(
+    archive: TextArchive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive.configure(monkeypatch)
+
+    def typed(*words: str) -> tuple[int, str]:
+        return main(["versions", *words, "--of", "text"]), capsys.readouterr().out
+
+    assert typed("list")[1].endswith("publishes the first, where [text] is on\n")
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "one"})})
+    archive.fold()
+    archive.add(
+        TWO, {"a.warc.gz": warc({"a.example/": "two", "b.example/": "three"}), "b.warc.gz": warc_gz(warcinfo())}
+    )
+    archive.fold()
+    assert typed("list")[1].split()[:4] == ["text", "time", "WARCs", "documents"]
+    assert typed("diff", "1", "2")[1].startswith(f"+ daily/{TWO}/a.warc.gz\n+ daily/{TWO}/b.warc.gz\n")
+    said = "version 2 of text: 3 documents of 3 WARCs read again, nothing is wrong\n"
+    assert typed("verify") == (0, said)
+    published = archive.payloads.current()
+    assert published
+    for end in (".sqlite", ".inputs", ".counts"):
+        path = archive.base / "index" / published.segments[0].files[end].path
+        sound = path.read_bytes()
+        path.chmod(0o644)
+        path.write_bytes(sound[:-9] + bytes([sound[-9] ^ 1]) + sound[-8:])
+        code, text = typed("verify")
+        assert code == 1, end
+        assert path.name in text, end
+        path.write_bytes(sound)
+    assert typed("verify") == (0, said)
+    assert typed("retire", "--keep", "1") == (0, "version 1 of text: its files are removed, its list stays\n")
+    assert typed("verify", "1")[0] == 1
+    assert archive.urls("two") == ["http://a.example/"]
