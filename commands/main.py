@@ -33,6 +33,7 @@ VERBS: dict[str, dict[str, str]] = {
         "files": "list every WARC with its state in each step",
         "reconcile": "compare disk, packages and archive, and list every gap",
         "search": "find pages and PDFs of the archive by their words",
+        "serve": "search the archive in a browser, and replay what is found",
     },
     "do": {
         "crawl": "crawl some sites, and bring what came into an archive in this folder",
