@@ -63,7 +63,7 @@ def _version(program: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadConfig("[serve] pywb", f"{program} does not run: {error}; to install it: {INSTALL}") from error
-    return done.stdout.decode("utf-8", "replace").strip()[:200]
+    return done.stdout.decode("utf-8", "replace").strip().partition("\n")[0][:200]
 
 
 def check_free(port: int, key: str) -> None:
