@@ -16,6 +16,10 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
 from servers import oracles, ports
 from warcmill.errors import Unavailable
 
@@ -61,6 +65,15 @@ def configure(config: Path) -> None:
     lines = [f"{key}={port}" for key, port in chosen.items()]
     with config.open("a") as file:
         file.write("\n".join(["", "[serve]", *lines, f"pywb={oracles.bin_folder('pywb') / 'wayback'}", ""]))
+
+
+def follow(browser: Chrome, title: str) -> None:
+    """Follow a result of a search, and leave the browser in pywb's frame once the archived page has a heading."""
+    browser.find_element(By.LINK_TEXT, title).click()
+    wait = WebDriverWait(browser, SECONDS)
+    wait.until(lambda page: page.find_elements(By.ID, "replay_iframe"))
+    browser.switch_to.frame("replay_iframe")
+    wait.until(lambda page: page.find_elements(By.TAG_NAME, "h1"))
 
 
 @contextmanager

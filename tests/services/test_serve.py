@@ -9,7 +9,6 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
@@ -99,18 +98,6 @@ def searched(chrome: Chrome, world: World, words: str) -> None:
     chrome.find_element(By.TAG_NAME, "button").click()
 
 
-@contextmanager
-def followed(chrome: Chrome, title: str) -> Iterator[None]:
-    """Follow a result, and wait for the archived page in pywb's frame."""
-    chrome.find_element(By.LINK_TEXT, title).click()
-    wait = WebDriverWait(chrome, SECONDS)
-    wait.until(lambda page: page.find_elements(By.ID, "replay_iframe"))
-    chrome.switch_to.frame("replay_iframe")
-    wait.until(lambda page: page.find_elements(By.TAG_NAME, "h1"))
-    yield
-    chrome.switch_to.default_content()
-
-
 def raw(world: World, url: str, time: str) -> str:
     """The address under which pywb gives a capture as it was crawled."""
     return world.server.replay_of(url, time).replace(f"/{time}/", f"/{time}id_/")
@@ -127,16 +114,16 @@ def status_of(address: str) -> int:
 def test_a_reader_searches_follows_a_result_and_sees_the_page(chrome: Chrome, world: World) -> None:
     searched(chrome, world, "welcome")
     assert "3 captures found." in chrome.find_element(By.TAG_NAME, "body").text
-    with followed(chrome, "Government of Example"):
-        assert chrome.find_element(By.TAG_NAME, "h1").text == "Welcome"
-        crest = chrome.find_element(By.TAG_NAME, "img")
-        WebDriverWait(chrome, SECONDS).until(lambda _: int(crest.get_property("naturalWidth") or 0) > 0)
+    serving.follow(chrome, "Government of Example")
+    assert chrome.find_element(By.TAG_NAME, "h1").text == "Welcome"
+    crest = chrome.find_element(By.TAG_NAME, "img")
+    WebDriverWait(chrome, SECONDS).until(lambda _: int(crest.get_property("naturalWidth") or 0) > 0)
     searched(chrome, world, '"getting started" site')
-    with followed(chrome, "Chapter 1. Getting started The Right Way"):
-        body = chrome.find_element(By.TAG_NAME, "body")
-        WebDriverWait(chrome, SECONDS).until(lambda _: body.value_of_css_property("background-color") == GREY)
-        chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
-        WebDriverWait(chrome, SECONDS).until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
+    serving.follow(chrome, "Chapter 1. Getting started The Right Way")
+    body = chrome.find_element(By.TAG_NAME, "body")
+    WebDriverWait(chrome, SECONDS).until(lambda _: body.value_of_css_property("background-color") == GREY)
+    chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
+    WebDriverWait(chrome, SECONDS).until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
 
 
 def test_an_archived_page_reads_nothing_of_search(chrome: Chrome, world: World) -> None:

@@ -30,7 +30,7 @@ INSTALL = (
     "python3 -m venv /opt/pywb; /opt/pywb/bin/pip install 'pywb==2.10.*'; then set [serve] pywb=/opt/pywb/bin/wayback"
 )
 _SECONDS = 60  # that pywb may take to print its version, or to end
-_PATIENCE = 2  # seconds that it may take to answer /healthz
+_PATIENCE = 20  # seconds that it may take to answer when it is asked whether it is there
 _FIRST_PAUSE, _LONGEST_PAUSE = 1, 60  # seconds before it is started again
 _LONGEST_LINE = 2_000
 log = logging.getLogger(__name__)
@@ -116,6 +116,8 @@ class Pywb:
             self._process.terminate()
         if self._thread:
             self._thread.join(_SECONDS)
+        if self._process and self._process.poll() is None:
+            self._process.kill()
 
     def _watch(self) -> None:
         pause = _FIRST_PAUSE
@@ -123,8 +125,11 @@ class Pywb:
             if not self.places.cdx.exists():  # pywb looks only once whether that is a folder
                 continue
             begun = time.monotonic()
-            with tempfile.TemporaryDirectory(prefix="warcmill-pywb-") as folder:
-                why = self._run(Path(folder))
+            try:
+                with tempfile.TemporaryDirectory(prefix="warcmill-pywb-") as folder:
+                    why = self._run(Path(folder))
+            except OSError as error:
+                why = str(error)
             if self._stopped.is_set():
                 return
             pause = _FIRST_PAUSE if time.monotonic() - begun > _LONGEST_PAUSE else min(2 * pause, _LONGEST_PAUSE)
