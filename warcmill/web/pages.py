@@ -15,7 +15,8 @@ STYLE = """\
 body { font: 16px/1.45 sans-serif; color: #1c1c1c; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 0; font-weight: normal; }
 form { display: flex; flex-wrap: wrap; gap: .5rem; margin-bottom: 1.5rem; }
-input, button { font: inherit; padding: .35rem .5rem; } input[name=q] { flex: 1 1 100%; }
+input, button { font: inherit; padding: .35rem .5rem; }
+input { flex: 1; min-width: 8rem; } input[name=q] { flex: 1 1 100%; }
 ol { list-style: none; padding: 0; } li { margin-bottom: 1.3rem; } p { margin: .15rem 0; overflow-wrap: anywhere; }
 .url { color: #2d6a3e; font-size: .9rem; } .none { color: #8a1f11; } mark { background: #fff1a8; }
 nav { display: flex; gap: 1rem; }
