@@ -14,7 +14,7 @@ from warcmill.errors import BadConfig, Unavailable
 from warcmill.launches import discovery
 
 EVER = date(1970, 1, 1), date(9999, 12, 31)
-SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file")
+SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file")
 NO_CRAWL = "nothing, if no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
 
 

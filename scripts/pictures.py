@@ -3,6 +3,7 @@
 demo.svg        what `warcmill status` and `warcmill reconcile` print of the demo
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
 replay.png      a page of the demo's launch, out of its WACZ, in ReplayWeb.page; needs chromium and its driver
+search.png      what a reader's search finds in the demo's launch; served.png, a result in replay; need the same
 engine.png      the same page after `scripts/demo --engine heritrix`, as a graph; needs the servers' packages too
 """
 
@@ -27,7 +28,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from servers import browser as chromium
-from servers import luigid, packages, replayweb
+from servers import luigid, packages, replayweb, serving
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
@@ -51,6 +52,7 @@ def main() -> int:
             return 1
         draw_visualiser(base / "luigid", browser)
         draw_replay(base / "replay")
+        draw_search(base / "serve")
         draw_engine(base / "archive", browser)
     return 0
 
@@ -113,6 +115,29 @@ def draw_replay(base: Path) -> None:
         replayweb.open_page(opened, address, seconds=60)
         opened.switch_to.default_content()
         opened.save_screenshot(str(PICTURES / "replay.png"))
+
+
+def draw_search(base: Path) -> None:
+    """Draw a search, and a result of it in replay, as `warcmill serve` shows the bundled launch."""
+    config = new_line(base)
+    with config.open("a") as file:
+        file.write("\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n")
+    for module, task in (*SCANS, ("tasks.index", "index.ScanForIndexing")):
+        run(config, "luigi", "--module", module, task, "--date-interval", DAY)
+    photograph_serve(config, base)
+
+
+def photograph_serve(config: Path, base: Path) -> None:
+    """Save what a reader sees of an indexed line, one picture after the other."""
+    serving.configure(config)
+    with serving.serving(config, base / "serve.log") as server, chromium.opened(base / "browser") as opened:
+        server.wait()
+        opened.get(f"{server.address}?token={server.token}")
+        opened.get(f"{server.address}search?q=getting+started")
+        opened.save_screenshot(str(PICTURES / "search.png"))
+        serving.follow(opened, "Chapter 1. Getting started The Right Way")
+        opened.switch_to.default_content()
+        opened.save_screenshot(str(PICTURES / "served.png"))
 
 
 def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png", height: int = 860) -> None:

@@ -21,6 +21,7 @@ ELSEWHERE = {
     "luigi --module tasks.package": ("tests/pipeline/test_submission.py", '"package.SubmitSip"'),
     "luigi --module tasks.files files.VirusScan": ("tests/services/test_clamd_line.py", '"files.VirusScan"'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
+    "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
     "scripts/demo --engine heritrix": (
         "tests/services/test_documented_demo.py",

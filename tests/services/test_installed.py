@@ -29,6 +29,7 @@ install -m 644 /opt/warcmill/config/systemd/* /etc/systemd/system/
 systemctl daemon-reload
 systemctl enable --now warcmill-scan.timer warcmill-due.timer warcmill-backup.timer
 systemctl enable --now warcmill-luigid.service
+systemctl enable --now warcmill-serve.service
 install -m 644 /opt/warcmill/config/logrotate /etc/logrotate.d/warcmill
 """
 
@@ -55,7 +56,7 @@ def verify(paths: list[Path]) -> tuple[int, str]:
 
 def test_every_unit_is_one(tmp_path: Path) -> None:
     assert {name.partition(".")[0] for name in UNITS} == {
-        f"warcmill-{name}" for name in ("scan", "due", "backup", "luigid")
+        f"warcmill-{name}" for name in ("scan", "due", "backup", "luigid", "serve")
     }
     assert verify([here(name, tmp_path) for name in UNITS]) == (0, "")
 

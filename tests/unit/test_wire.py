@@ -167,6 +167,7 @@ JSON = (
     Place("commands/show.py", only=("days_json",)),
     Place("commands/search.py", documents=True),
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("Found",)),
+    Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
     Place("commands/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/versions.py", documents=True),
@@ -195,6 +196,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/launches/text_extracts.py",
     # The fields of a CDXJ line, written again for Parquet.
     "warcmill/formats/columns.py",
+    # How any JSON is sent, and the configuration of pywb.
+    "warcmill/web/answer.py",
+    "warcmill/web/replay.py",
     # What a worker process answers to its starter.
     "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warcmill.errors import NotReady
@@ -18,10 +18,11 @@ from warcmill.versions.text_segments import SQLITE, opened
 MOST = 20  # documents that are shown
 MARKS = ("[", "]")  # around the words that were asked for
 _WORDS_OF_LINE = 24
-_MATCHES = """
-    SELECT page.id, page.key, page.url, page.time, bm25(words, 5.0, 1.0) FROM words
-    JOIN page ON page.id = words.rowid WHERE words MATCH ? AND page.time BETWEEN ? AND ?
-"""
+_WHERE = "FROM words JOIN page ON page.id = words.rowid WHERE words MATCH ? AND page.time BETWEEN ? AND ?"
+_SHOWS = " AND shows(page.key)"
+_COUNT = f"SELECT count(*) {_WHERE}"
+_MATCHES = f"SELECT bm25(words, 5.0, 1.0), page.url, page.time, page.id {_WHERE}"
+_BEST = " ORDER BY 1, 2, 3 LIMIT ?"
 _SHOWN = f"""
     SELECT words.title, snippet(words, 1, ?, ?, '…', {_WORDS_OF_LINE}), page.type, page.offset, warc.name FROM words
     JOIN page ON page.id = words.rowid JOIN warc ON warc.id = page.warc WHERE words MATCH ? AND words.rowid = ?
@@ -69,29 +70,45 @@ class _Match:
     page: int
 
 
-def search(state: LocalStore, index: LocalStore, query: Query) -> Answer:
-    """Find the best documents. NotReady if no version is published."""
+def search(
+    state: LocalStore, index: LocalStore, query: Query, *, skipped: int = 0, marks: tuple[str, str] = MARKS
+) -> Answer:
+    """Find the best documents, after those that are skipped. NotReady if no version is published."""
     published = Payloads(index, text.NAME).current()
     if published is None:
         raise NotReady("the current version of text", "index.ScanForIndexing publishes it, where [text] is on")
-    prefixes, captures, best = hidden.read(state).prefixes(), 0, list[_Match]()
+    shows, captures, best = _shows(query, hidden.read(state).prefixes()), 0, list[_Match]()
     for number, segment in enumerate(published.segments):
-        matches = list(_matches(index, number, segment, query, prefixes))
-        captures += len(matches)
-        best = heapq.nsmallest(MOST, [*best, *matches])
-    return Answer(published.number, captures, tuple(_found(index, published.segments, one, query) for one in best))
+        count, matches = _matches(index, number, segment, query, shows, skipped + MOST)
+        captures += count
+        best = heapq.nsmallest(skipped + MOST, [*best, *matches])
+    shown = (_found(index, published.segments, one, query, marks) for one in best[skipped:])
+    return Answer(published.number, captures, tuple(shown))
+
+
+def _shows(query: Query, prefixes: Mapping[bytes, str]) -> Callable[[str], bool] | None:
+    """Which keys are shown: of the site, and not hidden. None if all are, which a search of many learns sooner."""
+    site = _site(query.site)
+
+    def shows(key: str) -> bool:
+        line = key.encode()
+        return line.startswith(site) and next(hidden.visible([line], prefixes, set()), None) is not None
+
+    return shows if query.site or prefixes else None
 
 
 def _matches(
-    index: LocalStore, number: int, segment: Segment, query: Query, prefixes: Mapping[bytes, str]
-) -> Iterator[_Match]:
-    times = (query.first.ljust(14, "0"), query.last.ljust(14, "9"))
-    site = _site(query.site)
+    index: LocalStore, number: int, segment: Segment, query: Query, shows: Callable[[str], bool] | None, most: int
+) -> tuple[int, list[_Match]]:
+    """How many documents of a segment match, and the best of them."""
+    values = (_expression(query), query.first.ljust(14, "0"), query.last.ljust(14, "9"))
     with opened(index, segment.files[SQLITE].path) as database:
-        for page, key, url, time, rank in database.execute(_MATCHES, (_expression(query), *times)):
-            line = key.encode()
-            if line.startswith(site) and next(hidden.visible([line], prefixes, set()), None):
-                yield _Match(rank, url, time, number, page)
+        if shows:
+            database.create_function("shows", 1, shows, deterministic=True)
+        only = _SHOWS if shows else ""
+        count = int(database.execute(_COUNT + only, values).fetchone()[0])
+        rows = database.execute(_MATCHES + only + _BEST, (*values, most))
+        return count, [_Match(rank, url, time, number, page) for rank, url, time, page in rows]
 
 
 def _expression(query: Query) -> str:
@@ -104,15 +121,19 @@ def _site(host: str) -> tuple[bytes, ...]:
     return hidden.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else (b"",)
 
 
-def _found(index: LocalStore, segments: Sequence[Segment], match: _Match, query: Query) -> Found:
+def _found(
+    index: LocalStore, segments: Sequence[Segment], match: _Match, query: Query, marks: tuple[str, str]
+) -> Found:
     with opened(index, segments[match.segment].files[SQLITE].path) as database:
-        row = _row(database, match, query)
+        row = _row(database, match, query, marks)
     title, line, type_, offset, warc = row
     return Found(match.url, match.time, title, " ".join(line.split()), type_, warc, offset)
 
 
-def _row(database: sqlite3.Connection, match: _Match, query: Query) -> tuple[str, str, str, int, str]:
+def _row(
+    database: sqlite3.Connection, match: _Match, query: Query, marks: tuple[str, str]
+) -> tuple[str, str, str, int, str]:
     found: tuple[str, str, str, int, str] = database.execute(
-        _SHOWN, (*MARKS, _expression(query), match.page)
+        _SHOWN, (*marks, _expression(query), match.page)
     ).fetchone()
     return found

@@ -1,0 +1,104 @@
+"""A page of results of `warcmill serve` over 100,000 documents: CPU of the whole answer, from request to HTML.
+
+The documents are made: 200 words each, of a vocabulary in which the n-th word is n times rarer than the first, in three
+segments. There is no peer: the bound is a reader's patience.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
+from warcmill.versions import text_segments
+from warcmill.versions.inputs import Input
+from warcmill.versions.payloads import Payloads, Published
+from warcmill.versions.segments import Made, Segment
+from warcmill.web.access import Token
+from warcmill.web.app import App
+from warcmill.web.archive import Archive
+
+Row = tuple[str, str, str, str, str]
+PARTS = (80_000, 16_000, 4_000)  # documents of each segment
+VOCABULARY, WORDS = 20_000, 200
+ASKED = ("w15000", "w500", "w30", "w0", "w1 w2")
+RUNS = 5
+TARGET = "under 100 ms"
+FOLDER = "versions/text/000001-benchmark"
+
+
+class NoReplay:
+    """Stands for replay, which a search does not ask."""
+
+    address = "http://localhost:8091/name/"
+
+    def state(self) -> str:
+        """Always ready."""
+        return "ready"
+
+
+def rows() -> Iterator[Row]:
+    """What, ours, peer, ratio, target."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = App(published(Path(folder)), NoReplay(), Token("benchmark-token", "warcmill-benchmark"))
+        for words in ASKED:
+            seconds, captures = measured(app, words)
+            what = f"search page of '{words}', in {captures:,} of {sum(PARTS):,} documents"
+            yield what, f"{seconds * 1000:.0f} ms CPU", "-", "-", TARGET
+
+
+def measured(app: App, words: str) -> tuple[float, int]:
+    """The least CPU seconds of a page, and how many captures it counts."""
+    least = min(_seconds(app, {"q": words}) for _ in range(RUNS))
+    answer = app.answer(_request({"q": words, "format": "json"}))
+    return least, json.loads(answer.body)["captures"]
+
+
+def _seconds(app: App, fields: dict[str, str]) -> float:
+    begin = time.process_time()
+    answer = app.answer(_request(fields))
+    assert answer.status == 200, answer.body
+    return time.process_time() - begin
+
+
+def _request(fields: dict[str, str]) -> dict[str, str]:
+    who = {"HTTP_AUTHORIZATION": "Bearer benchmark-token"}
+    return {"REQUEST_METHOD": "GET", "PATH_INFO": "/search", "QUERY_STRING": urlencode(fields), **who}
+
+
+def published(base: Path) -> Archive:
+    """A version of the text index, as the fold publishes it."""
+    sentinel.adopt({"state": base / "state", "index": base / "index"})
+    state, index = FileStore("state", base / "state"), FileStore("index", base / "index")
+    segments = tuple(_segment(index, number, count) for number, count in enumerate(PARTS))
+    version, payloads = Published(1, FOLDER, "0" * 128, ("file:///benchmark",), segments), Payloads(index, "text")
+    payloads.finish(version)
+    payloads.point(version)
+    return Archive(state, index)
+
+
+def _segment(index: FileStore, number: int, count: int) -> Segment:
+    one = Input(f"daily/20161019234428/{number}.warc.gz", "0" * 128, 1, "0" * 128)
+    written = text_segments.write(index, [(one, _documents(number, count))])
+    return text_segments.commit(index, FOLDER, written, Made((one,), frozenset()))
+
+
+def _documents(part: int, count: int) -> Iterator[bytes]:
+    chosen = random.Random(part)
+    words = [f"w{number}" for number in range(VOCABULARY)]
+    weights = [1 / (number + 1) for number in range(VOCABULARY)]
+    for number in range(count):
+        document = {
+            "url": f"http://site{number % 500}.example/{part}/{number}",
+            "wayback_date": 20161019234428,
+            "source_file_offset": number,
+            "title": f"Page {number}",
+            "content": " ".join(chosen.choices(words, weights, k=WORDS)),
+        }
+        yield json.dumps(document).encode()

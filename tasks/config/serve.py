@@ -1,0 +1,85 @@
+"""[serve]: where `warcmill serve` listens, and the pywb that replays."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import luigi
+
+from tasks.config import sections
+from tasks.config.settings import NO_INDEX, Settings
+from warcmill.errors import BadConfig
+from warcmill.stores.opening import is_remote
+from warcmill.versions import cdx
+from warcmill.versions.cdx_inputs import WARCS
+from warcmill.versions.lists import FOLDER
+from warcmill.versions.payloads import CURRENT
+from warcmill.web.access import SHORTEST
+from warcmill.web.replay import Places
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[serve]: search and replay over HTTP, on loopback. All keys are optional."""
+
+    port = luigi.IntParameter(default=8090, description="port of search, on 127.0.0.1")
+    replay_port = luigi.IntParameter(default=8091, description="port of replay, on localhost")
+    replay_url = luigi.Parameter(
+        default="", description="address of replay behind a proxy; of another host name than search"
+    )
+    pywb = luigi.Parameter(default="", description="path of the program wayback of pywb 2.10; empty: that on PATH")
+    token = luigi.Parameter(default="", description="the secret of the readers, as ${ENV}; empty: a new one each start")
+    token_file = luigi.Parameter(default="", description="file with that secret as its only line")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """[serve], read and checked."""
+
+    port: int
+    replay_port: int
+    replay_url: str
+    pywb: str
+    token: str
+
+
+def serving() -> Serving:
+    """The section [serve], or BadConfig."""
+    keys = sections.read(serve)
+    for key, port in (("port", keys.port), ("replay_port", keys.replay_port)):
+        if not 0 < port < 1 << 16:
+            raise BadConfig(f"[serve] {key}", f"is {port}, not a port from 1 to 65535")
+    if keys.port == keys.replay_port:
+        raise BadConfig("[serve] replay_port", f"is {keys.port}, as port; replay needs a port of its own")
+    return Serving(keys.port, keys.replay_port, _url(keys.replay_url), keys.pywb, _token())
+
+
+def places(config: Settings) -> Places:
+    """What is replayed, or BadConfig."""
+    if not config.index:
+        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    if is_remote(config.store):
+        raise BadConfig("[warcmill] store", "is on another host; replay needs a folder, such as its mount here")
+    return Places(Path(config.store) / WARCS, Path(config.index) / FOLDER / cdx.NAME / CURRENT)
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        wrong = text and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment)
+    except ValueError:
+        wrong = True
+    if wrong:
+        raise BadConfig("[serve] replay_url", f"is {text!r}, not an address such as https://replay.library.example")
+    return text.rstrip("/")
+
+
+def _token() -> str:
+    token = sections.secret("serve", "token")
+    if token and not (_TOKEN.fullmatch(token) and len(token) >= SHORTEST):
+        raise BadConfig("[serve] token", f"is not {SHORTEST} or more letters, digits and . _ ~ -")
+    return token

@@ -1,0 +1,103 @@
+"""`warcmill serve` and `warcmill doctor` where something is missing or wrong: it is named, and nothing is started.
+
+The service tests run it with a real pywb.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from line import Line, line_at
+
+from warcmill.stores import sentinel
+
+FAKE = "#!/bin/sh\n# Stands for a pywb of some version, which cannot be installed side by side.\necho '{}'\n"
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    """A line with an index root."""
+    made = line_at(tmp_path)
+    sentinel.adopt({"index": tmp_path / "index"})
+    made.config.write_text(made.config.read_text().replace("\n[warcmill]\n", f"\n[warcmill]\nindex={tmp_path}/index\n"))
+    return made
+
+
+def fake_pywb(folder: Path, version: str) -> Path:
+    path = folder / "wayback"
+    path.write_text(FAKE.format(version))
+    path.chmod(0o755)
+    return path
+
+
+def add(line: Line, *keys: str) -> None:
+    line.config.write_text("\n".join([line.config.read_text(), "[serve]", *keys, ""]))
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [("pywb=/nowhere/wayback", "there is no program /nowhere/wayback; to install it: python3 -m venv"),
+     ("port=0", "[serve] port: is 0, not a port"), ("port=x", "[serve] port: "),
+     ("replay_port=8090", "[serve] replay_port: is 8090, as port"),
+     ("replay_url=ftp://x/", "[serve] replay_url: is 'ftp://x/', not an address"),
+     ("token=abcdefghijklmnopqrstuvw", "[serve] token: may not be in luigi.cfg itself"),
+     ("token_file=/nowhere", "[serve] token_file: ")],
+)  # fmt: skip
+def test_what_is_missing_or_wrong_is_named(line: Line, key: str, said: str) -> None:
+    add(line, key)
+    done = line.warcmill("serve")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert said in done.stderr
+
+
+def test_another_version_of_pywb_is_refused_by_name(line: Line, tmp_path: Path) -> None:
+    add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.9.1')}")
+    done, checked = line.warcmill("serve"), line.warcmill("doctor")
+    said = f"{tmp_path}/wayback is pywb 2.9.1, not 2.10.*: python3 -m venv"
+    assert (done.returncode, checked.returncode) == (3, 1)
+    assert said in done.stderr
+    assert said in " ".join(checked.stdout.split())
+
+
+def test_doctor_names_what_there_is_not_to_serve(line: Line, tmp_path: Path) -> None:
+    assert not re.search(r" serve +", line.warcmill("doctor").stdout), "there is no [serve]"
+    add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.10.3')}")
+    said = " ".join(line.warcmill("doctor").stdout.split())
+    assert f"ok serve {tmp_path}/wayback replays" in said
+    assert "warn serve no version of cdx is published" in said
+    assert "warn serve no version of text is published" in said
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("index=", "unused=", "[warcmill] index: is not set"),
+    ("store=", "store=sftp://crawl@engine.invalid", "[warcmill] store: is on another host"),
+])  # fmt: skip
+def test_a_line_that_cannot_be_served_is_refused(line: Line, tmp_path: Path, old: str, new: str, said: str) -> None:
+    line.config.write_text(line.config.read_text().replace(f"\n{old}", f"\n{new}"))
+    add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.10.0')}")
+    done = line.warcmill("serve")
+    assert done.returncode == 3
+    assert said in done.stderr
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port on which another program listens."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        yield int(other.getsockname()[1])
+
+
+@pytest.mark.parametrize(("key", "free"), [("port", "replay_port"), ("replay_port", "port")])
+def test_a_taken_port_is_named(line: Line, tmp_path: Path, taken: int, key: str, free: str) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as once:
+        unused = once.getsockname()[1]
+    add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.10.0')}", f"{key}={taken}", f"{free}={unused}")
+    done = line.warcmill("serve")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"port {taken} of 127.0.0.1 is unavailable: Address already in use" in done.stderr
+    assert f"[serve] {key}" in done.stderr

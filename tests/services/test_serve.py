@@ -1,0 +1,192 @@
+"""`warcmill serve` with a real pywb, in a real browser: a search, a result, the page with its styles and images."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from captures import response
+from searchable import Searchable
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+from warcs import WEEKLY, warc_gz, warcinfo
+
+from commands.init import configuration
+from servers import browser, serving
+from servers.serving import SECONDS, Serving
+from warcmill.launches.text_workers import Workers
+from warcmill.layout import OutputLayout
+from warcmill.model import Root
+from warcmill.versions import hidden
+
+HTML = b"Content-Type: text/html"
+GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
+# An archived page that wants the token: by its cookies, and by asking search with the reader's.
+THIEF = """<title>thief</title><body>heron<script>
+async function read(url) {
+  try { return await (await fetch(url, {credentials: "include"})).text(); } catch (error) { return "refused"; }
+}
+(async () => {
+  const got = {cookie: document.cookie, search: await read("SEARCH/search?q=welcome"), home: await read("SEARCH/")};
+  document.body.dataset.got = JSON.stringify(got);
+})();
+</script>"""
+
+
+@dataclass(frozen=True)
+class World:
+    """A served archive."""
+
+    archive: Searchable
+    server: Serving
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The bundled crawl, and a page that attacks, both indexed and served."""
+    made = Searchable(tmp_path_factory.mktemp("an archive"))
+    config = configured(made)
+    (port,) = re.findall(r"^port=(\d+)$", config.read_text(), re.MULTILINE)
+    thief = response("http://thief.example/", HTML, body=THIEF.replace("SEARCH", f"http://127.0.0.1:{port}").encode())
+    with Workers(1) as made.workers:
+        made.add("20261121081735", {WEEKLY.name: WEEKLY.read_bytes()}, job="weekly")
+        made.add("20261122081735", {"thief.warc.gz": warc_gz(warcinfo(), thief)})
+        made.fold()
+        with serving.serving(config, made.base / "log") as server:
+            server.wait()
+            yield World(made, server)
+
+
+def configured(archive: Searchable, name: str = "luigi.cfg") -> Path:
+    """A luigi.cfg of an archive, to be served."""
+    line = archive.base / "line"
+    folders: dict[Root, Path] = {
+        "output": line / "output", "jobs": line / "jobs", "state": line / "state", "store": line / "store",
+        "index": archive.base / "index",
+    }  # fmt: skip
+    config = archive.base / name
+    config.write_text(configuration(folders, OutputLayout.KIND_FIRST))
+    serving.configure(config)
+    return config
+
+
+@pytest.fixture(scope="module")
+def chrome(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A browser that has opened the printed address."""
+    with browser.opened(tmp_path_factory.mktemp("browser")) as opened:
+        opened.get(f"{world.server.address}?token={world.server.token}")
+        assert opened.current_url == world.server.address, "the token is out of the address"
+        yield opened
+
+
+def searched(chrome: Chrome, world: World, words: str) -> None:
+    """Search as a reader does."""
+    chrome.switch_to.default_content()
+    chrome.get(world.server.address)
+    chrome.find_element(By.NAME, "q").send_keys(words)
+    chrome.find_element(By.TAG_NAME, "button").click()
+
+
+def raw(world: World, url: str, time: str) -> str:
+    """The address under which pywb gives a capture as it was crawled."""
+    return world.server.replay_of(url, time).replace(f"/{time}/", f"/{time}id_/")
+
+
+def status_of(address: str) -> int:
+    try:
+        with urlopen(address, timeout=SECONDS) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+def test_a_reader_searches_follows_a_result_and_sees_the_page(chrome: Chrome, world: World) -> None:
+    searched(chrome, world, "welcome")
+    assert "3 captures found." in chrome.find_element(By.TAG_NAME, "body").text
+    serving.follow(chrome, "Government of Example")
+    assert chrome.find_element(By.TAG_NAME, "h1").text == "Welcome"
+    crest = chrome.find_element(By.TAG_NAME, "img")
+    WebDriverWait(chrome, SECONDS).until(lambda _: int(crest.get_property("naturalWidth") or 0) > 0)
+    searched(chrome, world, '"getting started" site')
+    serving.follow(chrome, "Chapter 1. Getting started The Right Way")
+    body = chrome.find_element(By.TAG_NAME, "body")
+    WebDriverWait(chrome, SECONDS).until(lambda _: body.value_of_css_property("background-color") == GREY)
+    chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
+    WebDriverWait(chrome, SECONDS).until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
+
+
+def test_an_archived_page_reads_nothing_of_search(chrome: Chrome, world: World) -> None:
+    chrome.get(raw(world, "http://thief.example/", "20161019234428"))
+    body = chrome.find_element(By.TAG_NAME, "body")
+    WebDriverWait(chrome, SECONDS).until(lambda _: body.get_attribute("data-got"))
+    got = json.loads(str(body.get_attribute("data-got")))
+    assert got == {"cookie": "", "search": "refused", "home": "refused"}
+    assert chrome.get_cookies() == [], "none reaches pywb, not even one that scripts cannot read"
+    chrome.get(world.server.address)
+    assert [one["name"].partition("-")[0] for one in chrome.get_cookies()] == ["warcmill"], "the reader still has it"
+
+
+def test_a_page_is_replayed_byte_for_byte(world: World) -> None:
+    lines = (json.loads(line.split(" ", 2)[2]) | {"time": line.split(" ")[1]} for line in world.archive.lines())
+    page = next(one for one in lines if one.get("mime") == "text/html" and one["status"] == "200")
+    path = world.archive.base / "line/store/warcs" / page["filename"]
+    record = gzip.decompress(path.read_bytes()[int(page["offset"]) :][: int(page["length"])])
+    body = record.split(b"\r\n\r\n", 2)[2].removesuffix(b"\r\n\r\n")
+    with urlopen(raw(world, page["url"], page["time"]), timeout=SECONDS) as answer:
+        assert answer.read() == body
+
+
+def test_a_version_that_moves_is_seen_and_what_it_hides_is_gone(world: World) -> None:
+    url, second = "http://late.example/", "20161019234428"
+    assert world.server.replay_of(url, second) == ""
+    page = warc_gz(warcinfo(), response(url, HTML, body=b"<title>Late</title>osprey"))
+    world.archive.add("20261123081735", {"late.warc.gz": page})
+    world.archive.fold()
+    address = raw(world, url, second)
+    assert status_of(address) == 200
+    hidden.decide(world.archive.state.store, "example,late", "order of a court", hides=True)
+    assert world.server.replay_of(url, second) == ""
+    world.archive.fold()
+    assert status_of(address) == 404
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, by any of its threads."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(one) for task in tasks for one in (task / "children").read_text().split()]
+
+
+def test_a_killed_pywb_is_started_again(world: World) -> None:
+    (first,) = children(world.server.process.pid)
+    os.kill(first, signal.SIGKILL)
+    until = time.monotonic() + SECONDS
+    while children(world.server.process.pid) in ([], [first]):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    world.server.wait()
+    assert "pywb has ended: exit code -9" in (world.archive.base / "log").read_text()
+
+
+def test_a_killed_serve_leaves_no_pywb_behind(world: World, tmp_path: Path) -> None:
+    config = configured(world.archive, "second.cfg")
+    with serving.serving(config, tmp_path / "log") as server:
+        until = time.monotonic() + SECONDS
+        while not (started := children(server.process.pid)):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        (pywb,) = started
+        server.process.kill()
+        while Path(f"/proc/{pywb}").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)

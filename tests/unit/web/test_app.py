@@ -1,0 +1,229 @@
+"""The server of search, asked as waitress asks it: over a real archive, without a socket."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from captures import response
+from searchable import Searchable
+from warcs import warc_gz, warcinfo
+
+from warcmill.launches.text_workers import Workers
+from warcmill.versions import hidden
+from warcmill.web import access, app, asked
+from warcmill.web.access import Token
+from warcmill.web.answer import GUARDS, Answer
+from warcmill.web.archive import Archive
+
+SECRET = "a-token-of-this-test"
+TOKEN = Token(SECRET, "warcmill-8090")
+READER = {"HTTP_COOKIE": f"odd[=; warcmill-8090={SECRET}; other=1"}
+HTML = b"Content-Type: text/html; charset=utf-8"
+HOSTILE = "http://hostile.example/?a=<b>&c='\"#"
+PAGES = 45
+
+
+@dataclass
+class ReplayDouble:
+    """Stands for a pywb that runs, or does not."""
+
+    address: str = "http://localhost:8091/name/"
+    states: list[str] = field(default_factory=lambda: ["ready"])
+
+    def state(self) -> str:
+        return self.states[-1]
+
+
+def page(url: str, title: str, words: str) -> bytes:
+    return response(url, HTML, body=f"<title>{title}</title><body><p>{words}".encode())
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searchable]:
+    """Many pages of one site, and a hostile one."""
+    made = Searchable(tmp_path_factory.mktemp("an archive"))
+    many = (page(f"http://many.example/{number}", f"Page {number}", "heron") for number in range(PAGES))
+    title = "&lt;script&gt;alert(1)&lt;/script&gt; \u202egpj.exe"
+    odd = page(HOSTILE, title, "heron &lt;img src=x onerror=alert(2)&gt; \x02kingfisher\x03\x03 end")
+    with Workers(1) as made.workers:
+        made.add("20161019234428", {"a.warc.gz": warc_gz(warcinfo(), *many, odd)})
+        made.fold()
+        yield made
+
+
+@pytest.fixture
+def replay() -> ReplayDouble:
+    return ReplayDouble()
+
+
+@pytest.fixture
+def server(archive: Searchable, replay: ReplayDouble) -> app.App:
+    return app.App(Archive(archive.state.store, archive.index), replay, TOKEN)
+
+
+def ask(server: app.App, path: str, fields: dict[str, str] | None = None, **environ: str) -> Answer:
+    """The answer to GET, as a reader unless the environment says who asks."""
+    who = environ if any(name in environ for name in ("HTTP_COOKIE", "HTTP_AUTHORIZATION")) else {**READER, **environ}
+    words = {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": urlencode(fields or {})}
+    return server.answer({**words, "HTTP_HOST": "127.0.0.1:8090", **who})
+
+
+def text(answer: Answer) -> str:
+    return answer.body.decode()
+
+
+def test_every_route_has_a_role_and_an_answer() -> None:
+    assert set(app._ANSWERS) == set(access.ROUTES)
+    assert {path for path in access.ROUTES if access.may("anyone", path)} == {"/style.css", "/healthz"}
+    assert all(access.may("reader", path) for path in access.ROUTES)
+
+
+@pytest.mark.parametrize(
+    "shown", ["", "warcmill-8090=wrong", f"other={SECRET}", "warcmill-8090=\xff", "warcmill-8090="]
+)
+@pytest.mark.parametrize("path", [path for path, role in access.ROUTES.items() if role == "reader"])
+def test_without_the_token_nothing_is_read(server: app.App, path: str, shown: str) -> None:
+    answer = ask(server, path, {"q": "heron", "url": HOSTILE, "time": "20161019234428"}, HTTP_COOKIE=shown)
+    assert answer.status == 403
+    assert "example" not in text(answer)
+    assert not [name for name, _ in answer.headers if name in ("Set-Cookie", "Location")]
+
+
+def test_the_token_in_the_printed_address_becomes_a_cookie_that_no_script_reads(server: app.App) -> None:
+    given = ask(server, "/", {"token": SECRET}, HTTP_COOKIE="")
+    headers = dict(given.headers)
+    assert (given.status, headers["Location"]) == (303, "./")
+    cookie, *flags = headers["Set-Cookie"].split("; ")
+    assert set(flags) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    assert ask(server, "/", HTTP_COOKIE=cookie).status == 200
+    assert ask(server, "/", HTTP_COOKIE="", HTTP_AUTHORIZATION=f"Bearer {SECRET}").status == 200
+    assert ask(server, "/", {"token": "wrong"}, HTTP_COOKIE="").status == 403
+
+
+def test_under_the_name_of_replay_there_is_no_cookie(server: app.App) -> None:
+    for host in ("localhost:8090", "LOCALHOST.:8090", "localhost"):
+        answer = ask(server, "/", {"token": SECRET}, HTTP_HOST=host, HTTP_COOKIE="")
+        assert answer.status == 421
+        assert "Set-Cookie" not in dict(answer.headers)
+
+
+def test_every_answer_is_guarded(server: app.App) -> None:
+    for path in (*access.ROUTES, "/nowhere", "/../../etc/passwd", "/search/"):
+        for who in (READER["HTTP_COOKIE"], ""):
+            answer = ask(server, path, HTTP_COOKIE=who)
+            assert set(GUARDS) <= set(answer.headers)
+            assert path in access.ROUTES or answer.status == 404
+    assert ask(server, "/", REQUEST_METHOD="POST").status == 405
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [('"', 400), ("...", 400), ("a" * 1_000_000, 400), ("a " * 400, 400), ('"heron page', 200), ("NEAR(a b", 200),
+     ("a* OR -b", 200), ("heron AND", 200), ("../../etc/passwd", 200), ("<script>alert(1)</script>", 200),
+     ("heron\0", 200), ("{title}: heron", 200), ("\u202eheron", 200), ("²", 200), ("日本 ü", 200)],
+)  # fmt: skip
+def test_any_words_get_an_answer_that_runs_nothing(server: app.App, words: str, status: int) -> None:
+    answer = ask(server, "/search", {"q": words})
+    assert answer.status == status
+    assert not re.search(r"<(script|img)|\u202e", text(answer))
+    assert len(answer.body) < 30_000
+
+
+@pytest.mark.parametrize(
+    "fields", [{"page": "0"}, {"page": "51"}, {"page": "x"}, {"site": "a b"}, {"from": "19.10.2016"}, {"to": "2016-1"},
+               {f"f{number}": "" for number in range(30)}]
+)  # fmt: skip
+def test_other_fields_that_are_none_are_refused_by_name(server: app.App, fields: dict[str, str]) -> None:
+    answer = ask(server, "/search", {"q": "heron", **fields})
+    assert answer.status == 400
+    assert next(iter(fields)) in text(answer) or "fields" in text(answer)
+
+
+def test_titles_lines_and_urls_are_escaped(server: app.App) -> None:
+    shown = text(ask(server, "/search", {"q": "kingfisher"}))
+    assert "1 capture found." in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; \\u202egpj.exe" in shown
+    assert "&lt;img src=x onerror=alert(2)&gt;" in shown
+    assert "<mark>kingfisher</mark>" in shown
+    assert "http://hostile.example/?a=&lt;b&gt;&amp;c=&#x27;&quot;" in shown
+
+
+def test_a_result_leads_to_its_replay(server: app.App, replay: ReplayDouble) -> None:
+    shown = text(ask(server, "/search", {"q": "kingfisher"}))
+    (way,) = re.findall(r'href="(capture[^"]*)"', shown)
+    path, _, query = unescape(way).partition("?")
+    asked_for = {"REQUEST_METHOD": "GET", "PATH_INFO": f"/{path}", "QUERY_STRING": query, **READER}
+    answer = server.answer(asked_for)
+    assert (answer.status, dict(answer.headers)["Location"]) == (
+        303,
+        "http://localhost:8091/name/20161019234428/http://hostile.example/?a=%3Cb%3E&c='%22%23",
+    )
+    replay.states.append("not ready")
+    assert server.answer(asked_for).status == 503
+
+
+@pytest.mark.parametrize(
+    ("time", "url", "status"),
+    [("20161019234428", "http://many.example/1", 303), ("20161019234429", "http://many.example/1", 404),
+     ("20161019234428", "http://never.example/", 404), ("2016", "http://many.example/1", 400),
+     ("20161019234428", "x" * 9_000, 400), ("20161019234428", "", 400), ("20161019234428", "\r\nSet-Cookie: a=b", 404)],
+)  # fmt: skip
+def test_only_captures_of_the_cdx_lead_to_replay(server: app.App, time: str, url: str, status: int) -> None:
+    assert ask(server, "/capture", {"time": time, "url": url}).status == status
+
+
+def test_pages_of_results_have_each_capture_once(server: app.App) -> None:
+    found: list[str] = []
+    for number in (1, 2, 3):
+        shown = text(ask(server, "/search", {"q": "heron", "page": str(number)}))
+        found += re.findall(r'<p class="url">(\S+) ', shown)
+        assert ("The next page" in shown, "The page before" in shown) == (number < 3, number > 1)
+    assert len(found) == len(set(found)) == PAGES + 1
+    assert "41 to 46 are shown" in shown
+
+
+def test_programs_get_json(server: app.App) -> None:
+    answer = ask(server, "/search", {"q": "heron", "format": "json", "page": "3"})
+    document = json.loads(answer.body)
+    assert (document["captures"], document["page"], document["version"]) == (PAGES + 1, 3, 1)
+    assert len(document["found"]) == 6
+    assert {"capture", "line", "offset", "time", "title", "type", "url", "warc"} == set(document["found"][0])
+    assert "[heron]" in document["found"][0]["line"]
+    refused = ask(server, "/search", {"format": "json"})
+    assert (refused.status, set(json.loads(refused.body))) == (400, {"error"})
+
+
+def test_health_tells_what_is_missing(server: app.App, replay: ReplayDouble, tmp_path: Path) -> None:
+    assert json.loads(ask(server, "/healthz").body) == {"replay": "ready", "versions": {"cdx": 1, "text": 1}}
+    replay.states.append("not ready")
+    assert ask(server, "/healthz", HTTP_COOKIE="").status == 503
+    bare = Searchable(tmp_path)
+    none = app.App(Archive(bare.state.store, bare.index), ReplayDouble(), TOKEN)
+    answer = ask(none, "/healthz")
+    assert (answer.status, json.loads(answer.body)["versions"]) == (503, {"cdx": None, "text": None})
+    unpublished = ask(none, "/search", {"q": "heron"})
+    assert unpublished.status == 503
+    assert "index.ScanForIndexing" in text(unpublished)
+
+
+def test_a_new_version_is_seen_and_what_is_hidden_is_not(archive: Searchable, server: app.App) -> None:
+    late = {"time": "20161019234428", "url": "http://late.example/"}
+    assert ask(server, "/capture", late).status == 404
+    archive.add("20161020234428", {"b.warc.gz": warc_gz(warcinfo(), page(late["url"], "Late", "osprey"))})
+    archive.fold()
+    assert "Late" in text(ask(server, "/search", {"q": "osprey"}))
+    assert ask(server, "/capture", late).status == 303
+    hidden.decide(archive.state.store, "example,late", "order of a court", hides=True)
+    assert "Late" not in text(ask(server, "/search", {"q": "osprey"}))
+    assert ask(server, "/capture", late).status == 404
+
+
+def test_words_in_quotation_marks_are_a_phrase() -> None:
+    assert asked.words_of('a "b c" d\n"" "e') == ("a", "b c", "d", "e")

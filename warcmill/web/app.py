@@ -1,0 +1,148 @@
+"""The server of `warcmill serve`, by WSGI: each request is parsed, its role is looked up, its route answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+from warcmill.errors import BadInput, NotReady, WarcmillError
+from warcmill.model import Json
+from warcmill.versions import search as searching
+from warcmill.web import access, asked, pages
+from warcmill.web.access import Token
+from warcmill.web.answer import CSS, Answer, in_json, moved
+from warcmill.web.archive import Archive
+from warcmill.web.asked import Request
+
+log = logging.getLogger(__name__)
+Start = Callable[[str, list[tuple[str, str]]], Any]
+_IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
+
+
+class Replay(Protocol):
+    """Where captures are replayed."""
+
+    @property
+    def address(self) -> str:
+        """What comes before the time and the URL of a capture."""
+        ...
+
+    def state(self) -> str:
+        """`ready`, or what it is instead."""
+        ...
+
+
+@dataclass(frozen=True)
+class App:
+    """A WSGI application. It keeps nothing between requests."""
+
+    archive: Archive
+    replay: Replay
+    token: Token
+
+    def __call__(self, environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
+        answer = self.answer(environ)
+        start(answer.line, answer.headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+
+    def answer(self, environ: Mapping[str, Any]) -> Answer:
+        """The answer to a request, whatever is wrong with it."""
+        try:
+            request = asked.parse(environ)
+        except BadInput as error:
+            return _refusal(HTTPStatus.BAD_REQUEST, str(error))
+        refused = self._refused(request)
+        return refused or self._routed(request)
+
+    def _refused(self, request: Request) -> Answer | None:
+        """Why a request is not answered; None if it is."""
+        if request.method not in access.METHODS:
+            return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this server is only read: GET and HEAD", request)
+        if request.path not in access.ROUTES:
+            return _refusal(HTTPStatus.NOT_FOUND, "this address is not one of this server", request)
+        if asked.host_name(request.host) == urlsplit(self.replay.address).hostname:
+            why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
+            return _refusal(HTTPStatus.MISDIRECTED_REQUEST, why, request)
+        if access.may(access.role_of(request, self.token), request.path):
+            return None
+        if self.token.is_in_url(request):
+            return moved("./", self.token.cookie_header(secure=self.replay.address.startswith("https:")))
+        why = "the token is missing, or is not that of this server; open the address that 'warcmill serve' printed"
+        return _refusal(HTTPStatus.FORBIDDEN, why, request)
+
+    def _routed(self, request: Request) -> Answer:
+        try:
+            return _ANSWERS[request.path](self, request)
+        except BadInput as error:
+            return _refusal(HTTPStatus.BAD_REQUEST, str(error), request)
+        except NotReady as error:
+            return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), request)
+        except WarcmillError as error:
+            log.error("%s: %s", request.path, error)
+            why = "the archive does not answer; the log of this server has the reason"
+            return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, why, request)
+
+    def home(self, request: Request) -> Answer:
+        """The form. A token that is still in the URL is taken out of it."""
+        if "token" in request.fields:
+            return moved("./")
+        return _html(pages.home(asked.search_of({})))
+
+    def search(self, request: Request) -> Answer:
+        """A page of results, or the same in JSON."""
+        search = asked.search_of(request.fields)
+        if request.in_json:
+            return self._in_json(search)
+        if search.query is None:
+            return _html(pages.home(search))
+        return _html(pages.results(search, self.archive.search(search.query, search.skipped, pages.MARKS)))
+
+    def _in_json(self, search: asked.Search) -> Answer:
+        if search.query is None:
+            raise BadInput("q", "there are no words in it")
+        found = self.archive.search(search.query, search.skipped, searching.MARKS)
+        best: list[Json] = [{**asdict(one), "capture": pages.way_to(one)} for one in found.best]
+        return in_json({"captures": found.captures, "found": best, "page": search.page, "version": found.version})
+
+    def capture(self, request: Request) -> Answer:
+        """The way to the replay of a capture; 404 if it is not there, or hidden."""
+        time, url = asked.capture_of(request.fields)
+        if not self.archive.shows(time, url):
+            return _refusal(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time", request)
+        state = self.replay.state()
+        if state != "ready":
+            raise NotReady("replay", f"its server is {state}; try again in a minute")
+        return moved(f"{self.replay.address}{time}/{quote(url, _IN_URLS)}")
+
+    def style(self, _: Request) -> Answer:
+        """The style sheet."""
+        return Answer(HTTPStatus.OK, pages.STYLE.encode(), CSS)
+
+    def health(self, _: Request) -> Answer:
+        """Whether all that is served is there, for a monitor."""
+        versions, replay = self.archive.versions(), self.replay.state()
+        status = HTTPStatus.OK if all(versions.values()) and replay == "ready" else HTTPStatus.SERVICE_UNAVAILABLE
+        return in_json({"replay": replay, "versions": dict(versions)}, status)
+
+
+def _html(page: str) -> Answer:
+    return Answer(HTTPStatus.OK, page.encode("utf-8", "replace"))
+
+
+def _refusal(status: HTTPStatus, why: str, request: Request | None = None) -> Answer:
+    if request and request.in_json:
+        return in_json({"error": why}, status)
+    return Answer(status, pages.problem(status.phrase, why).encode("utf-8", "replace"))
+
+
+_ANSWERS: Mapping[str, Callable[[App, Request], Answer]] = {
+    "/": App.home,
+    "/search": App.search,
+    "/capture": App.capture,
+    "/style.css": App.style,
+    "/healthz": App.health,
+}

@@ -1,0 +1,145 @@
+"""What a request asks for: its route, its fields, its secret. Everything in it is hostile, and limited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from warcmill.errors import BadInput
+from warcmill.versions.search import MOST, Query
+
+LONGEST = 1_000  # characters of the words that are asked for
+WORDS = 32
+PAGES = 50  # of results
+LONGEST_URL = 8_000
+_FIELDS = 20
+_TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
+_DAY = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
+_HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
+_SECOND = re.compile(r"[0-9]{14}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request. `bearer` is the token of its Authorization header."""
+
+    method: str
+    path: str
+    host: str
+    fields: Mapping[str, str]
+    cookies: Mapping[str, str]
+    bearer: str
+
+    @property
+    def in_json(self) -> bool:
+        """Whether the answer is for a program."""
+        return self.fields.get("format") == "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search as it was typed, the query that it means, and which page of results; `query` is None without words."""
+
+    words: str
+    site: str
+    first: str
+    last: str
+    page: int
+    query: Query | None
+
+    @property
+    def skipped(self) -> int:
+        """How many results are on the pages before."""
+        return (self.page - 1) * MOST
+
+
+def parse(environ: Mapping[str, Any]) -> Request:
+    """Parse a WSGI environment, or raise BadInput."""
+    try:
+        text = environ.get("QUERY_STRING", "")
+        fields = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError as error:
+        raise BadInput("the address", f"it has more than {_FIELDS} fields") from error
+    kind, _, secret = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return Request(
+        environ["REQUEST_METHOD"],
+        environ.get("PATH_INFO", "/"),
+        environ.get("HTTP_HOST", ""),
+        fields,
+        _cookies(environ.get("HTTP_COOKIE", "")),
+        secret.strip() if kind.lower() == "bearer" else "",
+    )
+
+
+def search_of(fields: Mapping[str, str]) -> Search:
+    """What a search asks for, or BadInput."""
+    typed = _printable(fields.get("q", "")).strip()
+    if len(typed) > LONGEST:
+        raise BadInput("the words", f"they have {len(typed)} characters, {LONGEST} are the most")
+    words = words_of(typed)
+    if len(words) > WORDS:
+        raise BadInput("the words", f"there are {len(words)}, {WORDS} are the most")
+    if typed and not words:
+        raise BadInput("the words", "there is no letter and no digit in them")
+    site, first, last = _site(fields), _day(fields, "from"), _day(fields, "to")
+    query = Query(words, site, first.replace("-", ""), last.replace("-", "")) if words else None
+    return Search(typed, site, first, last, _page(fields), query)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text; what is between quotation marks is one, a phrase."""
+    terms = (phrase or word for phrase, word in _TERM.findall(_printable(text)))
+    return tuple(term.strip() for term in terms if any(map(str.isalnum, term)))
+
+
+def _printable(text: str) -> str:
+    """The text with a blank for each control or invisible character."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def capture_of(fields: Mapping[str, str]) -> tuple[str, str]:
+    """The time and the URL of a capture, or BadInput."""
+    time, url = fields.get("time", ""), fields.get("url", "")
+    if not _SECOND.fullmatch(time):
+        raise BadInput("time", "it is not 14 digits, such as 20161019234428")
+    if not 0 < len(url) <= LONGEST_URL:
+        raise BadInput("url", f"it has {len(url)} characters, not 1 to {LONGEST_URL}")
+    return time, url
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; '' if it is none."""
+    try:
+        return (urlsplit(f"//{host.strip()}").hostname or "").removesuffix(".")
+    except ValueError:
+        return ""
+
+
+def _site(fields: Mapping[str, str]) -> str:
+    site = fields.get("site", "").strip()
+    if site and not _HOST.fullmatch(site):
+        raise BadInput("the site", "it is not a host such as www.example.org")
+    return site
+
+
+def _day(fields: Mapping[str, str], name: str) -> str:
+    day = fields.get(name, "").strip()
+    if day and not _DAY.fullmatch(day):
+        raise BadInput(name, "it is not a year, a month or a day, such as 2016-10-19")
+    return day
+
+
+def _page(fields: Mapping[str, str]) -> int:
+    text = fields.get("page", "1")
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= PAGES:
+        raise BadInput("page", f"it is not a number from 1 to {PAGES}")
+    return int(text)
+
+
+def _cookies(text: str) -> Mapping[str, str]:
+    """Names and values. Other programs on this host set cookies too: an odd one must not hide ours."""
+    pairs = (part.strip().partition("=") for part in text.split(";"))
+    return {name: value for name, _, value in pairs}
