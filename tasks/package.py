@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import luigi
@@ -12,12 +13,14 @@ from tasks.files import StoreScan
 from tasks.step import OpenRoots, StageStep, open_line
 from warcmill import chain, layout
 from warcmill.chain import Row, Switch
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, WarcmillError
 from warcmill.model import Launch, Stage
 from warcmill.package import build, index_sip, sips, stages, submit, verify
 from warcmill.package.catalogue import Catalogue
 from warcmill.stores import Store
 from warcmill.stores.opening import open_folder, open_other, open_store
+
+log = logging.getLogger(__name__)
 
 
 class BuildSip(StageStep):
@@ -101,7 +104,8 @@ class IndexSip(StageStep):
     Requires: VerifySip where there is a destination, else BuildSip; and `[warcmill] index`.
     Output:   08.indexed.{job}.{launch_id}.{stage}
     Changes:  the rows of the SIP in catalogue.sqlite, in the index root.
-    Re-run:   safe; its rows are written anew, as the markers are now.
+    Re-run:   safe; its rows are written anew, as the markers are now. A scan asks for it again where the catalogue
+              does not have what they say: after a kill, or without its file.
     """
 
     task_namespace = "package"
@@ -110,12 +114,29 @@ class IndexSip(StageStep):
         proof = VerifySip if configured.destination() else BuildSip
         return proof(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
+    def complete(self) -> bool:
+        """Whether its marker is there, and the catalogue has the SIP. An outage is no error here, as of a marker."""
+        if not super().complete():
+            return False
+        try:
+            return self._is_current(open_line())
+        except WarcmillError as error:
+            log.error("%s", error)
+            return False
+
+    def is_done(self, line: OpenRoots) -> bool:
+        return super().is_done(line) and self._is_current(line)
+
+    def _is_current(self, line: OpenRoots) -> bool:
+        return index_sip.is_current(line.state, catalogue_of(line), self.launch, self.part)
+
     def work(self, line: OpenRoots) -> None:
         catalogue = catalogue_of(line)
-        proof = verify.VERIFY if configured.destination() else sips.BUILD
-        claim = index_sip.index_sip(line.state, catalogue, self.launch, self.part, proof)
-        line.state.publish(self.key, claim)
-        # Again: a rebuild may have begun before our marker existed, and ended after us.
+        if not super().is_done(line):  # else it may rest on another proof, from before there was a destination
+            proof = verify.VERIFY if configured.destination() else sips.BUILD
+            claim = index_sip.index_sip(line.state, catalogue, self.launch, self.part, proof)
+            line.state.publish(self.key, claim)
+        # Again after the marker: a rebuild may have begun before it existed, and ended after us.
         index_sip.enter(line.state, catalogue, self.launch, self.part)
 
 

@@ -89,13 +89,17 @@ class JobStep(luigi.Task):
         """Do the work, unless another worker has done it; record how the attempt ended."""
         line = open_line()
         with logs.of_step(self.key), Attempts(line.state, self.key).attempt():
-            if line.state.read(self.key) is None:
+            if not self.is_done(line):
                 line.state.sweep(layout.folder_of(self.key))
                 log.info("begins")
                 with self._shown() as scheduler:
                     self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
                 scheduler.show_refused(line.state, self.key)
+
+    def is_done(self, line: OpenRoots) -> bool:
+        """Whether nothing is left to do: another worker may have been faster."""
+        return line.state.read(self.key) is not None
 
     @contextmanager
     def _shown(self) -> Iterator[Visualiser]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import total_ordering
+from types import MappingProxyType
 from typing import Literal, NamedTuple, NewType
 
 from warcmill.errors import BadInput
@@ -155,7 +156,7 @@ class FileRef(NamedTuple):  # cheap to make: the markers of a large launch have 
     @property
     def label(self) -> str:
         """The path. A writer's file has its root before it: the same path may exist in two roots."""
-        return f"{self.root}:{self.path}" if is_writer(self.root) else self.path
+        return f"{self.root}:{self.path}" if self.root.startswith(_WRITER) else self.path
 
     @property
     def is_engines(self) -> bool:
@@ -177,8 +178,7 @@ class Key:
         return f"{self.task}({', '.join(f'{name}={value}' for name, value in self.params)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):  # cheap to make, like FileRef
     """One piece of work inside a task: the file, its outcome, and the file made from it.
 
     `offset` is the byte in the file at which the fault is; `facts` is what the step
@@ -190,4 +190,4 @@ class Item:
     made: FileRef | None = None
     why: str = ""
     offset: int | None = None
-    facts: Mapping[str, Json] = field(default_factory=dict)
+    facts: Mapping[str, Json] = MappingProxyType({})

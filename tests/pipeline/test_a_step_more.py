@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import date
 from io import BytesIO
 from pathlib import Path
@@ -81,8 +80,8 @@ def _item(store: Store, item: Item) -> Item:
     made = FileRef("store", f"notes/{LAUNCH}/{item.file.name}", size, sha512)
     store.commit_new(made.path, BytesIO(note), size, sha512)
     if not item.file.is_engines:
-        return replace(item, made=made)
-    return replace(item, made=made, outcome=Outcome.REFUSED, why="it is only pretended")
+        return item._replace(made=made)
+    return item._replace(made=made, outcome=Outcome.REFUSED, why="it is only pretended")
 
 
 @pytest.fixture

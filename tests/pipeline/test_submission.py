@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
 from line import DAY, Line
 from sample import JOB, LAUNCH_ID
@@ -19,6 +22,13 @@ from warcmill.package.handover import Slip
 LAUNCH = Launch(JOB, LAUNCH_ID)
 NAME = f"{JOB}.{LAUNCH_ID}.final.tar"
 ON = {"since": "2016-01-01", "organisation": "National Library", "naan": "12345"}
+
+KILLED = """
+import os, signal
+import tasks.package
+from warcmill.package import index_sip
+index_sip.enter_again = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @pytest.fixture
@@ -146,6 +156,32 @@ def test_a_destination_that_comes_later_gets_the_sips_that_are_catalogued_alread
     assert rows(line) == before
     assert scan(line) == 0
     assert taken(line) == []
+
+
+def test_a_kill_between_a_marker_and_the_catalogue_is_mended_by_the_next_scan(line: Line) -> None:
+    switch_on(line)
+    assert scan(line) == 0
+    switch_on(line, destination=str(place(line, "")).rstrip("/"))
+    assert [killed(line, step) for step in ("SubmitSip", "VerifySip")] == [-signal.SIGKILL] * 2
+    (gap,) = gaps(line)
+    assert (gap["kind"], gap["why"]) == (
+        "not catalogued",
+        "the catalogue has it as packaged, and verify-sip is done since",
+    )
+    assert asks(line, "plan", DAY)["tasks"] == 1
+    assert scan(line) == 0
+    assert (taken(line), gaps(line), asks(line, "plan", DAY)["tasks"]) == ([NAME], [], 0)
+    assert asks(line, "catalogue", "query", "--state", "verified")["sips"]
+
+
+def killed(line: Line, step: str) -> int:
+    """Run a step that is killed when it has left its marker, before it changes the catalogue; its exit code."""
+    folder = line.config.parent / "killed"
+    folder.mkdir(exist_ok=True)
+    (folder / "killed.py").write_text(KILLED)
+    of_stage = ["--job", JOB, "--launch-id", LAUNCH_ID, "--stage", "final"]
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config), "PYTHONPATH": str(folder)}
+    return preloaded.run("luigi", "--module", "killed", f"package.{step}", *of_stage, env=env).returncode
 
 
 def test_a_redo_has_to_name_it_and_sends_nothing_again(line: Line) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.errors import Mismatch
@@ -33,7 +31,7 @@ def verify(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
     def work(copy: FileRef) -> tuple[Item, ...]:
         algorithm = compare(store, copy, facts[copy].hdfs)
         compared.add(copy.size, copy.name)
-        return (replace(items[copy], facts={**items[copy].facts, "by": algorithm}),)
+        return (items[copy]._replace(facts={**items[copy].facts, "by": algorithm}),)
 
     verified = run_items(attempts, items, version, work, store.at_once)
     return Claim(key, rests_on(copied), items=verified, counts=counts(verified))

@@ -85,7 +85,9 @@ def readable_size(size: int) -> str:
 
 def encode_path(path: str) -> str:
     """Return a path as manifests and fetch.txt have it."""
-    return _RESERVED.sub(lambda found: _ENCODED[found[0]], path)
+    if "%" in path or "\r" in path or "\n" in path:  # of few paths: asking takes a tenth of the time
+        return _RESERVED.sub(lambda found: _ENCODED[found[0]], path)
+    return path
 
 
 def _field(field: tuple[str, str]) -> str:

@@ -211,8 +211,12 @@ def _names(what: str, identifiers: Iterable[Identifier]) -> str:
 
 
 def _name(what: str, identifier: Identifier) -> str:
+    before, after = _around(what, identifier.kind)
+    return f"{before}{escape(identifier.value)}{after}"
+
+
+@lru_cache(maxsize=64)  # a package has few kinds of names, and 100,000 of each
+def _around(what: str, kind: str) -> tuple[str, str]:
+    """The text before and after the value of an identifier."""
     tag = f"{what}Identifier"
-    return (
-        f"<{tag}><{tag}Type>{escape(identifier.kind)}</{tag}Type>"
-        f"<{tag}Value>{escape(identifier.value)}</{tag}Value></{tag}>"
-    )
+    return f"<{tag}><{tag}Type>{escape(kind)}</{tag}Type><{tag}Value>", f"</{tag}Value></{tag}>"

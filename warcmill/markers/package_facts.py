@@ -11,6 +11,8 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.reading import Fields, stage, stages, text, texts
 from warcmill.model import FileRef, Json, Stage
 
+ORPHANED = "orphaned"
+
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
@@ -38,7 +40,7 @@ class Packaged:
             claim.outputs[0],
             facts.maybe("ark", text) or "",
             facts.maybe("zone", text) or "",
-            facts.maybe("orphaned", texts) or (),
+            facts.maybe(ORPHANED, texts) or (),
         )
 
     def facts(self) -> dict[str, Json]:
@@ -50,7 +52,7 @@ class Packaged:
             "bag": self.bag,
             **({"ark": self.ark} if self.ark else {}),
             **({"zone": self.zone} if self.zone else {}),
-            **({"orphaned": list(self.orphaned)} if self.orphaned else {}),
+            **({ORPHANED: list(self.orphaned)} if self.orphaned else {}),
         }
 
     def is_named(self, path: str) -> bool:

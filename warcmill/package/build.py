@@ -55,6 +55,7 @@ class Sip:
         return Tar(watched, self.time)
 
 
+@garbage.kept()
 def build(
     state: MarkerStore, store: Store, extracts: Extracts | None, launch: Launch, stage: Stage, terms: Terms
 ) -> Claim:
@@ -65,8 +66,7 @@ def build(
     key = layout.key(sips.BUILD, launch, stage=stage)
     known = sips.coverage(state, launch)
     sips.refuse_covered(known, launch, stage)
-    with garbage.kept():
-        contents = Collector(state, store, extracts, launch, terms).collect(known, stage)
+    contents = Collector(state, store, extracts, launch, terms).collect(known, stage)
     if terms.form == "reference":
         _refuse_missing(store, contents)
     store.sweep(f"sips/{launch}")
@@ -84,8 +84,7 @@ def _numbered(
 ) -> tuple[str, FileRef] | None:
     """Publish the SIP of a number; return its bag's name and itself, or None when other bytes have its name."""
     with Spool(folder) as spool:
-        with garbage.kept():
-            sip = _prepared(store, contents, terms, number, spool.keep)
+        sip = _prepared(store, contents, terms, number, spool.keep)
         built = _published(state, store, contents, sip)
     return (sip.bag, built) if built else None
 

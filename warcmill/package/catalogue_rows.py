@@ -43,14 +43,14 @@ def row_set(state: MarkerStore, launch: Launch, stage: Stage) -> RowSet:
     built = state.require(layout.key(BUILD, launch, stage=stage))
     facts = Packaged.from_claim(built.claim)
     proofs = [built, *_later(state, launch, stage)]
+    name, (word, claim) = layout.sip_name(launch, facts.sip.path), _standing(proofs)
     held = [holdings.of_stage(state, launch, covered) for covered in facts.covers]
 
     def rows(some: Iterable[Row]) -> tuple[Row, ...]:
         return tuple(sorted({(launch.job, launch.id, str(stage), *row) for row in some}))
 
-    name, word = layout.sip_name(launch, facts.sip.path), _STATES[proofs[-1].claim.key.task]
     file = facts.sip.path, facts.sip.size, str(facts.sip.sha512)
-    sip = name, *file, facts.form, " ".join(map(str, facts.covers)), str(facts.before or ""), word, built.digest
+    sip = name, *file, facts.form, " ".join(map(str, facts.covers)), str(facts.before or ""), word, claim
     return RowSet(
         launch,
         stage,
@@ -59,6 +59,16 @@ def row_set(state: MarkerStore, launch: Launch, stage: Stage) -> RowSet:
         rows(_arks(state, held, facts, name, identifiers.zone_of(state, launch, stage, facts))),
         rows(_events(state, proofs)),
     )
+
+
+def standing(state: MarkerStore, launch: Launch, stage: Stage) -> tuple[str, str] | None:
+    """The state of a SIP and the digest of the claim of its 05, as its row has them; None without a 05."""
+    built = state.read(layout.key(BUILD, launch, stage=stage))
+    return _standing([built, *_later(state, launch, stage)]) if built else None
+
+
+def _standing(proofs: list[Evidence]) -> tuple[str, str]:
+    return _STATES[proofs[-1].claim.key.task], proofs[0].digest
 
 
 def _later(state: MarkerStore, launch: Launch, stage: Stage) -> Iterator[Evidence]:

@@ -17,7 +17,7 @@ from warcmill.formats.pronom import Seen
 from warcmill.launches.coverage import Coverage
 from warcmill.launches.extracts import Extracts
 from warcmill.markers.claim import Input
-from warcmill.markers.facts import Accepted, Assembled, Packaged
+from warcmill.markers.facts import Accepted, Packaged
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package import description, formats, identifiers, sips, stages
@@ -100,7 +100,7 @@ class Collector:
     def _add(self, proven: Proven, bag: str, history: History) -> None:
         self.inputs += rests_on(*proven.inputs)
         self.times += [marker.run.finished for marker in proven.inputs]
-        known = Assembled.from_claim(proven.markers["assemble"].claim)
+        known = proven.assembled
         self.dates.append((known.start_date, known.end_date))
         if known.continues:
             one = f"continues the launch {known.continues.launch} from checkpoint {known.continues.checkpoint}"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from warcmill import layout
 from warcmill.formats.premis import Agent, Event, EventType, Identifier, Outcome
 from warcmill.launches.holdings import Holding
-from warcmill.markers.claim import Record, Run
-from warcmill.markers.facts import Accepted, Assembled, Checksums, Complete, Scanned, Stored
-from warcmill.model import FileRef, Item
+from warcmill.markers.claim import Claim, Record, Run
+from warcmill.markers.facts import Accepted, Assembled, Checksums, Complete, Scanned, Stored, StoredFile
+from warcmill.model import FileRef, Item, Key
 from warcmill.model import Outcome as Result
 from warcmill.package.stages import Proven
 
@@ -36,18 +36,22 @@ class History:
 
     def add(self, proven: Proven, named: Callable[[FileRef], Identifier], complete: Record | None) -> None:
         """Add the events of a stage. `named`: gives the identifier of a stored file. `complete`: the 04 marker."""
-        marker = proven.markers
-        self._add(marker["assemble"], EventType.CAPTURE, *self._captured(proven, complete))
-        self._add(marker["checksum"], EventType.MESSAGE_DIGEST_CALCULATION, *_digested(proven))
-        self._add(marker["checksum"], EventType.VALIDATION, *self._validated(proven), self._refused(proven, named))
-        self._add(marker["copy"], EventType.REPLICATION, *_copied(proven))
-        self._add(marker["verify"], EventType.FIXITY_CHECK, *_compared(proven, "verify", "compared in the store"))
+        marker, verified = proven.markers, proven.markers["verify"].claim
+        stored = Stored.from_claim(verified).files
+        self._add_of(marker["assemble"], EventType.CAPTURE, *self._captured(proven, complete))
+        self._add_of(marker["checksum"], EventType.MESSAGE_DIGEST_CALCULATION, *_digested(proven))
+        self._add_of(marker["checksum"], EventType.VALIDATION, *self._validated(proven), self._refused(proven, named))
+        copy = layout.step("copy", proven.holds.launch, proven.stage)
+        self._add(copy, proven.copied, EventType.REPLICATION, *_copied(proven, verified, stored))
+        compared = _compared(proven, stored, "compared in the store")
+        self._add_of(marker["verify"], EventType.FIXITY_CHECK, *compared)
         if "viruses" in marker:
             hit = (named(one.stored) for one in proven.holds.holdings if one.hits)
-            self._add(marker["viruses"], EventType.VIRUS_CHECK, *_scanned(proven), hit)
+            self._add_of(marker["viruses"], EventType.VIRUS_CHECK, *_scanned(proven), hit)
         if "read-back" in marker:
-            read = _compared(proven, "read-back", "read back from the store's disk")
-            self._add(marker["read-back"], EventType.FIXITY_CHECK, *read)
+            files = Stored.from_claim(marker["read-back"].claim).files
+            compared = _compared(proven, files, "read back from the store's disk")
+            self._add_of(marker["read-back"], EventType.FIXITY_CHECK, *compared)
 
     def leftover(self) -> tuple[Outcome, ...]:
         """The accepted findings that no event lists."""
@@ -63,7 +67,7 @@ class History:
         self.agents.update({agent.identifier.value: agent for agent in named})
         return tuple(agent.identifier for agent in named)
 
-    def _add(
+    def _add_of(
         self,
         marker: Record,
         kind: EventType,
@@ -71,13 +75,24 @@ class History:
         outcomes: tuple[Outcome, ...],
         objects: Iterable[Identifier] = (),
     ) -> None:
-        name = _local(f"{layout.marker_name(marker.claim.key)}#{kind.value[1]}")
-        by = (*self.agents_of(marker.run.tools), self.organisation.identifier)
+        self._add(marker.claim.key, marker.run, kind, detail, outcomes, objects)
+
+    def _add(
+        self,
+        key: Key,
+        run: Run,
+        kind: EventType,
+        detail: str,
+        outcomes: tuple[Outcome, ...],
+        objects: Iterable[Identifier] = (),
+    ) -> None:
+        name = _local(f"{layout.marker_name(key)}#{kind.value[1]}")
+        by = (*self.agents_of(run.tools), self.organisation.identifier)
         about = tuple(dict.fromkeys((self.package, *objects)))
-        self.events.append(Event(name, kind, time_of(marker.run), detail, outcomes, by, about))
+        self.events.append(Event(name, kind, time_of(run), detail, outcomes, by, about))
 
     def _captured(self, proven: Proven, complete: Record | None) -> tuple[str, tuple[Outcome, ...]]:
-        known = Assembled.from_claim(proven.markers["assemble"].claim)
+        known = proven.assembled
         ended = f"; the crawl ended: {known.ended}" if known.ended else ""
         resumed = known.continues
         after = f"; it continues launch {resumed.launch.id} from {resumed.checkpoint}" if resumed else ""
@@ -144,10 +159,9 @@ def _digested(proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
     return f"stage {proven.stage}: SHA-512 of every file", (Outcome(SUCCESS, (f"{len(items)} files",)),)
 
 
-def _copied(proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
-    claim = proven.markers["copy"].claim
-    facts = Stored.from_claim(claim).files
-    made = {item.made or item.file: item for item in claim.items}
+def _copied(proven: Proven, verified: Claim, facts: Mapping[FileRef, StoredFile]) -> tuple[str, tuple[Outcome, ...]]:
+    """From what files.Verify lists: the same files, with the same facts, as files.Copy did before it."""
+    made = {item.made or item.file: item for item in verified.items}
     not_salvaged = tuple(
         f"{made[file].file.name}: {one.not_salvaged}" for file, one in facts.items() if one.not_salvaged
     )
@@ -159,8 +173,7 @@ def _copied(proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
     return detail, (done, *_if_any(WARNING, not_salvaged))
 
 
-def _compared(proven: Proven, word: str, how: str) -> tuple[str, tuple[Outcome, ...]]:
-    facts = Stored.from_claim(proven.markers[word].claim).files
+def _compared(proven: Proven, facts: Mapping[FileRef, StoredFile], how: str) -> tuple[str, tuple[Outcome, ...]]:
     by = ", ".join(sorted({one.by for one in facts.values()}))
     done = Outcome(SUCCESS, (f"{len(facts)} files",))
     return f"stage {proven.stage}: length and digest of every file {how}" + (f", by {by}" if by else ""), (done,)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from warcmill import layout
+from warcmill.errors import NotReady
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Launch, Stage
 from warcmill.package.catalogue import Catalogue
-from warcmill.package.catalogue_rows import row_set
+from warcmill.package.catalogue_rows import row_set, standing
 
 INDEX = "package.IndexSip"
 
@@ -28,6 +29,18 @@ def enter_again(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage:
     """Write the rows of a SIP that is in the catalogue: a step after its 08 has changed its state."""
     if state.holds(layout.key(INDEX, launch, stage=stage)):
         enter(state, catalogue, launch, stage)
+
+
+def is_current(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage: Stage) -> bool:
+    """Whether the catalogue has a SIP as its markers are now. It does not after a kill between a marker and the rows.
+
+    Of a SIP without a 05 nothing can be entered: then there is nothing to do here.
+    """
+    now = standing(state, launch, stage)
+    try:
+        return now is None or catalogue.of_launch(launch).get(str(stage)) == now
+    except NotReady:
+        return False  # there is no catalogue
 
 
 def entered(state: MarkerStore, launch: Launch) -> list[Stage]:

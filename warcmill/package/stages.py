@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from warcmill import chain, layout
 from warcmill.launches import holdings
 from warcmill.launches.holdings import StageHoldings
-from warcmill.markers.claim import Evidence, Record
+from warcmill.markers.claim import Evidence, Record, Run
+from warcmill.markers.facts import Assembled
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 
-BELOW = ("assemble", "checksum", "copy")  # files.Verify rests on these
+BELOW = ("assemble", "checksum")  # files.Verify rests on these, and on "copy", whose files it lists itself
 PROOFS = ("verify", "viruses")  # the markers of a stage that a SIP rests on
 IF_THERE = ("viruses", "read-back")
 
@@ -21,13 +22,15 @@ IF_THERE = ("viruses", "read-back")
 class Proven:
     """A stage, what it holds, and the markers that it has, by their steps' words.
 
-    `inputs` are those that a SIP of this stage rests on: all others are below them.
+    `inputs` are those that a SIP of this stage rests on: all others are below them. `copied` is the run of files.Copy.
     """
 
     stage: Stage
     holds: StageHoldings
+    assembled: Assembled
     markers: Mapping[str, Record]
     inputs: tuple[Evidence, ...]
+    copied: Run
 
 
 def read(state: MarkerStore, launch: Launch, stage: Stage) -> Proven:
@@ -40,4 +43,6 @@ def read(state: MarkerStore, launch: Launch, stage: Stage) -> Proven:
     scanned = there.get("viruses")
     holds = holdings.of_claims(below["assemble"].claim, verified.claim, scanned.claim if scanned else None)
     inputs = (verified, scanned) if scanned else (verified,)
-    return Proven(stage, holds, {**below, "verify": verified, **there}, inputs)
+    copied = state.run(layout.step("copy", launch, stage))
+    assembled = Assembled.from_claim(below["assemble"].claim)
+    return Proven(stage, holds, assembled, {**below, "verify": verified, **there}, inputs, copied)

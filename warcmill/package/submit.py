@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from warcmill import layout
 from warcmill.base.digests import Readable
 from warcmill.base.progress import Progress
-from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged, Submitted
+from warcmill.markers.claim import Claim, Evidence, claim_digest
+from warcmill.markers.facts import ORPHANED, Packaged, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package import destination
@@ -26,17 +26,28 @@ SUBMIT = "package.SubmitSip"
 def submit(state: MarkerStore, store: Store, to: Store, launch: Launch, stage: Stage) -> Claim:
     """Hand a SIP over at the destination `to`; return the claim of 06.submitted.
 
-    The key of the submission is the digest of the claim of 05: a destination that has the key's receipt gets nothing.
+    A destination that has the receipt of the submission's key gets nothing.
     NotReady while the SIP before this one is not submitted. Conflict when an operator has to look at the destination.
     """
     key = layout.key(SUBMIT, launch, stage=stage)
     built = state.require(layout.key(BUILD, launch, stage=stage))
     facts = Packaged.from_claim(built.claim)
     before = [state.require(layout.key(SUBMIT, launch, stage=facts.before))] if facts.before else []
-    sip = Submission(layout.sip_name(launch, facts.sip.path), built.digest, facts.sip.size, str(facts.sip.sha512))
+    sip = Submission(layout.sip_name(launch, facts.sip.path), key_of(built), facts.sip.size, str(facts.sip.sha512))
     sending = Progress(str(key), sip.size)
     destination.hand_over(to, sip, lambda: _opened(store, facts.sip, sending))
     return Claim(key, rests_on(built, *before), facts=Submitted(sip.name, sip.sha512, sip.key).facts())
+
+
+def key_of(built: Evidence) -> str:
+    """The key of a SIP's submission: the digest of the claim of its 05, as if that listed no orphaned SIPs.
+
+    Those are of the store, not of the SIP: built again once they are noted, or moved away, it is the one submitted.
+    """
+    if ORPHANED not in built.claim.facts:
+        return built.digest
+    facts = {name: fact for name, fact in built.claim.facts.items() if name != ORPHANED}
+    return claim_digest(replace(built.claim, facts=facts))
 
 
 @contextmanager

@@ -234,7 +234,7 @@ def test_a_file_that_03_does_not_list_is_a_gap_too(engine: Engine) -> None:
 
     def more(claim: Claim) -> Claim:
         beside = claim.items[0].file._replace(path="warcs/daily/elsewhere/x.warc.gz")
-        return replace(claim, items=(*claim.items, replace(claim.items[0], file=beside)))
+        return replace(claim, items=(*claim.items, claim.items[0]._replace(file=beside)))
 
     write_anew(engine, key, more)
     assert ("final", "not listed", "warcs/daily/elsewhere/x.warc.gz") in told(engine)

@@ -19,8 +19,10 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, Stage
 from warcmill.output import process
-from warcmill.package import build
+from warcmill.package import build, submit
 from warcmill.package.terms import Terms
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
 
 CP = Stage.parse("cp00001-20161020000000")
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
@@ -113,6 +115,22 @@ def test_it_stays_listed_when_the_sip_is_built_again(engine: Engine) -> None:
     redone(engine)
     third = published(engine, terms=Terms("Another Library"))
     assert (third.sip.name, third.orphaned) == ("final.3.tar", (SIP,))
+
+
+def test_a_sip_that_was_submitted_is_the_same_once_an_orphaned_one_is_gone(engine: Engine, tmp_path: Path) -> None:
+    """Else a redo of its 05 would be a Conflict at the destination, which has the receipt of the first."""
+    sentinel.adopt({"destination": tmp_path / "destination"})
+    to = FileStore("destination", tmp_path / "destination")
+    built(engine)
+    before = published(engine, terms=SECOND)
+    claim = submit.submit(engine.state, engine.store, to, LAUNCH, FINAL)
+    engine.store.real(SIP).unlink()
+    redone(engine)
+    after = published(engine, terms=SECOND)
+    assert (before.orphaned, after.orphaned, after.sip) == ((SIP,), (), before.sip)
+    again = submit.submit(engine.state, engine.store, to, LAUNCH, FINAL)
+    assert again.facts == claim.facts, "its receipt is found: nothing is sent again"
+    assert [path.name for path in to.base.glob("ingest/*")] == [f"daily.{LAUNCH.id}.final.2.tar"]
 
 
 def test_one_of_a_stage_that_another_sip_covers(engine: Engine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import chain as steps
@@ -56,7 +55,7 @@ def scanned(engine: Engine, **facts: Json) -> None:
     def item(one: Item) -> Item:
         cut: dict[str, Json] = {"not_scanned": {DAMAGED: 1}} if one.made and one.made.name == DEAD else {}
         salvaged: dict[str, Json] = {"salvaged": True} if one.facts.get("salvaged") else {}
-        return replace(one, facts={**clean, **salvaged, **(facts if one.file.name == GOOD else cut)})
+        return one._replace(facts={**clean, **salvaged, **(facts if one.file.name == GOOD else cut)})
 
     items = tuple(item(one) for one in verified.claim.items if one.file.is_engines)
     engine.state.publish(key, Claim(key, rests_on(verified), items=items))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import chain as steps
@@ -165,8 +164,7 @@ def scanned(engine: Engine, offset: int) -> None:
     known = engine.state.require(layout.step("verify", LAUNCH, FINAL))
     hit = [{"offset": offset, "uri": "http://e.x/bad", "signature": "Eicar"}]
     items = tuple(
-        replace(
-            item,
+        item._replace(
             facts={
                 **{name: item.facts[name] for name in ("salvaged", "bytes") if name in item.facts},
                 "clean": 1, "hits": hit if item.file.name == "hit.warc.gz" else [], "not_scanned": {},

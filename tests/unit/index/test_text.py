@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import chain as steps
@@ -149,8 +148,7 @@ def test_a_record_with_a_hit_is_counted(engine: Engine, extracts: Extracts, work
     known = engine.state.require(layout.step("verify", LAUNCH, FINAL))
     hits = {"hit.warc.gz": [{"offset": BAD_AT, "uri": "http://e.x/bad", "signature": "Eicar"}]}
     items = tuple(
-        replace(
-            item,
+        item._replace(
             facts={
                 **{name: item.facts[name] for name in ("salvaged", "bytes") if name in item.facts},
                 "clean": 1, "hits": hits.get(item.file.name, []), "not_scanned": {},

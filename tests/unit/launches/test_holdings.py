@@ -124,7 +124,7 @@ def test_a_marker_that_is_missing_is_named(tmp_path: Path) -> None:
 def claims(*names: str) -> tuple[Claim, Claim]:
     """03 and files.verified of a stage with these WARCs."""
     items = tuple(Item(FileRef("output", f"warcs/{name}", 9), Outcome.OK) for name in names)
-    made = tuple(replace(item, made=FileRef("store", item.file.path, 9, "ab" * 64)) for item in items)
+    made = tuple(item._replace(made=FileRef("store", item.file.path, 9, "ab" * 64)) for item in items)
     keys = (layout.key(task, LAUNCH, stage=FINAL) for task in ("output.AssembleOutput", "files.Verify"))
     first, second = keys
     return Claim(first, items=items), Claim(second, items=made)
@@ -134,7 +134,7 @@ def scanned(verified: Claim, *hits: Hit) -> Claim:
     """The files.scanned of it: every hit in each WARC."""
     found = [one._asdict() for one in hits]
     facts = {"clean": 3, "hits": found, "not_scanned": {}}
-    return replace(verified, items=tuple(replace(item, facts=facts) for item in verified.items))
+    return replace(verified, items=tuple(item._replace(facts=facts) for item in verified.items))
 
 
 def test_hits_are_unknown_until_the_stage_is_scanned() -> None:
@@ -160,6 +160,6 @@ def test_markers_that_do_not_fit_each_other_are_refused_by_name() -> None:
 @pytest.mark.parametrize("made", [None, FileRef("store", "warcs/a.warc", 9)])
 def test_a_stored_file_without_a_digest_is_refused(made: FileRef | None) -> None:
     listed, verified = claims("a.warc")
-    bad = replace(verified, items=(replace(verified.items[0], made=made),))
+    bad = replace(verified, items=(verified.items[0]._replace(made=made),))
     with pytest.raises(BadInput, match=r"files\.verified.*names no file in the store.*warcs/a\.warc"):
         holdings.of_claims(listed, bad)

@@ -112,8 +112,7 @@ def scanned(engine: Engine, stage: Stage) -> None:
     verified = engine.state.require(layout.step("verify", engine.launch, stage)).claim
     hit = {"offset": 7, "uri": "http://a.example/", "signature": "Eicar"}
     items = (
-        replace(
-            item,
+        item._replace(
             facts={"clean": 1, "hits": [hit], "not_scanned": {"over MaxFileSize": 2}}
             | ({"salvaged": True} if facts.is_salvaged(item) else {}),
         )
@@ -131,17 +130,17 @@ def indexed(engine: Engine, stage: Stage) -> None:
     extracts = Extracts(FileStore("index", folder))
     claim = cdx.cdx(engine.state, engine.store, extracts, engine.launch, stage)
     item = claim.items[0]
-    some = replace(item, facts={**item.facts, "captures": {"response": 1}, "unfit": {"no URL": 1}})
+    some = item._replace(facts={**item.facts, "captures": {"response": 1}, "unfit": {"no URL": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))
     written = columns.claim(engine.state, engine.launch, stage)
     engine.state.publish(written.key, replace(written, counts={}))
-    found = tuple(replace(item, facts={"captures": 1}) for item in claim.items)
+    found = tuple(item._replace(facts={"captures": 1}) for item in claim.items)
     key = layout.step("verify-cdx", engine.launch, stage)
     engine.state.publish(key, Claim(key, items=found, counts={"elsewhere": 2}))
     with Workers(1) as workers:
         claim = text.text(engine.state, engine.store, extracts, workers, engine.launch, stage)
     item = claim.items[0]
-    some = replace(item, facts={**item.facts, "documents": {"html": 1}, "left_out": {"revisit": 1}})
+    some = item._replace(facts={**item.facts, "documents": {"html": 1}, "left_out": {"revisit": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))
 
 
