@@ -35,7 +35,7 @@ def claim(state: MarkerStore, launch: Launch, stage: Stage) -> Claim:
     """How many rows each WARC has: one for each capture. NotReady without index.cdx."""
     indexed = state.require(layout.step("cdx", launch, stage))
     rows = {file: sum(known.captures.values()) for file, known in Indexed.from_claim(indexed.claim).files.items()}
-    items = tuple(replace(item, facts={"rows": rows[item.made or item.file]}) for item in indexed.claim.items)
+    items = tuple(item._replace(facts={"rows": rows[item.made or item.file]}) for item in indexed.claim.items)
     claimed = Claim(layout.step(WORD, launch, stage), rests_on(indexed), items=items)
     return replace(claimed, counts={"warcs": len(rows), "rows": sum(rows.values())})
 

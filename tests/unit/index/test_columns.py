@@ -93,7 +93,7 @@ def test_texts_and_viruses_that_are_known_are_in_it_and_change_no_claim(engine: 
     verified = engine.state.require(layout.step("verify", LAUNCH, FINAL))
     hit = {"offset": BAD_AT, "uri": "http://e.x/b", "signature": "Eicar"}
     items = [
-        replace(item, facts={"clean": 0, "not_scanned": {}, "hits": [hit] * (item.file.name == "good.warc.gz")})
+        item._replace(facts={"clean": 0, "not_scanned": {}, "hits": [hit] * (item.file.name == "good.warc.gz")})
         for item in verified.claim.items
         if item.file.name.endswith(".warc.gz")
     ]
@@ -133,7 +133,7 @@ def test_a_marker_that_counts_other_captures_is_named(engine: Engine) -> None:
     claim = engine.state.require(layout.step("cdx", LAUNCH, FINAL)).claim
     path.unlink()
     more = {"captures": {"response": 7}, "unfit": {}, "hits": 0}
-    publish(engine, replace(claim, items=tuple(replace(item, facts=more) for item in claim.items)))
+    publish(engine, replace(claim, items=tuple(item._replace(facts=more) for item in claim.items)))
     with pytest.raises(Mismatch, match="expected 14, found 3"):
         written(engine)
     assert index_of(engine).stat(FILE) is None
