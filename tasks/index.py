@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import luigi
 from luigi.task_register import Register
 
-from tasks.config import index as _section  # noqa: F401 - Luigi learns the keys of [index]
+from tasks import sinks  # with it, Luigi learns the keys of [index]
 from tasks.config import text
 from tasks.config.settings import NO_INDEX, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
@@ -61,6 +61,8 @@ class CdxIndex(StageStep):
 class VerifyCdx(StageStep):
     """Ask the published CDX for the captures of every WARC of a stage. Count revisits whose original is elsewhere.
 
+    `[index] cdx_server` is asked, too; the run in the marker names it, the claim does not.
+
     Requires: CdxIndex of this stage, and of the launch's stages before.
     Output:   index.cdx-verified.{job}.{launch_id}.{stage}
     Changes:  adds an extract of these revisits to the index root.
@@ -76,7 +78,9 @@ class VerifyCdx(StageStep):
 
     def work(self, line: OpenRoots) -> None:
         index = open_folder("index", line.settings.index)
-        line.state.publish(self.key, verify_cdx.verify(line.state, index, self.launch, self.part))
+        with sinks.of_cdx(line, index) as asked:
+            claim = verify_cdx.verify(line.state, index, self.launch, self.part, asked)
+        line.state.publish(self.key, claim, tools={sink.name: sink.place for sink in asked})
 
 
 class SolrIndex(StageStep):
@@ -110,7 +114,8 @@ class FoldCdx(luigi.Task):
               VerifyCdx of each stage that has its index.cdx.
     Output:   none; a version is its list in the state, and its files in the index root.
     Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
-              again that are missing or damaged.
+              again that are missing or damaged. Then posts to `[index] cdx_server` what it has not acknowledged, and
+              deletes there what the version no longer has.
     Re-run:   safe; ends what a killed fold began. Of two at once one wins; the other fails, or finds nothing to do.
     """
 
@@ -122,10 +127,10 @@ class FoldCdx(luigi.Task):
     def run(self) -> Iterator[list[luigi.Task]]:
         line = open_line()
         unverified = list(self._unverified(line))  # before the fold: with several workers, a stage may follow it
-        folded = publish(line)
+        troubles = [*publish(line).troubles, *sinks.bring_cdx(line, open_folder("index", line.settings.index))]
         yield unverified
-        if folded.troubles:
-            raise Unsettled(str(self.task_family), list(folded.troubles))
+        if troubles:
+            raise Unsettled(str(self.task_family), troubles)
         self.done = True
 
     def _unverified(self, line: OpenRoots) -> Iterator[luigi.Task]:

@@ -97,6 +97,26 @@ class CdxSink:
                 for neighbours in batches(_neighbours(lookup, batch)):
                     self._send(neighbours)
 
+    def check(self) -> None:
+        """Unavailable unless the server answers."""
+        self._server.collections()
+
+    def ask(self, line: bytes, is_shown: bool) -> None:
+        """Ask for one capture. Mismatch if it is missing, doubled, or there although it must not be shown.
+
+        A capture of the same key and second may have its place.
+        """
+        mine, found = _place(line), captures(self._server, line)
+        what = f"{line[:200].decode()} at {self.place}"
+        if not is_shown:
+            _compare(f"{what}, which must not be shown", 0, found.count(mine))
+        elif not (mine not in found and self._neighbours_of(line) & {*found}):
+            _compare(what, "found once", "found once" if found.count(mine) == 1 else f"found {found.count(mine)} times")
+
+    def _neighbours_of(self, line: bytes) -> set[Place]:
+        with closing(open_version(self._index, NAME)[1]) as lookup:
+            return {_place(one) for one in _neighbours(lookup, [line])}
+
     def _delete(self, lines: Sequence[bytes]) -> None:
         """A line that the server refuses is not there."""
         try:
@@ -156,6 +176,17 @@ class _Shown:
         if self._left_out and cdxj.offset(line) in self._left_out:
             return False
         return not line.startswith(self._prefixes)
+
+
+def _place(line: bytes) -> Place:
+    _, second, text = line.rstrip(b"\n").split(b" ", 2)
+    fields = json.loads(text)
+    return Place(second.decode(), fields["filename"], fields["offset"])
+
+
+def _compare(what: str, expected: object, found: object) -> None:
+    if expected != found:
+        raise Mismatch(what, expected, found)
 
 
 def _same_bytes(one: Part, other: Part) -> bool:
