@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import luigi
 from luigi.task_register import Register
 
-from tasks import sinks  # with it, Luigi learns the keys of [index]
+from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
 from tasks.config import text
-from tasks.config.settings import NO_INDEX, settings
+from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
-from tasks.params import LaunchesParameter
+from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
 from tasks.step import OpenRoots, StageStep, ToRun, open_line
 from tasks.summary import Ending
 from warcmill import chain, layout
@@ -20,6 +20,7 @@ from warcmill.errors import BadConfig, Unsettled
 from warcmill.files.transfer import stages_without
 from warcmill.index import cdx, verify_cdx
 from warcmill.index import text as texts
+from warcmill.index.follow import follow
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.recorded import with_markers
 from warcmill.launches.text_workers import Workers
@@ -141,6 +142,42 @@ class FoldCdx(luigi.Task):
                 for stage in stages_without(line.state, launch, str(VerifyCdx.task_family)):
                     if line.state.holds(layout.step("cdx", launch, stage)):
                         yield VerifyCdx(job=launch.job, launch_id=launch.id, stage=str(stage))
+
+    def complete(self) -> bool:
+        return self.done
+
+
+class FollowCrawl(luigi.Task):
+    """Post what a running launch has crawled since the last time to the CDX server, as provisional captures.
+
+    Requires: nothing; the crawl logs of a launch that is not indexed yet.
+    Output:   none; up to where they were read is in the index root, below `follow/`.
+    Changes:  adds captures at `[index] cdx_server`. FoldCdx deletes them once the launch is indexed.
+    Re-run:   safe; posts what is new. What was lost in the index root is posted again.
+    """
+
+    task_namespace = "index"
+    job = JobParameter(description="the crawl's name")
+    launch_id = LaunchParameter(description="14 digits, such as 20161019234428")
+    done = False
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        check_hardened()
+        logs.configure()
+        super().__init__(*args, **kwargs)
+
+    def run(self) -> None:
+        line, launch = open_line(), Launch.parse(self.job, self.launch_id)
+        index = open_folder("index", line.settings.index)
+        with sinks.of_cdx(line, index) as servers:
+            for server in servers:
+                sent = follow(line.state, index, line.roots_of(launch.job), server, launch)
+                log.info("%s: %d provisional captures of %s", server.place, sent, launch)
+        self.done = True
+
+    def requires(self) -> list[luigi.Task]:
+        sinks.check_configured()
+        return []
 
     def complete(self) -> bool:
         return self.done

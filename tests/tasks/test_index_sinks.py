@@ -18,7 +18,8 @@ from warcmill import layout
 from warcmill.model import FINAL, Launch
 
 DAY = ("--date-interval", "2026-11-21")
-OK, CONFIGURATION, FAILED = 0, 3, 30
+LAUNCH = ("--job", JOB, "--launch-id", LAUNCH_ID)
+OK, CONFIGURATION, FAILED, SCHEDULING = 0, 3, 30, 35
 
 
 @pytest.fixture
@@ -46,9 +47,9 @@ def stored(line: Path) -> Path:
     return line
 
 
-def luigi(module: str, task: str) -> tuple[int, str]:
+def luigi(module: str, task: str, words: tuple[str, ...] = DAY) -> tuple[int, str]:
     """Exit code, and what was printed."""
-    done = preloaded.run("luigi", "--module", f"tasks.{module}", f"{module}.{task}", *DAY, env=os.environ)
+    done = preloaded.run("luigi", "--module", f"tasks.{module}", f"{module}.{task}", *words, env=os.environ)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -63,6 +64,9 @@ def verified(base: Path) -> Path:
 
 
 def test_a_server_gets_every_version_and_one_that_is_down_gets_it_later(stored: Path, double: Double) -> None:
+    code, told = luigi("index", "FollowCrawl", LAUNCH)
+    assert (code, f"{double.url}/main: 2" in told) == (OK, True), told
+    assert {fields["filename"] for fields in double.collections["main"].values()} == {f"provisional/{JOB}/{LAUNCH_ID}"}
     double.fault = "killed before"
     code, told = luigi("index", "ScanForIndexing")
     assert (code, "of 1 WARCs, 1 wait for the next scan" in told) == (FAILED, True), told
@@ -74,6 +78,7 @@ def test_a_server_gets_every_version_and_one_that_is_down_gets_it_later(stored: 
     code, told = luigi("index", "ScanForIndexing")
     assert (code, "cdx: version 1 has all: no new version" in told) == (OK, True), told
     assert len(double.collections["main"]) > 250  # captures of one key and second are one record
+    assert {fields["filename"].split("/")[0] for fields in double.collections["main"].values()} == {JOB}
     run = json.loads(verified(stored).read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[0])["run"]
     (folder,) = (stored / "index/sinks").iterdir()
     assert run["tools"][folder.name] == f"the CDX server {double.url}/main"
@@ -107,3 +112,6 @@ def test_a_url_that_is_none_is_refused_before_anything_is_done(line: Path, doubl
     assert (code, "s3cret" in told, "cdx server" in told) == (1, False, True), told
     config.write_text(config.read_text().replace("since=2026-11-01", "").replace("me:s3cret@", ""))
     assert "the index is off: since is not set" in warcmill("doctor")[1]
+    config.write_text(config.read_text().replace("http://cdx.example/main", ""))
+    code, told = luigi("index", "FollowCrawl", LAUNCH)
+    assert (code, "[index] cdx_server: is not set" in told) == (SCHEDULING, True), told

@@ -18,6 +18,7 @@ from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats import cdxj
 from warcmill.index.acknowledged import Acknowledged, Part
 from warcmill.index.asking import Asking
+from warcmill.index.followed import Followed
 from warcmill.index.sinks import Asked
 from warcmill.launches import cdx_extracts, holdings, revisit_extracts
 from warcmill.launches.cdx_extracts import CDXJ
@@ -51,6 +52,8 @@ def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, 
     """
     for sink in sinks:
         sink.check()
+        if stage.is_final and not Followed(index, sink.name, launch).is_empty():
+            raise NotReady(f"{launch} at {sink.place}", "provisional captures are left; run index.ScanForIndexing")
     key = layout.step("verify-cdx", launch, stage)
     indexed = state.require(layout.step("cdx", launch, stage))
     before = [state.require(layout.step("cdx", launch, one)) for one in earlier(state, launch, stage)]
