@@ -57,9 +57,8 @@ class Followed:
         self._index.sweep(self.folder)
         is_new = self._index.commit_new(f"{self.folder}/{name}", io.BytesIO(data), len(data), sha512(data).hexdigest())
         if not is_new and b"".join(self.lines(name)) != data:
-            raise Conflict(
-                f"index:{self.folder}/{name}", "of other crawl logs; who replaced the launch's?"
-            )
+            why = "it is of other crawl logs; empty the server's collection, and remove this folder"
+            raise Conflict(f"index:{self.folder}/{name}", why)
         return name
 
     def done(self, name: str) -> None:
