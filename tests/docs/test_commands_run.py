@@ -20,6 +20,7 @@ ELSEWHERE = {
     "warcmill init --adopt package": ("tests/pipeline/test_submission.py", '"init", "--adopt", "package"'),
     "luigi --module tasks.package": ("tests/pipeline/test_submission.py", '"package.SubmitSip"'),
     "luigi --module tasks.files files.VirusScan": ("tests/services/test_clamd_line.py", '"files.VirusScan"'),
+    "luigi --module tasks.index index.FollowCrawl": ("tests/tasks/test_index_sinks.py", '"FollowCrawl", LAUNCH'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),

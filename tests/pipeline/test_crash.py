@@ -36,6 +36,7 @@ def crash(*words: str) -> subprocess.CompletedProcess[str]:
         ["text"],
         ["fold"],
         ["text-fold"],
+        ["sink"],
         ["retire"],
         ["package"],
         ["submit"],

@@ -199,6 +199,10 @@ NONE_OF_ITS_OWN = {
     # How any JSON is sent, and the configuration of pywb.
     "warcmill/web/answer.py",
     "warcmill/web/replay.py",
+    # Acknowledgements of a server, and the lines that it gets: their own tests hold their bytes.
+    "warcmill/index/acknowledged.py",
+    "warcmill/index/crawled_lines.py",
+    "warcmill/index/sink_cdx.py",
     # What a worker process answers to its starter.
     "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.

@@ -95,8 +95,15 @@ def is_report(path: str) -> bool:
 
 
 def is_moved(path: str) -> bool:
-    """What goes from one state to the other at once: the link to the current version, and what the last fold saw."""
-    return path.startswith("index/versions/") and path.endswith(("/current", "/seen"))
+    """What goes from one state to the other at once: the link to the current version, what the last fold saw, and the
+    acknowledgements of a server."""
+    is_of_version = path.startswith("index/versions/") and path.endswith(("/current", "/seen"))
+    return is_of_version or path.startswith("index/sinks/")
+
+
+def is_begun(path: str) -> bool:
+    """Whether it notes that something was about to be sent to a server; in the end there must be none."""
+    return path.startswith("index/sinks/") and path.endswith(".begun")
 
 
 def proofs(tree: Tree) -> Tree:
@@ -119,7 +126,7 @@ class Reference:
     def moment(self, tree: Tree) -> Iterator[str]:
         """What is wrong with a folder whose run was broken off just now."""
         for path, what in proofs(tree).items():
-            if is_report(path) or self.before.get(path) == what:
+            if is_report(path) or is_begun(path) or self.before.get(path) == what:
                 continue
             if self.after.get(path) != what:
                 why = "not what an undisturbed run leaves" if path in self.after else "should not be"
