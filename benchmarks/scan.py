@@ -36,8 +36,8 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
     ):
         with tempfile.TemporaryDirectory() as folder:
             config = _closed_launches(Path(folder), launches, per_day)
-            scan = min(_cpu(config, "2016-01-01-2020-01-01") for _ in range(RUNS))
-            empty = min(_cpu(config, "1999-01-01") for _ in range(RUNS))
+            scan = min(scan_cpu(config, "2016-01-01-2020-01-01") for _ in range(RUNS))
+            empty = min(scan_cpu(config, "1999-01-01") for _ in range(RUNS))
             yield (
                 what,
                 f"{scan - empty:.2f}",
@@ -66,15 +66,16 @@ def _closed_launches(base: Path, count: int, per_day: int) -> Path:
     return config
 
 
-def _cpu(config: Path, interval: str) -> float:
+def scan_cpu(config: Path, interval: str, module: str = "tasks.output", task: str = "output.ScanForOutputs") -> float:
+    """The CPU time of a scan's process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [
         sys.executable,
         "-m",
         "luigi",
         "--module",
-        "tasks.output",
-        "output.ScanForOutputs",
+        module,
+        task,
         "--date-interval",
         interval,
     ]

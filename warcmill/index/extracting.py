@@ -1,0 +1,102 @@
+"""What index.cdx and index.text share: every indexed WARC of a stage has its extract, which is counted.
+
+Whole and salvaged WARCs are indexed: never viral ones, never cut ones.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from warcmill import layout
+from warcmill.base.progress import Progress
+from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.launches import holdings
+from warcmill.launches.extracts import Extracts, Kind
+from warcmill.launches.holdings import Holding
+from warcmill.markers.attempts import Attempts, run_items
+from warcmill.markers.claim import Claim
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
+
+log = logging.getLogger(__name__)
+Tally = TypeVar("Tally")
+
+
+@dataclass(frozen=True)
+class Work(Generic[Tally]):
+    """A kind of extract: how it is made from the store, how it is counted, and the facts of an item that follow.
+
+    `tally` gets the SHA-512 of a WARC, and the offsets at which a virus was found; NotReady where there is no extract.
+    """
+
+    kind: Kind
+    make: Callable[[FileRef], None]
+    tally: Callable[[str, frozenset[int]], Tally]
+    facts: Callable[[FileRef, Tally], dict[str, Json]]
+
+
+def extracted(
+    state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, word: str, work: Work[Tally]
+) -> Claim:
+    """The claim of a step, without counts. It follows from the WARCs and their hits alone.
+
+    Unsettled when a stored WARC that has to be read is missing, is no longer the verified one, or when an extract
+    cannot be written.
+    """
+    key = layout.step(word, launch, stage)
+    assembled = state.require(layout.step("assemble", launch, stage))
+    verified = state.require(layout.step("verify", launch, stage))
+    scanned = state.read(layout.step("viruses", launch, stage))
+    held = holdings.of_claims(assembled.claim, verified.claim, scanned.claim if scanned else None)
+    indexed = {holding.stored: holding for holding in held.holdings if holding.is_indexed}
+    attempts = Attempts(state, key)
+    known = attempts.settled()
+    left = sum(file.size for file in indexed if (file.root, file.path) not in known)
+    extracting = _Extracting(extracts, work, indexed, Progress(str(key), left))
+    items = run_items(attempts, indexed, extracting.version, extracting.item)
+    return Claim(key, rests_on(assembled, verified, *filter(None, [scanned])), items=items)
+
+
+@dataclass(frozen=True)
+class _Extracting(Generic[Tally]):
+    extracts: Extracts
+    work: Work[Tally]
+    holdings: Mapping[FileRef, Holding]
+    progress: Progress
+
+    def version(self, copy: FileRef) -> str:
+        """A text that changes with the WARC, or with its hits. The store is not asked: an extract may be there."""
+        hits = ",".join(str(offset) for offset in sorted(self._hits(copy)))
+        return f"{copy.sha512} {hits}"
+
+    def item(self, copy: FileRef) -> tuple[Item, ...]:
+        """Take the extract of a WARC, or make it; count it."""
+        tally = self._tally(copy)
+        self.progress.add(copy.size, copy.name)
+        return (Item(self.holdings[copy].source, Outcome.OK, copy, facts=self.work.facts(copy, tally)),)
+
+    def _tally(self, copy: FileRef) -> Tally:
+        found = self._taken(copy)
+        if found is None:
+            self.work.make(copy)
+            found = self._taken(copy)
+        if found is None:
+            raise Unavailable(f"index:{self.work.kind.path(str(copy.sha512))}", "it was made, and cannot be read")
+        return found
+
+    def _taken(self, copy: FileRef) -> Tally | None:
+        """What the extract of a WARC counts; None if there is none. A damaged one is removed."""
+        try:
+            return self.work.tally(str(copy.sha512), self._hits(copy))
+        except NotReady:
+            return None
+        except BadInput as error:
+            log.warning("index:%s; it is made again", error)
+            self.extracts.remove(self.work.kind, str(copy.sha512))
+            return None
+
+    def _hits(self, copy: FileRef) -> frozenset[int]:
+        return frozenset(hit.offset for hit in self.holdings[copy].hits or ())
