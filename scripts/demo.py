@@ -53,7 +53,11 @@ def main(words: list[str]) -> int:
     _line()
     run("warcmill", "status", DAY)
     code = run("warcmill", "reconcile", DAY, may_be=(0, 1))
+    import demo_serve  # noqa: PLC0415 - it imports this module
+
+    demo_serve.search(folder)
     _where_to_look(folder, time.monotonic() - began)
+    demo_serve.print_how_to_serve(folder)
     return code
 
 

@@ -23,7 +23,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from servers import oracles, ports
 from warcmill.errors import Unavailable
 
-SECONDS = 120
+SECONDS = 300  # a loaded machine needs minutes to start pywb
 ROOT = Path(__file__).resolve().parent.parent
 
 

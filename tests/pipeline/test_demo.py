@@ -24,6 +24,7 @@ def test_the_demo_reconciles_and_a_second_run_does_nothing(tmp_path: Path) -> No
     first = demo(folder)
     assert first.returncode == 0, first.stdout + first.stderr
     assert "no gap" in first.stdout
+    assert "Chapter 1. Getting started The Right Way" in first.stdout, "the search has found a page"
     assert "warning" not in (first.stdout + first.stderr).lower()
     before = files(folder)
     assert len([path for path in before if "/store/" in path]) == 5  # two WARCs, the zip, the SIP, the root's own file
