@@ -82,10 +82,16 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "rebuild":
         return _rebuild(line, catalogue)
     question = Question(args.ark, args.warc, args.digest or "", args.launch, args.state)
-    if args.json:
-        found = [_json(one) for one in ask(catalogue, question)]
-        print(as_json({"sips": list(found)}))
-        return 0 if found else 1
+    return _print_json(catalogue, question) if args.json else _print(catalogue, question)
+
+
+def _print_json(catalogue: Catalogue, question: Question) -> int:
+    found = [_json(one) for one in ask(catalogue, question)]
+    print(as_json({"sips": list(found)}))
+    return 0 if found else 1
+
+
+def _print(catalogue: Catalogue, question: Question) -> int:
     number = 0
     for one in ask(catalogue, question):
         number += 1

@@ -28,7 +28,7 @@ from warcmill.markers.files_facts import (
 )
 from warcmill.markers.index_facts import Found, Indexed, IndexedFile, Rows, TextIndexed, TextIndexedFile
 from warcmill.markers.output_facts import NUMBERS, TABLES, Assembled, Complete, Ended, PackedLogs, Stopped
-from warcmill.markers.package_facts import ORPHANED, GivenArks, Packaged, Submitted
+from warcmill.markers.package_facts import GivenArks, Packaged, Submitted
 from warcmill.markers.pulse_facts import Checkpointed, Confirmed, Continued, Fed, Launched, Started
 from warcmill.markers.reading import Fields, members, refuse_misshapen, text, texts
 from warcmill.model import FileRef
@@ -36,7 +36,6 @@ from warcmill.model import FileRef
 __all__ = [
     "DAMAGED",
     "NUMBERS",
-    "ORPHANED",
     "TABLES",
     "Accepted",
     "Assembled",

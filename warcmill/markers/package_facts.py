@@ -11,8 +11,6 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.reading import Fields, stage, stages, text, texts
 from warcmill.model import FileRef, Json, Stage
 
-ORPHANED = "orphaned"
-
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
@@ -40,7 +38,7 @@ class Packaged:
             claim.outputs[0],
             facts.maybe("ark", text) or "",
             facts.maybe("zone", text) or "",
-            facts.maybe(ORPHANED, texts) or (),
+            facts.maybe("orphaned", texts) or (),
         )
 
     def facts(self) -> dict[str, Json]:
@@ -52,7 +50,7 @@ class Packaged:
             "bag": self.bag,
             **({"ark": self.ark} if self.ark else {}),
             **({"zone": self.zone} if self.zone else {}),
-            **({ORPHANED: list(self.orphaned)} if self.orphaned else {}),
+            **({"orphaned": list(self.orphaned)} if self.orphaned else {}),
         }
 
     def is_named(self, path: str) -> bool:

@@ -71,12 +71,30 @@ def build(
         _refuse_missing(store, contents)
     store.sweep(f"sips/{launch}")
     with state.scratch() as folder:
-        tried = (_numbered(state, store, contents, terms, number, folder) for number in count(1))
+        numbers = _numbers(state, store, launch, stage)
+        tried = (_numbered(state, store, contents, terms, number, folder) for number in numbers)
         bag, built = next(found for found in tried if found)
     zone = identifiers.zone_beside(state, launch, stage, contents.covers, terms)
     left = orphans.of_stages(state, store, launch, contents.covers, built.path)
     facts = Packaged(contents.covers, contents.before, terms.form, bag, built, contents.package.ark, zone, left)
     return Claim(key, tuple(sorted(contents.inputs)), (built,), counts=_counts(contents), facts=facts.facts())
+
+
+def _numbers(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Iterator[int]:
+    """The numbers to try: of the stage's stored SIPs, which may be this one; of lost ones; then new ones.
+
+    The number of one that no 05 has named is not given again, even where its file was moved away.
+    """
+    stored = _numbers_in(stage, (entry.name for entry in store.list(f"sips/{launch}")))
+    named = _numbers_in(stage, (sip.sip.name for sip in orphans.moved(state, launch)))
+    yield from sorted(stored)
+    yield from sorted(named - stored, reverse=True)
+    yield from count(max(stored | named, default=0) + 1)
+
+
+def _numbers_in(stage: Stage, names: Iterable[str]) -> set[int]:
+    known = (layout.parse_sip_name(name) for name in names)
+    return {one[1] for one in known if one and one[0] == stage}
 
 
 def _numbered(

@@ -12,7 +12,7 @@ from warcmill.errors import BadInput
 from warcmill.formats import eark, premis, pronom
 from warcmill.formats.eark import Kind, Package, Payload
 from warcmill.formats.mets import Header
-from warcmill.formats.premis import Agent, Event, EventType, Format, Identifier, Outcome
+from warcmill.formats.premis import Agent, EventType, Format, Identifier, Outcome
 from warcmill.formats.pronom import Seen
 from warcmill.launches.coverage import Coverage
 from warcmill.launches.extracts import Extracts
@@ -148,26 +148,17 @@ class Collector:
 
     def _end(self, history: History, bag: str, covers: tuple[Stage, ...], before: Stage | None, time: str) -> None:
         """Add the last two events: the formats, and the packaging itself."""
-        by = (history.organisation.identifier,)
-        notes = tuple(_told(declared, seen) for declared, seen in sorted(self.formats.items()))
-        detail = (
-            f"payloads counted by declared type; of each type the first {pronom.LOOKED_AT} of a WARC named by PRONOM"
-        )
-        tools = history.agents_of(pronom.tools())
-        outcomes: tuple[Outcome, ...] = (Outcome(SUCCESS, notes),)
-        named = Identifier("local", f"{bag}#formats")
-        history.events.append(
-            Event(named, EventType.FORMAT_IDENTIFICATION, time, detail, outcomes, (*tools, *by), (history.package,))
-        )
-        detail = (
-            f"stages {', '.join(map(str, covers))}; {f'after the SIP of stage {before}' if before else 'the first SIP'}"
-        )
-        made = history.agents_of({SOFTWARE.lower(): __version__})
-        outcomes = (Outcome(SUCCESS, (f"{sum(map(len, self.entries.values()))} files",)), *history.leftover())
-        named = Identifier("local", f"{bag}#packaging")
-        history.events.append(
-            Event(named, EventType.PACKAGING, time, detail, outcomes, (*made, *by), (history.package,))
-        )
+        looked_at = f"of each type the first {pronom.LOOKED_AT} of a WARC named by PRONOM"
+        detail = f"payloads counted by declared type; {looked_at}"
+        counted = Outcome(SUCCESS, tuple(_counted(declared, seen) for declared, seen in sorted(self.formats.items())))
+        identified = Identifier("local", f"{bag}#formats"), EventType.FORMAT_IDENTIFICATION, time, detail
+        history.add_own(*identified, (counted,), pronom.tools())
+
+        place = f"after the SIP of stage {before}" if before else "the first SIP"
+        detail = f"stages {', '.join(map(str, covers))}; {place}"
+        packed = Outcome(SUCCESS, (f"{sum(map(len, self.entries.values()))} files",))
+        packaged = Identifier("local", f"{bag}#packaging"), EventType.PACKAGING, time, detail
+        history.add_own(*packaged, (packed, *history.leftover()), {SOFTWARE.lower(): __version__})
 
 
 def replacing(package: Package, number: int) -> Package:
@@ -212,6 +203,6 @@ def _identifier(bag: str, files: Mapping[str, Payload], stored: FileRef) -> Iden
     return eark.file_identifier(bag, files[stored.path])
 
 
-def _told(declared: str, seen: Seen) -> str:
+def _counted(declared: str, seen: Seen) -> str:
     found = ", ".join(f"{name} ({number})" for name, number in sorted(seen.formats.items())) or "none looked at"
     return f"{declared}: {seen.payloads} payloads; {found}"

@@ -6,7 +6,7 @@
     receipts/{name}.receipt.json  the slip that the SIP was handed over
 
 A sending slip is written once, is never replaced, and stays. So only one file may ever be renamed; and if the slip
-is there and that file is gone, the SIP was handed over: it is never sent again, whoever was killed or raced before.
+is there and that file is gone, the SIP was handed over: it is never sent again, whatever was killed or raced before.
 """
 
 from __future__ import annotations

@@ -53,6 +53,19 @@ class History:
             compared = _compared(proven, files, "read back from the store's disk")
             self._add_of(marker["read-back"], EventType.FIXITY_CHECK, *compared)
 
+    def add_own(
+        self,
+        name: Identifier,
+        kind: EventType,
+        time: str,
+        detail: str,
+        outcomes: tuple[Outcome, ...],
+        tools: Mapping[str, str],
+    ) -> None:
+        """Add an event that speaks of the package alone, and that no marker has."""
+        by = (*self.agents_of(tools), self.organisation.identifier)
+        self.events.append(Event(name, kind, time, detail, outcomes, by, (self.package,)))
+
     def leftover(self) -> tuple[Outcome, ...]:
         """The accepted findings that no event lists."""
         rest = sorted(set(self.accepted) - self.listed)

@@ -1,6 +1,6 @@
 """Find the SIPs in the store that no 05 names or has named: runs left them that were killed before they published it.
 
-A 05 that a redo has moved lies in `aside/`. So a SIP that was replaced is told from one that nothing ever used.
+A redo moves a 05 to `aside/`. So a SIP that was replaced differs from one that nothing ever used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def of_stages(state: MarkerStore, store: Store, launch: Launch, stages: Iterable
     folder = own.rpartition("/")[0]
     stored = [entry for entry in store.list(folder) if (known := layout.parse_sip_name(entry.name)) and known[0] in of]
     others = [entry.path for entry in stored if entry.path != own]
-    before = list(_moved(state, launch)) if others else []
+    before = list(moved(state, launch)) if others else []
     return tuple(sorted(path for path in others if not any(sip.is_named(path) for sip in before)))
 
 
-def _moved(state: MarkerStore, launch: Launch) -> Iterator[Packaged]:
+def moved(state: MarkerStore, launch: Launch) -> Iterator[Packaged]:
     """The facts of each 05 of a launch that was moved aside and is sound."""
     folder = f"{layout.state_folder(launch)}/aside"
     for name in sorted(state.store.names(folder)):

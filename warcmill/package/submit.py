@@ -12,7 +12,7 @@ from warcmill import layout
 from warcmill.base.digests import Readable
 from warcmill.base.progress import Progress
 from warcmill.markers.claim import Claim, Evidence, claim_digest
-from warcmill.markers.facts import ORPHANED, Packaged, Submitted
+from warcmill.markers.facts import Packaged, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package import destination
@@ -44,10 +44,10 @@ def key_of(built: Evidence) -> str:
 
     Those are of the store, not of the SIP: built again once they are noted, or moved away, it is the one submitted.
     """
-    if ORPHANED not in built.claim.facts:
+    known = Packaged.from_claim(built.claim)
+    if not known.orphaned:
         return built.digest
-    facts = {name: fact for name, fact in built.claim.facts.items() if name != ORPHANED}
-    return claim_digest(replace(built.claim, facts=facts))
+    return claim_digest(replace(built.claim, facts=replace(known, orphaned=()).facts()))
 
 
 @contextmanager

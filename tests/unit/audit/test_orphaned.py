@@ -117,8 +117,17 @@ def test_it_stays_listed_when_the_sip_is_built_again(engine: Engine) -> None:
     assert (third.sip.name, third.orphaned) == ("final.3.tar", (SIP,))
 
 
+def test_a_lost_sip_gets_its_name_back_beside_an_orphaned_one(engine: Engine) -> None:
+    before = published(engine)
+    redone(engine)
+    built(engine, terms=SECOND)
+    engine.store.real(SIP).unlink()
+    after = published(engine)
+    assert (after.sip, after.orphaned) == (before.sip, (f"sips/{LAUNCH}/final.2.tar",))
+
+
 def test_a_sip_that_was_submitted_is_the_same_once_an_orphaned_one_is_gone(engine: Engine, tmp_path: Path) -> None:
-    """Else a redo of its 05 would be a Conflict at the destination, which has the receipt of the first."""
+    """It keeps its name and its key: a redo of its 05 neither sends it twice nor is a Conflict at the destination."""
     sentinel.adopt({"destination": tmp_path / "destination"})
     to = FileStore("destination", tmp_path / "destination")
     built(engine)
