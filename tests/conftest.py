@@ -34,6 +34,7 @@ def closed_port() -> Iterator[int]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-point", action="store_true", help="the crash sweeps at all their points; minutes of work")
+    parser.addoption("--outbackcdx", metavar="URL", help="a live OutbackCDX, http://HOST:PORT, in place of its double")
 
 
 @pytest.fixture

@@ -1,0 +1,186 @@
+"""A CDX server as a sink of the CDX: what is sent to it, deleted there, and asked of it.
+
+It makes its own keys, so it is asked by URL, and second, WARC and offset are compared. Its default index keeps one
+capture of a key and second, the last one sent: whoever deletes one deletes the other's too. So after each deletion the
+captures that the current version has of that key and second are sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import sha512
+from itertools import islice
+from urllib.parse import quote
+
+from warcmill.clients.cdx_server import CdxServer, Place
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.formats import cdxj
+from warcmill.index.acknowledged import Part
+from warcmill.launches import cdx_making
+from warcmill.launches.cdx_extracts import CDXJ
+from warcmill.launches.extracts import Extracts, Kind
+from warcmill.stores import LocalStore, Store
+from warcmill.versions import hidden
+from warcmill.versions.cdx import NAME
+from warcmill.versions.cdx_inputs import WARCS
+from warcmill.versions.inputs import Hiding, Input
+from warcmill.versions.lookup import Lookup, open_version
+
+LINES, BYTES = 10_000, 4 << 20  # of a POST: the server holds it in memory
+MOST_REFUSED = 100  # lines of a WARC; with more, the server refuses all of them for a reason of its own
+_SENT = ("url", "mime", "status", "digest", "length", "offset", "filename", "method", "requestBody")
+_ASCII = "".join(map(chr, range(128)))
+log = logging.getLogger(__name__)
+
+
+def name_of(url: str) -> str:
+    """The folder of a server's acknowledgements."""
+    return f"{NAME}-{sha512(url.rstrip('/').encode()).hexdigest()[:12]}"
+
+
+def sent(line: bytes) -> bytes:
+    """A line as the server takes it: no field that it does not know, a digest without scheme, a URL in ASCII."""
+    key, second, text = line.rstrip(b"\n").split(b" ", 2)
+    known = json.loads(text)
+    fields = {field: known[field] for field in _SENT if field in known} | {"url": _url(known)}
+    if "digest" in fields:
+        fields["digest"] = fields["digest"].rpartition(":")[2]
+    return b"%s %s %s\n" % (key, second, json.dumps(fields).encode())
+
+
+def captures(server: CdxServer, line: bytes) -> list[Place]:
+    """What the server has of the URL of a line, in its second."""
+    _, second, text = line.rstrip(b"\n").split(b" ", 2)
+    fields = json.loads(text)
+    request = {field: fields[field] for field in ("method", "requestBody") if field in fields}
+    return server.captures(_url(fields), second.decode(), request)
+
+
+def _url(fields: dict[str, str]) -> str:
+    return quote(fields["url"], safe=_ASCII, errors="surrogatepass")
+
+
+class CdxSink:
+    """A CDX server as a sink. Close it."""
+
+    def __init__(self, state: LocalStore, store: Store, index: LocalStore, server: CdxServer) -> None:
+        self._state, self._store, self._index = state, store, index
+        self._extracts, self._server = Extracts(index), server
+        self._prefixes = lru_cache(8)(self._read_prefixes)
+        self.name, self.place = name_of(server.url), f"the CDX server {server.url}"
+
+    def post(self, new: Part, old: Part | None) -> tuple[int, ...]:
+        """Send the captures of an input, but those that it has by `old`. Returns the offsets of refused ones."""
+        refused: list[int] = []
+        for batch in batches(self._only(new, old)):
+            for line in self._send(batch):
+                log.warning("%s refuses %s", self.place, line.decode()[:500].rstrip())
+                refused.append(cdxj.offset(line))
+                if len(refused) > MOST_REFUSED:
+                    raise BadInput(new.input.name, f"{self.place} refuses more than {MOST_REFUSED} of its captures")
+        return tuple(refused)
+
+    def withdraw(self, old: Part, new: Part | None) -> None:
+        """Delete the captures of an input, but those that `new` has; then send their neighbours again."""
+        self.delete(self._only(old, new))
+
+    def delete(self, lines: Iterable[bytes]) -> None:
+        """Delete captures by their lines, and send again what the current version has of their keys and seconds."""
+        with closing(open_version(self._index, NAME)[1]) as lookup:
+            for batch in batches(lines):
+                self._delete(batch)
+                for neighbours in batches(_neighbours(lookup, batch)):
+                    self._send(neighbours)
+
+    def _delete(self, lines: Sequence[bytes]) -> None:
+        """A line that the server refuses is not there."""
+        try:
+            self._server.delete([sent(line) for line in lines])
+        except BadInput:
+            for half in _halves(lines):
+                self._delete(half)
+
+    def _send(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Returns the lines that the server refuses: it keeps nothing of a POST with one of them."""
+        try:
+            self._server.post([sent(line) for line in lines])
+        except BadInput:
+            if len(lines) == 1:
+                return [*lines]
+            return [line for half in _halves(lines) for line in self._send(half)]
+        return []
+
+    def _only(self, one: Part, other: Part | None) -> Iterator[bytes]:
+        """The lines that one part shows, and the other one does not."""
+        kind = self._sound_extract(one.input)
+        here, there = self._shown(one), self._shown(other) if other and _same_bytes(one, other) else None
+        for line in islice(self._extracts.lines(kind, one.input.sha512), 1, None):
+            if here.has(line) and not (there and there.has(line)):
+                yield cdxj.named(line, one.input.name)
+
+    def _sound_extract(self, one: Input) -> Kind:
+        """The extract of an input, which is made again where it is missing or damaged, if it can be."""
+        kind = replace(CDXJ, generation=one.generation)
+        if self._extracts.digest(kind, one.sha512) is None:
+            why = "its extract is gone, and so is its WARC; empty the server's collection, and remove"
+            todo = f"{why} index:sinks/{self.name}: the next scan sends all again"
+            if kind != CDXJ:
+                raise NotReady(one.name, todo)
+            try:
+                cdx_making.make(self._extracts, self._store, WARCS + one.name, one.sha512)
+            except (NotReady, Mismatch, BadInput) as error:
+                raise NotReady(one.name, f"{error}; {todo}") from error
+        return kind
+
+    def _shown(self, part: Part) -> _Shown:
+        return _Shown(frozenset(part.input.left_out), self._prefixes(part.hiding))
+
+    def _read_prefixes(self, hiding: Hiding) -> tuple[bytes, ...]:
+        found = hidden.read(self._state, hiding.decisions)
+        if found.hiding.sha512 != hiding.sha512:
+            raise Mismatch(f"what the first {hiding.decisions} decisions hide", hiding.sha512, found.hiding.sha512)
+        return tuple(found.prefixes())
+
+
+class _Shown:
+    def __init__(self, left_out: frozenset[int], prefixes: tuple[bytes, ...]) -> None:
+        self._left_out, self._prefixes = left_out, prefixes
+
+    def has(self, line: bytes) -> bool:
+        """Whether a part shows a line of its extract."""
+        if self._left_out and cdxj.offset(line) in self._left_out:
+            return False
+        return not line.startswith(self._prefixes)
+
+
+def _same_bytes(one: Part, other: Part) -> bool:
+    return (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
+
+
+def _neighbours(lookup: Lookup, lines: Sequence[bytes]) -> Iterator[bytes]:
+    """What the current version has of the keys and seconds of these lines."""
+    for begin in sorted({b" ".join(line.split(b" ", 2)[:2]) + b" " for line in lines}):
+        yield from lookup.beginning_with(begin)
+
+
+def batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines for one POST each."""
+    held, size = list[bytes](), 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if len(held) >= LINES or size >= BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _halves(lines: Sequence[bytes]) -> list[Sequence[bytes]]:
+    middle = len(lines) // 2
+    return [lines[:middle], lines[middle:]] if middle else []
