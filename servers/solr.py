@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import http.client
 import shutil
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import HTTPError
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports
@@ -19,7 +17,7 @@ CORE = "discovery"
 CONFIGSET = "warcmill"
 READY_SECONDS = 120
 SECONDS = 60
-HEAP = "-Xmx512m"
+JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # it lives for minutes: a quick start counts
 CONF = Path(__file__).resolve().parent.parent / "config" / "solr" / "conf"
 JETTY = """<?xml version="1.0"?>
 <!DOCTYPE Configure PUBLIC "-//Jetty//Configure//EN" "https://www.eclipse.org/jetty/configure_10_0.dtd">
@@ -110,14 +108,14 @@ class Solr:
 
     def _status(self, path: str) -> int:
         """The status of an answer; 0 if there is none."""
+        connection = http.client.HTTPConnection(HOST, self.ports["http"], timeout=SECONDS)
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=SECONDS) as answer:
-                return int(answer.status)
-        except HTTPError as error:
-            error.close()
-            return error.code
+            connection.request("GET", f"/solr{path}")
+            return connection.getresponse().status
         except (OSError, http.client.HTTPException):
             return 0
+        finally:
+            connection.close()
 
     def _command(self) -> list[str | Path]:
         values = {
@@ -131,8 +129,8 @@ class Solr:
         }
         options = [f"-D{name}={value}" for name, value in values.items()]
         launcher = "org.eclipse.jetty.xml.XmlConfiguration"
-        where = ["-cp", f"{packages.solr()}/lib/*", launcher, self.folder / "jetty.xml"]
-        return [packages.java(), HEAP, "-XX:+UseSerialGC", *options, *where]
+        where: list[str | Path] = ["-cp", f"{packages.solr()}/lib/*", launcher, self.folder / "jetty.xml"]
+        return [packages.java(), *JVM, *options, *where]
 
 
 def at(work: Path, ports: Ports = pins.SOLR) -> Solr:

@@ -146,6 +146,10 @@ ROWS: Rows = (
         "index.SolrIndex", "index.text.{job}.{launch_id}.{stage}", "stage",
         word="text", head="_text", after="verify", due="text", scan=_INDEX,
     ),
+    Row(
+        "index.VerifySolr", "index.text-verified.{job}.{launch_id}.{stage}", "stage",
+        word="verify-text", head="verify-_text", after="text", due="text", scan=_INDEX,
+    ),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
     Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),
     Row("operator.Accept", "accepted.{job}.{launch_id}.{finding}", "finding"),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import luigi
 from luigi.configuration import get_config
 
-from tasks.config import package, sections, switches, text
+from tasks.config import collections, package, sections, switches, text
 from tasks.config import roots as places
 from tasks.config.folders import config_file
 from warcmill.base.nearest import did_you_mean
@@ -159,6 +159,7 @@ class Settings:
                 raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
         if text.SWITCH in wanted:
             text.check_installed()
+            collections.solr()
         return wanted
 
     def open_state(self) -> MarkerStore:
