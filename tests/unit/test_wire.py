@@ -88,6 +88,7 @@ CLAIMS = (
     Place("warcmill/index/cdx.py"),
     Place("warcmill/index/verify_cdx.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/text.py"),
+    Place("warcmill/index/verify_text.py", only=("verify", "_Verifying.item")),
     # The keys of index.text: kinds of documents, and why captures are none.
     Place("warcmill/formats/text/document.py", only=("Kind",)),
     Place("warcmill/formats/text/captures.py", only=("REVISIT", "NOT_FETCHED", "OTHER_TYPE")),
