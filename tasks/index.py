@@ -118,9 +118,9 @@ class VerifySolr(StageStep):
         return [SolrIndex(job=self.job, launch_id=self.launch_id, stage=self.stage)]
 
     def work(self, line: OpenRoots) -> None:
-        index = open_folder("index", line.settings.index)
-        claim = verify_text.verify(line.state, index, collections.solr(), self.launch, self.part)
-        line.state.publish(self.key, claim)
+        index, place = open_folder("index", line.settings.index), collections.solr()
+        claim = verify_text.verify(line.state, index, place, self.launch, self.part)
+        line.state.publish(self.key, claim, tools={"solr": place.name} if place else {})
 
 
 class FoldCdx(luigi.Task):

@@ -188,6 +188,11 @@ NONE_OF_ITS_OWN = {
     "warcmill/versions/payloads.py",
     "warcmill/versions/segments.py",
     "warcmill/launches/text_extracts.py",
+    # What servers get, and what they have acknowledged.
+    "warcmill/clients/solr.py",
+    "warcmill/index/acknowledged.py",
+    "warcmill/index/post_text.py",
+    "warcmill/index/sink_cdx.py",
     # What a worker process answers to its starter.
     "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.
