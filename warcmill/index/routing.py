@@ -62,7 +62,7 @@ def routing(default: str, tables: Mapping[str, tuple[Iterable[str], Iterable[str
 def of_host(host: str) -> str:
     """The SURT of a host."""
     key = urlkey(f"http://{host}/").removesuffix(")/")
-    if not _DOMAIN.fullmatch(key):
+    if "/" in host or not _DOMAIN.fullmatch(key):
         raise BadInput(host, "not a host such as example.org")
     return key
 
