@@ -1,4 +1,4 @@
-"""Answers that a real Solr cannot be made to give, from a double over a real socket: each is an outage that is named."""
+"""Answers that a real Solr cannot be made to give, from a double over a real socket: each is a named outage."""
 
 from __future__ import annotations
 

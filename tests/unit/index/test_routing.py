@@ -27,7 +27,7 @@ def test_the_longest_prefix_wins() -> None:
         "https://sub.gov.example:8443/x": "gov",
         "http://gov.example/News/1": "news",
         "http://notgov.example/": "all",
-        "http://gov.example.org/": "all",
+        "http://gov.example.net/": "all",
         "http://archive.gov.example/news": "all",
         "http://1.2.3.4/": "gov",
         "http://example.org/gov/1": "gov",
