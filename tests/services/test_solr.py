@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from line import DAY, Line, line_at
+from sample import JOB, LAUNCH_ID, lay_out
 from text_archive import ONE, TWO, TextArchive, warc
 
 from servers.solr import CORE, Solr
@@ -67,6 +69,45 @@ def found(solr: Solr, words: str, collection: str = CORE) -> list[str]:
     query = urllib.parse.urlencode({"q": words, "fl": "url", "rows": 100, "sort": "url asc"})
     with urllib.request.urlopen(f"{solr.url}/{collection}/select?{query}") as answer:
         return [one["url"] for one in json.loads(answer.read())["response"]["docs"]]
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    """The bundled launch, verified in the store, on a line with an index root."""
+    lay_out(tmp_path / "output")
+    made = line_at(tmp_path)
+    assert made.warcmill("init", "--adopt", "index").returncode == 0
+    assert made.scan() == [0, 0]
+    return made
+
+
+SCAN = ("--module", "tasks.index", "index.ScanForIndexing", "--date-interval", DAY)
+
+
+def test_on_a_line_a_solr_that_is_down_gets_the_sample_from_the_next_scan(line: Line, empty: Solr) -> None:
+    empty.stop()
+    with line.config.open("a") as file:
+        file.write(f"\n[text]\nsince=2026-11-01\nsolr={empty.core}\n\n[collection.{OTHER}]\nhosts=assets.gov.example\n")
+    scanned = line.luigi(*SCAN)
+    assert (scanned.returncode, "Solr does not answer" in scanned.stderr) == (30, True)
+    assert line.warcmill("search", "zlib").returncode == 0, "the version is published"
+    assert _doctor(line, f"solr {CORE}") == ("fail", True)
+    empty.start()
+    for collection in (CORE, OTHER):
+        empty.wait_loaded(collection)
+    scanned = line.luigi(*SCAN)
+    assert scanned.returncode == 0, scanned.stderr
+    marker = line.state.require(layout.step("verify-text", Launch(JOB, LAUNCH_ID), FINAL))
+    assert marker.claim.counts == {"warcs": 1, "documents": 206}
+    assert "solr" in marker.run.tools
+    assert found(empty, "zlib", OTHER) == ["http://assets.gov.example/uploads/10502/bzip2.pdf"]
+    assert found(empty, "zlib") == []
+    assert _doctor(line, f"solr {CORE}") == ("ok", False)
+    again = line.luigi(*SCAN)
+    assert (again.returncode, "VerifySolr" in again.stderr) == (0, False)
+    assert line.warcmill("versions", "hide", "example,gov,assets", "--reason", "an order").returncode == 0
+    assert line.luigi(*SCAN).returncode == 0
+    assert found(empty, "zlib", OTHER) == []
 
 
 def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive, empty: Solr) -> None:
@@ -227,6 +268,13 @@ def test_solr_s_answers_as_the_client_reads_them(empty: Solr) -> None:
         asked.check_chain(CORE)
         with pytest.raises(Unavailable, match=r"no such collection \(404\)"):
             asked.count("nobody")
+
+
+def _doctor(line: Line, name: str) -> tuple[str, bool]:
+    """What doctor says of a collection, and whether it could not ask."""
+    checks = json.loads(line.warcmill("doctor", "--json").stdout)["checks"]
+    (one,) = [check for check in checks if check["name"] == name]
+    return one["level"], "does not answer" in one["text"]
 
 
 def _spoilt(line: dict[str, object], name: str) -> dict[str, object]:
