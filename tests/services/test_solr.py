@@ -13,6 +13,8 @@ from line import DAY, Line, line_at
 from sample import JOB, LAUNCH_ID, lay_out
 from text_archive import ONE, TWO, TextArchive, warc
 
+from servers import process
+from servers import solr as solr_server
 from servers.solr import CORE, Solr
 from warcmill import layout
 from warcmill.clients import solr as client
@@ -44,12 +46,17 @@ def empty(solr: Solr) -> Iterator[Solr]:
     """Two collections without documents."""
     solr.add(OTHER)
     yield solr
-    with client.Solr(solr.url) as asked:
-        for collection in (CORE, OTHER):
-            asked.delete_all(collection, "content_type_norm", "html")
-            asked.delete_all(collection, "content_type_norm", "other")
-            asked.commit(collection)
-            assert asked.count(collection) == 0
+    if process.running(solr.folder, solr_server.NAME) is None:  # a test that failed has left it so
+        solr.start()
+        solr.wait_loaded(CORE)
+        solr.wait_loaded(OTHER)
+    for collection in (CORE, OTHER):
+        wiping = urllib.request.Request(
+            f"{solr.url}/{collection}/update?commit=true",
+            b'{"delete": {"query": "*:*"}}',
+            {"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(wiping).close()
 
 
 def place(solr: Solr, routes: Routing | None = None) -> Place:
@@ -77,6 +84,8 @@ def line(tmp_path: Path) -> Line:
     lay_out(tmp_path / "output")
     made = line_at(tmp_path)
     assert made.warcmill("init", "--adopt", "index").returncode == 0
+    with made.config.open("a") as file:
+        file.write(f"index={tmp_path}/index\n")
     assert made.scan() == [0, 0]
     return made
 
