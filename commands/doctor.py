@@ -17,6 +17,7 @@ from commands import doctor_more as more
 from commands.arguments import add_json
 from commands.doctor_engines import check_engines
 from commands.doctor_packages import check_packages
+from commands.doctor_sinks import check_sinks
 from commands.doctor_text import check_text
 from commands.doctor_viruses import check_viruses
 from commands.show import as_json, console, counted, lines, printable
@@ -54,10 +55,10 @@ launches, and what they hold instead; symbolic links that are not followed; sect
 keys of luigi.cfg that nothing reads; files of secrets that others can read; whether
 several workers can run; luigid and clamd, if configured (clamd's limits by streams at
 and over them); where SIPs are submitted and read again, and whether the minter gives new
-ARKs (four, which nothing uses); what extracts text, where [text] is on, and its Solr;
-where notices go; and the configuration of every job that an engine of luigi.cfg crawls.
-Never writes to the engines' roots. In state, store and index it creates a small file and
-removes it.
+ARKs (four, which nothing uses); what extracts text, where [text] is on, and its Solr; the
+CDX server of [index]; where notices go; and the configuration of every job that an engine
+of luigi.cfg crawls. Never writes to the engines' roots. In state, store and index it
+creates a small file and removes it.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 
@@ -89,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         checks += [*configured(config), *fitness(config), *check_packages(config.access)]
         checks += more.all_of(config, args.notice)
-        checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), scheduler()]
+        checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text()]
+        checks += [*check_sinks(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:

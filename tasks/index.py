@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 import luigi
 from luigi.task_register import Register
 
+from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
 from tasks.config import collections, text
-from tasks.config import index as _section  # noqa: F401 - Luigi learns the keys of [index]
-from tasks.config.settings import NO_INDEX, settings
+from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
-from tasks.params import LaunchesParameter
+from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
 from tasks.step import OpenRoots, StageStep, ToRun, open_line
 from tasks.summary import Ending
 from warcmill import chain, layout
@@ -20,6 +20,7 @@ from warcmill.errors import BadConfig, Unsettled
 from warcmill.files.transfer import stages_without
 from warcmill.index import cdx, post_text, verify_cdx, verify_text
 from warcmill.index import text as texts
+from warcmill.index.follow import follow
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.recorded import with_markers
 from warcmill.launches.text_workers import Workers
@@ -61,6 +62,8 @@ class CdxIndex(StageStep):
 class VerifyCdx(StageStep):
     """Ask the published CDX for the captures of every WARC of a stage. Count revisits whose original is elsewhere.
 
+    `[index] cdx_server` is asked, too; the run in the marker names it, the claim does not.
+
     Requires: CdxIndex of this stage, and of the launch's stages before.
     Output:   index.cdx-verified.{job}.{launch_id}.{stage}
     Changes:  adds an extract of these revisits to the index root.
@@ -76,7 +79,9 @@ class VerifyCdx(StageStep):
 
     def work(self, line: OpenRoots) -> None:
         index = open_folder("index", line.settings.index)
-        line.state.publish(self.key, verify_cdx.verify(line.state, index, self.launch, self.part))
+        with sinks.of_cdx(line, index) as asked:
+            claim = verify_cdx.verify(line.state, index, self.launch, self.part, asked)
+        line.state.publish(self.key, claim, tools={sink.name: sink.place for sink in asked})
 
 
 class SolrIndex(StageStep):
@@ -130,7 +135,8 @@ class FoldCdx(luigi.Task):
               VerifyCdx of each stage that has its index.cdx.
     Output:   none; a version is its list in the state, and its files in the index root.
     Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
-              again that are missing or damaged.
+              again that are missing or damaged. Then posts to `[index] cdx_server` what it has not acknowledged, and
+              deletes there what the version no longer has.
     Re-run:   safe; ends what a killed fold began. Of two at once one wins; the other fails, or finds nothing to do.
     """
 
@@ -141,14 +147,49 @@ class FoldCdx(luigi.Task):
 
     def run(self) -> Iterator[list[luigi.Task]]:
         line = open_line()
-        unverified: list[luigi.Task] = [
-            *_unverified(self, line, VerifyCdx, "cdx")
-        ]  # before: a stage may follow the fold
-        folded = publish(line)
+        # Before the fold: with several workers, a stage may follow it.
+        unverified: list[luigi.Task] = [*_unverified(self, line, VerifyCdx, "cdx")]
+        troubles = [*publish(line).troubles, *sinks.bring_cdx(line, open_folder("index", line.settings.index))]
         yield unverified
-        if folded.troubles:
-            raise Unsettled(str(self.task_family), list(folded.troubles))
+        if troubles:
+            raise Unsettled(str(self.task_family), troubles)
         self.done = True
+
+    def complete(self) -> bool:
+        return self.done
+
+
+class FollowCrawl(luigi.Task):
+    """Post what a running launch has crawled since the last time to the CDX server, as provisional captures.
+
+    Requires: nothing; the crawl logs of a launch that is not indexed yet.
+    Output:   none; up to where they were read is in the index root, below `follow/`.
+    Changes:  adds captures at `[index] cdx_server`. FoldCdx deletes them once the launch is indexed.
+    Re-run:   safe; posts what is new. What was lost in the index root is posted again.
+    """
+
+    task_namespace = "index"
+    job = JobParameter(description="the crawl's name")
+    launch_id = LaunchParameter(description="14 digits, such as 20161019234428")
+    done = False
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        check_hardened()
+        logs.configure()
+        super().__init__(*args, **kwargs)
+
+    def run(self) -> None:
+        line, launch = open_line(), Launch.parse(self.job, self.launch_id)
+        index = open_folder("index", line.settings.index)
+        with sinks.of_cdx(line, index) as servers:
+            for server in servers:
+                sent = follow(line.state, index, line.roots_of(launch.job), server, launch)
+                log.info("%s: %d provisional captures of %s", server.place, sent, launch)
+        self.done = True
+
+    def requires(self) -> list[luigi.Task]:
+        sinks.check_configured()
+        return []
 
     def complete(self) -> bool:
         return self.done

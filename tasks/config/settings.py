@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import luigi
 from luigi.configuration import get_config
 
-from tasks.config import collections, package, sections, switches, text
+from tasks.config import collections, index, package, sections, switches, text
 from tasks.config import roots as places
 from tasks.config.folders import config_file
 from warcmill.base.nearest import did_you_mean
@@ -157,6 +157,8 @@ class Settings:
         for name in ("index", text.SWITCH):
             if name in wanted and not self.index:
                 raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
+        if "index" in wanted:
+            index.cdx_server()
         if text.SWITCH in wanted:
             text.check_installed()
             collections.solr()

@@ -35,6 +35,7 @@ def crash(*words: str) -> subprocess.CompletedProcess[str]:
         ["index-late"],
         ["text"],
         ["fold"],
+        ["sink"],
         ["retire"],
         ["package"],
         ["submit"],

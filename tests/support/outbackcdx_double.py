@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -48,6 +48,7 @@ class Double:
         self.collections: dict[str, dict[Key, dict[str, str]]] = {}
         self.posts: list[tuple[str, int]] = []
         self.fault, self.fault_at = "", 0
+        self.on_kept: Callable[[], None] = lambda: None  # what it does before it answers that a POST is kept
         handler = type("Handler", (_Request,), {"double": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -97,6 +98,7 @@ class Double:
                 kept.pop(key, None)
             else:
                 kept[key] = fields
+        self.on_kept()
         if fails:
             self._fail(request)
         else:

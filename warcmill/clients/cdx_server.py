@@ -43,6 +43,11 @@ def is_url(text: str) -> bool:
     return sound and bool(parts.path.strip("/")) and not (parts.query or parts.fragment or "@" in parts.netloc)
 
 
+def shown(text: str) -> str:
+    """What an operator set as its URL, without a user and query, which may be secret."""
+    return re.sub(r"//[^/]*@", "//", text).partition("?")[0]
+
+
 class CdxServer:
     """A collection of a CDX server. Close it."""
 

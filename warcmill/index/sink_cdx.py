@@ -21,17 +21,22 @@ from warcmill.clients.cdx_server import CdxServer, Place
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats import cdxj
 from warcmill.index.acknowledged import Part
+from warcmill.index.crawled_lines import name_of as name_of_provisional
+from warcmill.index.followed import Followed
 from warcmill.launches import cdx_making
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts, Kind
+from warcmill.model import Launch
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import hidden
 from warcmill.versions.cdx import NAME
 from warcmill.versions.cdx_inputs import WARCS
 from warcmill.versions.inputs import Hiding, Input
 from warcmill.versions.lookup import Lookup, open_version
+from warcmill.versions.payloads import Payloads
 
 LINES, BYTES = 10_000, 4 << 20  # of a POST: the server holds it in memory
+ASKED = 100  # one of so many provisional captures is asked for, after all were deleted
 MOST_REFUSED = 100  # lines of a WARC; with more, the server refuses all of them for a reason of its own
 _SENT = ("url", "mime", "status", "digest", "length", "offset", "filename", "method", "requestBody")
 _ASCII = "".join(map(chr, range(128)))
@@ -97,6 +102,46 @@ class CdxSink:
                 for neighbours in batches(_neighbours(lookup, batch)):
                     self._send(neighbours)
 
+    def post_provisional(self, lines: Sequence[bytes]) -> int:
+        """Send captures that no WARC has yet, but those whose key and second the current version has."""
+        new = [*lines]
+        if Payloads(self._index, NAME).current():
+            with closing(open_version(self._index, NAME)[1]) as lookup:
+                new = [line for line in lines if next(_neighbours(lookup, [line]), None) is None]
+        for batch in batches(new):
+            self._send(batch)
+        return len(new)
+
+    def prove_none(self, lines: Iterable[bytes]) -> None:
+        """Ask for the first of these captures, and for some of the others. Mismatch if one is there."""
+        for line in islice(lines, 0, None, ASKED):
+            what = f"{line[:200].decode()} at {self.place}, which is provisional"
+            _compare(what, 0, captures(self._server, line).count(_place(line)))
+
+    def check(self) -> None:
+        """Unavailable unless the server answers."""
+        self._server.collections()
+
+    def ask(self, line: bytes, is_shown: bool) -> None:
+        """Ask for one capture. Mismatch if it is missing, doubled, or there although it must not be shown.
+
+        A capture of the same key and second may have its place.
+        """
+        mine, found = _place(line), captures(self._server, line)
+        what = f"{line[:200].decode()} at {self.place}"
+        launch = Launch.parse(*mine.filename.split("/")[:2])
+        is_left = name_of_provisional(launch) in [one.filename for one in found]
+        if is_left and Followed(self._index, self.name, launch).is_empty():
+            raise Mismatch(what, "no provisional capture", "one that was left")
+        if not is_shown:
+            _compare(f"{what}, which must not be shown", 0, found.count(mine))
+        elif not (mine not in found and self._neighbours_of(line) & {*found}):
+            _compare(what, "found once", "found once" if found.count(mine) == 1 else f"found {found.count(mine)} times")
+
+    def _neighbours_of(self, line: bytes) -> set[Place]:
+        with closing(open_version(self._index, NAME)[1]) as lookup:
+            return {_place(one) for one in _neighbours(lookup, [line])}
+
     def _delete(self, lines: Sequence[bytes]) -> None:
         """A line that the server refuses is not there."""
         try:
@@ -156,6 +201,17 @@ class _Shown:
         if self._left_out and cdxj.offset(line) in self._left_out:
             return False
         return not line.startswith(self._prefixes)
+
+
+def _place(line: bytes) -> Place:
+    _, second, text = line.rstrip(b"\n").split(b" ", 2)
+    fields = json.loads(text)
+    return Place(second.decode(), fields["filename"], fields["offset"])
+
+
+def _compare(what: str, expected: object, found: object) -> None:
+    if expected != found:
+        raise Mismatch(what, expected, found)
 
 
 def _same_bytes(one: Part, other: Part) -> bool:

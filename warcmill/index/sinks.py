@@ -40,6 +40,24 @@ class Sink(Protocol):
         ...
 
 
+class Asked(Protocol):
+    """A server that has an index, as VerifyCdx asks it. `name` and `place` are those of the sink."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def place(self) -> str: ...
+
+    def check(self) -> None:
+        """Unavailable unless it answers."""
+        ...
+
+    def ask(self, line: bytes, is_shown: bool) -> None:
+        """Ask for one capture, by its line. Mismatch if it is not there as it should be."""
+        ...
+
+
 def bring(index: LocalStore, sink: Sink, listed: VersionList) -> tuple[str, ...]:
     """Send what is missing, withdraw what is no longer listed. Returns what went wrong; the next run tries it again."""
     return tuple(_Bringing(index, sink, listed).run())

@@ -1,19 +1,25 @@
 """Ask the published CDX for the captures of a stage, and count its revisits whose original is not in the launch.
 
 Of every WARC: how many of its lines the current version has; and its first line, its last, and some between, which must
-be found once, and as they are, or not at all if they are hidden or a virus was found in them.
+be found once, and as they are, or not at all if they are hidden or a virus was found in them. Each sink is asked for
+the same lines, and for some of those that must not be shown.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from warcmill import layout
 from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.formats import cdxj
+from warcmill.index.acknowledged import Acknowledged, Part
 from warcmill.index.asking import Asking
+from warcmill.index.followed import Followed
+from warcmill.index.sinks import Asked
 from warcmill.launches import cdx_extracts, holdings, revisit_extracts
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
@@ -29,6 +35,7 @@ from warcmill.versions.inputs import Input
 
 SAMPLE = 30  # lines of a WARC that are asked for, besides the first and the last
 WARCS = "warcs/"
+log = logging.getLogger(__name__)
 
 
 def earlier(state: MarkerStore, launch: Launch, stage: Stage) -> list[Stage]:
@@ -37,12 +44,16 @@ def earlier(state: MarkerStore, launch: Launch, stage: Stage) -> list[Stage]:
     return [one for one in known if state.holds(layout.step("assemble", launch, one))]
 
 
-def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage) -> Claim:
+def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, sinks: Sequence[Asked] = ()) -> Claim:
     """The claim of index.cdx-verified. It follows from the extracts of the launch alone.
 
-    NotReady until a version lists the stage; Unsettled when a capture is missing, doubled, not as it should be, or
-    shown although it is hidden.
+    NotReady until a version lists the stage, and each sink has it; Unsettled when a capture is missing, doubled, not as
+    it should be, or shown although it is hidden.
     """
+    for sink in sinks:
+        sink.check()
+        if stage.is_final and not Followed(index, sink.name, launch).is_empty():
+            raise NotReady(f"{launch} at {sink.place}", "provisional captures are left; run index.ScanForIndexing")
     key = layout.step("verify-cdx", launch, stage)
     indexed = state.require(layout.step("cdx", launch, stage))
     before = [state.require(layout.step("cdx", launch, one)) for one in earlier(state, launch, stage)]
@@ -51,7 +62,8 @@ def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage) 
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
     known = Indexed.from_claim(indexed.claim).files
     with closing(Asking(state.store, index, NAME)) as asking:
-        work = _Verifying(asking, Extracts(index), known, hits, sources)
+        answers = {sink: Acknowledged(index, sink.name) for sink in sinks}
+        work = _Verifying(asking, Extracts(index), known, hits, sources, answers)
         for file in known:
             asking.input(_name(file), str(file.sha512))
         items = run_items(Attempts(state, key), known, work.version, work.item)
@@ -68,26 +80,41 @@ class _Verifying:
     known: Mapping[FileRef, IndexedFile]
     hits: Mapping[FileRef, frozenset[str]]
     sources: Mapping[FileRef, FileRef]
+    sinks: Mapping[Asked, Acknowledged]
 
     def version(self, file: FileRef) -> str:
-        """Changes with the version of the CDX: another one is asked again."""
-        return f"{self.asking.number} {file.sha512}"
+        """Changes with the version of the CDX, and with the sinks: others are asked again."""
+        return " ".join([f"{self.asking.number} {file.sha512}", *(sink.name for sink in self.sinks)])
 
     def item(self, file: FileRef) -> tuple[Item, ...]:
         """Ask for the captures of one WARC."""
         one = self.asking.input(_name(file), str(file.sha512))
         number = _captures(self.known[file])
-        asked = _sample(number)
+        asked, refused = _sample(number), self._refused(one)
         shown = seen = 0
         for line in self._lines(file):
             is_shown = self._is_shown(line, one, file)
             shown += is_shown
             if seen in asked:
                 self._ask(line, one, is_shown)
+            if seen in asked or (not is_shown and seen - shown < SAMPLE):
+                self._ask_sinks(cdxj.named(line, one.name), is_shown, refused)
             seen += 1
         _compare(f"lines of {CDXJ.path(one.sha512)}", number, seen)
         _compare(f"captures of {one.name} in version {self.asking.number}", shown, self.asking.count(one.name))
         return (Item(self.sources[file], Outcome.OK, file, facts={"captures": number}),)
+
+    def _refused(self, one: Input) -> dict[Asked, frozenset[int]]:
+        """By sink, the offsets of the records that it refused. NotReady for one that has not all of the WARC."""
+        part = Part(one.identity, self.asking.hidden.hiding)
+        return {sink: frozenset(known.of(part).refused) for sink, known in self.sinks.items()}
+
+    def _ask_sinks(self, line: bytes, is_shown: bool, refused: Mapping[Asked, frozenset[int]]) -> None:
+        for sink in self.sinks:
+            if is_shown and cdxj.offset(line) in refused[sink]:
+                log.warning("%s refuses %s", sink.place, line[:200].decode())
+            else:
+                sink.ask(line, is_shown)
 
     def _lines(self, file: FileRef) -> Iterator[bytes]:
         try:

@@ -7,7 +7,7 @@ import mmap
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from warcmill.errors import NotReady
 from warcmill.formats import zipnum
@@ -48,13 +48,21 @@ class _Part:
         self._stream = opened.enter_context(index.open(segment.files[CDX].path))
         idx = opened.enter_context(index.open(segment.files[IDX].path))
         self._idx = opened.enter_context(mmap.mmap(idx.fileno(), 0, access=mmap.ACCESS_READ))
+        self._held: tuple[int, list[bytes]] = -1, []
 
     def following(self, key: bytes) -> Iterator[bytes]:
         """All lines that are not before a key."""
         for block in zipnum.blocks(self._idx, zipnum.find(self._idx, key), self._where):
+            lines = self._lines(block)
+            yield from islice(lines, bisect_left(lines, key), None)
+
+    def _lines(self, block: zipnum.Block) -> list[bytes]:
+        """The lines of a block. The last one is kept: keys that are asked for in order are often in it."""
+        if self._held[0] != block.offset:
             self._stream.seek(block.offset)
-            lines = zipnum.unpack(self._stream.read(block.length), self._where, block.offset)
-            yield from lines[bisect_left(lines, key) :]
+            packed = self._stream.read(block.length)
+            self._held = block.offset, zipnum.unpack(packed, self._where, block.offset)
+        return self._held[1]
 
 
 def open_version(index: LocalStore, data_set: str, number: int | None = None) -> tuple[Published, Lookup]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import luigi
 import sample
+from crash import sink
 from luigi.configuration import add_config_path
 from luigi.date_interval import Custom
 
@@ -239,6 +240,30 @@ def _fold(folder: Path) -> bool:
     return _run(folder, lambda: index.FoldCdx(date_interval=ALL_DAYS))
 
 
+def served_sample(folder: Path) -> None:
+    """The same, and a CDX server that has the first version."""
+    index_on(folder)
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write(f"cdx_server={sink.URL}\n")
+    assert run_index(folder)
+    with sink.beside(folder):
+        assert _fold(folder)
+    os.rename(sink.disk_of(folder), folder / sink.FIRST)
+    assert verb("versions", "hide", "example,docs", "--reason", "order of a court")
+
+
+def serve(folder: Path) -> bool:
+    """One more version, here and at the server: it must have all but what is hidden."""
+    try:
+        with sink.beside(folder) as server:
+            first = sink.read(folder / sink.FIRST)["main"]
+            shown = {key for key, fields in first.items() if "//docs.example" not in fields["url"]}
+            return _fold(folder) and server.collections["main"].keys() == shown != first.keys()
+    except OSError:
+        traceback.print_exc()
+        return False
+
+
 def retire(folder: Path) -> bool:
     """`warcmill versions retire`, of all but the current version."""
     add_config_path(str(folder / "luigi.cfg"))
@@ -350,6 +375,7 @@ SCENARIOS = {
         Scenario("index-late", index_on_late, run_index),
         Scenario("text", text_on, run_text),
         Scenario("fold", indexed_sample, fold),
+        Scenario("sink", served_sample, serve),
         Scenario("retire", folded_sample, retire),
         Scenario("package", packages_on, run_packages),
         Scenario("submit", built_sample, submit),

@@ -99,6 +99,11 @@ def is_moved(path: str) -> bool:
     return path.startswith("index/versions/") and path.endswith(("/current", "/seen"))
 
 
+def is_begun(path: str) -> bool:
+    """Whether it notes that something was about to be sent to a server; in the end there must be none."""
+    return path.startswith("index/sinks/") and path.endswith(".begun")
+
+
 def proofs(tree: Tree) -> Tree:
     """What counts: markers, reports, archive, the engines' files, configuration."""
     return {path: what for path, what in tree.items() if what[0] >= 0 and not is_litter(path) and not is_working(path)}
@@ -119,7 +124,7 @@ class Reference:
     def moment(self, tree: Tree) -> Iterator[str]:
         """What is wrong with a folder whose run was broken off just now."""
         for path, what in proofs(tree).items():
-            if is_report(path) or self.before.get(path) == what:
+            if is_report(path) or is_begun(path) or self.before.get(path) == what:
                 continue
             if self.after.get(path) != what:
                 why = "not what an undisturbed run leaves" if path in self.after else "should not be"

@@ -18,8 +18,10 @@ from warcs import member, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer, Place
-from warcmill.index import sink_cdx, sinks
+from warcmill.errors import Unavailable, Unsettled
+from warcmill.index import sink_cdx, sinks, verify_cdx
 from warcmill.index.sink_cdx import CdxSink
+from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden
 
@@ -43,6 +45,12 @@ class Line:
         archive = self.archive
         sink = CdxSink(archive.state.store, archive.store, archive.index, self.server)
         return sinks.bring(archive.index, sink, archive.lists.read(current.number))
+
+    def verify(self, launch: Launch) -> Claim:
+        """The claim of index.cdx-verified, of the version and of the server."""
+        archive = self.archive
+        sink = CdxSink(archive.state.store, archive.store, archive.index, self.server)
+        return verify_cdx.verify(archive.state, archive.index, launch, FINAL, (sink,))
 
     def shown(self, *urls: str, second: str = SECOND) -> list[list[str]]:
         """The names of the WARCs that the server has for each URL."""
@@ -222,6 +230,8 @@ def test_a_line_that_the_server_refuses_costs_no_other(faulty: Line, caplog: pyt
     (own,) = [json.loads(path.read_text().partition("\n")[0])["refused"] for path in faulty.folder.iterdir()
               if WARC_A in path.read_text()]  # fmt: skip
     assert len(own) == 1
+    faulty.verify(Launch("daily", ONE))
+    assert caplog.text.count("refuses example,b)/") == 2
 
 
 def test_withdrawn_bytes_that_are_gone_everywhere_are_named(faulty: Line) -> None:
@@ -280,3 +290,37 @@ def test_the_double_keeps_the_traps_of_a_live_one(double: Double) -> None:
         assert record["digest"] == "SHAX"
         server.delete([one])
         assert server.captures(TWIN, SECOND) == []
+
+
+def test_verify_asks_the_server_too_and_claims_the_same(line: Line, archive: Archive) -> None:
+    hidden.decide(archive.state.store, "example,a", "order of a court", hides=True)
+    line.bring()
+    for launch in (Launch("daily", ONE), Launch("daily", TWO)):
+        assert line.verify(launch) == verify_cdx.verify(archive.state, archive.index, launch, FINAL)
+
+
+def test_verify_waits_until_the_server_has_acknowledged_the_stage(faulty: Line, double: Double) -> None:
+    double.fault = "lie"
+    faulty.bring()
+    double.fault = ""
+    with pytest.raises(Unsettled, match=r"a.warc.gz in index:sinks/cdx-.* not acknowledged; run index.ScanForIndexing"):
+        faulty.verify(Launch("daily", ONE))
+    faulty.bring()
+    double.fault = "loading"
+    with pytest.raises(Unavailable, match="answered 503"):
+        faulty.verify(Launch("daily", ONE))
+
+
+def test_verify_names_what_the_server_has_lost_and_what_it_must_not_show(line: Line, archive: Archive) -> None:
+    line.bring()
+    (first,) = [sink_cdx.sent(one.encode()) for one in archive.lines() if one.startswith("example,a)")]
+    line.server.delete([first])
+    with pytest.raises(
+        Unsettled, match=r"example,a\)/ .* at the CDX server .*: expected found once, found found 0 times"
+    ):
+        line.verify(Launch("daily", ONE))
+    hidden.decide(archive.state.store, "example,a", "order of a court", hides=True)
+    line.bring()
+    line.server.post([first])
+    with pytest.raises(Unsettled, match=r"example,a\)/ .*, which must not be shown: expected 0, found 1"):
+        line.verify(Launch("daily", ONE))

@@ -1,0 +1,58 @@
+"""The servers that have the CDX as well: [index] cdx_server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from tasks.config.index import cdx_server
+from tasks.config.settings import NO_INDEX, settings
+from tasks.step import OpenRoots
+from warcmill.clients.cdx_server import CdxServer
+from warcmill.errors import BadConfig
+from warcmill.index.follow import settle
+from warcmill.index.sink_cdx import CdxSink
+from warcmill.index.sinks import bring
+from warcmill.stores import LocalStore
+from warcmill.versions.cdx import NAME
+from warcmill.versions.lists import Lists
+from warcmill.versions.payloads import Payloads
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def of_cdx(line: OpenRoots, index: LocalStore) -> Iterator[tuple[CdxSink, ...]]:
+    """The sinks of the CDX: none or one. Or BadConfig."""
+    url = cdx_server()
+    if not url:
+        yield ()
+        return
+    with closing(CdxServer(url)) as server:
+        yield (CdxSink(line.state.store, line.store, index, server),)
+
+
+def check_configured() -> None:
+    """BadConfig on a line without an index, or without a CDX server."""
+    if not settings().index:
+        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    if not cdx_server():
+        raise BadConfig(
+            "[index] cdx_server", "is not set: the collection of an OutbackCDX, http://HOST:PORT/COLLECTION"
+        )
+
+
+def bring_cdx(line: OpenRoots, index: LocalStore) -> tuple[str, ...]:
+    """Have each sink have what the current version has. Returns what went wrong, of which nothing is lost."""
+    current = Payloads(index, NAME).current()
+    if current is None:
+        return ()
+    troubles: list[str] = []
+    with of_cdx(line, index) as sinks:
+        for sink in sinks:
+            troubles += bring(index, sink, Lists(line.state.store, NAME).read(current.number))
+            troubles += settle(line.state, index, sink)
+    for trouble in troubles:
+        log.error("%s", trouble)
+    return tuple(troubles)
