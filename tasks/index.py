@@ -141,9 +141,8 @@ class FoldCdx(luigi.Task):
 
     def run(self) -> Iterator[list[luigi.Task]]:
         line = open_line()
-        unverified: list[luigi.Task] = [
-            *_unverified(self, line, VerifyCdx, "cdx")
-        ]  # before: a stage may follow the fold
+        # Before the fold: with several workers, a stage may follow it.
+        unverified: list[luigi.Task] = [*_unverified(self, line, VerifyCdx, "cdx")]
         folded = publish(line)
         yield unverified
         if folded.troubles:
