@@ -95,8 +95,10 @@ def is_report(path: str) -> bool:
 
 
 def is_moved(path: str) -> bool:
-    """What goes from one state to the other at once: the link to the current version, and what the last fold saw."""
-    return path.startswith("index/versions/") and path.endswith(("/current", "/seen"))
+    """What goes from one state to the other at once: the link to the current version, what the last fold saw, and the
+    acknowledgements of a server."""
+    is_of_version = path.startswith("index/versions/") and path.endswith(("/current", "/seen"))
+    return is_of_version or path.startswith("index/sinks/")
 
 
 def is_begun(path: str) -> bool:
