@@ -57,11 +57,11 @@ launches, and what they hold instead; symbolic links that are not followed; sect
 keys of luigi.cfg that nothing reads; files of secrets that others can read; whether
 several workers can run; luigid and clamd, if configured (clamd's limits by streams at
 and over them); where SIPs are submitted and read again, and whether the minter gives new
-ARKs (four, which nothing uses); what extracts text and what writes columns, where they
-are on; the CDX server of [index]; pywb and what it replays, where there is a [serve];
-where notices go; and the configuration of every job that an engine of luigi.cfg crawls.
-Never writes to the engines' roots. In state, store and index it creates a small file and
-removes it.
+ARKs (four, which nothing uses); what extracts text, with its Solr, and what writes
+columns, where they are on; the CDX server of [index]; pywb and what it replays, where
+there is a [serve]; where notices go; and the configuration of every job that an engine
+of luigi.cfg crawls. Never writes to the engines' roots. In state, store and index it
+creates a small file and removes it.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 

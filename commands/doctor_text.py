@@ -1,14 +1,19 @@
-"""warcmill doctor: check that what extracts text is installed, where [text] is on."""
+"""warcmill doctor: check what extracts text, and the Solr that gets it, where [text] is on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tasks.config import switches, text
+from tasks.config import collections, switches, text
 from warcmill.audit.health import Check, Level
-from warcmill.errors import BadConfig
+from warcmill.clients.solr import Solr
+from warcmill.errors import BadConfig, WarcmillError
 from warcmill.formats.text import tools
 from warcmill.formats.text.document import Kind
+from warcmill.index.sink_solr import Place
+from warcmill.index.solr_document import FIELDS
+
+_SECONDS = 10  # for an answer
 
 
 def check_text() -> Iterator[Check]:
@@ -17,7 +22,30 @@ def check_text() -> Iterator[Check]:
         if switches.read(text.SWITCH) is None:
             return
         text.check_installed()
+        yield Check("text", Level.OK, f"{tools.tool_of(Kind.HTML)} and {tools.tool_of(Kind.PDF)} extract it")
+        place = collections.solr()
     except BadConfig as error:
         yield Check("text", Level.FAIL, str(error), "without it no scan starts")
     else:
-        yield Check("text", Level.OK, f"{tools.tool_of(Kind.HTML)} and {tools.tool_of(Kind.PDF)} extract it")
+        if place:
+            yield from _check_solr(place)
+
+
+def _check_solr(place: Place) -> Iterator[Check]:
+    """Each collection answers, has our fields, and takes documents by our update chain. Nothing is changed."""
+    todo = "start Solr, or make the collection with the configuration in config/solr; the next scan posts what it lacks"
+    with Solr(place.server, _SECONDS) as solr:
+        for collection in place.routing.collections:
+            name = f"solr {collection}"
+            try:
+                missing = sorted(FIELDS - solr.fields(collection).keys())
+                solr.check_chain(collection)
+                number = solr.count(collection)
+            except WarcmillError as error:
+                yield Check(name, Level.FAIL, str(error), todo)
+                continue
+            if missing:
+                why = f"its schema has no {', '.join(missing)}: it would refuse every document"
+                yield Check(name, Level.FAIL, why, "give it the schema in config/solr, or add these fields")
+            else:
+                yield Check(name, Level.OK, f"{solr.name(collection)} has {number:,} documents and the fields of ours")

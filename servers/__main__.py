@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import clamd, hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, sshd
+from servers import clamd, hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, solr, sshd
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
@@ -32,6 +32,7 @@ SERVERS = {
     sshd.NAME: Server(sshd.up, sshd.down, pins.SSHD),
     luigid.NAME: Server(luigid.up, luigid.down, pins.LUIGID),
     clamd.NAME: Server(clamd.up, clamd.down, pins.CLAMD),
+    solr.NAME: Server(solr.up, solr.down, pins.SOLR),
 }
 USUAL = ("heritrix", "hdfs", "sshd", "luigid")
 

@@ -32,6 +32,26 @@ JACKSON_BOM = """  <dependencyManagement><dependencies><dependency>
     <type>pom</type><scope>import</scope>
   </dependency></dependencies></dependencyManagement>
 """
+# Without the BOM and the exclusions Maven mixes in parts of Jetty 9, and a servlet API that is too old.
+SOLR_MANAGED = """  <dependencyManagement><dependencies><dependency>
+    <groupId>org.eclipse.jetty</groupId><artifactId>jetty-bom</artifactId><version>{version}</version>
+    <type>pom</type><scope>import</scope>
+  </dependency></dependencies></dependencyManagement>
+"""
+SOLR_DEPENDENCIES = """    <dependency>
+      <groupId>org.apache.solr</groupId><artifactId>solr-core</artifactId><version>{solr}</version>
+      <exclusions>
+        <exclusion><groupId>javax.servlet</groupId><artifactId>javax.servlet-api</artifactId></exclusion>
+        <exclusion>
+          <groupId>org.glassfish.jersey.containers</groupId><artifactId>jersey-container-jetty-http</artifactId>
+        </exclusion>
+      </exclusions>
+    </dependency>
+    <dependency><groupId>org.eclipse.jetty</groupId><artifactId>jetty-webapp</artifactId></dependency>
+    <dependency><groupId>org.eclipse.jetty</groupId><artifactId>jetty-xml</artifactId></dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j2-impl</artifactId><version>{log4j}</version>
+    </dependency>"""
 
 
 def default_work() -> Path:
@@ -76,6 +96,13 @@ def commons_ip() -> Path:
     wanted = DEPENDENCY.format(group=group, artifact=artifact, version=pins.COMMONS_IP_VERSION)
     pom = POM.format(managed=JACKSON_BOM.format(version=pins.JACKSON_VERSION), dependencies=wanted)
     return _jars(f"commons-ip-{pins.COMMONS_IP_VERSION}", pom, pins.COMMONS_IP_SHA256)
+
+
+def solr() -> Path:
+    """A folder with Solr, the Jetty that it runs in, and their dependencies, in `lib/`."""
+    wanted = SOLR_DEPENDENCIES.format(solr=pins.SOLR_VERSION, log4j=pins.SOLR_LOG4J_VERSION)
+    pom = POM.format(managed=SOLR_MANAGED.format(version=pins.SOLR_JETTY_VERSION), dependencies=wanted)
+    return _jars(f"solr-{pins.SOLR_VERSION}", pom, pins.SOLR_SHA256)
 
 
 def jar(artifact: str, pin: str) -> Path:

@@ -16,6 +16,13 @@ HADOOP_ARTIFACTS: Final = ("hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client")
 # sha256 of the listing `{sha256}  {name}` of all jars by name, as packages.listing() writes it: 128 lines.
 HADOOP_SHA256: Final = "d9091653e998a354a89a6ad46b6f8e99064ce0aa57ee2267eccd3a95b130abd4"
 
+# Solr has no distribution there: its own servlet filter runs in Jetty, the one of that version.
+SOLR_VERSION: Final = "9.10.1"
+SOLR_JETTY_VERSION: Final = "10.0.26"
+SOLR_LOG4J_VERSION: Final = "2.25.3"
+# sha256 of the listing of all jars by name, as above: 129 lines.
+SOLR_SHA256: Final = "0a887afa8abcf37e0a819f6f35aeb13b9a2390a606034c713b862cd83c60872c"
+
 # The judges: they are no servers, they read what Warcmill wrote. org.roda-community publishes only this version there.
 COMMONS_IP: Final = "org.roda-community:commons-ip2"
 COMMONS_IP_VERSION: Final = "2.10.0"
@@ -66,3 +73,4 @@ HDFS_KERBEROS: Final[Ports] = {
 SSHD: Final[Ports] = {"ssh": 2222}
 LUIGID: Final[Ports] = {"http": 8082}
 CLAMD: Final[Ports] = {"clamd": 3310}
+SOLR: Final[Ports] = {"http": 8983}

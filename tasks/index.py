@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import luigi
 from luigi.task_register import Register
 
 from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
-from tasks.config import columns, text
+from tasks.config import collections, columns, text
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
@@ -18,7 +18,7 @@ from tasks.summary import Ending
 from warcmill import chain, layout
 from warcmill.errors import BadConfig, Unsettled
 from warcmill.files.transfer import stages_without
-from warcmill.index import cdx, verify_cdx
+from warcmill.index import cdx, post_text, verify_cdx, verify_text
 from warcmill.index import columns as column_rows
 from warcmill.index import text as texts
 from warcmill.index.follow import follow
@@ -34,9 +34,9 @@ from warcmill.versions.fold import Folded, fold
 from warcmill.versions.text import Text
 
 log = logging.getLogger(__name__)
-# Before the folds of the same scan, which run even where one of these steps has failed. A priority below 0 would not
-# do: Luigi raises that of a required task to the priority of the task that requires it.
-FIRST = 1
+# In a scan, the steps run before the folds, and these before MakeColumns, also where one has failed. Below 0 has no
+# effect: Luigi raises the priority of a required task to that of the task that requires it.
+FIRST, FOLD = 2, 1
 
 
 class CdxIndex(StageStep):
@@ -109,6 +109,26 @@ class SolrIndex(StageStep):
         line.state.publish(self.key, claim)
 
 
+class VerifySolr(StageStep):
+    """Ask the published text for the documents of every WARC of a stage: the current version, and Solr where it is set.
+
+    Requires: SolrIndex of this stage.
+    Output:   index.text-verified.{job}.{launch_id}.{stage}
+    Changes:  nothing.
+    Re-run:   safe; NotReady until a version lists the stage and Solr has it, which FoldText sees to.
+    """
+
+    task_namespace = "index"
+
+    def requires(self) -> list[luigi.Task]:
+        return [SolrIndex(job=self.job, launch_id=self.launch_id, stage=self.stage)]
+
+    def work(self, line: OpenRoots) -> None:
+        index, place = open_folder("index", line.settings.index), collections.solr()
+        claim = verify_text.verify(line.state, index, place, self.launch, self.part)
+        line.state.publish(self.key, claim, tools={"solr": place.name} if place else {})
+
+
 class Columns(StageStep):
     """Write the captures of a stage as one Parquet file, and count its rows.
 
@@ -145,27 +165,20 @@ class FoldCdx(luigi.Task):
     """
 
     task_namespace = "index"
+    priority = FOLD
     date_interval = luigi.DateIntervalParameter(description="the days to verify; the fold is of all days")
     only = LaunchesParameter(default="", description="verify only these launches: JOB/LAUNCH,JOB/LAUNCH")
     done = False
 
     def run(self) -> Iterator[list[luigi.Task]]:
         line = open_line()
-        unverified = list(self._unverified(line))  # before the fold: with several workers, a stage may follow it
+        # Before the fold: with several workers, a stage may follow it.
+        unverified: list[luigi.Task] = [*_unverified(self, line, VerifyCdx, "cdx")]
         troubles = [*publish(line).troubles, *sinks.bring_cdx(line, open_folder("index", line.settings.index))]
         yield unverified
         if troubles:
             raise Unsettled(str(self.task_family), troubles)
         self.done = True
-
-    def _unverified(self, line: OpenRoots) -> Iterator[luigi.Task]:
-        """VerifyCdx of each stage that is indexed and not verified."""
-        row, wanted = chain.by_word(chain.ROWS)["verify-cdx"], line.settings.wanted()
-        for launch in sorted(with_markers(line.state, self.date_interval.date_a, self.date_interval.date_b)):
-            if chain.is_wanted(row, launch, wanted) and (not self.only or str(launch) in self.only.split(",")):
-                for stage in stages_without(line.state, launch, str(VerifyCdx.task_family)):
-                    if line.state.holds(layout.step("cdx", launch, stage)):
-                        yield VerifyCdx(job=launch.job, launch_id=launch.id, stage=str(stage))
 
     def complete(self) -> bool:
         return self.done
@@ -210,22 +223,36 @@ class FollowCrawl(luigi.Task):
 class FoldText(luigi.Task):
     """Publish all text that is extracted and not in the current version of the text index as one more version.
 
-    Requires: nothing; it takes every launch that has its index.text, of any day.
+    Requires: nothing; it takes every launch that has its index.text, of any day. Then, of the launches of its days,
+              VerifySolr of each stage that is published.
     Output:   none; a version is its list in the state, and its files in the index root.
     Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
-              again that are missing or damaged.
-    Re-run:   safe; as FoldCdx.
+              again that are missing or damaged. Posts to Solr, where it is set, what that has not acknowledged, and
+              deletes there what the version does not show.
+    Re-run:   safe; as FoldCdx. What Solr has not acknowledged is posted again.
     """
 
     task_namespace = "index"
-    date_interval = luigi.DateIntervalParameter(description="the days of its scan; the fold is of all days")
+    priority = FOLD
+    date_interval = luigi.DateIntervalParameter(description="the days to verify; the fold is of all days")
+    only = LaunchesParameter(default="", description="verify only these launches: JOB/LAUNCH,JOB/LAUNCH")
     done = False
 
-    def run(self) -> None:
+    def run(self) -> Iterator[Sequence[luigi.Task]]:
         text.check_installed()
-        folded = publish_text(open_line())
-        if folded.troubles:
-            raise Unsettled(str(self.task_family), list(folded.troubles))
+        line, place = open_line(), collections.solr()
+        index = open_folder("index", line.settings.index)
+        folded = publish_text(line)
+        unposted = post_text.post(line.state, index, place) if place else ()
+        for trouble in unposted:
+            log.error("text: %s", trouble)
+        yield [
+            step
+            for step in _unverified(self, line, VerifySolr, "text")
+            if verify_text.is_ready(line.state, index, place, step.launch, step.part)
+        ]
+        if troubles := [*folded.troubles, *unposted]:
+            raise Unsettled(str(self.task_family), troubles)
         self.done = True
 
     def complete(self) -> bool:
@@ -235,7 +262,7 @@ class FoldText(luigi.Task):
 class MakeColumns(luigi.Task):
     """Write the Parquet files again that an index.columns stands for and that are not in the index root.
 
-    Requires: FoldText where `[text]` is on: it makes extracts of text again.
+    Requires: nothing; a scan runs it after FoldText, which makes extracts of text again.
     Output:   none.
     Changes:  writes these files.
     Re-run:   safe; writes only what is missing.
@@ -244,9 +271,6 @@ class MakeColumns(luigi.Task):
     task_namespace = "index"
     date_interval = luigi.DateIntervalParameter(description="the days of its scan; it looks at all days")
     done = False
-
-    def requires(self) -> list[luigi.Task]:
-        return [FoldText(date_interval=self.date_interval)] if text.SWITCH in settings().wanted() else []
 
     def run(self) -> None:
         line = open_line()
@@ -257,6 +281,16 @@ class MakeColumns(luigi.Task):
 
     def complete(self) -> bool:
         return self.done
+
+
+def _unverified(fold_: FoldCdx | FoldText, line: OpenRoots, verify: type[StageStep], word: str) -> Iterator[StageStep]:
+    """The step that verifies, of each stage of its days that is indexed and not verified."""
+    row, wanted = chain.by_task(chain.ROWS)[str(verify.task_family)], line.settings.wanted()
+    for launch in sorted(with_markers(line.state, fold_.date_interval.date_a, fold_.date_interval.date_b)):
+        if chain.is_wanted(row, launch, wanted) and (not fold_.only or str(launch) in fold_.only.split(",")):
+            for stage in stages_without(line.state, launch, row.task):
+                if line.state.holds(layout.step(word, launch, stage)):
+                    yield verify(job=launch.job, launch_id=launch.id, stage=str(stage))
 
 
 def publish(line: OpenRoots) -> Folded:
@@ -283,8 +317,8 @@ def _fold(line: OpenRoots, index: LocalStore, data: DataSet) -> Folded:
 class ScanForIndexing(StoreScan):
     """Index every assembled stage of some days, where `[index]` or `[text]` is on, and publish what is new.
 
-    Requires: CdxIndex of each stage that has its 03 marker and no index.cdx-verified, and SolrIndex, where they are on;
-              then FoldCdx, which goes on, and FoldText.
+    Requires: CdxIndex of each stage that has its 03 marker and no index.cdx-verified, and SolrIndex of each that has no
+              index.text-verified, where they are on; then FoldCdx and FoldText, which ask for the rest.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not assembled are left to output.ScanForOutputs.
@@ -295,12 +329,12 @@ class ScanForIndexing(StoreScan):
     def find(self, line: OpenRoots, ending: Ending) -> ToRun:
         listed = super().find(line, ending)
         wanted = line.settings.wanted()
+        firsts = (first for task in listed.tasks for first in _before_the_fold(task) if not first.complete())
+        listed.tasks = [*{first.task_id: first for first in firsts}.values()]
         if "index" in wanted:
-            firsts = (first for task in listed.tasks for first in _before_the_fold(task) if not first.complete())
-            fold_ = FoldCdx(date_interval=self.date_interval, only=self.only)
-            listed.tasks = [*{first.task_id: first for first in firsts}.values(), fold_]
+            listed.tasks.append(FoldCdx(date_interval=self.date_interval, only=self.only))
         if text.SWITCH in wanted:
-            listed.tasks.append(FoldText(date_interval=self.date_interval))
+            listed.tasks.append(FoldText(date_interval=self.date_interval, only=self.only))
         if columns.SWITCH in wanted:
             listed.tasks.append(MakeColumns(date_interval=self.date_interval))
         return listed
@@ -313,8 +347,8 @@ class ScanForIndexing(StoreScan):
 
 
 def _before_the_fold(task: luigi.Task) -> list[luigi.Task]:
-    """What has to be done before FoldCdx: it runs VerifyCdx itself."""
-    return list(task.requires()) if isinstance(task, VerifyCdx) else [task]
+    """What has to be done before the folds: they run the steps that verify themselves."""
+    return list(task.requires()) if isinstance(task, VerifyCdx | VerifySolr) else [task]
 
 
 def _of_the_store(step: StageStep) -> list[luigi.Task]:

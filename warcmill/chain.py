@@ -147,6 +147,10 @@ ROWS: Rows = (
         word="text", head="_text", after="verify", due="text", scan=_INDEX,
     ),
     Row(
+        "index.VerifySolr", "index.text-verified.{job}.{launch_id}.{stage}", "stage",
+        word="verify-text", head="verify-_text", after="text", due="text", scan=_INDEX,
+    ),
+    Row(
         "index.Columns", "index.columns.{job}.{launch_id}.{stage}", "stage",
         word="columns", head="col-_umns", after="cdx", due="columns", scan=_INDEX,
     ),

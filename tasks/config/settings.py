@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import luigi
 from luigi.configuration import get_config
 
-from tasks.config import columns, index, package, sections, switches, text
+from tasks.config import collections, columns, index, package, sections, switches, text
 from tasks.config import roots as places
 from tasks.config.folders import config_file
 from warcmill.base.nearest import did_you_mean
@@ -161,6 +161,7 @@ class Settings:
             index.cdx_server()
         if text.SWITCH in wanted:
             text.check_installed()
+            collections.solr()
         if columns.SWITCH in wanted:
             columns.check_installed()
         return wanted

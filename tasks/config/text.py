@@ -15,6 +15,7 @@ class text(luigi.Config):  # noqa: N801 - Luigi names the section after the clas
 
     since = luigi.Parameter(default="", description="extract the launches from this day on, by their ids; empty: off")
     jobs = luigi.Parameter(default="", description="extract only these jobs, separated by commas; empty: all")
+    solr = luigi.Parameter(default="", description="URL of a Solr's collection that gets the text too; empty: none")
 
 
 def check_installed() -> None:

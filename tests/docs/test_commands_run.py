@@ -124,6 +124,9 @@ BEFORE = {
     ("tasks.md", "luigi --module tasks.index index.VerifyCdx"): (
         "luigi --module tasks.index index.FoldCdx --date-interval 2026-11-21",
     ),
+    ("tasks.md", "luigi --module tasks.index index.VerifySolr"): (
+        "luigi --module tasks.index index.FoldText --date-interval 2026-11-21",
+    ),
     ("why.md", ""): (INIT,),
 }
 # What is printed when the answer is no: the exit code is 1 then, and 0 else.

@@ -17,7 +17,7 @@ from documented import FILES, PAGES, ROOT, printed
 
 import tasks
 from commands import main as command
-from tasks.config import engines, roots, settings
+from tasks.config import collections, engines, roots, settings
 from tasks.step import JobStep, Scan
 from warcmill import chain, errors
 from warcmill.audit import gaps
@@ -148,7 +148,12 @@ def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config])
     assert {name for name, _ in config.get_params()} <= told
 
 
-NAMED_KEYS = [("engine", roots.ENGINE_KEYS), ("job", engines.JOB_KEYS), ("writer", roots.WRITER_KEYS)]
+NAMED_KEYS = [
+    ("collection", collections.COLLECTION_KEYS),
+    ("engine", roots.ENGINE_KEYS),
+    ("job", engines.JOB_KEYS),
+    ("writer", roots.WRITER_KEYS),
+]
 
 
 @pytest.mark.parametrize(("name", "keys"), NAMED_KEYS)

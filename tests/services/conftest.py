@@ -22,6 +22,7 @@ from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
 from servers import packages, pins, ports
+from servers import solr as solr_server
 from servers import sshd as sshd_server
 from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
@@ -29,10 +30,20 @@ from servers.hdfs_ha import HdfsHa
 from servers.hdfs_kerberos import HdfsKerberos
 from servers.heritrix import Heritrix
 from servers.luigid import Luigid
+from servers.solr import Solr
 from servers.sshd import Sshd
 
 SESSIONS = packages.default_work() / "tests"
-SERVERS = (heritrix_server, hdfs_server, hdfs_ha_server, hdfs_kerberos_server, sshd_server, luigid_server, clamd_server)
+SERVERS = (
+    heritrix_server,
+    hdfs_server,
+    hdfs_ha_server,
+    hdfs_kerberos_server,
+    sshd_server,
+    luigid_server,
+    clamd_server,
+    solr_server,
+)
 
 
 FAULTS = pytest.StashKey[Tally]()
@@ -137,3 +148,8 @@ def clamd(work: Path) -> ClamdServer:
 @pytest.fixture(scope="session")
 def luigid(work: Path) -> Luigid:
     return luigid_server.up(work, ports.free(pins.LUIGID))
+
+
+@pytest.fixture(scope="session")
+def solr(work: Path) -> Solr:
+    return solr_server.up(work, ports.free(pins.SOLR))

@@ -93,8 +93,11 @@ def test_switched_on_late_it_reads_the_store_once(line: Path) -> None:
     shutil.rmtree(line.parent / "crawl" / "warcs")
     assert luigi("index", "ScanForIndexing")[0] == OK
     assert counts(line) == COUNTS
+    verified = line / "state" / layout.marker_path(layout.step("verify-text", LAUNCH, FINAL))
+    body = verified.read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[0]
+    assert json.loads(body)["claim"]["counts"] == {"documents": 206, "warcs": 1}
     code, told = luigi("index", "ScanForIndexing")
-    assert (code, "SolrIndex" in told) == (OK, False)
+    assert (code, "SolrIndex" in told, "VerifySolr" in told) == (OK, False, False)
     assert "text" in warcmill("status", DAY)[1]
     code, told = warcmill("search", "zlib", "--json")
     (only,) = json.loads(told)["found"]
@@ -134,7 +137,7 @@ def test_the_deleted_text_is_made_again(line: Path) -> None:
     papers = [one for one in map(json.loads, documents) if one.get("content_type_served") == "application/pdf"]
     assert [one["content_text_length"] > 100 for one in papers] == [True] * 4
     shutil.rmtree(line / "index/extracts")
-    assert warcmill("redo", JOB, LAUNCH_ID, "text", "final")[0] == OK
+    assert warcmill("redo", JOB, LAUNCH_ID, "text", "final", "--downstream")[0] == OK
     assert luigi("index", "ScanForIndexing")[0] == OK
     assert (file.read_bytes(), json.loads(_body(line))["claim"]) == (extract, claim)
 

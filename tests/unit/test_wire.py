@@ -89,6 +89,7 @@ CLAIMS = (
     Place("warcmill/index/cdx.py"),
     Place("warcmill/index/verify_cdx.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/text.py"),
+    Place("warcmill/index/verify_text.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/columns.py", only=("claim",)),
     # The keys of index.text: kinds of documents, and why captures are none.
     Place("warcmill/formats/text/document.py", only=("Kind",)),
@@ -203,6 +204,9 @@ NONE_OF_ITS_OWN = {
     # Acknowledgements of a server, and the lines that it gets: their own tests hold their bytes.
     "warcmill/index/acknowledged.py",
     "warcmill/index/crawled_lines.py",
+    # What servers get, and what they have acknowledged.
+    "warcmill/clients/solr.py",
+    "warcmill/index/post_text.py",
     "warcmill/index/sink_cdx.py",
     # What a worker process answers to its starter.
     "warcmill/launches/text_worker.py",

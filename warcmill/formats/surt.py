@@ -12,7 +12,7 @@ in `)/` a host, one that ends in another `/` a folder.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -72,6 +72,16 @@ def is_public_suffix(host: str) -> bool:
     """Whether the names directly below this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
     parts = suffixes()(host)
     return not parts.domain and bool(parts.suffix)
+
+
+@lru_cache(10_000)
+def registered(host: str) -> tuple[str, str]:
+    """The registered domain that a host is of, and its public suffix: `example.co.uk` and `co.uk`.
+
+    Of an address, and of a host below no public suffix, it is the host itself and ''.
+    """
+    parts = _suffixes()(host)
+    return (".".join((parts.domain, parts.suffix)) if parts.domain and parts.suffix else host), parts.suffix
 
 
 @cache

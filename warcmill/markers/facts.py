@@ -26,7 +26,7 @@ from warcmill.markers.files_facts import (
     StoredFile,
     is_salvaged,
 )
-from warcmill.markers.index_facts import Found, Indexed, IndexedFile, Rows, TextIndexed, TextIndexedFile
+from warcmill.markers.index_facts import Found, Indexed, IndexedFile, Rows, TextFound, TextIndexed, TextIndexedFile
 from warcmill.markers.output_facts import NUMBERS, TABLES, Assembled, Complete, Ended, PackedLogs, Stopped
 from warcmill.markers.package_facts import GivenArks, Packaged, Submitted
 from warcmill.markers.pulse_facts import Checkpointed, Confirmed, Continued, Fed, Launched, Started
@@ -66,6 +66,7 @@ __all__ = [
     "Stored",
     "StoredFile",
     "Submitted",
+    "TextFound",
     "TextIndexed",
     "TextIndexedFile",
     "is_salvaged",
@@ -165,6 +166,7 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "index.CdxIndex": Indexed.from_claim,
     "index.VerifyCdx": Found.from_claim,
     "index.SolrIndex": TextIndexed.from_claim,
+    "index.VerifySolr": TextFound.from_claim,
     "index.Columns": Rows.from_claim,
     "state.Backup": BackedUp.from_claim,
     "state.BackupDue": BackedUp.from_claim,

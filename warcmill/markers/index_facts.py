@@ -1,4 +1,4 @@
-"""The facts of the index, for each WARC: index.cdx, index.cdx-verified, index.text, index.columns."""
+"""The facts of the index, for each WARC, by step: cdx, cdx-verified, text, text-verified, columns."""
 
 from __future__ import annotations
 
@@ -76,6 +76,18 @@ class TextIndexed:
 def _text_indexed(facts: Fields) -> TextIndexedFile:
     documents, left_out = facts.require("documents", _TALLY), facts.require("left_out", _TALLY)
     return TextIndexedFile(documents, left_out, facts.require("hits", number))
+
+
+@dataclass(frozen=True, slots=True)
+class TextFound:
+    """index.text-verified: the documents of each WARC, by the file in the store; each was found, or rightly is not
+    shown."""
+
+    documents: Mapping[FileRef, int]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls({item.made or item.file: facts.require("documents", number) for item, facts in Fields.items(claim)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from captures import response
-from indexed import Archive
 from pdfs import pdf
-from warcs import warc_gz, warcinfo
+from text_archive import ONE, THREE, TWO, TextArchive, warc
+from warcs import warc_gz
 
 from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable
-from warcmill.index.text import text as index_text
-from warcmill.launches.extracts import Extracts
 from warcmill.launches.text_extracts import TEXT
 from warcmill.launches.text_workers import Workers
-from warcmill.model import FINAL, Launch
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden, text_segments
-from warcmill.versions.lists import Lists
-from warcmill.versions.payloads import Payloads
-from warcmill.versions.search import Answer, Query, search
-from warcmill.versions.text import Text
 
-ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
-HTML, PDF = b"Content-Type: text/html", b"Content-Type: application/pdf"
-
-
-class TextArchive(Archive):
-    """A line whose launches are indexed by their text."""
-
-    workers: Workers
-
-    @property
-    def data(self) -> Text:  # type: ignore[override]
-        return Text(self.state, self.store, self.index, self.workers)
-
-    @property
-    def lists(self) -> Lists:
-        return Lists(self.state.store, "text")
-
-    @property
-    def payloads(self) -> Payloads:
-        return Payloads(self.index, "text")
-
-    def reindex(self, launch: Launch) -> None:
-        claim = index_text(self.state, self.store, Extracts(self.index), self.workers, launch, FINAL)
-        self.state.publish(claim.key, claim)
-
-    def search(self, *words: str, **more: str) -> Answer:
-        return search(self.state.store, self.index, Query(words, **more))
-
-    def urls(self, *words: str, **more: str) -> list[str]:
-        """The URLs of what a search finds."""
-        return sorted(one.url for one in self.search(*words, **more).best)
-
-    def segments(self) -> list[str]:
-        published = self.payloads.current()
-        assert published
-        return [segment.name for segment in published.segments]
+PDF = b"Content-Type: application/pdf"
 
 
 @pytest.fixture
@@ -69,15 +27,6 @@ def archive(tmp_path: Path) -> Iterator[TextArchive]:
     made = TextArchive(tmp_path)
     with Workers(1) as made.workers:
         yield made
-
-
-def warc(pages: Mapping[str, str], time: str = "2016-10-19T23:44:28Z") -> bytes:
-    """A WARC with a page of each URL, with this text."""
-    records = (
-        response(f"http://{url}", HTML, body=f"<meta charset=utf-8>{words}".encode(), WARC_Date=time)
-        for url, words in pages.items()
-    )
-    return warc_gz(warcinfo(), *records)
 
 
 def test_a_search_finds_a_word_of_one_page_and_one_of_one_pdf(archive: TextArchive) -> None:

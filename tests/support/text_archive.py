@@ -1,0 +1,64 @@
+"""Launches whose text is indexed, and the text index that is folded of them; without Luigi."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from captures import response
+from indexed import Archive
+from warcs import warc_gz, warcinfo
+
+from warcmill.index.text import text as index_text
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.text_workers import Workers
+from warcmill.model import FINAL, Launch
+from warcmill.versions.lists import Lists
+from warcmill.versions.payloads import Payloads
+from warcmill.versions.search import Answer, Query, search
+from warcmill.versions.text import Text
+
+ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
+HTML = b"Content-Type: text/html"
+
+
+class TextArchive(Archive):
+    """A line whose launches are indexed by their text."""
+
+    workers: Workers
+
+    @property
+    def data(self) -> Text:  # type: ignore[override]
+        return Text(self.state, self.store, self.index, self.workers)
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(self.state.store, "text")
+
+    @property
+    def payloads(self) -> Payloads:
+        return Payloads(self.index, "text")
+
+    def reindex(self, launch: Launch) -> None:
+        claim = index_text(self.state, self.store, Extracts(self.index), self.workers, launch, FINAL)
+        self.state.publish(claim.key, claim)
+
+    def search(self, *words: str, **more: str) -> Answer:
+        return search(self.state.store, self.index, Query(words, **more))
+
+    def urls(self, *words: str, **more: str) -> list[str]:
+        """The URLs of what a search finds."""
+        return sorted(one.url for one in self.search(*words, **more).best)
+
+    def segments(self) -> list[str]:
+        published = self.payloads.current()
+        assert published
+        return [segment.name for segment in published.segments]
+
+
+def warc(pages: Mapping[str, str], time: str = "2016-10-19T23:44:28Z") -> bytes:
+    """A WARC with a page of each URL, with this text."""
+    records = (
+        response(f"http://{url}", HTML, body=f"<meta charset=utf-8>{words}".encode(), WARC_Date=time)
+        for url, words in pages.items()
+    )
+    return warc_gz(warcinfo(), *records)
