@@ -80,7 +80,7 @@ def registered(host: str) -> tuple[str, str]:
 
     Of an address, and of a host below no public suffix, it is the host itself and ''.
     """
-    parts = _suffixes()(host)
+    parts = suffixes()(host)
     return (".".join((parts.domain, parts.suffix)) if parts.domain and parts.suffix else host), parts.suffix
 
 

@@ -10,7 +10,7 @@ import pytest
 from captures import response
 from pdfs import pdf
 from text_archive import ONE, THREE, TWO, TextArchive, warc
-from warcs import warc_gz
+from warcs import warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable
