@@ -14,13 +14,15 @@ from pathlib import Path
 
 from benchmarks.scan import scan_cpu
 from benchmarks.status import whole_launches
+from commands.init import configuration
 from warcmill import layout
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.recorded import with_markers
+from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FINAL, Item, Json, Launch, Outcome
+from warcmill.model import FINAL, Item, Json, Launch, Outcome, Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -47,7 +49,8 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
 def _indexed_launches(base: Path, count: int) -> Path:
     config = whole_launches(base, count)
     sentinel.adopt({"index": base / "index"})
-    text = config.read_text().replace("[warcmill]", f"[warcmill]\nindex={base / 'index'}", 1)
+    roots: tuple[Root, ...] = ("output", "jobs", "state", "store", "index")
+    text = configuration({root: base / root for root in roots}, OutputLayout.KIND_FIRST)
     config.write_text(f"{text}\n[index]\nsince=2016-01-01\n")
     state, index = MarkerStore(FileStore("state", base / "state")), FileStore("index", base / "index")
     Extracts(index).leave(CDXJ, "0" * 128, EXTRACT)
