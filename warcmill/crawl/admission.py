@@ -1,5 +1,5 @@
-"""May this URI be fetched now? Asked at its lease: scope, the end of the crawl, quotas, address, robots.txt, and whose
-turn it is."""
+"""May this URI be fetched now? Asked at its lease: scope, the end of the crawl, quotas, policies of others, address,
+robots.txt, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies import quotas
 from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies.own import AT_LEASE, Own
 from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.robots_files import RobotsFiles, Site, path_of
@@ -55,6 +56,7 @@ class Admission:
     robots: RobotsFiles
     manners: Manners
     spending: Spending
+    own: Own
 
     async def ask(self, uri: Uri) -> Answer:
         """Judge a URI; what is admitted is under way from now on."""
@@ -63,6 +65,9 @@ class Admission:
             return Refused(lines.OUT_OF_SCOPE, against)
         if against := job.expiry.judge(uri, time.time()) or quotas.judge(job.quotas, self.spending, uri):
             return Refused(lines.QUOTA, against)
+        if against := self.own.judge(AT_LEASE, uri):
+            deferred = against.verdict is Verdict.DEFER
+            return Later(0.0, against.until) if deferred else Refused(lines.BY_OWN, against)
         addresses = await self.hosts.addresses(uri)
         if isinstance(addresses, Failure):
             return _no_address(addresses)

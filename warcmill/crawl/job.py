@@ -97,6 +97,7 @@ class Job:
     quotas: tuple[Quota, ...] = ()
     recrawl: Recrawl | None = None
     expiry: Expiry = field(default_factory=Expiry)
+    policies: tuple[str, ...] = ()
     sheets: Sheets = field(default_factory=Sheets)
 
     def of(self, uri: Uri) -> Job:

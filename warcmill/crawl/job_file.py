@@ -20,7 +20,7 @@ from warcmill.crawl.addresses import Judge
 from warcmill.crawl.dns import parse_fixed
 from warcmill.crawl.job import Job
 from warcmill.crawl.job_values import CONFIGURATION
-from warcmill.crawl.policies import prefixes
+from warcmill.crawl.policies import own, prefixes
 from warcmill.crawl.policies.patterns import Patterns
 from warcmill.crawl.policies.quotas import Expiry
 from warcmill.crawl.policies.scope import Reach, Scope
@@ -29,7 +29,7 @@ from warcmill.errors import BadConfig, BadInput, Unavailable
 
 SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
 TABLES = {"limits": "ceilings", "traps": "traps"}
-LISTS = ("patterns", "extensions", "allow_private", "name_servers", "resolve")
+LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 KEYS = (
     "contact", "no_delay", "expires", "pages", *NUMBERS, *LISTS, *TABLES, *job_settings.KEYS, job_settings.SHEETS,
@@ -68,6 +68,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         plain,
         contact=job_values.text(found, "contact"),
         scope=Scope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops),
+        policies=texts["policies"],
         patterns=texts["patterns"],
         extensions=texts["extensions"],
         allow_private=texts["allow_private"],
@@ -87,6 +88,7 @@ def _check(job: Job) -> None:
     """BadConfig for what only its user would refuse, when a launch has begun."""
     Judge(job.allow_private)
     Patterns(job.patterns)
+    own.load(job.policies)
 
 
 def _toml(data: bytes) -> dict[str, Any]:

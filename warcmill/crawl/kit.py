@@ -15,6 +15,8 @@ from warcmill.crawl.http import Fetcher
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
+from warcmill.crawl.policies import own
+from warcmill.crawl.policies.own import Own
 from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.robots_files import RobotsFiles
 
@@ -49,7 +51,8 @@ def make_kit(job: Job, books: Books, heard: Heard, scratch: Path, spending: Spen
     judge = Judge(job.allow_private)
     fetcher = Fetcher(judge, job.limits, job.user_agent, scratch)
     hosts = Hosts(Resolver(job.resolve, read_hosts(), job.name_servers), judge, books, heard)
-    offers, manners = Offers(live, heard), Manners(live)
+    others = Own(own.load(job.policies), heard.policy_failed)
+    offers, manners = Offers(live, heard, others), Manners(live)
     robots = RobotsFiles(live, books, fetcher, hosts, offers, heard)
-    admission = Admission(live, offers, hosts, robots, manners, spending)
+    admission = Admission(live, offers, hosts, robots, manners, spending, others)
     return Kit(live, books, fetcher, admission, manners, offers, heard)

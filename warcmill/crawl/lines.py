@@ -20,7 +20,8 @@ from warcmill.formats.warc.records import Record
 PREREQUISITE = "P"
 ROBOTS_FORBID, QUOTA, NO_HOST, NO_ROBOTS = -9998, -5003, -6, -61
 OUT_OF_SCOPE, FAULT = -5000, -5
-NAMED = frozenset([QUOTA])
+BY_OWN = -5001
+NAMED = frozenset([QUOTA, BY_OWN])
 """Statuses that several policies share: their lines name the one that refused, and its reason."""
 UNKNOWN, DNS = "unknown", "text/dns"
 BESIDES = 0

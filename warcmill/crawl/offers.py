@@ -12,6 +12,7 @@ from warcmill.crawl.job import Job, Live
 from warcmill.crawl.keys import without_session
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AtOffer, Decision, Verdict
+from warcmill.crawl.policies.own import AT_OFFER, Own
 from warcmill.crawl.policies.patterns import Extensions, Patterns
 from warcmill.crawl.policies.traps import Traps
 from warcmill.crawl.uri import Uri, make, shown
@@ -36,8 +37,8 @@ class Refusals:
 class Offers:
     """The policies of one launch about what is offered, in their order."""
 
-    def __init__(self, live: Live, heard: Heard) -> None:
-        self._live, self._heard = live, heard
+    def __init__(self, live: Live, heard: Heard, own: Own) -> None:
+        self._live, self._heard, self._own = live, heard, own
         bounds = live.job.traps
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
         self._by = live.job
@@ -94,6 +95,9 @@ class Offers:
     def _accepted(self, uri: Uri) -> bool:
         found = decision.judge(self._now(), uri)
         if found.verdict is Verdict.ACCEPT:
-            return True
-        self.refused.add(uri.uri, found)
-        return False
+            found = self._own.judge(AT_OFFER, uri) or found
+        if found.verdict is Verdict.REJECT:
+            self.refused.add(uri.uri, found)
+            return False
+        uri.not_before = found.until
+        return True

@@ -99,6 +99,15 @@ def test_every_key_is_read() -> None:
         ("[recrawl]\nage = 9\nshare = 0.1", r"crawl\.toml \[recrawl\]: it takes one rule"),
         ("[recrawl]\ncalendar = 'daily'", r"crawl\.toml \[recrawl\]: 'daily' is no rule of RFC 5545"),
         ("[recrawl]\nleast = -1", r"crawl\.toml \[recrawl\]"),
+        ("[[settings]]\nworkers = 1", r"crawl\.toml \[\[settings\]\] 1 workers: there is no such key"),
+        ("[[settings]]\nrobots = 'obey'", r"crawl\.toml \[\[settings\]\] 1: it says not for which URIs"),
+        ("[[settings]]\nprefixes = ['org,']", r"\[\[settings\]\] 1 prefixes: 'org,' is no SURT prefix"),
+        ("[[settings]]\nseeds = ['ftp://x']", r"\[\[settings\]\] 1 seeds ftp:"),
+        ("[[settings]]\nseeds = ['http://x']\npoliteness = { least = '1' }", r"1 \[politeness\] least: is '1'"),
+        (
+            "[[settings]]\nprefixes = ['http://(org,']\n[[settings]]\nprefixes = ['http://(org,']",
+            r"\[\[settings\]\] 2: http://\(org, has settings already",
+        ),
         ("[limits]\ndocuments = 'ten'", r"\[limits\] documents: is 'ten'; it takes a whole number"),
         ("[limits]\ndocuments = -1", r"\[limits\] documents: is -1"),
         ("[politeness]\nby_address = 1", r"by_address: is 1; it takes a true or false"),
@@ -120,6 +129,29 @@ def test_every_key_is_read() -> None:
 def test_what_is_refused(toml: str, message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         parse(toml)
+
+
+def test_the_longest_prefix_counts_then_the_seed_and_what_is_left_out_is_the_job_s() -> None:
+    job = parse(
+        """
+        robots = "ignore"
+        politeness = { least = 1, most = 9 }
+        [[settings]]
+        prefixes = ["http://(org,"]
+        politeness = { least = 2 }
+        [[settings]]
+        prefixes = ["http://(org,example,www,)/live"]
+        robots = "obey"
+        [[settings]]
+        seeds = ["https://Other.example"]
+        extractors = ["css"]
+        """
+    )
+    usual, live = (job.of(make(f"https://www.example.org/{path}")) for path in ("x", "live/1"))
+    assert (usual.politeness.least, usual.politeness.most, usual.robots) == (2, 9, False)
+    assert (live.politeness.least, live.robots) == (1, True)
+    assert job.of(make("http://cdn.example/x", source="https://other.example/")).extractors == {"css"}
+    assert job.of(make("http://cdn.example/x")) is job
 
 
 def test_every_kind_of_value_is_written_as_it_is_read() -> None:

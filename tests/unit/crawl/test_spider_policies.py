@@ -14,6 +14,7 @@ from several_hosts import Page, page, serve
 from warcmill.crawl import restore
 from warcmill.crawl.job import Job, Sheets
 from warcmill.crawl.launch import Running
+from warcmill.crawl.limits import Limits
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar
@@ -121,6 +122,23 @@ def test_each_uri_waits_for_its_own_rule(tmp_path: Path) -> None:
     assert {uri.status for uri in found} == {Status.SCHEDULED}
     assert began + 3_600 <= due["http://a.example/1"] <= time.time() + 3_600
     assert time.gmtime(due["http://a.example/2"])[1:6] == (1, 1, 0, 0, 0)
+
+
+def test_settings_hold_for_their_prefix_alone(tmp_path: Path) -> None:
+    site = {
+        **LINKED,
+        ("a.example", "/robots.txt"): Page(b"User-agent: *\nDisallow: /1\nDisallow: /3", "text/plain"),
+        ("a.example", "/2"): Page(b"x" * 3_000_000),
+    }
+    with serve(site) as port:
+        usual = crawled.job(port, "a.example")
+        own = {"1": replace(usual, robots=False), "2": replace(usual, limits=Limits(body=100))}
+        sheets = Sheets({f"http://(example,a,:{port})/{path}": job for path, job in own.items()})
+        crawled.crawl(tmp_path, replace(usual, sheets=sheets))
+    found = crawled.statuses(tmp_path)
+    assert (found["http://a.example/1"], found["http://a.example/3"]) == (200, -9998)
+    notes = {crawled.plain(line.uri): line.annotations for line in crawled.lines(tmp_path)}
+    assert (notes["http://a.example/"], notes["http://a.example/2"]) == ((), ("lenTrunc",))
 
 
 def test_links_that_a_page_asks_not_to_follow_are_left_out_where_the_job_obeys(tmp_path: Path) -> None:
