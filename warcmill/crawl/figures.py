@@ -1,7 +1,8 @@
-"""The figures of a launch, and of it alone how many documents and bytes it has brought: for its ceilings and quotas."""
+"""The figures of a launch, and of it alone how many documents it has brought, and bytes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ class Figures(Statistics):
     def __init__(self, seeds: Iterable[str] = ()) -> None:
         super().__init__(seeds)
         self.documents = self.bytes = 0
+        self.answers: Counter[str] = Counter()
         self.spending = Spending()
 
     def add(self, line: CrawlRecord, crawl: str = "") -> None:
@@ -29,6 +31,7 @@ class Figures(Statistics):
         if (line.status or 0) > 0 and not is_needed_first:
             size = line.content_size or 0
             self.documents += 1
+            self.answers[str(line.status)] += 1
             self.bytes += size
             self.spending.add(_uri(line, crawl), size, _seconds(line))
 

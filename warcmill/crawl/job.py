@@ -105,6 +105,12 @@ class Job:
         return self.sheets.of(uri) or self
 
     @property
+    def is_hurried(self) -> bool:
+        """Whether politeness is off for all URIs: then a host is asked for several at the same time."""
+        own = (*self.sheets.by_prefix.values(), *self.sheets.by_seed.values())
+        return all(job.politeness.is_off for job in (self, *own))
+
+    @property
     def user_agent(self) -> str:
         """What each request says of the crawler."""
         about = f"; +{self.contact}" if self.contact else ""

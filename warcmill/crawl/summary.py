@@ -25,7 +25,7 @@ def figures(
         "documents": found.documents,
         "failed": found.failed,
         "failed_first": failed_first,
-        "statuses": dict(found.codes),
+        "statuses": dict(found.answers),
         "refused": dict(refused.counts),
         "refused_first": dict(refused.first),
         "policies_failed": dict(policies_failed),

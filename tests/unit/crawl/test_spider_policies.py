@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from warcmill.crawl.job import Job, Sheets
 from warcmill.crawl.launch import Running
 from warcmill.crawl.limits import Limits
 from warcmill.crawl.opening import open_launch
+from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar
 from warcmill.crawl.status import Status
@@ -157,3 +159,26 @@ def test_links_that_a_page_asks_not_to_follow_are_left_out_where_the_job_obeys(t
     assert running.kit.offers.refused.counts == {"nofollow": 3}
     outlinks = crawled.metadata(crawled.warcs(tmp_path)[0])[f"http://a.example:{port}/"]
     assert "/secret L a/@href" in outlinks, "the record has what the page links to, followed or not"
+
+
+class Meeting(dict[tuple[str, str], Page]):
+    """A web that answers for /1 and /2 once both have been asked for."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._both = threading.Barrier(2, timeout=60)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        if key[1] in ("/1", "/2"):
+            self._both.wait()
+        return super().get(key, default)
+
+
+def test_a_host_is_asked_for_several_at_the_same_time_when_politeness_is_off(tmp_path: Path) -> None:
+    with serve(Meeting(LINKED)) as port:
+        job = crawled.job(port, "a.example", politeness=Politeness(0.0, 0.0, 0.0, 0.0))
+        end, running = crawled.crawl(tmp_path, job)
+    assert (end, running.figures.documents) == (End.EMPTY, 4)
+    assert crawled.unbalanced(tmp_path) == []
+    slow = replace(job, politeness=Politeness())
+    assert not replace(job, sheets=Sheets(by_seed={"http://b.example/": slow})).is_hurried
