@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
@@ -19,6 +19,7 @@ from warcmill.crawl.uri import Uri, make, shown
 from warcmill.errors import BadInput
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
+REMEMBERED = 100_000  # URIs that the frontier has
 
 
 class Refusals:
@@ -43,6 +44,7 @@ class Offers:
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
         self._by = live.job
         self._policies = self._made_of(live.job)
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
         self.refused = Refusals()
 
     def seeds(self, texts: Iterable[str]) -> list[Uri]:
@@ -52,7 +54,8 @@ class Offers:
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """What a page links to, and may be crawled."""
-        found = (self._linked(page, link) for link in links)
+        fresh = (link for link in links if (page.crawl, link.uri) not in self._known)
+        found = (self._linked(page, link) for link in fresh)
         return [uri for uri in found if uri and self._accepted(uri)]
 
     def at_lease(self, uri: Uri) -> Decision | None:
@@ -61,11 +64,18 @@ class Offers:
         return None if found.verdict is Verdict.ACCEPT else found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
-        """Tell the policies what the frontier took."""
+        """Tell the policies what the frontier took. What it has is not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
+            if answer.answer is not Answer.REFUSED:
+                self._remember(uri)
             if answer.answer is Answer.NEW:
                 for policy in self._now():
                     policy.taken(uri)
+
+    def _remember(self, uri: Uri) -> None:
+        self._known[uri.crawl, uri.uri] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
