@@ -33,7 +33,6 @@ from warcmill.model import Json, Launch
 
 POLL = 0.25  # seconds between two looks at the crawl
 INTERRUPTED = 130
-LOOKUPS = ("1", "1001")  # statuses of addresses that were found
 
 
 def run(args: argparse.Namespace, config: Path) -> int:
@@ -155,7 +154,7 @@ def _result(engine: WarcmillEngine, name: str) -> Mapping[str, Json]:
     launch = engine.look(name).launch_id
     found = summary.read(engine.places.job(name) / launch)
     statuses = cast("Mapping[str, int]", found.get("statuses", {}))
-    told = ", ".join(f"{number} x {status}" for status, number in sorted(statuses.items()) if status not in LOOKUPS)
+    told = ", ".join(f"{number} x {status}" for status, number in sorted(statuses.items()))
     out(f"{name}: launch {launch}: {found.get('documents', 0)} documents ({told or 'no answer at all'})")
     return found
 

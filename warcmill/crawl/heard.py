@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from warcmill.crawl.uri import Uri
 from warcmill.formats.crawllog import CrawlRecord
 
 
@@ -16,6 +17,10 @@ class Heard(Protocol):
 
     def broke(self, line: CrawlRecord, trace: str) -> None:
         """A fault in Warcmill while a URI was visited (runtime-errors.log)."""
+        ...
+
+    def policy_failed(self, name: str, uri: Uri, trace: str) -> None:
+        """A policy of others failed, so it decided nothing (runtime-errors.log)."""
         ...
 
     def no_uri(self, via: str, why: str, text: str) -> None:

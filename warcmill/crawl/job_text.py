@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from warcmill.crawl.job_file import SEEDS, SURTS
@@ -28,7 +29,7 @@ def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: Scope) -> di
 
 
 def render(settings: Mapping[str, Any]) -> str:
-    """A crawl.toml with these keys: texts, numbers, lists of texts, and tables of them."""
+    """A crawl.toml with these keys: texts, numbers, times, lists, and tables of them."""
     plain = [_line(name, value) for name, value in settings.items() if not isinstance(value, Mapping)]
     tables = [
         "".join([f"\n[{name}]\n", *(_line(key, one) for key, one in value.items())])
@@ -47,10 +48,23 @@ def _prefixes(seed: str, scope: Scope) -> Iterable[str]:
 
 
 def _line(name: str, value: object) -> str:
-    # A text in JSON is one in TOML, but for DEL; a list of texts likewise.
-    written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    key = name if name.isascii() and name.replace("_", "").isalnum() else json.dumps(name)
-    return f"{key} = {written}\n"
+    return f"{_key(name)} = {_value(value)}\n"
+
+
+def _value(value: object) -> str:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return "{ " + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + " }"
+        case list() | tuple():
+            return f"[{', '.join(map(_value, value))}]"
+    # A text in JSON is one in TOML, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "").isalnum() else json.dumps(name)
 
 
 def _lines(lines: Iterable[str]) -> bytes:

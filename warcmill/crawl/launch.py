@@ -75,7 +75,9 @@ class Running:
 
     def summary(self) -> dict[str, Json]:
         """What it has come to."""
-        return summary.figures(self.figures, self.kit.offers.refused, self.reporter.first_failure)
+        return summary.figures(
+            self.figures, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
+        )  # fmt: skip
 
     async def checkpoint(self) -> Stage:
         """Let what is under way end, take a checkpoint, and go on."""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
 from warcmill.crawl.frontier import Answer, Offered
 from warcmill.crawl.heard import Heard
-from warcmill.crawl.job import Job
+from warcmill.crawl.job import Job, Live
 from warcmill.crawl.keys import without_session
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AtOffer, Decision, Verdict
+from warcmill.crawl.policies.own import AT_OFFER, Own
 from warcmill.crawl.policies.patterns import Extensions, Patterns
 from warcmill.crawl.policies.traps import Traps
 from warcmill.crawl.uri import Uri, make, shown
 from warcmill.errors import BadInput
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
+REMEMBERED = 100_000  # URIs that the frontier has
 
 
 class Refusals:
@@ -36,16 +38,13 @@ class Refusals:
 class Offers:
     """The policies of one launch about what is offered, in their order."""
 
-    def __init__(self, job: Job, heard: Heard) -> None:
-        bounds = job.traps
-        self._scope = job.scope
-        self._policies: list[AtOffer] = [
-            job.scope,
-            Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries),
-            Patterns(job.patterns),
-            Extensions(job.extensions),
-        ]
-        self._heard = heard
+    def __init__(self, live: Live, heard: Heard, own: Own) -> None:
+        self._live, self._heard, self._own = live, heard, own
+        bounds = live.job.traps
+        self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
+        self._by = live.job
+        self._policies = self._made_of(live.job)
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
         self.refused = Refusals()
 
     def seeds(self, texts: Iterable[str]) -> list[Uri]:
@@ -55,20 +54,28 @@ class Offers:
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """What a page links to, and may be crawled."""
-        found = (self._linked(page, link) for link in links)
+        fresh = (link for link in links if (page.crawl, link.uri) not in self._known)
+        found = (self._linked(page, link) for link in fresh)
         return [uri for uri in found if uri and self._accepted(uri)]
 
     def at_lease(self, uri: Uri) -> Decision | None:
         """What the policies have against a URI now: they may have been changed since it was offered."""
-        found = decision.judge([self._scope], uri)
+        found = decision.judge([self._live.job.scope], uri)
         return None if found.verdict is Verdict.ACCEPT else found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
-        """Tell the policies what the frontier took."""
+        """Tell the policies what the frontier took. What it has is not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
+            if answer.answer is not Answer.REFUSED:
+                self._remember(uri)
             if answer.answer is Answer.NEW:
-                for policy in self._policies:
+                for policy in self._now():
                     policy.taken(uri)
+
+    def _remember(self, uri: Uri) -> None:
+        self._known[uri.crawl, uri.uri] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
@@ -86,9 +93,21 @@ class Offers:
         uri.key = without_session(uri.uri)
         return uri
 
+    def _now(self) -> list[AtOffer]:
+        """The policies of the job as it is now. Only traps count, so they stay."""
+        if self._by is not self._live.job:
+            self._by, self._policies = self._live.job, self._made_of(self._live.job)
+        return self._policies
+
+    def _made_of(self, job: Job) -> list[AtOffer]:
+        return [job.scope, self._traps, Patterns(job.patterns), Extensions(job.extensions)]
+
     def _accepted(self, uri: Uri) -> bool:
-        found = decision.judge(self._policies, uri)
+        found = decision.judge(self._now(), uri)
         if found.verdict is Verdict.ACCEPT:
-            return True
-        self.refused.add(uri.uri, found)
-        return False
+            found = self._own.judge(AT_OFFER, uri) or found
+        if found.verdict is Verdict.REJECT:
+            self.refused.add(uri.uri, found)
+            return False
+        uri.not_before = found.until
+        return True

@@ -20,6 +20,7 @@ from warcmill.crawl.books import Books, open_books
 from warcmill.crawl.checkpoint import STATISTICS
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.figures import Figures
+from warcmill.crawl.frontier import Gate, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.job import Job
 from warcmill.crawl.job_log import NAME as JOB_LOG
@@ -60,6 +61,7 @@ async def open_launch(places: Places, job: Job, launch: Launch, resume: Checkpoi
     except BaseException:
         await frontier.close()
         raise
+    await books.frontier.set_rate(Gate(""), Rate(at_once=job.workers) if job.is_hurried else None)
     running = _opened(places, job, launch, books, job_log, resume)
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
@@ -76,7 +78,7 @@ def _opened(
     for what in books.mended:
         logs.alert("WARNING", f"launch {launch.id} was killed: {what}")
     reporter = Reporter(figures, logs)
-    kit = make_kit(job, books, reporter, places.scratch(job.name))
+    kit = make_kit(job, books, reporter, places.scratch(job.name), figures.spending)
     books.hear = partial(reporter.kept, kit.offers)
     spider = Spider(kit, figures, began(launch))
     stage = resume.stage if resume else None

@@ -53,13 +53,16 @@ async def _opened(places: Places, launch: Launch) -> Running:
     except BadInput as error:
         if error.path != str(places.database(launch.job)):
             raise
-        base = restore.newest(folders.checkpoints, launch).checkpoint or resume
+        found = restore.newest(folders.checkpoints, launch)
+        base = found.checkpoint or resume
         rebuild.rebuild(
             places.database(launch.job), launch.id, Folders(folders.warcs, folders.logs),
             base.folder / DATABASE if base else None, str(base.stage) if base and base.launch == launch else "",
         )  # fmt: skip
         running = await open_launch(places, job, launch, resume)
         running.logs.alert("SEVERE", f"{error}; it was made again from the journal and the logs")
+        for what in found.passed_over:
+            running.logs.alert("WARNING", f"checkpoint {what}. It was passed over")
         return running
 
 

@@ -12,34 +12,36 @@ KEPT = 500  # connections
 
 
 class Pool:
-    """Idle connections, one a target, the longest idle first."""
+    """Idle connections, any number a target. The targets that were given one longest ago come first."""
 
     def __init__(self) -> None:
-        self._wires: OrderedDict[Target, Wire] = OrderedDict()
+        self._idle: OrderedDict[Target, list[Wire]] = OrderedDict()
+        self._number = 0
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, target: Target) -> Wire | None:
         """Return a connection to the target that is still open and silent; None when there is none."""
-        if target not in self._wires:
+        if target not in self._idle:
             return None
         await asyncio.sleep(0)  # the loop reads what has come meanwhile: an end, or an answer nobody asked for
-        wire = self._wires.pop(target, None)
-        if wire is None or wire.closed:
-            return None
-        wire.idle = False
-        return wire
+        while target in self._idle:
+            wire = self._pop(target, -1)
+            if not wire.closed:
+                wire.idle = False
+                return wire
+        return None
 
     def give(self, wire: Wire) -> None:
         """Keep a connection whose answer was read to its end."""
         if wire.closed:
             return
-        if other := self._wires.pop(wire.target, None):
-            other.abort("another connection is kept")
         wire.idle = True
-        self._wires[wire.target] = wire
         wire.last = asyncio.get_running_loop().time()
-        if len(self._wires) > KEPT:
-            self._wires.popitem(last=False)[1].abort("too many are kept")
+        self._idle.setdefault(wire.target, []).append(wire)
+        self._idle.move_to_end(wire.target)
+        self._number += 1
+        if self._number > KEPT:
+            self._pop(next(iter(self._idle)), 0).abort("too many are kept")
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE, self._sweep)
 
@@ -48,14 +50,22 @@ class Pool:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._wires:
-            self._wires.popitem()[1].abort("closed")
+        while self._idle:
+            self._pop(next(iter(self._idle)), 0).abort("closed")
+
+    def _pop(self, target: Target, place: int) -> Wire:
+        wires = self._idle[target]
+        wire = wires.pop(place)
+        self._number -= 1
+        if not wires:
+            del self._idle[target]
+        return wire
 
     def _sweep(self) -> None:
         loop, self._timer = asyncio.get_running_loop(), None
-        for target, wire in list(self._wires.items()):
-            if wire.closed or loop.time() - wire.last >= IDLE:
-                del self._wires[target]
-                wire.abort("idle")
-        if self._wires:
+        for target, wires in list(self._idle.items()):
+            for place in reversed(range(len(wires))):
+                if wires[place].closed or loop.time() - wires[place].last >= IDLE:
+                    self._pop(target, place).abort("idle")
+        if self._idle:
             self._timer = loop.call_later(IDLE, self._sweep)

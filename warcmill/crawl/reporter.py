@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from warcmill.crawl import lines
 from warcmill.crawl.books import Kept, Result
 from warcmill.crawl.figures import Figures
 from warcmill.crawl.logs import Logs
 from warcmill.crawl.offers import Offers
-from warcmill.crawl.uri import shown
+from warcmill.crawl.uri import Uri, shown
 from warcmill.formats.crawllog import CrawlRecord
 
 
@@ -16,12 +19,13 @@ class Reporter:
     def __init__(self, figures: Figures, logs: Logs) -> None:
         self._figures, self._logs = figures, logs
         self.first_failure = ""
+        self.policies_failed: Counter[str] = Counter()
 
     def kept(self, offers: Offers, result: Result, kept: Kept) -> None:
         """A result is durable."""
         offers.taken(result.found, kept.offered)
         if result.line:
-            self._figures.add(result.line)
+            self._figures.add(result.line, result.uri.crawl)
 
     def failed(self, line: CrawlRecord, why: str) -> None:
         """A URI got no answer, or was refused."""
@@ -32,6 +36,16 @@ class Reporter:
         """A fault in Warcmill while a URI was visited."""
         self._logs.runtime(line, trace)
         self._logs.alert("SEVERE", f"a fault in Warcmill at {line.uri}; runtime-errors.log has its traceback")
+
+    def policy_failed(self, name: str, uri: Uri, trace: str) -> None:
+        """A policy of others failed; its first fault of a launch is logged whole, and all are counted."""
+        self.policies_failed[name] += 1
+        if self.policies_failed[name] == 1:
+            self._logs.runtime(lines.of_failure(uri, lines.FAULT), trace)
+            what = (
+                f"policy {name} failed at {shown(uri.uri)}, so it decided nothing; the crawl goes on without its word"
+            )
+            self._logs.alert("SEVERE", f"{what}. runtime-errors.log has its first traceback, summary.json their number")
 
     def no_uri(self, via: str, why: str, text: str) -> None:
         """What a page links to is no URI."""

@@ -8,8 +8,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
+from warcmill.crawl import edits
 from warcmill.crawl.control import Control
 from warcmill.crawl.control_frontier import FrontierControl
+from warcmill.crawl.edits import Edits
 from warcmill.crawl.job_log import Word
 from warcmill.crawl.launch import Running, began
 from warcmill.crawl.launch_folders import CONTROL
@@ -29,6 +31,8 @@ class Session(FrontierControl):
         self._running = running
         self._stopping = self._paused = False
         self._busy = asyncio.Lock()
+        folders = running.folders
+        self._edits = Edits(folders.job, folders.own, running.kit.live)
 
     async def run(self) -> End:
         """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
@@ -65,7 +69,7 @@ class Session(FrontierControl):
                 self._running.logs.alert("SEVERE", f"no checkpoint: {error}")
 
     async def _watch_roots(self) -> None:
-        """Pause while a disk is not there, and say so: nothing may be written beside it."""
+        """Pause while a disk is not there, and say so: nothing may be written beside it. Take edits of its files."""
         is_gone = False
         while True:
             await asyncio.sleep(ROOT_SECONDS)
@@ -81,6 +85,14 @@ class Session(FrontierControl):
             if is_gone:
                 self._running.spider.resume()
             is_gone = False
+            self._take_edits()
+
+    def _take_edits(self) -> None:
+        try:
+            if told := self._edits.take():
+                self._running.logs.alert("WARNING", told)
+        except WarcmillError as error:
+            self._running.logs.alert("SEVERE", edits.unfit(error))
 
     def _signalled(self) -> None:
         if self._stopping:

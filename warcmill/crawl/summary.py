@@ -16,15 +16,19 @@ from warcmill.model import Json
 NAME = "summary.json"
 
 
-def figures(found: Figures, refused: Refusals, failed_first: str) -> dict[str, Json]:
-    """What was fetched, and what failed or the policies refused, each with a first URI and why."""
+def figures(
+    found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int]
+) -> dict[str, Json]:
+    """What was fetched, and what failed or the policies refused, each with a first URI and why; and how often policies
+    of others failed."""
     return {
         "documents": found.documents,
         "failed": found.failed,
         "failed_first": failed_first,
-        "statuses": dict(found.codes),
+        "statuses": dict(found.answers),
         "refused": dict(refused.counts),
         "refused_first": dict(refused.first),
+        "policies_failed": dict(policies_failed),
     }
 
 

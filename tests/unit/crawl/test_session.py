@@ -15,6 +15,7 @@ from warcmill.crawl.launch_folders import CONTROL
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.session import Session
 from warcmill.crawl.stop import End
+from warcmill.formats import surt
 from warcmill.layout import SENTINEL
 
 PAGES = 60
@@ -88,4 +89,34 @@ def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: 
                      "FINISHED"]  # fmt: skip
     summary = crawled.json_of(own / "summary.json")
     assert summary["end"] == "Finished - Ended by operator"
-    assert summary["statuses"]["200"] == summary["documents"]
+    assert summary["statuses"] == {"200": summary["documents"]}, "robots.txt, a 404, is no document"
+
+
+def test_an_edit_of_its_files_counts_from_the_next_uri_on_and_one_with_a_fault_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
+
+    async def alerted(folder: Path, text: str) -> None:
+        async with asyncio.timeout(60):
+            while text not in crawled.told(folder, "alerts.log"):
+                await asyncio.sleep(0.01)
+
+    async def act(crawl: Session, folder: Path) -> None:
+        job, usual = folder / "jobs/news", crawl._running.kit.job
+        await done(crawl, 3)
+        await crawl.pause()
+        (job / "seeds.txt").write_text(usual.seeds[0])
+        (job / "crawl.toml").write_text("no_delay = true\nquota = 1\n")
+        await alerted(folder, "an edit does not count, and what was there before does: configuration, crawl.toml quota")
+        assert crawl._running.kit.job is usual
+        surts = surt.surt(surt.canonical(usual.seeds[0]))
+        (job / "surts.txt").write_text(surts)
+        (job / "crawl.toml").write_text("no_delay = true\nquotas = [{ by = 'host', documents = 7 }]\n")
+        await alerted(folder, "crawl.toml, seeds.txt, surts.txt edited: counts from now on")
+        await crawl.proceed()
+
+    assert run(tmp_path, act) is End.EMPTY
+    found = list(crawled.statuses(tmp_path).values())
+    assert found.count(200) <= 7
+    assert -5003 in found

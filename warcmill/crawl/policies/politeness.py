@@ -32,6 +32,11 @@ class Politeness:
     respected: float = 300.0
     by_address: bool = True
 
+    @property
+    def is_off(self) -> bool:
+        """Whether no host is ever left alone, whatever it asks for."""
+        return not (self.factor or self.least or self.respected)
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:

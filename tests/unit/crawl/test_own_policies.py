@@ -1,0 +1,80 @@
+"""Policies that an installed package brings: found by name, asked in order, and a fault costs a decision alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import crawled
+import pytest
+from several_hosts import page, serve
+
+from warcmill.crawl import job_file
+from warcmill.errors import BadConfig
+
+CODE = """
+from warcmill.crawl.policies.decision import Decision, Verdict
+
+class Picky:
+    def at_offer(self, uri):
+        return Decision(Verdict.REJECT, why="odd") if uri.uri.endswith("/1") else None
+    def at_lease(self, uri):
+        return Decision(Verdict.REJECT, why="late, and odd") if uri.uri.endswith("/3") else None
+
+class Faulty:
+    def at_lease(self, uri):
+        raise KeyError(uri.uri)
+
+class Chatty:
+    def at_offer(self, uri):
+        return "no"
+
+class Empty:
+    pass
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with policies, as pip would leave it."""
+    names = ("Picky", "Faulty", "Chatty", "Empty")
+    info = tmp_path / "site/our_policies-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-policies\nVersion: 1.0\n")
+    points = "".join(f"{name.lower()} = our_policies:{name}\n" for name in (*names, "Gone"))
+    (info / "entry_points.txt").write_text(f"[warcmill.policies]\n{points}")
+    (tmp_path / "site/our_policies.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+
+@pytest.mark.usefixtures("installed")
+def test_they_are_asked_in_order_and_one_that_fails_costs_its_decision_alone(tmp_path: Path) -> None:
+    site = {("a.example", "/"): page(["/1", "/2", "/3"]), ("a.example", "/2"): page([]), ("a.example", "/3"): page([])}
+    with serve(site) as port:
+        job = crawled.job(port, "a.example", policies=("faulty", "chatty", "picky"))
+        _, running = crawled.crawl(tmp_path, job)
+    found = crawled.statuses(tmp_path)
+    assert "http://a.example/1" not in found
+    assert (found["http://a.example/"], found["http://a.example/2"], found["http://a.example/3"]) == (200, 200, -5001)
+    (line,) = (line for line in crawled.lines(tmp_path) if line.status == -5001)
+    assert line.annotations == ("picky:late_and_odd",)
+    summary = running.summary()
+    assert summary["refused"] == {"picky": 2}
+    assert summary["policies_failed"] == {"faulty": 3, "chatty": 4}
+    alerts = crawled.told(tmp_path, "alerts.log").splitlines()
+    assert sorted(one.split()[3] for one in alerts) == ["chatty", "faulty"], "each fault is said once"
+    assert "KeyError" in crawled.told(tmp_path, "runtime-errors.log")
+    assert "neither a Decision nor None" in crawled.told(tmp_path, "runtime-errors.log")
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("pickie", r"crawl\.toml policies pickie: no package here has such a policy.*installed are .*picky"),
+        ("gone", r"policies gone: our_policies:Gone cannot be made: AttributeError"),
+        ("empty", r"policies empty: our_policies:Empty has neither at_offer nor at_lease"),
+    ],
+)
+def test_one_that_cannot_be_asked_is_refused_by_name(name: str, message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        job_file.parse({"crawl.toml": f"policies = ['{name}']".encode(), "seeds.txt": b"http://a.example/"}, "news")
