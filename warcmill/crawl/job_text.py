@@ -8,9 +8,10 @@ from typing import Any
 
 from warcmill.crawl.job_file import SEEDS, SURTS
 from warcmill.crawl.job_values import CONFIGURATION
-from warcmill.formats import surt
 from warcmill.formats.feed import Scope
+from warcmill.formats.targets import Plan, prefixes_of
 
+FED = "# Written from the feed before each launch. To change it, change the feed, or [feed] settings of luigi.cfg.\n"
 HEAD = "# Written by 'warcmill crawl', and written anew by the next. To keep your own, take this line away.\n"
 
 
@@ -23,11 +24,18 @@ def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: Scope) -> di
     return {
         CONFIGURATION: render(settings).encode(),
         SEEDS: _lines(seeds),
-        SURTS: _lines(f"+{prefix}" for seed in seeds for prefix in _prefixes(seed, scope)),
+        SURTS: _lines(f"+{prefix}" for seed in seeds for prefix in prefixes_of(seed, scope)),
     }
 
 
-def render(settings: Mapping[str, Any]) -> str:
+def of_plan(settings: Mapping[str, Any], plan: Plan, contact: str) -> dict[str, bytes]:
+    """The files of a job that crawls what a feed's targets ask for. Its own keys come before those of `settings`."""
+    pages = {seed: page.reach.value for seed, page in sorted(plan.pages.items())}
+    keys = {**settings, "contact": contact, "pages": pages}
+    return {CONFIGURATION: render(keys, FED).encode(), **plan.lists()}
+
+
+def render(settings: Mapping[str, Any], head: str = HEAD) -> str:
     """A crawl.toml with these keys: texts, numbers, lists of texts, and tables of them."""
     plain = [_line(name, value) for name, value in settings.items() if not isinstance(value, Mapping)]
     tables = [
@@ -35,15 +43,7 @@ def render(settings: Mapping[str, Any]) -> str:
         for name, value in settings.items()
         if isinstance(value, Mapping)
     ]
-    return "".join([HEAD, *plain, *tables])
-
-
-def _prefixes(seed: str, scope: Scope) -> Iterable[str]:
-    if scope is Scope.SUBDOMAINS:
-        return [surt.domain_prefix(seed)]
-    if scope is Scope.ROOT:
-        return map(surt.folder_prefix, surt.with_and_without_www(seed))
-    return []
+    return "".join([head, *plain, *tables])
 
 
 def _line(name: str, value: object) -> str:
