@@ -21,6 +21,7 @@ class Page:
     kind: str = "text/html"
     status: int = 200
     etag: str = ""
+    robots_tag: str = ""
 
 
 def page(links: list[str], *images: str, filler: int = 0) -> Page:
@@ -49,6 +50,8 @@ def serve(web: dict[tuple[str, str], Page]) -> Iterator[int]:
                 self.send_header("Location", found.body.decode())
             if found.etag:
                 self.send_header("ETag", found.etag)
+            if found.robots_tag:
+                self.send_header("X-Robots-Tag", found.robots_tag)
             self.send_header("Content-Type", found.kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

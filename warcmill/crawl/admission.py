@@ -1,17 +1,21 @@
-"""May this URI be fetched now? Asked at its lease: scope, address, robots.txt, and whose turn it is."""
+"""May this URI be fetched now? Asked at its lease: scope, the end of the crawl, quotas, address, robots.txt, and whose
+turn it is."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from warcmill.crawl import lines
 from warcmill.crawl.hosts import Hosts
-from warcmill.crawl.job import Job
+from warcmill.crawl.job import Job, Live
 from warcmill.crawl.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
+from warcmill.crawl.policies import quotas
 from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.robots_files import RobotsFiles, Site, path_of
 from warcmill.crawl.uri import Uri
@@ -45,28 +49,32 @@ Answer = Admitted | Refused | Later | Failure
 class Admission:
     """The policies that are asked at a lease, in their order."""
 
-    job: Job
+    live: Live
     offers: Offers
     hosts: Hosts
     robots: RobotsFiles
     manners: Manners
+    spending: Spending
 
     async def ask(self, uri: Uri) -> Answer:
         """Judge a URI; what is admitted is under way from now on."""
+        job = self.live.job.of(uri)
         if against := self.offers.at_lease(uri):
             return Refused(lines.OUT_OF_SCOPE, against)
+        if against := job.expiry.judge(uri, time.time()) or quotas.judge(job.quotas, self.spending, uri):
+            return Refused(lines.QUOTA, against)
         addresses = await self.hosts.addresses(uri)
         if isinstance(addresses, Failure):
             return _no_address(addresses)
-        site = await self.robots.site(uri) if self.job.robots else None
-        if site and (answer := self._by_robots(uri, site, addresses[0])):
+        site = await self.robots.site(uri) if job.robots else None
+        if site and (answer := self._by_robots(uri, job, site, addresses[0])):
             return answer
-        if opens := self.manners.turn(addresses[0]):
+        if opens := self.manners.turn(job.politeness, addresses[0]):
             return Later(opens)
-        self.manners.begin(addresses[0])
+        self.manners.begin(job.politeness, addresses[0])
         return Admitted(addresses, site.rules.delay if site else 0.0)
 
-    def _by_robots(self, uri: Uri, site: Site, address: str) -> Answer | None:
+    def _by_robots(self, uri: Uri, job: Job, site: Site, address: str) -> Answer | None:
         if site.standing is Standing.DEFERRED:
             if not self.robots.is_given_up(site):
                 return Later(site.until, site.until)
@@ -74,7 +82,9 @@ class Admission:
         verdict = site.rules.judge(path_of(uri.uri))
         if not verdict.allowed:
             return Refused(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
-        opens = self.manners.after(uri.queue, address, None, 0.0, site.rules.delay) if site.is_new else 0.0
+        if not site.is_new:
+            return None
+        opens = self.manners.after(job.politeness, uri.queue, address, None, 0.0, site.rules.delay)
         return Later(opens) if opens else None
 
 

@@ -97,6 +97,11 @@ def read(raw: bytes) -> History | None:
     return History(sha1, length, second, date, f"<{UUID(bytes=record).urn}>", text[:etag], text[etag:])
 
 
+def since(raw: bytes, now: float) -> float:
+    """Since when the payload of a visit is what it is; `now` when the visit left nothing."""
+    return float(_FIXED.unpack_from(raw)[4]) if read(raw) else now
+
+
 def _sha1(text: str) -> bytes:
     try:
         return base64.b32decode(text.removeprefix("sha1:"))

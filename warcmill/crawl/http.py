@@ -58,10 +58,14 @@ class Fetcher:
         self._pool = Pool()
         self._certificates: OrderedDict[tuple[str, int], str] = OrderedDict()
 
-    async def fetch(self, request: Request, addresses: Sequence[str]) -> Exchange | Failure:
-        """Fetch a URI from the first of its host's addresses that takes the connection."""
+    async def fetch(
+        self, request: Request, addresses: Sequence[str], limits: Limits | None = None
+    ) -> Exchange | Failure:
+        """Fetch a URI from the first of its host's addresses that takes the connection; `limits` may be its own."""
         site = Site.of(request.uri)
-        limits = replace(self.limits, total=request.timeout) if request.timeout else self.limits
+        limits = limits or self.limits
+        if request.timeout:
+            limits = replace(limits, total=request.timeout)
         sent = request_bytes(request, site, self._agent)
         for address in addresses if request.method in REPEATABLE else ():
             target = Target(address, site.port, site.host if site.tls else "")

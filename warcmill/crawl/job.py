@@ -1,4 +1,7 @@
-"""A job of the built-in crawler, as values: what it crawls, how, and when it stops. `job_file` reads them."""
+"""A job of the built-in crawler, as values: what it crawls, how, and when it stops. `job_file` reads them.
+
+A job may have settings of their own for some URIs: `job.of(uri)` is the job as it is for one.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from warcmill import __version__
 from warcmill.crawl import extract
 from warcmill.crawl.limits import Limits
 from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.quotas import Expiry, Quota
+from warcmill.crawl.policies.recrawl import Recrawl
+from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import Scope
 from warcmill.crawl.stop import Ceilings
-
-PRODUCT = "warcmill"
-"""The name that a robots.txt calls this crawler by."""
+from warcmill.crawl.uri import Uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,29 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Sheets:
+    """The job as it is for URIs of a SURT prefix, and for what was found from a seed. The longest prefix wins."""
+
+    by_prefix: Mapping[str, Job] = field(default_factory=dict)
+    by_seed: Mapping[str, Job] = field(default_factory=dict)
+    _lengths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_lengths", tuple(sorted({len(prefix) for prefix in self.by_prefix}, reverse=True)))
+
+    def of(self, uri: Uri) -> Job | None:
+        """Return the job as it is for a URI; None when it has no settings of its own."""
+        surt = uri.surt if self._lengths else ""
+        for length in self._lengths:
+            if found := self.by_prefix.get(surt[:length]):
+                return found
+        return self.by_seed.get(uri.source)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """What a launch crawls by. `contact`: a URL for webmasters. `robots`: whether robots.txt is obeyed.
+    """What a launch crawls by. `contact`: a URL for webmasters. `robots`: whether robots.txt is obeyed; `nofollow`:
+    whether what pages say of their links is.
 
     `allow_private` are networks of inside addresses that may be dialled; with `no_delay` these are crawled without
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
@@ -68,9 +93,25 @@ class Job:
     workers: int = 50
     warc_size: int = 10**9
     checkpoint_hours: float = 6.0
+    nofollow: bool = False
+    quotas: tuple[Quota, ...] = ()
+    recrawl: Recrawl | None = None
+    expiry: Expiry = field(default_factory=Expiry)
+    sheets: Sheets = field(default_factory=Sheets)
+
+    def of(self, uri: Uri) -> Job:
+        """The job as it is for a URI."""
+        return self.sheets.of(uri) or self
 
     @property
     def user_agent(self) -> str:
         """What each request says of the crawler."""
         about = f"; +{self.contact}" if self.contact else ""
         return f"Mozilla/5.0 (compatible; {PRODUCT}/{__version__}{about})"
+
+
+class Live:
+    """The job that a launch is crawled by now: an edit of its files replaces it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job

@@ -10,37 +10,30 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from warcmill.crawl import extract, job_values
+from warcmill.crawl import job_settings, job_values
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.dns import parse_fixed
-from warcmill.crawl.job import Bounds, Job, Retries
+from warcmill.crawl.job import Job
 from warcmill.crawl.job_values import CONFIGURATION
-from warcmill.crawl.limits import Limits
 from warcmill.crawl.policies import prefixes
 from warcmill.crawl.policies.patterns import Patterns
-from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.quotas import Expiry
 from warcmill.crawl.policies.scope import Reach, Scope
-from warcmill.crawl.stop import Ceilings
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
 
 SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
-ROBOTS = {"obey": True, "ignore": False}
-CONDITIONAL = ("embeds", "all", "none")
-TABLES: dict[str, type] = {
-    "limits": Ceilings,
-    "fetch": Limits,
-    "retries": Retries,
-    "politeness": Politeness,
-    "traps": Bounds,
-}
-LISTS = ("patterns", "extensions", "extractors", "allow_private", "name_servers", "resolve")
+TABLES = {"limits": "ceilings", "traps": "traps"}
+LISTS = ("patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
-KEYS = ("contact", "robots", "conditional", "no_delay", "pages", *NUMBERS, *LISTS, *TABLES)
+KEYS = (
+    "contact", "no_delay", "expires", "pages", *NUMBERS, *LISTS, *TABLES, *job_settings.KEYS, job_settings.SHEETS,
+)  # fmt: skip
 
 
 def read(folder: Path, name: str) -> Job:
@@ -66,28 +59,34 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
     if not seeds:
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: job_values.text_list(found, key) for key in LISTS}
-    tables = {key: job_values.table(found, key, made) for key, made in TABLES.items()}
     numbers: dict[str, Any] = {key: job_values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
     hops = numbers.pop("hops", Scope().hops)
-    scope = Scope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops)
-    job = Job(
-        name, seeds, job_values.text(found, "contact"), job_values.choice(found, "robots", ROBOTS, "obey"), scope,
-        tables["traps"], texts["patterns"], texts["extensions"], frozenset(texts["extractors"]) or extract.DEFAULT,
-        tables["politeness"], tables["fetch"], tables["retries"], tables["limits"],
-        job_values.choice(found, "conditional", dict(zip(CONDITIONAL, CONDITIONAL, strict=True)), "embeds"),
-        texts["allow_private"], job_values.flag(found, "no_delay"), parse_fixed(texts["resolve"]),
-        tuple(map(_server, texts["name_servers"])), **numbers,
-    )  # fmt: skip
+    plain = Job(name, seeds)
+    tables = {field: job_values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
+    ends = job_values.moment(found, "expires")
+    job = replace(
+        plain,
+        contact=job_values.text(found, "contact"),
+        scope=Scope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops),
+        patterns=texts["patterns"],
+        extensions=texts["extensions"],
+        allow_private=texts["allow_private"],
+        no_delay=job_values.flag(found, "no_delay"),
+        resolve=parse_fixed(texts["resolve"]),
+        name_servers=tuple(map(_server, texts["name_servers"])),
+        expiry=Expiry({} if ends is None else {"": ends}),
+        **tables,
+        **numbers,
+    )
+    job = job_settings.read(found, job)
     _check(job)
-    return job
+    return replace(job, sheets=job_settings.sheets(found, job))
 
 
 def _check(job: Job) -> None:
     """BadConfig for what only its user would refuse, when a launch has begun."""
     Judge(job.allow_private)
     Patterns(job.patterns)
-    if unknown := sorted(job.extractors - set(extract.NAMES)):
-        raise BadConfig(f"{CONFIGURATION} extractors", f"{unknown[0]!r} is none of {', '.join(extract.NAMES)}")
 
 
 def _toml(data: bytes) -> dict[str, Any]:

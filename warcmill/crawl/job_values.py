@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from warcmill.base.nearest import nearest
 from warcmill.errors import BadConfig
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 CONFIGURATION = "crawl.toml"
 _LIKE = 0.6
 T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
 
 
 def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -23,19 +28,43 @@ def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...])
             raise BadConfig(f"{where} {key}", f"there is no such key; {ask} are {', '.join(known)}")
 
 
-def table(found: Mapping[str, Any], key: str, made: Callable[..., T]) -> T:
-    """Return a table whose keys are the fields of a class, each a number or a word of its type."""
-    table = found.get(key, {})
-    where = f"{CONFIGURATION} [{key}]"
-    if not isinstance(table, dict):
-        raise BadConfig(where, "it is no table")
-    types = {one.name: type(one.default) for one in fields(made)}  # type: ignore[arg-type]
+def table(found: Mapping[str, Any], key: str, base: D, where: str = CONFIGURATION) -> D:
+    """Return `base` with what a table says of its fields, each a number or a word of its type."""
+    where = f"{where} [{key}]"
+    table = as_table(found.get(key, {}), where)
+    types = {one.name: type(getattr(base, one.name)) for one in fields(base) if one.init}
     refuse_unknown(where, table, tuple(types))
     for name, value in table.items():
         wanted = (int, float) if types[name] is float else (types[name],)
         if type(value) not in wanted or (not isinstance(value, bool) and not 0 <= value < 1 << 60):
             raise BadConfig(f"{where} {name}", f"is {value!r}; it takes a {_kind(types[name])}, not below 0")
-    return made(**table)
+    return replace(base, **table)
+
+
+def as_table(value: object, where: str) -> dict[str, Any]:
+    """Return a table; BadConfig for anything else."""
+    if not isinstance(value, dict):
+        raise BadConfig(where, "it is no table")
+    return value
+
+
+def tables(found: Mapping[str, Any], key: str, where: str = CONFIGURATION) -> list[tuple[str, dict[str, Any]]]:
+    """Return a list of tables, each with its place in the file; an empty list when it is not set."""
+    value = found.get(key, [])
+    if not isinstance(value, list):
+        raise BadConfig(f"{where} [[{key}]]", "it is no list of tables")
+    places = (f"{where} [[{key}]] {number}" for number in range(1, len(value) + 1))
+    return [(place, as_table(one, place)) for place, one in zip(places, value, strict=True)]
+
+
+def moment(found: Mapping[str, Any], key: str) -> float | None:
+    """Return a time in seconds since 1970; None when it is not set."""
+    value = found.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a time with an offset: 2026-12-01T00:00:00Z")
+    return value.timestamp()
 
 
 def _kind(wanted: type) -> str:
@@ -67,17 +96,17 @@ def flag(found: Mapping[str, Any], key: str) -> bool:
     return value
 
 
-def choice(found: Mapping[str, Any], key: str, words: Mapping[str, T], default: str) -> T:
+def choice(found: Mapping[str, Any], key: str, words: Mapping[str, T], default: str, where: str = CONFIGURATION) -> T:
     """Return what a word stands for."""
     value = found.get(key, default)
     if not isinstance(value, str) or value not in words:
-        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; one of {', '.join(words)}")
+        raise BadConfig(f"{where} {key}", f"is {value!r}; one of {', '.join(words)}")
     return words[value]
 
 
-def text_list(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def text_list(found: Mapping[str, Any], key: str, where: str = CONFIGURATION) -> tuple[str, ...]:
     """Return a list of texts; an empty one when it is not set."""
     value = found.get(key, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a list of texts")
+        raise BadConfig(f"{where} {key}", f"is {value!r}; it takes a list of texts")
     return tuple(value)

@@ -12,9 +12,10 @@ from warcmill.crawl.dns import Resolver, read_hosts
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.hosts import Hosts
 from warcmill.crawl.http import Fetcher
-from warcmill.crawl.job import Job
+from warcmill.crawl.job import Job, Live
 from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
+from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.robots_files import RobotsFiles
 
 
@@ -22,13 +23,18 @@ from warcmill.crawl.robots_files import RobotsFiles
 class Kit:
     """The parts that every visit shares."""
 
-    job: Job
+    live: Live
     books: Books
     fetcher: Fetcher
     admission: Admission
     manners: Manners
     offers: Offers
     heard: Heard
+
+    @property
+    def job(self) -> Job:
+        """The job as it is now."""
+        return self.live.job
 
     def close(self) -> None:
         """Fetch no more: nothing is under way but what was fetched for others."""
@@ -37,12 +43,13 @@ class Kit:
         self.fetcher.close()
 
 
-def make_kit(job: Job, books: Books, heard: Heard, scratch: Path) -> Kit:
+def make_kit(job: Job, books: Books, heard: Heard, scratch: Path, spending: Spending) -> Kit:
     """Put the parts of a launch together; long answers are kept in `scratch` until they are in a WARC."""
+    live = Live(job)
     judge = Judge(job.allow_private)
     fetcher = Fetcher(judge, job.limits, job.user_agent, scratch)
     hosts = Hosts(Resolver(job.resolve, read_hosts(), job.name_servers), judge, books, heard)
-    offers, manners = Offers(job, heard), Manners(job.politeness, job.no_delay)
-    robots = RobotsFiles(job, books, fetcher, hosts, offers, heard)
-    admission = Admission(job, offers, hosts, robots, manners)
-    return Kit(job, books, fetcher, admission, manners, offers, heard)
+    offers, manners = Offers(live, heard), Manners(live)
+    robots = RobotsFiles(live, books, fetcher, hosts, offers, heard)
+    admission = Admission(live, offers, hosts, robots, manners, spending)
+    return Kit(live, books, fetcher, admission, manners, offers, heard)

@@ -10,6 +10,7 @@ from warcmill.crawl.dns import Lookup
 from warcmill.crawl.exchange import Exchange
 from warcmill.crawl.extract.links import Link
 from warcmill.crawl.limits import Failure
+from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.status import Status
 from warcmill.crawl.transitions import Transitions
 from warcmill.crawl.uri import Uri
@@ -19,6 +20,8 @@ from warcmill.formats.warc.records import Record
 PREREQUISITE = "P"
 ROBOTS_FORBID, QUOTA, NO_HOST, NO_ROBOTS = -9998, -5003, -6, -61
 OUT_OF_SCOPE, FAULT = -5000, -5
+NAMED = frozenset([QUOTA])
+"""Statuses that several policies share: their lines name the one that refused, and its reason."""
 UNKNOWN, DNS = "unknown", "text/dns"
 BESIDES = 0
 """The thread's number of what is fetched for others."""
@@ -80,6 +83,11 @@ def of_answer(uri: Uri, exchange: Exchange, annotations: tuple[str, ...], thread
 def of_failure(uri: Uri, status: int, thread: int = BESIDES, annotations: tuple[str, ...] = ()) -> CrawlRecord:
     """The line of a URI that got no answer."""
     return _line(uri, status, mime=UNKNOWN, thread=thread, annotations=annotations)
+
+
+def words(against: Decision) -> tuple[str, ...]:
+    """A policy and its reason as one word of a line."""
+    return ("_".join(f"{against.policy}:{against.why}".replace(",", "").split()),)
 
 
 def of_data(uri: Uri, mime: str, size: int, thread: int) -> CrawlRecord:

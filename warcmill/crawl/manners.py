@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.exchange import Exchange
+from warcmill.crawl.job import Live
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.policies.politeness import Politeness, retry_after, wait
 
@@ -15,32 +16,34 @@ REMEMBERED = 100_000  # hosts, and addresses
 
 
 class Manners:
-    """The politeness of one launch. `hurried`: addresses that only `allow_private` lets pass are not waited for."""
+    """The politeness of one launch. A job of `no_delay` does not wait for addresses that only `allow_private` lets
+    pass."""
 
-    def __init__(self, settings: Politeness, hurried: bool) -> None:
-        self._settings, self._hurried = settings, hurried
+    def __init__(self, live: Live) -> None:
+        self._live = live
         self._public = Judge()
         self._strains: OrderedDict[str, float] = OrderedDict()
         self._closed: OrderedDict[str, float] = OrderedDict()
         self._turns: OrderedDict[str, float] = OrderedDict()
 
-    def turn(self, address: str) -> float:
+    def turn(self, settings: Politeness, address: str) -> float:
         """When it is a host's turn to ask an address that others ask too; 0: now."""
         until = self._closed.get(address, 0.0)
         if until <= time.time():
             return 0.0
         turn = max(until, self._turns.get(address, 0.0))
-        _put(self._turns, address, turn + self._settings.least)
+        _put(self._turns, address, turn + settings.least)
         return turn
 
-    def begin(self, address: str) -> None:
+    def begin(self, settings: Politeness, address: str) -> None:
         """Note that an address is being asked: another host there waits."""
-        if self._settings.by_address and not self._is_hurried(address):
-            _put(self._closed, address, time.time() + self._settings.least)
+        if settings.by_address and not self._is_hurried(address):
+            _put(self._closed, address, time.time() + settings.least)
 
     def after(
-        self, queue: str, address: str, answer: Exchange | Failure | None, took: float, crawl_delay: float
-    ) -> float:
+        self, settings: Politeness, queue: str, address: str, answer: Exchange | Failure | None, took: float,
+        crawl_delay: float,
+    ) -> float:  # fmt: skip
         """When the queue may be asked again; 0: at once. `answer` is None after its robots.txt."""
         if self._is_hurried(address):
             return 0.0
@@ -48,15 +51,15 @@ class Manners:
         if isinstance(answer, Exchange) and (value := answer.fields.first("retry-after")):
             asked = retry_after(value, datetime.now(UTC))
         strain = self._strains.get(queue, 1.0)
-        found = wait(self._settings, strain, took, answer.status if answer else 0, asked, crawl_delay)
+        found = wait(settings, strain, took, answer.status if answer else 0, asked, crawl_delay)
         _put(self._strains, queue, found.strain)
         until = time.time() + found.seconds
-        if self._settings.by_address and address:
+        if settings.by_address and address:
             _put(self._closed, address, until)
         return until
 
     def _is_hurried(self, address: str) -> bool:
-        return self._hurried and bool(address) and bool(self._public.why_refused(address))
+        return self._live.job.no_delay and bool(address) and bool(self._public.why_refused(address))
 
 
 def _put(known: OrderedDict[str, float], name: str, value: float) -> None:

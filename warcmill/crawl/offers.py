@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
 from warcmill.crawl.frontier import Answer, Offered
 from warcmill.crawl.heard import Heard
-from warcmill.crawl.job import Job
+from warcmill.crawl.job import Job, Live
 from warcmill.crawl.keys import without_session
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AtOffer, Decision, Verdict
@@ -36,16 +36,12 @@ class Refusals:
 class Offers:
     """The policies of one launch about what is offered, in their order."""
 
-    def __init__(self, job: Job, heard: Heard) -> None:
-        bounds = job.traps
-        self._scope = job.scope
-        self._policies: list[AtOffer] = [
-            job.scope,
-            Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries),
-            Patterns(job.patterns),
-            Extensions(job.extensions),
-        ]
-        self._heard = heard
+    def __init__(self, live: Live, heard: Heard) -> None:
+        self._live, self._heard = live, heard
+        bounds = live.job.traps
+        self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
+        self._by = live.job
+        self._policies = self._made_of(live.job)
         self.refused = Refusals()
 
     def seeds(self, texts: Iterable[str]) -> list[Uri]:
@@ -60,14 +56,14 @@ class Offers:
 
     def at_lease(self, uri: Uri) -> Decision | None:
         """What the policies have against a URI now: they may have been changed since it was offered."""
-        found = decision.judge([self._scope], uri)
+        found = decision.judge([self._live.job.scope], uri)
         return None if found.verdict is Verdict.ACCEPT else found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
         """Tell the policies what the frontier took."""
         for uri, answer in zip(offered, answers, strict=True):
             if answer.answer is Answer.NEW:
-                for policy in self._policies:
+                for policy in self._now():
                     policy.taken(uri)
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
@@ -86,8 +82,17 @@ class Offers:
         uri.key = without_session(uri.uri)
         return uri
 
+    def _now(self) -> list[AtOffer]:
+        """The policies of the job as it is now. Only traps count, so they stay."""
+        if self._by is not self._live.job:
+            self._by, self._policies = self._live.job, self._made_of(self._live.job)
+        return self._policies
+
+    def _made_of(self, job: Job) -> list[AtOffer]:
+        return [job.scope, self._traps, Patterns(job.patterns), Extensions(job.extensions)]
+
     def _accepted(self, uri: Uri) -> bool:
-        found = decision.judge(self._policies, uri)
+        found = decision.judge(self._now(), uri)
         if found.verdict is Verdict.ACCEPT:
             return True
         self.refused.add(uri.uri, found)

@@ -76,7 +76,7 @@ def _opened(
     for what in books.mended:
         logs.alert("WARNING", f"launch {launch.id} was killed: {what}")
     reporter = Reporter(figures, logs)
-    kit = make_kit(job, books, reporter, places.scratch(job.name))
+    kit = make_kit(job, books, reporter, places.scratch(job.name), figures.spending)
     books.hear = partial(reporter.kept, kit.offers)
     spider = Spider(kit, figures, began(launch))
     stage = resume.stage if resume else None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from warcmill.crawl import lines
+from warcmill.crawl import again, lines
 from warcmill.crawl.admission import Later, Refused
 from warcmill.crawl.books import Books, Result
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.heard import Heard
-from warcmill.crawl.job import Retries
+from warcmill.crawl.job import Job
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.offers import Refusals
 from warcmill.crawl.status import Status
@@ -19,9 +19,9 @@ from warcmill.formats.crawllog import CrawlRecord
 class Outcome:
     """The ends of one visit; `thread` is its number in the log."""
 
-    def __init__(self, lease: Lease, thread: int, books: Books, heard: Heard, retries: Retries) -> None:
+    def __init__(self, lease: Lease, thread: int, books: Books, heard: Heard, job: Job) -> None:
         self._lease, self._uri, self.thread = lease, lease.uri, thread
-        self._books, self._heard, self._retries = books, heard, retries
+        self._books, self._heard, self._job = books, heard, job
         self._moves = books.frontier.transitions
 
     async def wait(self, later: Later) -> None:
@@ -31,16 +31,19 @@ class Outcome:
 
     async def refuse(self, refused: Refused, refusals: Refusals) -> None:
         """End it: a policy is against it."""
-        refusals.add(self._uri.uri, refused.against)
-        await self._give_up(refused.status, f"{refused.against.policy}: {refused.against.why}", 0.0)
+        against = refused.against
+        refusals.add(self._uri.uri, against)
+        line = self._failed_with(refused.status, lines.words(against) if refused.status in lines.NAMED else ())
+        self._heard.failed(line, f"{against.policy}: {against.why}")
+        await self._books.keep(Result(self._uri, self._lease, (), line, self._lease.history))
 
     async def fail(self, why: Failure, opens: float = 0.0) -> None:
         """No answer: it is tried again later, but not for ever."""
-        if why.final or self._uri.tries >= self._retries.times:
+        if why.final or self._uri.tries >= self._job.retries.times:
             await self._give_up(why.status, why.why, opens)
             return
         self._heard.failed(lines.of_failure(self._uri, why.status, self.thread), why.why)
-        until = time.time() + self._retries.next(self._uri.tries)
+        until = time.time() + self._job.retries.next(self._uri.tries)
         self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
         await self._books.keep(Result(self._uri, self._lease, opens=opens))
 
@@ -55,8 +58,10 @@ class Outcome:
     async def _give_up(self, status: int, why: str, opens: float) -> None:
         line = self._failed_with(status)
         self._heard.failed(line, why)
-        await self._books.keep(Result(self._uri, self._lease, (), line, self._lease.history, opens=opens))
+        left = self._lease.history
+        again_at = again.when(self._job, self._uri, left)
+        await self._books.keep(Result(self._uri, self._lease, (), line, left, opens=opens, again=again_at))
 
-    def _failed_with(self, status: int) -> CrawlRecord:
+    def _failed_with(self, status: int, annotations: tuple[str, ...] = ()) -> CrawlRecord:
         self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=time.time())
-        return lines.of_failure(self._uri, status, self.thread)
+        return lines.of_failure(self._uri, status, self.thread, annotations)

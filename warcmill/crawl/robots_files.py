@@ -19,7 +19,7 @@ from warcmill.crawl.extract.links import REDIRECT
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.hosts import Hosts
 from warcmill.crawl.http import Fetcher
-from warcmill.crawl.job import PRODUCT, Job
+from warcmill.crawl.job import Live, Retries
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies import robots
@@ -47,8 +47,8 @@ class Site:
 class RobotsFiles:
     """Asks each site for its rules, when the first URI of it is to be fetched."""
 
-    def __init__(self, job: Job, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: Heard) -> None:
-        self._job, self._books, self._fetcher = job, books, fetcher
+    def __init__(self, live: Live, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: Heard) -> None:
+        self._live, self._books, self._fetcher = live, books, fetcher
         self._hosts, self._offers, self._heard = hosts, offers, heard
         self._sites: OrderedDict[str, Site] = OrderedDict()
         self._asking: dict[str, asyncio.Task[Site]] = {}
@@ -71,7 +71,11 @@ class RobotsFiles:
 
     def is_given_up(self, site: Site) -> bool:
         """Whether a site was asked so often in vain that it is given up."""
-        return site.standing is Standing.DEFERRED and site.failures >= self._job.retries.times
+        return site.standing is Standing.DEFERRED and site.failures >= self._retries.times
+
+    @property
+    def _retries(self) -> Retries:
+        return self._live.job.retries
 
     async def _find(self, origin: str, via: Uri, known: Site | None) -> Site:
         """Read it from the books, if the launch went on after a kill; else ask."""
@@ -99,13 +103,16 @@ class RobotsFiles:
 
     async def _fetched(self, uri: Uri) -> Exchange | Failure:
         addresses = await self._hosts.addresses(uri)
-        return addresses if isinstance(addresses, Failure) else await self._fetcher.fetch(Request(uri.uri), addresses)
+        if isinstance(addresses, Failure):
+            return addresses
+        return await self._fetcher.fetch(Request(uri.uri), addresses, self._live.job.of(uri).limits)
 
     async def _keep(self, uri: Uri, answer: Exchange, origin: str, failures: int) -> SiteRow:
         """Write a robots.txt, and offer the sitemaps that it names."""
-        data, _ = decoding.document(answer, self._job.limits)
+        job = self._live.job.of(uri)
+        data, _ = decoding.document(answer, job.limits)
         row = self._row(origin, answer.status, failures, data[: robots.LIMIT])
-        links = sitemap.from_robots(data, uri.uri) if "sitemap" in self._job.extractors and answer.status == 200 else []
+        links = sitemap.from_robots(data, uri.uri) if "sitemap" in job.extractors and answer.status == 200 else []
         lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
         line = lines.of_answer(uri, answer, answer.annotations)
         records = exchange.records_of(answer, lines.metadata(uri, links))
@@ -117,20 +124,20 @@ class RobotsFiles:
         uri.tries = row.failures
         line = lines.of_failure(uri, answer.status)
         self._heard.failed(line, answer.why)
-        if row.failures >= self._job.retries.times:
+        if row.failures >= self._retries.times:
             lines.visited(self._books.frontier.transitions, uri, answer.status, failed=True)
             await self._books.keep(Result(uri, None, (), line, site=row))
 
     def _row(self, origin: str, status: int, failures: int, text: bytes = b"") -> SiteRow:
         deferred = robots.standing(status) is Standing.DEFERRED
         failures = failures + 1 if deferred else 0
-        waits = deferred and failures < self._job.retries.times
-        keep = self._job.retries.next(failures) if waits else robots.KEPT
+        waits = deferred and failures < self._retries.times
+        keep = self._retries.next(failures) if waits else robots.KEPT
         return SiteRow(origin, status, time.time() + keep, failures, text)
 
     def _remember(self, row: SiteRow, why: str) -> Site:
         standing = robots.standing(row.status)
-        rules = robots.rules_for(row.text, PRODUCT) if standing is Standing.RULES else Rules()
+        rules = robots.rules_for(row.text, robots.PRODUCT) if standing is Standing.RULES else Rules()
         site = Site(standing, rules, row.until, row.failures, why or f"it is answered by {row.status}")
         self._sites[row.origin] = site
         self._sites.move_to_end(row.origin)

@@ -106,6 +106,9 @@ class Statistics:
 
     def dump(self) -> bytes:
         """Return all of it as JSON, for `load`."""
+        return json.dumps(self._json(), sort_keys=True).encode() + b"\n"
+
+    def _json(self) -> dict[str, Any]:
         tables = {
             "codes": self.codes,
             "mimes": {name: list(row) for name, row in self.mimes.items()},
@@ -114,7 +117,7 @@ class Statistics:
             "seeds": self.seeds,
         }
         counts = {"failed": self.failed, "disregarded": self.disregarded, "total": list(self.total)}
-        return json.dumps({"schema": _SCHEMA, **counts, **tables}, sort_keys=True).encode() + b"\n"
+        return {"schema": _SCHEMA, **counts, **tables}
 
     @classmethod
     def load(cls, data: bytes, path: str) -> Self:

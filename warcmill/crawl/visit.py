@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Sequence
 
-from warcmill.crawl import answers, data_uri, decoding, extract, fetch, history, lines
+from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines
 from warcmill.crawl.admission import Admitted, Later, Refused
 from warcmill.crawl.books import Result
 from warcmill.crawl.exchange import Exchange, closed_after, request_of
@@ -19,6 +20,8 @@ from warcmill.crawl.history import History
 from warcmill.crawl.kit import Kit
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.outcome import Outcome
+from warcmill.crawl.policies import nofollow
+from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.status import Status
 from warcmill.errors import BadInput, WarcmillError, describe
 
@@ -29,7 +32,8 @@ class Visit:
     def __init__(self, kit: Kit, lease: Lease, thread: int) -> None:
         self._kit, self._lease, self._uri, self._thread = kit, lease, lease.uri, thread
         self._moves = kit.books.frontier.transitions
-        self._end = Outcome(lease, thread, kit.books, kit.heard, kit.job.retries)
+        self._job = kit.job.of(lease.uri)
+        self._end = Outcome(lease, thread, kit.books, kit.heard, self._job)
 
     async def run(self) -> None:
         """Make the visit. Raises only what the books raise."""
@@ -60,9 +64,10 @@ class Visit:
         uri, kit, began = self._uri, self._kit, time.time()
         before = history.read(self._lease.history)
         request = request_of(uri.uri, fetch.read(uri.payload, uri.uri), self._headers(before))
-        answer = await kit.fetcher.fetch(request, addresses)
+        answer = await kit.fetcher.fetch(request, addresses, self._job.limits)
         address = answer.address if isinstance(answer, Exchange) else addresses[0]
-        opens = kit.manners.after(uri.queue, address, answer, time.time() - began, delay)
+        took, settings = time.time() - began, self._job.politeness
+        opens = kit.manners.after(settings, uri.queue, address, answer, took, delay)
         if isinstance(answer, Failure):
             await self._end.fail(answer, opens)
             return
@@ -70,7 +75,7 @@ class Visit:
 
     def _headers(self, before: History | None) -> tuple[tuple[str, str], ...]:
         """Our headers of the request, as a browser would send them; and what asks for new things alone."""
-        uri, wanted = self._uri, self._kit.job.conditional
+        uri, wanted = self._uri, self._job.conditional
         cookies = self._kit.books.jar(uri.crawl).header(uri.uri, time.time())
         is_asked = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_told = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
@@ -83,13 +88,21 @@ class Visit:
     async def _keep(self, answer: Exchange, before: History | None, opens: float) -> None:
         uri, kit = self._uri, self._kit
         links, note = self._links(answer)
-        found = kit.offers.of(uri, links)
+        found = kit.offers.of(uri, self._followed(answer, links))
         judged = answers.judge(answer, before, lines.metadata(uri, links))
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), time.time())
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
-        await kit.books.keep(
-            Result(uri, self._lease, judged.records, line, judged.history, found, opens, cookies=cookies)
-        )
+        due, left = again.when(self._job, uri, judged.history), judged.history
+        await kit.books.keep(Result(uri, self._lease, judged.records, line, left, found, opens, due, cookies))
+
+    def _followed(self, answer: Exchange, links: Sequence[Link]) -> Sequence[Link]:
+        """The links that may be followed; the others are counted as refused."""
+        if not self._job.nofollow:
+            return links
+        found = nofollow.followed(links, nofollow.closes(answer.fields, PRODUCT))
+        for link in set(links).difference(found):
+            self._kit.offers.refused.add(link.uri, nofollow.REFUSED)
+        return found
 
     def _links(self, answer: Exchange) -> tuple[list[Link], tuple[str, ...]]:
         """The links of an answer, and a note for the log."""
@@ -97,8 +110,8 @@ class Visit:
             self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
             download_finished=time.time(),
         )  # fmt: skip
-        data, note = decoding.document(answer, self._kit.job.limits)
-        links = extract.find(data, self._uri.uri, answer.status, answer.fields, self._kit.job.extractors)
+        data, note = decoding.document(answer, self._job.limits)
+        links = extract.find(data, self._uri.uri, answer.status, answer.fields, self._job.extractors)
         self._moves.update(self._uri, Status.PARSED)
         return links, (note,) if note else ()
 
@@ -110,7 +123,7 @@ class Visit:
         except BadInput as error:
             await self._end.fail(Failure(lines.FAULT, error.why, final=True))
             return
-        links = extract.find(data.body, uri.uri, 200, Fields([("content-type", data.mime)]), kit.job.extractors)
+        links = extract.find(data.body, uri.uri, 200, Fields([("content-type", data.mime)]), self._job.extractors)
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=time.time())
         self._moves.update(uri, Status.PARSED)
         line = lines.of_data(uri, data.mime.partition(";")[0], len(data.body), self._thread)

@@ -64,7 +64,7 @@ def _refuse_faults(configuration: bytes, job: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OwnRecipe:
-    """For a job of the built-in crawler. `settings` are keys of its crawl.toml, which the feed's own keys override."""
+    """For a job of the built-in crawler. `settings` are keys of its crawl.toml that no feed decides."""
 
     settings: Mapping[str, Any]
     contact: str
@@ -73,7 +73,7 @@ class OwnRecipe:
 
     def files(self, job: str, targets: Sequence[Target]) -> dict[str, bytes]:
         """Its crawl.toml and lists."""
-        made = job_text.of_plan(self.settings, plan(targets, self.excluded), self.contact)
+        made = job_text.of_plan(self.settings, plan(targets, self.excluded), self.contact, self.caps)
         job_file.parse(made, job)
         return made
 

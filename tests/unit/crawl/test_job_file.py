@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from warcmill.crawl import job_file
 from warcmill.crawl.job import Job
 from warcmill.crawl.job_text import files
+from warcmill.crawl.policies.quotas import By, Quota
+from warcmill.crawl.policies.recrawl import Calendar
 from warcmill.crawl.policies.scope import Reach
 from warcmill.crawl.uri import make
 from warcmill.errors import BadConfig
@@ -38,6 +42,9 @@ def test_every_key_is_read() -> None:
         patterns = ['.*\\?day=.*']
         extensions = ["zip"]
         extractors = ["html", "script"]
+        nofollow = "obey"
+        expires = 2026-12-31T00:00:00Z
+        quotas = [{ by = "host", documents = 9 }, { by = "crawl", seconds = 60 }]
         allow_private = ["10.0.0.0/8"]
         no_delay = true
         resolve = ["www.example.org=10.0.0.7"]
@@ -50,6 +57,8 @@ def test_every_key_is_read() -> None:
         [politeness]
         least = 1
         by_address = false
+        [recrawl]
+        calendar = "FREQ=DAILY"
         [retries]
         times = 1
         [traps]
@@ -67,6 +76,9 @@ def test_every_key_is_read() -> None:
     assert (job.ceilings.documents, job.retries.times, job.traps.depth, job.limits.body) == (10, 1, 5, 1000)
     assert (job.politeness.least, job.politeness.by_address, job.checkpoint_hours) == (1, False, 0.5)
     assert job.extractors == {"html", "script"}
+    assert (job.nofollow, job.expiry.ends) == (True, {"": 1798675200.0})
+    assert job.quotas == (Quota(By.HOST, documents=9), Quota(By.CRAWL, seconds=60))
+    assert job.recrawl == Calendar("FREQ=DAILY")
     assert job.scope.judge(make("http://shop.example.org/", hops="L")) is None
     assert job.scope.judge(make("http://www.example.org/private/x", hops="L")) is not None
     assert job.scope.hops == 3
@@ -78,6 +90,15 @@ def test_every_key_is_read() -> None:
         ("wrkers = 1", r"crawl\.toml wrkers: there is no such key; did you mean workers\?"),
         ("[limits]\ndocuments = 1\npages = 2", r"crawl\.toml \[limits\] pages"),
         ("url = 'https://engine:8443'", r"crawl\.toml url"),
+        ("nofollow = true", r"crawl\.toml nofollow: is True; one of obey, ignore"),
+        ("expires = 2026-12-31", r"crawl\.toml expires: .* it takes a time with an offset"),
+        ("[quotas]\nby = 'host'", r"crawl\.toml \[\[quotas\]\]: it is no list of tables"),
+        ("[[quotas]]\nby = 'moon'", r"crawl\.toml \[\[quotas\]\] 1 by: is 'moon'; one of host, target, crawl"),
+        ("[[quotas]]\nby = 'host'\npages = 1", r"crawl\.toml \[\[quotas\]\] 1 pages: there is no such key"),
+        ("[recrawl]\nage = 0", r"crawl\.toml \[recrawl\]: an age of 0 seconds"),
+        ("[recrawl]\nage = 9\nshare = 0.1", r"crawl\.toml \[recrawl\]: it takes one rule"),
+        ("[recrawl]\ncalendar = 'daily'", r"crawl\.toml \[recrawl\]: 'daily' is no rule of RFC 5545"),
+        ("[recrawl]\nleast = -1", r"crawl\.toml \[recrawl\]"),
         ("[limits]\ndocuments = 'ten'", r"\[limits\] documents: is 'ten'; it takes a whole number"),
         ("[limits]\ndocuments = -1", r"\[limits\] documents: is -1"),
         ("[politeness]\nby_address = 1", r"by_address: is 1; it takes a true or false"),
@@ -99,6 +120,14 @@ def test_every_key_is_read() -> None:
 def test_what_is_refused(toml: str, message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         parse(toml)
+
+
+def test_every_kind_of_value_is_written_as_it_is_read() -> None:
+    text = """expires = 2026-12-31T00:00:00Z\nquotas = [{ by = "host", documents = 9 }]\nworkers = 2\n
+        [recrawl]\nage = 1.5\n[[settings]]\nprefixes = ["http://(org,"]\npoliteness = { least = 1.0 }\n"""
+    found = tomllib.loads(text)
+    written = files(found, [SEED], Scope.ROOT)["crawl.toml"].decode()
+    assert tomllib.loads(written) == found
 
 
 def test_a_job_without_its_file_or_seeds_is_refused() -> None:

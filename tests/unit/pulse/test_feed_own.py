@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import crawled
 import pytest
-from fed_web import CRAWLED, SCOPES, big_site, site_of
+from fed_web import BIG_PAGES, CRAWLED, FILLER, SCOPES, big_site, site_of
 from several_hosts import Page, page, serve
 
 from warcmill.base.schedule import WEEKLY
@@ -99,6 +99,33 @@ def test_each_scope_is_crawled_so_far_and_no_further(urls: dict[str, int | None]
     assert {url: status for url, status in urls.items() if host in url} == dict.fromkeys(wanted, 200)
 
 
+@pytest.mark.parametrize(("name", "cap"), [("capped", CAPS.capped), ("large", CAPS.capped_large), ("deep", None)])
+def test_each_depth_ends_at_its_cap(urls: dict[str, int | None], name: str, cap: int | None) -> None:
+    statuses = [status for url, status in urls.items() if url.startswith(f"{name}.example/")]
+    assert len(statuses) == BIG_PAGES
+    fetched = statuses.count(200)
+    if cap is None:
+        assert fetched == BIG_PAGES
+        return
+    assert cap <= fetched * (FILLER + 1_000)
+    assert (fetched - 1) * FILLER < cap
+    assert set(statuses) == {200, -5003}
+
+
+def test_robots_txt_is_obeyed_or_ignored_as_the_target_says(urls: dict[str, int | None]) -> None:
+    found = {url: status for url, status in urls.items() if url.startswith(("obeyed.", "ignored."))}
+    assert found == {
+        "obeyed.example/": 200,
+        "obeyed.example/public": 200,
+        "obeyed.example/private/x": -9998,
+        "ignored.example/": 200,
+        "ignored.example/public": 200,
+        "ignored.example/private/x": 200,
+        "ignored.example/private/y": 200,  # reached from a page of a target that obeys: here the site decides
+        "ignored.example/private/z": 200,
+    }
+
+
 def test_what_is_excluded_is_not_crawled(urls: dict[str, int | None]) -> None:
     assert {url for url in urls if "excluded" in url} == {"excluded.example/", "excluded.example/fine"}
 
@@ -108,13 +135,19 @@ def test_the_files_are_the_same_for_the_same_targets_in_any_order() -> None:
     assert both.files("fed", targets(80)) == both.files("fed", targets(80)[::-1])
 
 
-def test_the_feed_s_keys_come_before_those_of_the_settings() -> None:
-    more = {"contact": "http://else.example/", "pages": {"http://else.example/": "plus1"}}
-    files = recipe(80, **more, politeness={"least": 1.5}).files("fed", targets(80))
-    written = tomllib.loads(files["crawl.toml"].decode())
+@pytest.mark.parametrize("key", ["contact", "pages", "quotas", "settings"])
+def test_what_the_feed_decides_is_refused_among_the_settings(key: str) -> None:
+    with pytest.raises(BadConfig, match=rf"\[feed\] settings, {key}: the feed decides it"):
+        recipe(80, **{key: {}}).refuse_faults("fed")
+
+
+def test_other_settings_are_kept_and_each_way_to_crawl_is_written_once() -> None:
+    written = tomllib.loads(recipe(80, politeness={"least": 1.5}).files("fed", targets(80))["crawl.toml"].decode())
     assert written["contact"] == "http://archive.example/"
-    assert "http://else.example/" not in written["pages"]
     assert written["politeness"] == {"least": 1.5}
+    assert written["pages"]["http://plus1.example:80/news/".replace(":80", "")] == "plus1"
+    ways = [(one["robots"], json.dumps(one["quotas"]), "prefixes" in one) for one in written["settings"]]
+    assert len(ways) == len(set(ways)) == 6
 
 
 def test_a_key_that_no_crawl_toml_has_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from warcmill.crawl.extract.headers import refreshed
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, Links
 from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.extract.tags import tags, too_much
+from warcmill.crawl.policies.robots import PRODUCT
 
 Attributes = Mapping[str, str | None]
 
@@ -119,6 +120,8 @@ def _meta(_node: Element, attributes: Attributes, found: Links) -> None:
     name = (attributes.get("property") or attributes.get("name") or "").lower()
     if (attributes.get("http-equiv") or "").lower() == "refresh":
         found.add(refreshed(content), REDIRECT, "meta/@content")
+    elif name in _ROBOTS:
+        found.close(content)
     elif name in _META_EMBEDS:
         found.add(content, EMBED, f"meta/@{name}")
 
@@ -145,6 +148,7 @@ def _base(_node: Element, _attributes: Attributes, _found: Links) -> None:
     """It was read before all others."""
 
 
+_ROBOTS = frozenset(["robots", PRODUCT])
 _META_EMBEDS = frozenset(
     [f"og:{name}" for name in ("image", "image:url", "image:secure_url", "video", "video:url", "audio", "audio:url")]
     + ["twitter:image", "twitter:image:src", "msapplication-tileimage", "thumbnail"]

@@ -25,16 +25,23 @@ _ORIGIN = re.compile(r"https?://[^/?#]+")
 _OTHER_SCHEME = re.compile(
     r"\s*(?:javascript|mailto|tel|data|about|blob|sms|whatsapp|skype|android-app|ios-app):", re.IGNORECASE
 )
+_NO_FOLLOW = frozenset(["nofollow", "none"])
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 class Link(NamedTuple):
-    """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`), if it says nofollow."""
+    """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); whether it, or its page,
+    says nofollow."""
 
     uri: str
     hop: str
     context: str
     nofollow: bool = False
+
+
+def asks_not_to_follow(directives: str) -> bool:
+    """Whether one of the words is `nofollow`, or `none`, which says that too."""
+    return not _NO_FOLLOW.isdisjoint(re.split(r"[\s,]+", directives.lower()))
 
 
 class Links:
@@ -43,7 +50,7 @@ class Links:
     def __init__(self, base: str, charset: str = "utf-8") -> None:
         self._charset = charset
         self._found: dict[tuple[str, str], Link] = {}
-        self.cut = False
+        self.cut = self.closed = False
         self._set_base(base)
 
     def _set_base(self, base: str) -> None:
@@ -64,7 +71,7 @@ class Links:
             return
         if len(self._found) >= LIMIT:
             self.cut = True
-        elif (uri, hop) not in self._found:
+        elif (uri, hop) not in self._found or (not nofollow and self._found[uri, hop].nofollow):
             self._found[uri, hop] = Link(uri, hop, context, nofollow)
 
     def join(self, written: str) -> str:
@@ -81,9 +88,14 @@ class Links:
             return ""
         return uri.partition("#")[0] if uri.startswith(("http://", "https://")) else ""
 
+    def close(self, content: str) -> None:
+        """Note what a page asks crawlers by `<meta name=robots>`: all its links may say nofollow."""
+        self.closed = self.closed or asks_not_to_follow(content)
+
     def all(self) -> list[Link]:
         """The links in order."""
-        return list(self._found.values())
+        found = self._found.values()
+        return [link._replace(nofollow=True) for link in found] if self.closed else list(found)
 
     def _query_in_charset(self, written: str) -> str:
         """Escape a query in the charset of its document, as browsers do; a path is always in UTF-8."""

@@ -1,18 +1,19 @@
 """What a page asks crawlers not to follow: `rel=nofollow`, `<meta name=robots>` and X-Robots-Tag.
 
 Archives often do not obey it, as search engines' reasons are not theirs: a job's file says so. What a page embeds, or
-redirects to, belongs to it and is always fetched.
+redirects to, belongs to it and is always fetched. What its links and its markup say is in `Link.nofollow`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from warcmill.crawl.extract.links import LINK, SUBMIT, Link
+from warcmill.crawl.extract.links import LINK, SUBMIT, Link, asks_not_to_follow
 from warcmill.crawl.head import Fields
+from warcmill.crawl.policies.decision import Decision, Verdict
 
+REFUSED = Decision(Verdict.REJECT, "nofollow", "its page asks not to follow it")
 _FOLLOWED = frozenset([LINK, SUBMIT])
-_NO = frozenset(["nofollow", "none"])
 # Directives with a value, so that what is before the colon is no crawler's name.
 _VALUED = frozenset(["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"])
 
@@ -22,14 +23,12 @@ def followed(links: Iterable[Link], is_closed: bool) -> list[Link]:
     return [link for link in links if link.hop not in _FOLLOWED or not (is_closed or link.nofollow)]
 
 
-def closes(fields: Fields, metas: Sequence[tuple[str, str]], product: str) -> bool:
-    """Whether a page asks the crawler of this name, or all, not to follow its links.
+def closes(fields: Fields, product: str) -> bool:
+    """Whether the header of an answer asks the crawler of this name, or all, not to follow its links.
 
-    `metas`: names and contents of its `<meta>`. What is said to the crawler by name counts beside what is said to all.
+    What is said to the crawler by name counts beside what is said to all.
     """
-    header = any(_header_closes(value, product) for value in fields.all("x-robots-tag"))
-    named = ("robots", product.lower())
-    return header or any(name.lower() in named and _NO & _words(content) for name, content in metas)
+    return any(_header_closes(value, product) for value in fields.all("x-robots-tag"))
 
 
 def _header_closes(value: str, product: str) -> bool:
@@ -39,10 +38,6 @@ def _header_closes(value: str, product: str) -> bool:
         name, colon, directive = part.strip().lower().partition(":")
         if colon and name not in _VALUED:
             for_us = name == product.lower()
-        if for_us and (directive if colon else name).strip() in _NO:
+        if for_us and asks_not_to_follow((directive if colon else name).strip()):
             return True
     return False
-
-
-def _words(content: str) -> set[str]:
-    return {word.strip() for word in content.lower().replace(" ", ",").split(",")}

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from warcmill.base import clock
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
 
+NAME = "quotas"
 REMEMBERED = 100_000  # hosts, targets and crawls that are counted
 
 
@@ -65,37 +66,49 @@ _NAMES: Mapping[By, Callable[[Uri], str]] = {
 }
 
 
-class Quotas:
-    """Counts what is fetched, and refuses what is over a quota.
+class Spending:
+    """What was fetched, by host, target and crawl. Of very many, those that were met last are counted."""
 
-    Of very many hosts, those that were met last are counted.
-    """
-
-    name = "quotas"
-
-    def __init__(self, quotas: Iterable[Quota]) -> None:
-        self._quotas = tuple(quotas)
-        self._by = {quota.by for quota in self._quotas}
+    def __init__(self) -> None:
         self._spent: OrderedDict[tuple[By, str], Spent] = OrderedDict()
 
-    def judge(self, uri: Uri) -> Decision | None:
-        """Return the quota that a URI has none left of."""
-        if uri.hops.endswith("P"):
-            return None
-        for quota in self._quotas:
-            name = _NAMES[quota.by](uri)
-            if most := quota.reached(self._spent.get((quota.by, name), Spent())):
-                return Decision(Verdict.REJECT, self.name, f"{most} of {quota.by} {name or 'the launch'} were fetched")
-        return None
+    def of(self, by: By, uri: Uri) -> Spent:
+        """What was fetched of the host, target or crawl of a URI."""
+        return self._spent.get((by, _NAMES[by](uri)), Spent())
 
-    def fetched(self, uri: Uri, size: int, seconds: float) -> None:
-        """Count an answer; after a restart also each one that the log has of this launch."""
-        for by in self._by:
-            key = by, _NAMES[by](uri)
+    def add(self, uri: Uri, size: int, seconds: float) -> None:
+        """Count an answer."""
+        for by, name in _NAMES.items():
+            key = by, name(uri)
             documents, total, took = self._spent.pop(key, Spent())
             self._spent[key] = Spent(documents + 1, total + size, took + seconds)
             if len(self._spent) > REMEMBERED:
                 self._spent.popitem(last=False)
+
+    def dump(self) -> list[list[str | float]]:
+        """Return all of it as JSON, for `load`."""
+        return [
+            [str(by), name, spent.documents, spent.bytes, spent.seconds] for (by, name), spent in self._spent.items()
+        ]
+
+    @classmethod
+    def load(cls, found: Iterable[tuple[str, str, float, float, float]]) -> Self:
+        """Return what `dump` gave."""
+        made = cls()
+        for by, name, documents, size, seconds in found:
+            made._spent[By(by), name] = Spent(int(documents), int(size), seconds)
+        return made
+
+
+def judge(quotas: Iterable[Quota], spending: Spending, uri: Uri) -> Decision | None:
+    """Return the quota that a URI has none left of."""
+    if uri.hops.endswith("P"):
+        return None
+    for quota in quotas:
+        if most := quota.reached(spending.of(quota.by, uri)):
+            name = _NAMES[quota.by](uri) or "of the job"
+            return Decision(Verdict.REJECT, NAME, f"{most} of {quota.by} {name} were fetched")
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
+PRODUCT = "warcmill"
+"""The name that a robots.txt, and a page, calls this crawler by."""
+
 LIMIT = 500 << 10  # bytes that are read (2.5)
 REDIRECTS = 5  # that are followed (2.3.1.2)
 KEPT = 86_400.0  # seconds (2.4)

@@ -113,6 +113,25 @@ def test_nofollow_is_kept_with_the_link() -> None:
     assert [link.nofollow for link in links] == [True, False]
 
 
+def test_a_link_that_is_there_without_it_too_is_an_ordinary_one() -> None:
+    (link,) = html.links(b"<a rel=nofollow href=/a><a href=/a>", URI)
+    assert not link.nofollow
+
+
+@pytest.mark.parametrize(
+    ("meta", "closed"),
+    [
+        ("<meta name=robots content='noindex,nofollow'>", True),
+        ("<meta name=ROBOTS content=none>", True),
+        ("<meta name=robots content='index follow'>", False),
+        ("<meta name=warcmill content=nofollow>", True),
+        ("<meta name=googlebot content=nofollow>", False),
+    ],
+)
+def test_a_page_may_say_nofollow_of_all_its_links(meta: str, closed: bool) -> None:
+    assert [link.nofollow for link in html.links(f"<a href=/a>{meta}<a href=/b>".encode(), URI)] == [closed] * 2
+
+
 def test_json_ld_has_links() -> None:
     page = """<script type="application/ld+json">{"@graph": [{"url": "/a", "image": ["/b.png"], "name": "/c"},
         {"image": {"url": "/d.png"}}]}</script><script type="application/ld+json">{"url": </script>"""

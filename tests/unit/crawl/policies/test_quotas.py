@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.policies.quotas import REMEMBERED, By, Expiry, Quota, Quotas
+from warcmill.crawl.policies.quotas import REMEMBERED, By, Expiry, Quota, Spending, judge
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadConfig
 
@@ -29,36 +29,36 @@ def why(decision: Decision | None) -> str:
     ],
 )
 def test_the_first_quota_that_is_reached_is_named(quota: Quota, against: str) -> None:
-    quotas = Quotas([quota])
-    quotas.fetched(NEWS, 1_000, 1.5)
-    assert quotas.judge(NEWS) is None
-    quotas.fetched(NEWS, 1_000, 1.5)
-    assert why(quotas.judge(NEWS)) == against
+    spending = Spending()
+    spending.add(NEWS, 1_000, 1.5)
+    assert judge([quota], spending, NEWS) is None
+    spending.add(NEWS, 1_000, 1.5)
+    assert why(judge([quota], spending, NEWS)) == against
+    assert why(judge([quota], Spending.load(spending.dump()), NEWS)) == against
 
 
 def test_a_host_has_its_own_and_a_target_shares_it_between_hosts() -> None:
-    quotas = Quotas([Quota(By.HOST, documents=2), Quota(By.TARGET, documents=3)])
+    spending, quotas = Spending(), [Quota(By.HOST, documents=2), Quota(By.TARGET, documents=3)]
     for uri in (NEWS, NEWS):
-        quotas.fetched(uri, 1, 0.1)
-    assert why(quotas.judge(NEWS))
-    assert quotas.judge(OTHER) is None
-    quotas.fetched(OTHER, 1, 0.1)
-    assert why(quotas.judge(OTHER)) == "3 documents of target https://news.example/ were fetched"
+        spending.add(uri, 1, 0.1)
+    assert why(judge(quotas, spending, NEWS))
+    assert judge(quotas, spending, OTHER) is None
+    spending.add(OTHER, 1, 0.1)
+    assert why(judge(quotas, spending, OTHER)) == "3 documents of target https://news.example/ were fetched"
 
 
 def test_what_a_fetch_needs_first_is_never_refused() -> None:
-    quotas = Quotas([Quota(By.HOST, documents=1)])
-    quotas.fetched(NEWS, 1, 0.1)
-    assert quotas.judge(make("https://news.example/robots.txt", hops="LP")) is None
+    spending = Spending()
+    spending.add(NEWS, 1, 0.1)
+    assert judge([Quota(By.HOST, documents=1)], spending, make("https://news.example/robots.txt", hops="LP")) is None
 
 
 def test_a_million_hosts_are_not_remembered() -> None:
-    quotas = Quotas([Quota(By.HOST, documents=1)])
-    first = Uri("k", "http://h/", "h0")
-    for number in range(REMEMBERED + 1):
-        quotas.fetched(Uri("k", "http://h/", f"h{number}"), 1, 0.0)
-    assert quotas.judge(first) is None
-    assert quotas.judge(Uri("k", "http://h/", f"h{REMEMBERED}"))
+    spending, quotas = Spending(), [Quota(By.HOST, documents=1)]
+    for number in range(REMEMBERED):
+        spending.add(Uri("k", "http://h/", f"h{number}"), 1, 0.0)
+    assert judge(quotas, spending, Uri("k", "http://h/", "h0")) is None
+    assert judge(quotas, spending, Uri("k", "http://h/", f"h{REMEMBERED - 1}"))
 
 
 def test_a_quota_below_nothing_is_refused() -> None:
