@@ -133,10 +133,12 @@ def wrong(folder: Path) -> list[str]:
 
 
 def _torn(folder: Path) -> list[str]:
-    """Checkpoints in a job.log that cannot be resumed from."""
+    """Checkpoints that job.log has, and that cannot be resumed from; one that a kill cut is not in it."""
     checkpoints = folder / "jobs" / JOB / CHECKPOINTS
     launches = [path.name for path in (folder / "jobs" / JOB).iterdir() if path.name.isdigit()]
-    return [text for name in launches for text in restore.newest(checkpoints, Launch(JOB, name)).passed_over]
+    torn = [text for name in launches for text in restore.newest(checkpoints, Launch(JOB, name)).passed_over]
+    taken = (folder / "jobs" / JOB / "job.log").read_text()
+    return [text for text in torn if f"CHECKPOINTED {text.partition(':')[0]}" in taken]
 
 
 def run(folder: Path, kill: Kill | None = None, trace: Path | None = None) -> int:
