@@ -194,13 +194,17 @@ def profiles(config: Settings) -> Iterator[Check]:
     """The configurations of the jobs that this line starts."""
     try:
         jobs = engines.crawled(engines.HERITRIX)
-        if feeds.configured().jobs:
+        own, fed = engines.crawled(engines.WARCMILL), feeds.jobs()
+        if set(fed) - set(own):
             yield check_profile(
                 "profile", feeds.profile().encode(), feeds.configured().profile or "the shipped profile"
             )
+        if fed:
             feeds.source()
-            for job in feeds.jobs():
-                feeds.recipe(config, job)
+        for job in fed:
+            recipe = feeds.recipe(config, job)
+            if job in own:
+                recipe.refuse_faults(job)
     except WarcmillError as error:
         yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
         return

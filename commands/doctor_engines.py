@@ -10,6 +10,8 @@ from tasks.config import feed as feeds
 from tasks.config.sections import jobs_of, value
 from warcmill.audit.health import Check, Level
 from warcmill.clients.engine import CrawlProgress, Engine
+from warcmill.crawl import job_file
+from warcmill.crawl.engine import WarcmillEngine
 from warcmill.errors import BadConfig, Mismatch, Unavailable, WarcmillError
 
 UNBUILT = "UNBUILT"
@@ -43,6 +45,11 @@ def _check_job(engine: Engine, section: str, job: str) -> Check:
     progress = engine.progress(job)
     if progress is None and feeds.is_fed(job):
         return Check(name, Level.OK, "its engine has no such job yet; the first start creates it")
+    if isinstance(engine, WarcmillEngine) and progress and not feeds.is_fed(job):
+        try:
+            job_file.read(engine.places.job(job), job)
+        except BadConfig as error:
+            return Check(name, Level.FAIL, str(error), f"correct it in {engine.places.job(job)}")
     if progress is None and engines.kind_of(section) == engines.WARCMILL:
         todo = f"warcmill crawl URL --job {job} writes one, or remove the job from [{section}] jobs"
         return Check(name, Level.FAIL, "it has no crawl.toml", todo)

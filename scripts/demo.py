@@ -1,4 +1,4 @@
-"""Run the bundled launch through the whole line: lay it out, scan, transfer, look at the result.
+"""Crawl a site on loopback from a URL, with a kill on the way, and run that and the bundled launch through the line.
 
 Run by scripts/demo. Each step is a command that an operator would type, printed
 before it runs.
@@ -9,16 +9,28 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import sample
+from loopback_site import slow_site
+
+from warcmill.crawl import last_launch, lock
+from warcmill.crawl.launch_folders import state_of
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
+SITE, HOST = "site", "127.0.0.1"
+BEFORE_KILL = 20  # documents
+PATIENCE = 60  # seconds until the crawl has fetched so many
 PACKAGE = """
 [package]
 since=2016-01-01
@@ -50,12 +62,14 @@ def main(words: list[str]) -> int:
     os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
     if "\n[package]" not in (folder / "luigi.cfg").read_text():
         _switch_packages_on(folder)
-    _line()
-    run("warcmill", "status", DAY)
-    code = run("warcmill", "reconcile", DAY, may_be=(0, 1))
+    _crawl(folder / "output" / "jobs")
+    days = f"{DAY}-{datetime.now(UTC).date() + timedelta(days=1)}"
+    _line(days)
+    run("warcmill", "status", days)
+    code = run("warcmill", "reconcile", days, may_be=(0, 1))
     import demo_serve  # noqa: PLC0415 - it imports this module
 
-    demo_serve.search(folder)
+    demo_serve.search(folder, days)
     _where_to_look(folder, time.monotonic() - began)
     demo_serve.print_how_to_serve(folder)
     return code
@@ -70,10 +84,54 @@ def _switch_packages_on(folder: Path) -> None:
     run("warcmill", "init", "--adopt", "package", "--create")
 
 
-def _line() -> None:
-    run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY)
-    run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
-    run("luigi", "--module", "tasks.package", "package.ScanForPackages", "--date-interval", DAY)
+def _crawl(jobs: Path) -> None:
+    """Crawl a site from its URL, take a checkpoint, kill the crawl, and go on; once."""
+    last = last_launch.last(jobs / SITE)
+    if last and last.ended and last.empty:
+        return
+    hurry = threading.Event()
+    with slow_site(hurry, _port_before(jobs)) as port:
+        command = ["warcmill", "crawl", f"http://{HOST}:{port}/", "--job", SITE]
+        command += ["--hops", "200", "--allow-private", "127.0.0.0/8", "--no-delay", "--no-line"]
+        print(f"\n$ {' '.join(command)} &", flush=True)
+        with subprocess.Popen(command) as crawl:
+            lines = jobs.parent / "logs" / SITE
+            _until(lambda: crawl.poll() is not None or _logged(lines) >= BEFORE_KILL)
+            run("warcmill", "job", SITE, "checkpoint")
+            _kill(state_of(jobs, SITE))
+        hurry.set()
+        run(*command)
+
+
+def _port_before(jobs: Path) -> int:
+    """The port of a demo that broke off, where its crawl goes on; 0 for any."""
+    seeds = jobs / SITE / "seeds.txt"
+    return urlsplit(seeds.read_text().strip()).port or 0 if seeds.exists() else 0
+
+
+def _logged(logs: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in logs.rglob("crawl.log*"))
+
+
+def _kill(state: Path) -> None:
+    """Kill the process that crawls, as a machine that fails does."""
+    if holder := lock.holder(state):
+        print(f"\n$ kill -KILL {holder.pid}", flush=True)
+        os.kill(holder.pid, signal.SIGKILL)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            sys.exit(f"demo: the crawl did not come that far in {PATIENCE} s")
+        time.sleep(0.05)
+
+
+def _line(days: str) -> None:
+    run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", days)
+    run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", days)
+    run("luigi", "--module", "tasks.package", "package.ScanForPackages", "--date-interval", days)
 
 
 def run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
@@ -84,8 +142,8 @@ def run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
     return code
 
 
-def _sip(folder: Path) -> str:
-    """The submitted SIP, as its destination has it."""
+def _sips(folder: Path) -> str:
+    """The submitted SIPs, as their destination has them."""
     return ", ".join(str(path.relative_to(folder)) for path in sorted((folder / "preservation").rglob("*.tar")))
 
 
@@ -100,7 +158,7 @@ Done in {seconds:.1f} s. Where to look:
   {folder / "store"}
       the archive: WARCs, the viral WARC apart, the logs in one zip; the SIP, as it was built
   {folder / "preservation"}
-      where the SIP was submitted, and verified: {_sip(folder)}
+      where the SIPs were submitted, and verified: {_sips(folder)}
   export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))} PATH={shlex.quote(str(BIN))}:$PATH
   warcmill why {sample.JOB} {sample.LAUNCH_ID}        warcmill files {DAY}        warcmill verify {DAY}
 Run it again: it will find nothing left to do.""")

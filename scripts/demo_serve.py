@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from demo import DAY, run
+from demo import run
 
 SECTIONS = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
 HOW = """
@@ -14,14 +14,14 @@ To search it in a browser, and to replay what you find, install pywb once, in an
   PATH={pywb}/bin:$PATH warcmill serve"""
 
 
-def search(folder: Path) -> None:
-    """Switch the indexes on, publish them, and find a page of the launch."""
+def search(folder: Path, days: str) -> None:
+    """Switch the indexes on, publish them, and find a page of the bundled launch."""
     config = folder / "luigi.cfg"
     if SECTIONS not in config.read_text("utf-8"):
         print(f"\n{config} also gets:\n{SECTIONS}")
         with config.open("a") as file:
             file.write(SECTIONS)
-    run("luigi", "--module", "tasks.index", "index.ScanForIndexing", "--date-interval", DAY)
+    run("luigi", "--module", "tasks.index", "index.ScanForIndexing", "--date-interval", days)
     run("warcmill", "search", "getting started", "--site", "docs.example")
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PAGES = 400
+SLOWLY = 0.05  # seconds that a page takes while the site is slow
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    hurry = threading.Event()
 
     def do_GET(self) -> None:
+        self.hurry.wait(SLOWLY)
         page = self.path.removeprefix("/")
         if page == "robots.txt":
             self._answer(b"User-agent: *\nAllow: /\n", "text/plain")
@@ -29,8 +32,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # whoever asked has been killed
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
         """Log nothing: the engine's crawl log has every request."""
@@ -39,7 +43,16 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def site() -> Iterator[int]:
     """Serve the site while the block runs; yields the port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    hurry = threading.Event()
+    hurry.set()
+    with slow_site(hurry) as port:
+        yield port
+
+
+@contextmanager
+def slow_site(hurry: threading.Event, port: int = 0) -> Iterator[int]:
+    """Serve the site, slowly until `hurry` is set, on this port or a free one; yields it."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), type("_Paced", (_Handler,), {"hurry": hurry}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

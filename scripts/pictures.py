@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def draw_demo(base: Path) -> None:
-    """The demo's last two commands, as a terminal shows them."""
+    """The demo's last two commands, for the bundled launch, as a terminal shows them."""
     config = new_line(base)
     for module, task in SCANS:
         run(config, "luigi", "--module", module, task, "--date-interval", DAY)

@@ -13,7 +13,7 @@ import luigi
 
 from tasks.config import engines
 from tasks.config import feed as feeds
-from tasks.params import CheckpointParameter, DueParameter, NumberParameter
+from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
 from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
 from tasks.summary import Ending
 from warcmill import errors, layout
@@ -21,12 +21,14 @@ from warcmill.base import clock
 from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
-from warcmill.errors import Unavailable, WarcmillError
+from warcmill.errors import Conflict, NotReady, Unavailable, WarcmillError
 from warcmill.launches import resumed
+from warcmill.launches.roots import JobRoots
+from warcmill.markers.facts import Continued
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json, Key, stamp_time
+from warcmill.model import Json, Key, Launch, stamp_time
+from warcmill.pulse import broken, feed
 from warcmill.pulse import control as steps
-from warcmill.pulse import feed
 
 log = logging.getLogger(__name__)
 MOST_NAMED = 10
@@ -71,6 +73,11 @@ class StartJob(JobStep):
         significant=False,
         description="resume from this checkpoint, such as cp00002-20161020204551; by default a fresh launch",
     )
+    broken = LaunchParameter(
+        default="",
+        significant=False,
+        description="resume the launch with this id, which broke off, from its newest valid checkpoint",
+    )
 
     @property
     def key(self) -> Key:
@@ -97,11 +104,18 @@ class StartJob(JobStep):
         return [stop] if begun.is_recorded else [stop, StartJob(job=self.job, due=begun.due)]
 
     def work(self, line: OpenRoots) -> None:
-        resume = (
-            resumed.of_checkpoint(line.rootmap.alone(self.job), self.job, self.checkpoint) if self.checkpoint else None
-        )
+        roots = line.rootmap.alone(self.job)
+        checkpoint = resumed.of_checkpoint(roots, self.job, self.checkpoint) if self.checkpoint else None
         with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
             prepare = partial(_prepared, line.state, engine, self.job, self.due)
+
+            def resume() -> Continued | None:
+                if not self.broken:
+                    return checkpoint
+                launch = Launch(self.job, self.broken)
+                steps.stop(engine, launch)  # puts it in order, if its engine can
+                return broken.checkpoint(line.state, roots, launch)
+
             claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)
         line.state.publish(self.key, claim)
 
@@ -154,12 +168,13 @@ class CheckpointJob(Step):
 
 
 class ScanForLaunches(Scan):
-    """Launch every configured job that is due within some days and has not been launched.
+    """Launch every configured job that is due within some days, and continue what broke off in them.
 
-    Requires: StartJob of the newest due time of each job, if it is no older than `[pulse] catch_up_hours`.
+    Requires: StartJob of the newest due time of each job, if it is no older than `[pulse] catch_up_hours`; and of each
+              launch that StartJob began, that has no end, and that its engine does not crawl, likewise.
     Output:   none.
-    Changes:  nothing itself; logs the due times that are too old to launch.
-    Re-run:   safe; does only what is missing.
+    Changes:  nothing itself; logs the due times that are too old to launch, and what cannot be continued.
+    Re-run:   safe; does only what is missing. It asks the engines of those jobs alone whose newest launch has no end.
     """
 
     task_namespace = "pulse"
@@ -168,9 +183,10 @@ class ScanForLaunches(Scan):
         """The starts that are missing. A job with a wrong section fails the scan at its end, after the others."""
         listed = ToRun()
         jobs = engines.scheduled()
-        for job in jobs:
+        for job in dict.fromkeys([*jobs, *engines.crawled()]):
             try:
-                listed.tasks.extend(self._missing(line, job))
+                due: list[luigi.Task] = [*self._missing(line, job)] if job in jobs else []
+                listed.tasks.extend(due or self._broken(line, job))
             except WarcmillError as error:
                 log.error("%s: %s", job, error)
                 _note(job, str(error), listed, ending)
@@ -180,6 +196,39 @@ class ScanForLaunches(Scan):
         ending.starts = [task.key for task in listed.tasks if isinstance(task, StartJob)]
         log.info("%s: %s, %d jobs", self.task_family, span(self.date_interval), len(jobs))
         return listed
+
+    def _broken(self, line: OpenRoots, job: str) -> Iterator[luigi.Task]:
+        """The step that continues the job's newest launch, if that broke off."""
+        if not engines.has_engine(job):
+            return
+        roots = line.rootmap.alone(job)
+        found = broken.newest(line.state, roots, job)
+        if found is None or not self.date_interval.date_a <= found.seen.date() < self.date_interval.date_b:
+            return
+        with closing(engines.engine_of(job)) as engine:
+            seen = engine.look(job)
+        if seen.running or seen.launch_id != found.launch.id:
+            return
+        if found.is_empty:  # only its end is missing
+            yield StopJob(job=job, launch_id=found.launch.id)
+        elif self._may_continue(line, roots, found, died=seen.died):
+            yield StartJob(job=job, due=broken.due_of(found.launch), broken=found.launch.id)
+
+    def _may_continue(self, line: OpenRoots, roots: JobRoots, found: broken.Newest, *, died: bool) -> bool:
+        """Whether a launch that broke off can be continued; the log has why not."""
+        since = stamp_time(clock.stamp()) - engines.catch_up()
+        if found.seen < since:
+            how = f"'warcmill pulse start {found.launch.job} --checkpoint NAME' does it"
+            log.warning("%s broke off, and is too old to be continued now; %s", found.launch, how)
+            return False
+        try:
+            broken.refuse_endless(line.state, roots, found.launch, since)
+            if not died:  # else its engine makes a checkpoint first
+                broken.checkpoint(line.state, roots, found.launch)
+        except (Conflict, NotReady) as error:
+            log.error("%s", error)
+            return False
+        return True
 
     def _missing(self, line: OpenRoots, job: str) -> Iterator[StartJob]:
         def done(moment: datetime) -> bool:

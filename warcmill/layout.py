@@ -357,7 +357,12 @@ def is_crawl_log(plain: str) -> bool:
 
 def is_log_name(name: str) -> bool:
     """Whether a file in a log folder is a log: locks and leftovers are not."""
-    return not name.endswith((".lck", ".orphan"))
+    return not is_leftover(name)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether it is an engine's lock, or what the built-in crawler cut off after a kill: its books know none of it."""
+    return name.endswith((".lck", ".orphan"))
 
 
 def is_warc_name(name: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import luigi
@@ -12,13 +14,13 @@ from tasks.config import engines, sections
 from tasks.config.settings import Settings, settings
 from warcmill.clients import feed_source
 from warcmill.clients.engine import Engine
-from warcmill.clients.heritrix import job as heritrix_job
-from warcmill.clients.heritrix.sheets import Caps
 from warcmill.errors import BadConfig, BadInput
+from warcmill.formats.targets import Caps, check_excluded
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
 from warcmill.pulse import feed as steps
-from warcmill.pulse.feed import Due, Recipe, Source
+from warcmill.pulse.feed import Due, Source
+from warcmill.pulse.recipes import HeritrixRecipe, OwnRecipe, Recipe
 
 SHIPPED = Path(__file__).parent.parent / "profile.cxml"  # a link into config/heritrix, so that the wheel contains it
 MIB = 1 << 20
@@ -30,7 +32,12 @@ class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the clas
     source = luigi.Parameter(default="", description="absolute path, http or https URL, or command: with a command")
     jobs = luigi.Parameter(default="", description="the jobs crawled by it, separated by commas")
     contact = luigi.Parameter(default="", description="URL that tells webmasters who crawls; engines require it")
-    profile = luigi.Parameter(default="", description="file that jobs are made from; by default the shipped one")
+    profile = luigi.Parameter(
+        default="", description="file that jobs of Heritrix are made from; by default the shipped one"
+    )
+    settings = luigi.Parameter(
+        default="", description="a crawl.toml with keys for the jobs of kind=warcmill; by default none"
+    )
     exclude = luigi.Parameter(
         default="", description="path, http or https URL, or command: URLs and SURT prefixes that are never crawled"
     )
@@ -50,13 +57,7 @@ class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the clas
 
 def refuse_unfit(line: Settings, job: str) -> None:
     """Check what a start needs besides the feed, or BadConfig: no launch is stopped for a crawl that cannot start."""
-    section = engines.section_of(job)
-    if section and engines.kind_of(section) == engines.WARCMILL:
-        why = f"job '{job}' is crawled by [{section}] of kind={engines.WARCMILL}, for which no feed is written yet"
-        raise BadConfig(
-            "[feed] jobs", f"{why}; write its crawl.toml, seeds.txt and surts.txt, and take it off the list"
-        )
-    steps.refuse_faults(recipe(line, job).profile.encode(), job)
+    recipe(line, job).refuse_faults(job)
 
 
 def is_fed(job: str) -> bool:
@@ -104,14 +105,20 @@ def recipe(line: Settings, job: str) -> Recipe:
         raise BadConfig("[feed] contact", "is not set; a URL that tells webmasters who crawls and how to ask")
     if not 0 < keys.capped <= keys.capped_large:
         raise BadConfig("[feed] capped", f"is {keys.capped}; bytes, and no more than capped_large")
-    return Recipe(
-        profile(),
-        keys.contact,
-        _output_at_engine(line, job),
-        line.rootmap().section(job).layout,
-        excluded(),
-        Caps(keys.capped, keys.capped_large),
-    )
+    caps = Caps(keys.capped, keys.capped_large)
+    section = engines.section_of(job)
+    if section and engines.kind_of(section) == engines.WARCMILL:
+        return OwnRecipe(_own_settings(keys.settings), keys.contact, excluded(), caps)
+    output_layout = line.rootmap().section(job).layout
+    return HeritrixRecipe(profile(), keys.contact, _output_at_engine(line, job), output_layout, excluded(), caps)
+
+
+def _own_settings(path: str) -> dict[str, Any]:
+    """The keys of [feed] settings, which every fed job of the built-in crawler has."""
+    try:
+        return tomllib.loads(_text("settings", Path(path))) if path else {}
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfig("[feed] settings", f"{path}: {error}") from error
 
 
 def _output_at_engine(line: Settings, job: str) -> str:
@@ -136,7 +143,7 @@ def excluded() -> tuple[str, ...]:
     if not source:
         return ()
     lines = tuple(_listed(source).splitlines())
-    heritrix_job.check_excluded(lines)
+    check_excluded(lines)
     return lines
 
 

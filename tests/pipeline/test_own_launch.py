@@ -1,8 +1,10 @@
-"""A launch of the built-in crawler goes through the line as one of Heritrix does, and leaves markers of one shape."""
+"""A launch of the built-in crawler goes through the line as one of Heritrix does; markers and SIPs have one shape."""
 
 from __future__ import annotations
 
 import json
+import re
+import tarfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 import own_launch
 import pytest
 import sample
-from line import Line, line_at
+from line import DAY, Line, line_at
+from lxml import etree
 
 from warcmill import layout
 from warcmill.formats import logzip
@@ -19,6 +22,7 @@ from warcmill.model import Launch
 
 OWN = Launch("daily", "20261121093000")
 THEIRS = Launch(sample.JOB, sample.LAUNCH_ID)
+PACKAGES = "\n[package]\nsince=2016-01-01\norganisation=National Library\nnaan=12345\n"
 TABLES = {"by_host_top", "by_mime", "by_status", "carried", "hashes"}  # their keys are data
 
 
@@ -30,7 +34,10 @@ def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         sample.lay_out(base / "output")
     made = line_at(base, request.param)
     own_launch.write(made.folders["output"], made.folders["jobs"], made.layout, OWN)
+    made.config.write_text(made.config.read_text() + PACKAGES)
     assert made.scan() == [0, 0]
+    packages = made.luigi("--module", "tasks.package", "package.ScanForPackages", "--date-interval", DAY)
+    assert packages.returncode == 0, packages.stderr
     return made
 
 
@@ -94,3 +101,37 @@ def test_its_markers_have_the_shape_of_heritrix_s(line: Line) -> None:
     for task, paths in theirs.items():
         (final,) = (path for path in ours[task] if ".cp0" not in path.name)
         assert shape(document(final)) == shape(document(paths[0])), task
+
+
+def sip(line: Line, launch: Launch) -> dict[str, set[str]]:
+    """What a launch's SIP is made of: the kinds of its files, and of each XML document the paths of its elements."""
+    (path,) = (line.folders["store"] / "sips" / launch.job / launch.id).glob("final.tar")
+    found: dict[str, set[str]] = {"files": set()}
+    with tarfile.open(path) as tar:
+        for member in tar:
+            kind = _kind(member.name, launch)
+            found["files"].add(kind)
+            if member.name.endswith(".xml") and (stream := tar.extractfile(member)):
+                found.setdefault(kind, set()).update(_elements(etree.parse(stream).getroot()))
+    return found
+
+
+def _kind(name: str, launch: Launch) -> str:
+    """A name without what is of this launch alone; a WARC is any WARC."""
+    plain = name.replace(f"{launch.job}.{launch.id}", "SIP").replace(launch.job, "JOB")
+    plain = re.sub(r"[^/]*\.warc\.gz(\.open)?$", "WARC", plain)
+    return re.sub(r"cp[0-9]{5}-[0-9]{14}|final(?=\.)", "STAGE", plain)
+
+
+def _elements(element: Any, above: str = "") -> set[str]:
+    path = f"{above}/{etree.QName(element).localname}"
+    below = [_elements(child, path) for child in element if isinstance(child.tag, str)]
+    return {path, *(f"{path}@{etree.QName(name).localname}" for name in element.attrib)}.union(*below)
+
+
+@pytest.mark.parametrize("line", [OutputLayout.KIND_FIRST], indirect=True)
+def test_its_sip_has_the_shape_of_heritrix_s(line: Line) -> None:
+    ours, theirs = sip(line, OWN), sip(line, THEIRS)
+    viral = "/representations/viral/"  # ours had nothing infected
+    without = {kind: {one for one in found if viral not in one} for kind, found in theirs.items() if viral not in kind}
+    assert ours == without

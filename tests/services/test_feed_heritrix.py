@@ -11,90 +11,28 @@ from urllib.parse import urlsplit
 
 import pytest
 import sample
+from fed_web import BIG_PAGES, CRAWLED, FILLER, SCOPES, big_site, site_of
 from several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import Heritrix as Server
 from warcmill.base.schedule import WEEKLY
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix.sheets import Caps
 from warcmill.clients.heritrix.xml import JobState
 from warcmill.formats.crawllog import CrawlRecord, lines
+from warcmill.formats.targets import Caps
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
-from warcmill.pulse.feed import Due, Recipe, Source, crawl, prepare
+from warcmill.pulse.feed import Due, Source, crawl, prepare
+from warcmill.pulse.recipes import HeritrixRecipe
 from warcmill.stores.file import FileStore
 from warcmill.stores.sentinel import adopt
 
 JOB, DUE = "fed", "20260301060000"
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
-FILLER, BIG_PAGES = 20_000, 20
-SCOPES = ("resource", "plus1", "root", "subdomains")
 ENGINE_S = ("/robots.txt", "/favicon.ico")  # asked of every host that has a page of more than scope resource
 ENDED = frozenset({JobState.FINISHED})
 PAUSED = frozenset({JobState.PAUSED})
-
-# Scope, or refresh -> what is crawled of the web that `site_of` makes around the target's host H, images included.
-CRAWLED = {
-    "resource": {"H/news/"},
-    "refresh": {"H/news/", "img.example/H-1.png"},
-    "plus1": {
-        "H/news/",
-        "H/news/a",
-        "H/news/deep/b",
-        "H/other",
-        "www.H/news/w",
-        "sub.H/x",
-        "far.H/p",
-        "img.example/H-1.png",
-        "img.example/H-2.png",
-    },
-    "root": {"H/news/", "H/news/a", "H/news/c", "H/news/deep/b", "www.H/news/w", "img.example/H-1.png"},
-    "subdomains": {
-        "H/news/",
-        "H/news/a",
-        "H/news/c",
-        "H/news/deep/b",
-        "H/other",
-        "www.H/news/w",
-        "sub.H/x",
-        "img.example/H-1.png",
-    },
-}
-
-
-def site_of(host: str, port: int) -> dict[tuple[str, str], Page]:
-    """A page that links in its folder, out of it, to the host's neighbours and away; another image on the page away."""
-    there = f":{port}"
-    away = f"far-{host}"
-    front = [
-        "a",
-        "deep/b",
-        "/other",
-        f"http://www.{host}{there}/news/w",
-        f"http://sub.{host}{there}/x",
-        f"http://{away}{there}/p",
-    ]
-    return {
-        (host, "/news/"): page(front, f"http://img.example{there}/{host}-1.png"),
-        (host, "/news/a"): page(["c"]),
-        (host, "/news/c"): page([]),
-        (host, "/news/deep/b"): page([]),
-        (host, "/other"): page([]),
-        (f"www.{host}", "/news/w"): page([]),
-        (f"sub.{host}", "/x"): page([]),
-        (away, "/p"): page(["q"], f"http://img.example{there}/{host}-2.png"),
-        (away, "/q"): page([]),
-        ("img.example", f"/{host}-1.png"): Page(b"\x89PNG 1", "image/png"),
-        ("img.example", f"/{host}-2.png"): Page(b"\x89PNG 2", "image/png"),
-    }
-
-
-def big_site(host: str) -> dict[tuple[str, str], Page]:
-    """A page that leads to many larger ones, each of other bytes."""
-    numbers = range(1, BIG_PAGES)
-    pages = {(host, f"/{number}"): page([], filler=FILLER + number) for number in numbers}
-    return {(host, "/"): page([f"/{number}" for number in numbers], filler=FILLER), **pages}
 
 
 def whole_web(port: int) -> dict[tuple[str, str], Page]:
@@ -204,7 +142,7 @@ def fed(base: Path, port: int) -> dict[str, bytes]:
     data = b"\n".join(json.dumps(one).encode() for one in targets(port))
     state.publish(due.key, crawl(state, due, Source(lambda: data, "a feed")))
     excluded = ("# never", "", f"http://excluded.example:{port}/never/")
-    recipe = Recipe(
+    recipe = HeritrixRecipe(
         swift_profile(), "http://archive.example/", str(base / "output"), OutputLayout.KIND_FIRST, excluded, CAPS
     )
     files, facts = prepare(state, due, recipe)

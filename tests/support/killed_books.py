@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sqlite3
 import sys
@@ -35,6 +36,7 @@ from warcmill.formats.warc.writer import WarcFiles, Writer
 
 LAUNCH, STAGE, MOMENT = "20261121081844", "cp00001-20261121081902", 1_800_000_000.0
 PAGES, HOSTS, FILE = 60, 5, 12_000
+_NUMBER = re.compile(r"[0-9]{8,}")
 POINTS = ("write", "pwrite", "fdatasync", "fsync", "rename", "truncate", "ftruncate", "open", "commit")
 
 
@@ -66,11 +68,15 @@ def exchanges(uri: str) -> int:
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a child is killed: before a call, or in the middle of a write; or after some milliseconds."""
+    """Where a child is killed: before a call, or in the middle of a write; or after some seconds.
+
+    `on`: the `at`th call of this name, such as `write crawl.log`; '' for the `at`th of all calls.
+    """
 
     at: int = -1
     half: bool = False
     after: float = 0.0
+    on: str = ""
 
 
 # The crawl, in the child
@@ -271,7 +277,7 @@ class _Watch:
     """Counts the calls by which the child touches the disk, and kills it at one."""
 
     def __init__(self, kill: Kill, trace: Path | None) -> None:
-        self._kill, self._count = kill, -1
+        self._kill, self._met = kill, Counter[str]()
         self._trace = trace.open("w") if trace else None
 
     def start(self) -> None:
@@ -291,11 +297,12 @@ class _Watch:
             signal.setitimer(signal.ITIMER_REAL, self._kill.after)
 
     def meet(self, name: str, what: str, half: Callable[[], object] | None = None) -> None:
-        self._count += 1
         if self._trace:
             self._trace.write(f"{name} {what}\n")
             self._trace.flush()
-        if self._count == self._kill.at:
+        counted = f"{name} {what}" if self._kill.on else ""
+        self._met[counted] += 1
+        if counted == self._kill.on and self._met[counted] > self._kill.at >= 0:
             if self._kill.half and half:
                 half()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -314,6 +321,5 @@ class _Watch:
 def _kind(target: Any) -> str:
     """What sort of file it is."""
     name = Path(os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else target).name
-    return next(
-        (kind for kind in ("crawl.log", "frontier.recover", "warcs", "logs", "orphan", ".warc") if kind in name), name
-    )
+    kinds = ("crawl.log", "frontier.recover", "warcs", "logs", "orphan", ".warc", "-report.txt")
+    return next((kind for kind in kinds if kind in name), _NUMBER.sub("N", name))

@@ -266,11 +266,22 @@ def test_a_key_that_is_not_the_built_in_crawler_s_is_refused(
         engines.engine_of("news")
 
 
-def test_a_feed_for_the_built_in_crawler_is_refused_before_a_launch_is_stopped(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hopps = 3", "crawl.toml hopps: there is no such key"),
+        ("[", r"\[feed\] settings"),
+        (None, r"\[feed\] settings"),
+    ],
+)
+def test_settings_that_no_job_can_have_are_refused_before_a_launch_is_stopped(
+    line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, said: str
 ) -> None:
-    configure(monkeypatch, line, f"{OWN}[feed]\njobs=news\ncontact=https://archive.example/\n")
-    with pytest.raises(BadConfig, match="no feed is written yet"):
+    if text is not None:
+        (tmp_path / "settings.toml").write_text(text)
+    fed = f"[feed]\njobs=news\ncontact=https://archive.example/\nsettings={tmp_path}/settings.toml\n"
+    configure(monkeypatch, line, OWN + fed)
+    with pytest.raises(BadConfig, match=said):
         feed.refuse_unfit(settings(), "news")
 
 

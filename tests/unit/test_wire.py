@@ -56,6 +56,8 @@ CLAIMS = (
     Place("warcmill/base/schedule.py", raised=True),
     Place("warcmill/formats/logzip.py", but=("_pack", "_path", "write")),
     # The files that a feed's targets make for the engine are in 01.started by their digests.
+    Place("warcmill/formats/targets.py"),
+    Place("warcmill/pulse/recipes.py"),
     Place("warcmill/clients/heritrix/job.py"),
     Place("warcmill/clients/heritrix/sheets.py"),
     # The steps.

@@ -78,11 +78,16 @@ def _resumed(places: Places, launch: Launch) -> Checkpoint | None:
 
 
 def _has_books(database: Path, launch: Launch) -> bool:
-    """Whether a database was last open for this launch; a damaged one is taken to have been."""
+    """Whether a database was last open for this launch; a damaged one is taken to have been.
+
+    It is opened to write: SQLite may first have to roll back what a kill left half-written.
+    """
     if not database.exists():
         return False
     try:
-        with named(database), closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+        with named(database), closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True)) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
+                return False  # it died before its first commit
             row = db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
     except BadInput:
         return True

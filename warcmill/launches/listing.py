@@ -82,7 +82,7 @@ def _sort_in(listing: Listing, kind: Kind, entry: Stat, file: FileRef) -> None:
         listing.reports.append(file)
     elif layout.is_warc_name(entry.name):
         listing.warcs.append(file)
-    elif not entry.name.endswith(".lck"):
+    elif not layout.is_leftover(entry.name):
         listing.unexpected.append(f"{file.label}: not named as a WARC")
 
 

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from warcmill import layout
-from warcmill.clients.heritrix import job as engine_files
 from warcmill.formats import feed
 from warcmill.formats.dublin_core import Description
 from warcmill.formats.feed import Target
+from warcmill.formats.targets import SEEDS, seeds, selected
 from warcmill.markers.facts import Fed, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage, stamp_time
@@ -51,13 +51,13 @@ def targets(state: MarkerStore, launch: Launch) -> list[Target]:
     started = state.read(layout.key("pulse.Started", launch))
     known = Started.from_claim(started.claim) if started else None
     fed = state.read(layout.feed_key(launch.job, known.due)) if known else None
-    if known is None or fed is None or engine_files.SEEDS not in known.files:
+    if known is None or fed is None or SEEDS not in known.files:
         return []
     with state.store.open(Fed.from_claim(fed.claim).kept.path) as file:
         everything = feed.read(file.read(feed.LARGEST + 1), launch.job).targets
     moment = stamp_time(known.due)
     for frequency in dict.fromkeys(schedule.frequency for target in everything for schedule in target.schedules):
-        chosen = engine_files.selected(everything, frequency, moment)
-        if hashlib.sha512(engine_files.seeds(chosen)).hexdigest() == known.files[engine_files.SEEDS]:
+        chosen = selected(everything, frequency, moment)
+        if hashlib.sha512(seeds(chosen)).hexdigest() == known.files[SEEDS]:
             return chosen
     return []

@@ -25,6 +25,7 @@ from warcmill.markers.state import MarkerStore, input_of
 from warcmill.model import Json, Launch, Stage
 
 Prepare = Callable[[], dict[str, Json]]
+Resume = Callable[[], Continued | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,17 @@ class Begun:
     is_recorded: bool
 
 
-def start(
-    state: MarkerStore, engine: Engine, job: str, due: str, prepare: Prepare, resume: Continued | None = None
-) -> Claim:
+def _afresh() -> None:
+    """Continue nothing."""
+
+
+def start(state: MarkerStore, engine: Engine, job: str, due: str, prepare: Prepare, resume: Resume = _afresh) -> Claim:
     """Launch a due crawl once, fresh or from a checkpoint; return the claim of 00.due.
 
     Publishes the launch's 01.started first.
-    `prepare` writes the job's configuration and returns facts of it. Conflict
-    when the job runs a launch that this due crawl did not start.
+    `prepare` writes the job's configuration and returns facts of it; `resume` says what to continue.
+    Each is called only if nothing was launched yet. Conflict when the job runs a launch that this due
+    crawl did not start.
     """
     attempts = Attempts(state, layout.due_key(job, due))
     launch = Launch.parse(job, _launched(attempts, engine, due, prepare, resume))
@@ -54,7 +58,7 @@ def start(
     return Claim(layout.due_key(job, due), (input_of(state, started),), facts={"launch_id": launch.id})
 
 
-def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, resume: Continued | None) -> str:
+def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, resume: Resume) -> str:
     """The id of this due crawl's launch: the one an earlier attempt started, or a new one."""
     job = attempts.key["job"]
     seen = engine.look(job)
@@ -68,9 +72,10 @@ def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, re
         raise Conflict(
             job, f"launch {seen.launch_id} is running ({seen.words}); stop it first: warcmill pulse stop {job}"
         )
-    facts = {**prepare(), **(resume.facts() if resume else {})}
+    continued = resume()
+    facts = {**prepare(), **(continued.facts() if continued else {})}
     attempts.append({"launching": due, "after": seen.launch_id, "prepared": facts})
-    return engine.start(job, str(resume.checkpoint) if resume else "")
+    return engine.start(job, str(continued.checkpoint) if continued else "")
 
 
 def running(state: MarkerStore, engine: Engine, job: str) -> Begun | None:

@@ -13,16 +13,15 @@ from warcmill import layout
 from warcmill.base.clock import stamp_text
 from warcmill.base.digests import sha512 as digest_of
 from warcmill.base.schedule import Frequency
-from warcmill.clients.heritrix import job as heritrix_job
-from warcmill.clients.heritrix.sheets import Caps
 from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
-from warcmill.formats import feed, profile
+from warcmill.formats import feed
+from warcmill.formats import targets as chosen
 from warcmill.formats.feed import Feed, Target
-from warcmill.layout import KINDS, OutputLayout
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Fed
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FileRef, Json, Key, Launch, stamp_time
+from warcmill.model import FileRef, Json, Key, stamp_time
+from warcmill.pulse.recipes import Recipe
 
 log = logging.getLogger(__name__)
 LEAST_DIGITS = 16
@@ -45,7 +44,7 @@ class Due:
 
     def select(self, targets: list[Target]) -> list[Target]:
         """The targets to crawl at that moment."""
-        return heritrix_job.selected(targets, self.frequency, stamp_time(self.moment))
+        return chosen.selected(targets, self.frequency, stamp_time(self.moment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +61,6 @@ class Source:
     fallback: bool = False
     accept: str = ""
     most_faulty: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """What a job's files are made from, besides targets. `output`: the output root's path on the engine's machine."""
-
-    profile: str
-    contact: str
-    output: str
-    output_layout: OutputLayout
-    excluded: tuple[str, ...]
-    caps: Caps
 
 
 def crawl(state: MarkerStore, due: Due, source: Source) -> Claim:
@@ -120,7 +107,7 @@ def last_good(state: MarkerStore, due: Due) -> Evidence | None:
 
 
 def prepare(state: MarkerStore, due: Due, recipe: Recipe) -> tuple[dict[str, bytes], dict[str, Json]]:
-    """The files for the engine's job, name to bytes, and facts of them for the claim. BadConfig for a faulty profile.
+    """The files for the engine's job, name to bytes, and facts of them for the claim. BadConfig for a faulty recipe.
 
     Write them again before each start: the engine itself appends to its seeds.
     """
@@ -129,8 +116,7 @@ def prepare(state: MarkerStore, due: Due, recipe: Recipe) -> tuple[dict[str, byt
     without_login = sorted(target.id for target in targets if target.needs_login)
     if without_login:
         _warn_about_logins(due, without_login)
-    files = heritrix_job.files(targets, recipe.profile, _values(due.job, recipe), recipe.excluded, recipe.caps)
-    refuse_faults(files[heritrix_job.CONFIGURATION], due.job)
+    files = recipe.files(due.job, targets)
     digests: dict[str, Json] = {name: hashlib.sha512(data).hexdigest() for name, data in files.items()}
     logins: dict[str, Json] = {"without_login": list(without_login)} if without_login else {}
     return files, {"feed": kept.sha512, "targets": len(targets), "files": digests, **logins}
@@ -197,17 +183,3 @@ def _read(state: MarkerStore, kept: FileRef) -> bytes:
             raise Mismatch(f"size and SHA-512 of state:{kept.path}", (kept.size, kept.sha512), actual)
         file.seek(0)
         return file.read()
-
-
-def _values(job: str, recipe: Recipe) -> dict[str, str]:
-    """Values for the profile's placeholders. The engine itself replaces `${launchId}`."""
-    launch = Launch(job, "${launchId}")
-    folders: dict[str, str] = {kind: f"{recipe.output}/{recipe.output_layout.folder(kind, launch)}" for kind in KINDS}
-    return {"job": job, "contact": recipe.contact, **folders}
-
-
-def refuse_faults(configuration: bytes, job: str) -> None:
-    """BadConfig, listing all faults of a configuration, or of the profile it is made from."""
-    faults = list(profile.faults(configuration, f"the configuration of job {job}"))
-    if faults:
-        raise BadConfig("[feed] profile", "; ".join(faults))

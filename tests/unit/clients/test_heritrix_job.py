@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warcmill.base.schedule import DAILY, WEEKLY, Schedule
-from warcmill.clients.heritrix.job import TARGETS_HERE, files, filled, selected
-from warcmill.clients.heritrix.sheets import Caps
+from warcmill.clients.heritrix.job import TARGETS_HERE, files, filled
 from warcmill.errors import BadConfig
 from warcmill.formats import surt
 from warcmill.formats.feed import Depth, Scope, Target, read
+from warcmill.formats.targets import Caps, plan, selected
 
 DATA = Path(__file__).parent.parent.parent / "data" / "feed"
 PROFILE = (DATA / "profile.cxml").read_text("utf-8")
@@ -32,7 +32,7 @@ def of_feed() -> list[Target]:
 
 
 def made(targets: list[Target]) -> dict[str, bytes]:
-    return files(targets, PROFILE, VALUES, EXCLUDED, CAPS)
+    return files(plan(targets, EXCLUDED), PROFILE, VALUES, CAPS)
 
 
 def test_the_targets_of_a_job_are_those_whose_schedule_is_in_force() -> None:
@@ -146,7 +146,7 @@ def test_a_refresh_takes_no_more_than_the_target_and_no_less_than_another_that_i
 @pytest.mark.parametrize("line", ["ftp://a.example/", "a.example", "http://(a b", "http://u:p@a.example/"])
 def test_a_wrong_line_of_the_exclude_list_is_named(line: str) -> None:
     with pytest.raises(BadConfig, match=r"\[feed\] exclude: line 2: "):
-        files([], PROFILE, VALUES, ("", line), CAPS)
+        plan([], ("", line))
 
 
 def test_a_profile_without_a_place_for_the_targets_is_refused() -> None:
@@ -168,7 +168,7 @@ def test_no_url_breaks_out_of_the_files(tail: str, scope: Scope) -> None:
         seed = surt.canonical(seed)
     except ValueError:
         return
-    found = files([target(f"http://a.example/{tail}", scope)], PROFILE, VALUES, (), CAPS)
+    found = files(plan([target(f"http://a.example/{tail}", scope)], ()), PROFILE, VALUES, CAPS)
     assert found["seeds.txt"] == f"{seed}\n".encode("ascii")
     assert found["surts.txt"].count(b"\n") == {Scope.ROOT: 2, Scope.SUBDOMAINS: 1}.get(scope, 0)
     fromstring(found["crawler-beans.cxml"])

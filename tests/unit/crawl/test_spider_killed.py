@@ -1,88 +1,78 @@
-"""A crawl of a real site that is killed anywhere goes on from its books: nothing is fetched twice, nothing is lost."""
+"""The whole crawler is killed anywhere, begun again, and goes on: nothing is fetched twice, nothing is lost.
+
+`python -m benchmarks.crawl_sweep` does the same, 500 or 5,000 times.
+"""
 
 from __future__ import annotations
 
 import random
-import signal
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import crawled
-import killed_books
+import killed_crawls
 import pytest
 from killed_books import Kill
-from several_hosts import Page, page, serve
 
-from warcmill.crawl.opening import open_launch
+from warcmill.crawl.places import Places
 
-HOSTS = ("a.example", "b.example", "c.example")
-PAGES = 15
-KILLS = 20
-
-
-def web() -> dict[tuple[str, str], Page]:
-    """Three hosts with pages that link to the next ones."""
-    found = {
-        (host, f"/{n}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES], filler=n * 40)
-        for host in HOSTS
-        for n in range(PAGES)
-    }
-    return {
-        **found,
-        **{(host, "/"): page(["/0"]) for host in HOSTS},
-        **{(host, "/robots.txt"): Page(b"User-agent: *\nDisallow: /none\n", "text/plain") for host in HOSTS},
-    }
-
-
-def expected() -> set[str]:
-    paths = ["", "robots.txt", *map(str, range(PAGES))]
-    return {f"http://{host}/{path}" for host in HOSTS for path in paths} | {f"dns:{host}" for host in HOSTS}
+KILLS, SAMPLE = 60, 12
 
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with serve(web()) as port:
+    with killed_crawls.site() as port:
         yield port
-
-
-def crawling(port: int) -> Callable[[Path], Coroutine[Any, Any, None]]:
-    """Crawl to the end, from whatever is there."""
-
-    async def crawl(folder: Path) -> None:
-        job = crawled.job(port, *HOSTS, warc_size=10_000)
-        running = await open_launch(crawled.places(folder), job, crawled.LAUNCH)
-        await running.close(await running.crawl())
-
-    return crawl
 
 
 @pytest.fixture(scope="module")
 def names(port: int, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The calls that touch the disk, of a crawl that nothing disturbs."""
-    folder = tmp_path_factory.mktemp("whole")
-    assert killed_books.run(folder, None, folder / "trace", crawling(port)) == 0
-    assert wrong(folder) == []
-    return (folder / "trace").read_text().splitlines()
+    return killed_crawls.points(tmp_path_factory.mktemp("whole") / "crawl", port)
 
 
-def wrong(folder: Path) -> list[str]:
-    """What is wrong with a crawl that has ended."""
-    logged = Counter(crawled.plain(line.uri) for line in crawled.lines(folder))
-    return [
-        *crawled.unbalanced(folder),
-        *(f"{uri} was lost" for uri in expected() - logged.keys()),
-        *(f"{uri} is not of the web" for uri in logged.keys() - expected()),
-        *(f"{uri} is logged {n} times" for uri, n in logged.items() if n > 1),
-        *(f"{path.name} is open" for path in crawled.warcs(folder) if path.name.endswith(".open")),
-    ]
+def test_the_points_meet_every_kind_of_call_on_every_file(names: list[str]) -> None:
+    assert {
+        "write crawl.log", "write frontier.recover", "write job.log", "pwrite .warc", "pwrite lock", "fdatasync .warc",
+        "fdatasync crawl.log", "fdatasync frontier.recover", "commit books.sqlite", "rename .warc", "rename crawl.log",
+        "rename frontier.recover", "rename .latest.tmp", "rename .manifest.json.tmp", "rename .valid.tmp",
+        "rename -report.txt", "rename .summary.json.tmp", "open .warc", "open crawl.log", "open job.log", "fsync warcs",
+    } <= set(names)  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_kill_loses_nothing_and_repeats_nothing(names: list[str], port: int, tmp_path: Path, number: int) -> None:
-    at = random.Random(number).randrange(len(names) * number // KILLS, len(names) * (number + 1) // KILLS)
-    status = killed_books.run(tmp_path, Kill(at, half=number % 2 == 0), None, crawling(port))
-    assert status in (0, -signal.SIGKILL)
-    assert killed_books.run(tmp_path, None, None, crawling(port)) == 0
-    assert wrong(tmp_path) == [], names[at]
+def test_kills_at_named_points_lose_nothing_and_repeat_nothing(
+    names: list[str], port: int, tmp_path: Path, pytestconfig: pytest.Config, tell: Callable[[str], None]
+) -> None:
+    count = KILLS if pytestconfig.getoption("--every-point") else SAMPLE
+    kills = [Kill(0, on="commit books.sqlite"), *killed_crawls.sample(names, count - 1, random.Random(1))]
+    met, wrong = 0, []
+    for number, kill in enumerate(kills):
+        hits, found = killed_crawls.survives(killed_crawls.new_folder(tmp_path / str(number), port), [kill])
+        met, wrong = met + hits, [*wrong, *found]
+    tell(f"kills of the whole crawler: {met} of {count} met it; {len(set(names))} named points")
+    assert wrong == []
+    assert met > count // 2, "some points are not in every crawl"
+
+
+def test_several_kills_of_one_crawl_lose_nothing(names: list[str], port: int, tmp_path: Path) -> None:
+    kills = [Kill(8, on="commit books.sqlite"), Kill(0, on="rename .valid.tmp"), Kill(3, on="pwrite .warc")]
+    met, wrong = killed_crawls.survives(killed_crawls.new_folder(tmp_path / "crawl", port), kills)
+    assert wrong == []
+    assert met == len(kills)
+
+
+def test_a_kill_within_the_first_transaction_leaves_a_database_that_is_put_in_order(tmp_path: Path, port: int) -> None:
+    places = Places(killed_crawls.new_folder(tmp_path, port) / "output", tmp_path / "jobs")
+    database = places.database(killed_crawls.JOB)
+    database.parent.mkdir()
+    (places.job(killed_crawls.JOB) / "20261121081844").mkdir()
+    with closing(sqlite3.connect(tmp_path / "half", isolation_level=None)) as db:
+        for statement in ("PRAGMA cache_size = 1", "BEGIN", "CREATE TABLE a (b)"):
+            db.execute(statement)
+        db.executemany("INSERT INTO a VALUES (?)", ((bytes(99),) for _ in range(9999)))
+        for name in ("half", "half-journal"):  # as the disk has them in the middle of it
+            shutil.copy(tmp_path / name, database.with_name(name.replace("half", database.name)))
+    (places.job(killed_crawls.JOB) / "job.log").write_text("2026-11-21T08:18:44.000Z INFO PREPARING 20261121081844\n")
+    assert killed_crawls.run(tmp_path) == 0
+    assert killed_crawls.wrong(tmp_path) == []

@@ -246,7 +246,7 @@ def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(li
     resume = resumed.of_checkpoint(line.roots, LAUNCH.job, "cp00001-20161020000000")
     engine = FakeEngine(ids=[LATER], newest=LAUNCH.id, die_after="start")
     with pytest.raises(Unavailable):
-        control.start(line.state, engine, LAUNCH.job, NEXT_DUE, prepare, resume)
+        control.start(line.state, engine, LAUNCH.job, NEXT_DUE, prepare, lambda: resume)
     control.start(line.state, engine, LAUNCH.job, NEXT_DUE, prepare)
     assert engine.acts == ["start cp00001-20161020000000"]
     later = Launch(LAUNCH.job, LATER)

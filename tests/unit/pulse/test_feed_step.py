@@ -11,18 +11,20 @@ from typing import Any
 import pytest
 
 from warcmill.base.schedule import DAILY
-from warcmill.clients.heritrix.sheets import Caps
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats.feed import read
+from warcmill.formats.targets import Caps
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import claim_digest
 from warcmill.markers.state import MarkerStore
-from warcmill.pulse.feed import Due, Recipe, Source, crawl, last_good, prepare
+from warcmill.pulse.feed import Due, Source, crawl, last_good, prepare
+from warcmill.pulse.recipes import HeritrixRecipe
 from warcmill.stores.file import FileStore
 from warcmill.stores.sentinel import adopt
 
 PROFILE = (Path(__file__).parent.parent.parent.parent / "config" / "heritrix" / "profile.cxml").read_text("utf-8")
-RECIPE = Recipe(PROFILE, "http://archive.example/", "/data/output", OutputLayout.KIND_FIRST, (), Caps(1 << 20, 1 << 21))
+CAPS = Caps(1 << 20, 1 << 21)
+RECIPE = HeritrixRecipe(PROFILE, "http://archive.example/", "/data/output", OutputLayout.KIND_FIRST, (), CAPS)
 FIRST, SECOND = "20260131060000", "20260201060000"
 
 
@@ -207,14 +209,14 @@ def test_the_files_for_the_engine_come_from_the_kept_feed(state: MarkerStore) ->
 
 def test_job_first_has_the_launch_before_the_kind(state: MarkerStore) -> None:
     took(state, FIRST, feed_of(1))
-    recipe = Recipe(PROFILE, "http://archive.example/", "/jobs", OutputLayout.JOB_FIRST, (), Caps(1 << 20, 1 << 21))
+    recipe = HeritrixRecipe(PROFILE, "http://archive.example/", "/jobs", OutputLayout.JOB_FIRST, (), CAPS)
     beans = prepare(state, due(FIRST), recipe)[0]["crawler-beans.cxml"].decode()
     assert "<value>/jobs/daily/${launchId}/viral</value>" in beans
 
 
 def test_a_profile_that_lacks_something_is_refused(state: MarkerStore) -> None:
     took(state, FIRST, feed_of(1))
-    poor = Recipe(
+    poor = HeritrixRecipe(
         PROFILE.replace("logExtraInfo=true", "logExtraInfo=false"),
         "http://archive.example/",
         "/data/output",

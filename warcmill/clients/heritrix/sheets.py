@@ -8,50 +8,12 @@ an association by seed after one by prefix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeVar
 from xml.sax.saxutils import escape
 
 from warcmill.errors import BadConfig
 from warcmill.formats.feed import Depth
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """The most bytes fetched from one host for a CAPPED and a CAPPED_LARGE target. A DEEP one has no cap."""
-
-    capped: int
-    capped_large: int
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Policy:
-    """How a site or a page is crawled."""
-
-    depth: Depth
-    ignore_robots: bool
-
-    def sheets(self) -> tuple[str, str]:
-        """The sheets that apply it: always both, as a site within a site may override the outer one's."""
-        return f"depth-{self.depth}", f"robots-{'ignore' if self.ignore_robots else 'obey'}"
-
-
-class Reach(StrEnum):
-    """How far from a seed a page is crawled: the page only, with what it embeds, or also with what it links to."""
-
-    RESOURCE = "resource"
-    REFRESH = "refresh"
-    PLUS1 = "plus1"
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Page:
-    """How the URLs reached from one seed are crawled."""
-
-    reach: Reach
-    policy: Policy
-
+from warcmill.formats.targets import Caps, Page, Policy
 
 Kind = TypeVar("Kind", Policy, Page)
 
@@ -71,6 +33,11 @@ def beans(sites: Mapping[str, Policy], pages: Mapping[str, Page], caps: Caps) ->
     parts += [_site_bean(f"sites-{number}", policy, members) for number, (policy, members) in _groups(sites)]
     parts += [_page_bean(f"pages-{number}", page, members) for number, (page, members) in _groups(pages)]
     return "\n".join(parts)
+
+
+def _of(policy: Policy) -> tuple[str, str]:
+    """The sheets that apply a policy: always both, as a site within a site may override the outer one's."""
+    return f"depth-{policy.depth}", f"robots-{'ignore' if policy.ignore_robots else 'obey'}"
 
 
 def xml(text: str) -> str:
@@ -101,7 +68,7 @@ def _site_bean(name: str, policy: Policy, prefixes: list[str]) -> str:
 {_values(prefixes)}
   </list></property>
   <property name="targetSheetNames"><list>
-{_values(policy.sheets())}
+{_values(_of(policy))}
   </list></property>
  </bean>"""
 
@@ -119,7 +86,7 @@ def _page_bean(name: str, page: Page, seeds: list[str]) -> str:
    </list></property>
   </bean></property>
   <property name="targetSheetNames"><list>
-{_values((f"scope-{page.reach}", *page.policy.sheets()))}
+{_values((f"scope-{page.reach}", *_of(page.policy)))}
   </list></property>
  </bean>"""
 

@@ -1,0 +1,70 @@
+"""A web that tells the scopes of a feed apart, and what of it each scope crawls; for any engine."""
+
+from __future__ import annotations
+
+from several_hosts import Page, page
+
+SCOPES = ("resource", "plus1", "root", "subdomains")
+FILLER, BIG_PAGES = 20_000, 20
+
+# Scope, or refresh -> what is crawled of the web that `site_of` makes around the target's host H, images included.
+CRAWLED = {
+    "resource": {"H/news/"},
+    "refresh": {"H/news/", "img.example/H-1.png"},
+    "plus1": {
+        "H/news/",
+        "H/news/a",
+        "H/news/deep/b",
+        "H/other",
+        "www.H/news/w",
+        "sub.H/x",
+        "far.H/p",
+        "img.example/H-1.png",
+        "img.example/H-2.png",
+    },
+    "root": {"H/news/", "H/news/a", "H/news/c", "H/news/deep/b", "www.H/news/w", "img.example/H-1.png"},
+    "subdomains": {
+        "H/news/",
+        "H/news/a",
+        "H/news/c",
+        "H/news/deep/b",
+        "H/other",
+        "www.H/news/w",
+        "sub.H/x",
+        "img.example/H-1.png",
+    },
+}
+
+
+def site_of(host: str, port: int) -> dict[tuple[str, str], Page]:
+    """A page that links in its folder, out of it, to the host's neighbours and away; another image on the page away."""
+    there = f":{port}"
+    away = f"far-{host}"
+    front = [
+        "a",
+        "deep/b",
+        "/other",
+        f"http://www.{host}{there}/news/w",
+        f"http://sub.{host}{there}/x",
+        f"http://{away}{there}/p",
+    ]
+    return {
+        (host, "/news/"): page(front, f"http://img.example{there}/{host}-1.png"),
+        (host, "/news/a"): page(["c"]),
+        (host, "/news/c"): page([]),
+        (host, "/news/deep/b"): page([]),
+        (host, "/other"): page([]),
+        (f"www.{host}", "/news/w"): page([]),
+        (f"sub.{host}", "/x"): page([]),
+        (away, "/p"): page(["q"], f"http://img.example{there}/{host}-2.png"),
+        (away, "/q"): page([]),
+        ("img.example", f"/{host}-1.png"): Page(b"\x89PNG 1", "image/png"),
+        ("img.example", f"/{host}-2.png"): Page(b"\x89PNG 2", "image/png"),
+    }
+
+
+def big_site(host: str) -> dict[tuple[str, str], Page]:
+    """A page that leads to many larger ones, each of other bytes."""
+    numbers = range(1, BIG_PAGES)
+    pages = {(host, f"/{number}"): page([], filler=FILLER + number) for number in numbers}
+    return {(host, "/"): page([f"/{number}" for number in numbers], filler=FILLER), **pages}

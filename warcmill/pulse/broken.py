@@ -1,0 +1,95 @@
+"""Launches that broke off: begun by StartJob, without an end, and crawled by nothing any more, as after a reboot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from warcmill import layout
+from warcmill.base import clock
+from warcmill.errors import BadInput, Conflict, NotReady
+from warcmill.formats import joblog
+from warcmill.launches import ending, resumed
+from warcmill.launches.roots import JobRoots
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.facts import Continued
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Launch, stamp_time
+
+MOST: Final = 5  # launches that one after another continue the same crawl within the window
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest launch of a job, the time of the last line in its job.log, and whether nothing was left to fetch."""
+
+    launch: Launch
+    seen: datetime
+    is_empty: bool
+
+
+def due_of(launch: Launch) -> str:
+    """The due time of the launch that continues a broken one: a second after that one's id, so no other has it."""
+    return clock.digits(stamp_time(launch.id) + timedelta(seconds=1))
+
+
+def newest(state: MarkerStore, roots: JobRoots, job: str) -> Newest | None:
+    """The job's newest launch if StartJob began it and it shows no end, or if its continuation was begun; else None.
+
+    It may still run: ask its engine.
+    """
+    found = _newest(roots, job)
+    if found is None or not state.read(layout.key("pulse.Started", found.launch)):
+        return None
+    key = layout.due_key(job, due_of(found.launch))
+    if state.holds(key):
+        return None
+    was_begun = bool(Attempts(state, key).earlier())
+    return found if was_begun or not ending.ended(state, roots, found.launch) else None
+
+
+def refuse_endless(state: MarkerStore, roots: JobRoots, launch: Launch, since: datetime) -> None:
+    """Conflict if the launch is the last of MOST since a time, each of which continued the one before and broke."""
+    chain, one = 0, launch
+    while stamp_time(one.id) >= since:
+        chain += 1
+        before = resumed.of(state, roots, one)
+        if before is None:
+            return
+        if chain >= MOST:
+            why = f"it is the last of {MOST} launches that broke off one after another, so it is not continued"
+            raise Conflict(str(launch), f"{why}; mend the cause, then run: warcmill pulse start {launch.job} --again")
+        one = before.launch
+
+
+def checkpoint(state: MarkerStore, roots: JobRoots, launch: Launch) -> Continued:
+    """The newest valid checkpoint to continue a launch from: its own, or the one that it continued itself.
+
+    NotReady when there is none.
+    """
+    own = [Continued(launch, stage) for stage in ending.checkpoints(roots, launch)]
+    before = resumed.of(state, roots, launch)
+    for one in [*own[::-1], *([before] if before else [])]:
+        if roots.jobs.stat(f"{launch.job}/checkpoints/{one.checkpoint}/valid"):
+            return one
+    why = "it broke off, and left no valid checkpoint to continue from; a fresh one begins when it is due, or by"
+    raise NotReady(str(launch), f"{why}: warcmill pulse start {launch.job} --again")
+
+
+def _newest(roots: JobRoots, job: str) -> Newest | None:
+    """By the job's own job.log."""
+    try:
+        file = roots.jobs.open(f"{job}/job.log")
+    except NotReady:
+        return None
+    launch, time, is_empty = "", "", False
+    with file:
+        for event in joblog.events(file):
+            if event.word == "PREPARING":
+                launch, is_empty = event.subject, False
+            time, is_empty = event.time, is_empty or event.word == "EMPTY"
+    try:
+        return Newest(Launch.parse(job, launch), datetime.fromisoformat(time), is_empty) if launch else None
+    except BadInput:
+        return None  # of an engine whose launches have other names
