@@ -66,7 +66,7 @@ def job(folder: Path, name: str) -> Path:
 
 
 def until_it_has_fetched(folder: Path, name: str) -> lock.Holder:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         holder = lock.holder(job(folder, name) / "state")
         if holder and holder.launch and len(logged(folder, name)) > 5:

@@ -24,7 +24,7 @@ from servers import oracles
 from warcmill.versions import hidden
 
 LAUNCH_ID = "20261121081735"
-SECONDS = 60
+SECONDS = 300
 
 
 @pytest.fixture

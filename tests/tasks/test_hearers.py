@@ -36,7 +36,7 @@ def luigi(line: Path, module: str, task: str) -> tuple[int, str]:
     """Exit code, and what was printed."""
     command = [LUIGI, "--module", f"tasks.{module}", f"{module}.{task}", "--date-interval", "2026-11-21"]
     environment = os.environ | {"LUIGI_CONFIG_PATH": str(line / "luigi.cfg")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     return done.returncode, done.stdout + done.stderr
 
 

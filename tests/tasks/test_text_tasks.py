@@ -58,7 +58,7 @@ def line(stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def luigi(module: str, task: str, *arguments: str) -> tuple[int, str]:
     """Exit code, and what was printed."""
     command = [LUIGI, "--module", f"tasks.{module}", f"{module}.{task}", *(arguments or ("--date-interval", DAY))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=os.environ)
     return done.returncode, done.stdout + done.stderr
 
 
