@@ -32,7 +32,7 @@ from warcmill.versions.fold import Folded, fold
 from warcmill.versions.text import Text
 
 log = logging.getLogger(__name__)
-# Before the folds of the same scan, which run even where one of these steps has failed. A priority below 0 would not do:
+# Before the folds of the same scan, which run even where one of these steps has failed. Below 0 has no effect:
 # Luigi raises that of a required task to the priority of the task that requires it.
 FIRST = 1
 
