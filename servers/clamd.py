@@ -15,7 +15,7 @@ from warcmill.clients.clamd import Clamd
 from warcmill.errors import Unavailable
 
 NAME = "clamd"
-READY_SECONDS = 60
+READY_SECONDS = 300
 STREAM_MAX_LENGTH, MAX_FILE_SIZE = 4 << 20, 2 << 20  # bytes; small, so that tests can go over them
 # The EICAR test file, as hex: another scanner would take this file away for the text itself. Offset 0, as ClamAV's own.
 EICAR = bytes.fromhex(

@@ -14,8 +14,8 @@ from servers.pins import HOST
 
 NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
-READY_SECONDS = 120
-TOOL_SECONDS = 120
+READY_SECONDS = 300
+TOOL_SECONDS = 300
 HEAP = "-Xmx192m"
 SUPERUSER = "hdfs"
 LOG4J = """log4j.rootLogger=INFO,console

@@ -15,7 +15,7 @@ from servers.pins import HOST, Ports
 from servers.ports import refuse_taken
 
 NAME = "heritrix"
-READY_SECONDS = 90
+READY_SECONDS = 300
 HEAP = "-Xmx512m"
 STORE_PASSWORD = "changeit"  # noqa: S105  # of the local keystore; the engine's password is another
 

@@ -16,8 +16,8 @@ REALM: Final = "WARCMILL.TEST"
 # Principals name a host: there are no tickets for 127.0.0.1.
 HOST_NAME: Final = "localhost"
 USER: Final = "archivist"
-READY_SECONDS: Final = 20
-TOOL_SECONDS: Final = 60
+READY_SECONDS: Final = 120
+TOOL_SECONDS: Final = 300
 KRB5_CONF: Final = """[libdefaults]
   default_realm = {realm}
   dns_lookup_kdc = false

@@ -12,7 +12,7 @@ from servers.pins import HOST, Ports
 from servers.ports import refuse_taken
 
 NAME = "luigid"
-READY_SECONDS = 60
+READY_SECONDS = 300
 CONFIG = """[scheduler]
 state_path={folder}/state.pickle
 """

@@ -14,7 +14,7 @@ from servers.ports import answers, refuse_taken
 from warcmill.errors import Unavailable
 
 NAME = "sshd"
-READY_SECONDS = 20
+READY_SECONDS = 120
 CONFIG = """Port {port}
 ListenAddress {host}
 HostKey {folder}/host_key

@@ -58,7 +58,7 @@ def test_a_signal_reaches_the_scan_and_ends_the_backfill(line: Line, number: sig
     command = [sys.executable, "-m", "commands.main", "backfill", DAY]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         told = signal_at_checksum(process, number)
-        assert process.wait(60) == code, told
+        assert process.wait(300) == code, told
     assert "run the same command again" in told
     assert steps_left_undone(told) == (0 if number == signal.SIGUSR1 else 1), "drained: the step is finished"
     assert line.state.read(files("Verify")) is None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
+import preloaded
 import pytest
 from several_hosts import Page, page, serve
 
@@ -32,23 +35,35 @@ def port() -> Iterator[int]:
         yield port
 
 
-def begun(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """The command, in a folder of a person who has set nothing up."""
+def begun(folder: Path, *words: str) -> tuple[subprocess.Popen[bytes], int]:
+    """The command, in a folder of a person who has set nothing up, and the terminal that it prints to."""
     env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
     command = [sys.executable, "-m", "commands.main", "crawl", *words]
-    return subprocess.Popen(command, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, cwd=folder, env=env, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    return process, ours
+
+
+def printed(terminal: int, last: bytes = b"") -> str:
+    """What is printed to a terminal, up to some words, else until nobody has it open any more."""
+    told = b""
+    with suppress(OSError):
+        while not (last and last in told):
+            told += os.read(terminal, 1 << 16)
+    return told.decode()
 
 
 def crawl(folder: Path, *words: str) -> tuple[int, str, str]:
-    with begun(folder, *words) as process:
-        out, err = process.communicate()
-        return process.returncode, out, err
+    """The same, without a signal."""
+    env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
+    done = preloaded.run("commands.main", "crawl", *words, env=env, folder=folder)
+    return done.returncode, done.stdout, done.stderr
 
 
 def warcmill(folder: Path, *words: str) -> tuple[int, str]:
     env = {**os.environ, "LUIGI_CONFIG_PATH": str(folder / "archive/luigi.cfg")}
-    done = subprocess.run([sys.executable, "-m", "commands.main", *words], env=env, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = preloaded.run("commands.main", *words, env=env)
     return done.returncode, done.stdout
 
 
@@ -66,7 +81,7 @@ def job(folder: Path, name: str) -> Path:
 
 
 def until_it_has_fetched(folder: Path, name: str) -> lock.Holder:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         holder = lock.holder(job(folder, name) / "state")
         if holder and holder.launch and len(logged(folder, name)) > 5:
@@ -77,14 +92,16 @@ def until_it_has_fetched(folder: Path, name: str) -> lock.Holder:
 
 def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the_way(tmp_path: Path, port: int) -> None:
     words = (f"http://a.example:{port}/", *HERE)
-    with begun(tmp_path, *words) as process:
+    process, terminal = begun(tmp_path, *words)
+    with process, closing(os.fdopen(terminal)):
         until_it_has_fetched(tmp_path, "a-example")
+        told = printed(terminal, b" queued, ")  # it shows progress: from now on, Ctrl-C is for the crawl
         control_client.ask(job(tmp_path, "a-example") / "state" / CONTROL, "pause")
         assert crawl(tmp_path, *words)[0] == 5, "it runs already"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
-    assert (process.returncode, "the same command goes on" in out) == (130, True), err
-    assert f"made a new archive: {tmp_path}/archive" in out
+        told += printed(terminal)
+    assert (process.returncode, "the same command goes on" in told) == (130, True), told
+    assert f"made a new archive: {tmp_path}/archive" in told
     last = last_launch.last(job(tmp_path, "a-example"))
     assert last
     assert (last.word, bool(last.checkpoint), last.empty) == ("FINISHED", True, False)
@@ -105,10 +122,13 @@ def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the
 
 def test_a_crawl_whose_process_is_killed_goes_on(tmp_path: Path, port: int) -> None:
     words = (f"http://a.example:{port}/", *HERE, "--job", "news", "--no-line")
-    with begun(tmp_path, *words) as process:
-        os.kill(until_it_has_fetched(tmp_path, "news").pid, signal.SIGKILL)
-        _, err = process.communicate()
-    assert (process.returncode, "has died" in err) == (1, True), err
+    process, terminal = begun(tmp_path, *words)
+    with process, closing(os.fdopen(terminal)):
+        holder = until_it_has_fetched(tmp_path, "news")
+        printed(terminal, b" queued, ")
+        os.kill(holder.pid, signal.SIGKILL)
+        told = printed(terminal)
+    assert (process.returncode, "has died" in told) == (1, True), told
     code, out, err = crawl(tmp_path, *words)
     assert (code, "goes on from cp00001-" in out) == (0, True), err
     found = logged(tmp_path, "news")

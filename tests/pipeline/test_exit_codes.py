@@ -164,7 +164,7 @@ def test_a_drained_scan_is_25_with_the_running_step_done_and_no_other_begun(line
                 process.send_signal(signal.SIGUSR1)
                 break
         told = process.stderr.read()
-        assert process.wait(60) == 25, told
+        assert process.wait(300) == 25, told
     assert line.state.read(layout.key("files.Checksum", LAUNCH, stage=FINAL))
     assert told.count(": begins") == told.count(": done: ") - 1, "all that it began, and Checksum too"
     assert line.state.read(layout.key("files.Verify", LAUNCH, stage=FINAL)) is None

@@ -68,7 +68,7 @@ def test_one_at_a_single_warc_names_it(line: Line, told: Any) -> None:
     names = [path.name for path in (line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir()]
     why = line.warcmill("why", JOB, LAUNCH_ID).stdout
     assert all(f"failed: warcs/{JOB}/{LAUNCH_ID}/{name}: unexpected KeyError" in why for name in names)
-    assert [one["kind"] for one in told()] == ["failed"]
+    assert [one["kind"] for one in told()] == ["failed"], done.stderr
     assert line.scan() == [0, 0], "the next run finds nothing in its way"
 
 

@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
 from line import Line
 from sample import JOB, LAUNCH_ID
@@ -40,8 +40,7 @@ class Fresh:
 
     def warcmill(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "LUIGI_CONFIG_PATH": str(self.base / "luigi.cfg")}
-        command = [sys.executable, "-m", "commands.main", *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return preloaded.run("commands.main", *words, env=environment)
 
     def asks(self, *words: str) -> dict[str, Any]:
         document = json.loads(self.warcmill(*words, "--json").stdout)

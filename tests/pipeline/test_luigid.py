@@ -35,7 +35,7 @@ MARKERS = {
     *(layout.marker_name(layout.key(task, LAUNCH)) for task in ("output.CheckJobStopped", "output.ProcessOutputs")),
     *(layout.marker_name(layout.key(task, LAUNCH, stage=FINAL)) for task in STAGE_TASKS),
 }
-PATIENCE = 120  # seconds for luigid to answer; it takes two, where nothing else runs
+PATIENCE = 300  # seconds for luigid to answer; it takes two, where nothing else runs
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def test_switched_on_over_an_archive_one_scan_does_what_is_missing_and_the_next_
     assert {stage: tuple(map(str, sip.covers)) for stage, sip in sips(done).items()} == {"final": ("final",)}
     after = snapshot(done)
     assert {path: data for path, data in after.items() if path in before} == before
-    assert done.warcmill("scan", DAY).returncode == 0
+    assert done.scan_all(DAY) == 0
     assert snapshot(done) == after
     assert asks(done, "status", DAY)["launches"][0]["cells"]["package"] == {"done": 1, "mark": "done", "of": 1}
     totals = asks(done, "reconcile", DAY)["totals"]
@@ -122,5 +122,5 @@ def test_a_redo_below_it_moves_the_sip_s_marker_too_and_the_same_sip_is_found(do
     assert moved.returncode == 0, moved.stderr
     assert f"05.packaged.{JOB}.{LAUNCH_ID}.final" in moved.stdout
     assert SCAN in moved.stdout
-    assert done.warcmill("scan", DAY).returncode == 0
+    assert done.scan_all(DAY) == 0
     assert sips(done)["final"].covers == (layout.Stage.parse("final"),)

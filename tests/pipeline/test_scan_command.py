@@ -131,7 +131,7 @@ def test_a_drain_is_acknowledged_when_it_comes_and_ends_with_25(line: Line) -> N
     enlarge(line)
     with scanning(line) as process:
         told = signal_at_checksum(process, signal.SIGUSR1)
-        assert process.wait(60) == 25, told
+        assert process.wait(300) == 25, told
         assert process.stdout
         assert process.stdout.read() == f"scan {DAY}: drained; next: warcmill scan {DAY}\n"
     assert told.index("SIGUSR1: draining") < told.index(f"done: {layout.marker_path(files('Checksum'))}")
@@ -145,7 +145,7 @@ def test_a_signal_stops_the_running_step(line: Line, number: signal.Signals, cod
     enlarge(line)
     with scanning(line) as process:
         told = signal_at_checksum(process, number)
-        assert process.wait(60) == code, told
+        assert process.wait(300) == code, told
         assert process.stdout
         assert f"stopped by {number.name}; next: warcmill scan {DAY}" in process.stdout.read()
     assert "Traceback" not in told
@@ -203,7 +203,7 @@ def test_a_launch_that_ends_meanwhile_is_not_yet_scanned(
         process.stderr.read()
         assert process.stdout
         told = process.stdout.read()
-        assert process.wait(60) == 0, told
+        assert process.wait(300) == 0, told
     assert f"1 not yet scanned: new since the scans began, for the next one\n  {DEAD}" in told
     assert told.splitlines()[-1].endswith("2 launches, 4 WARCs, 0 refused, 0 failed, 1 not yet scanned; no gap")
     assert line.warcmill("reconcile", DAY).returncode == 1

@@ -81,14 +81,14 @@ def test_a_stage_whose_file_is_gone_holds_up_the_sips_after_it_until_it_is_back(
     (warc,) = line.folders["output"].rglob(WARCS[STAGES[1]])
     shutil.move(warc, line.config.parent / "away")
     switch_on(line, stages)
-    assert line.warcmill("scan", DAY).returncode != 0
+    assert line.scan_all(DAY) != 0
     built = {"every": [STAGES[0]], "final": []}[stages]
     assert list(sips(line)) == built, "none that leaves the stage out"
     assert list(sips(line, OTHER)) == ["final"], "the other launch is done"
     gap = gaps(line)["gone"]
     assert (gap["stage"], gap["name"]) == (STAGES[1], str(warc.relative_to(line.folders["output"])))
     shutil.move(line.config.parent / "away", warc)
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     each_warc_is_in_one_sip(line)
     assert gaps(line) == {}
 
@@ -96,18 +96,18 @@ def test_a_stage_whose_file_is_gone_holds_up_the_sips_after_it_until_it_is_back(
 def test_a_stage_that_lost_its_markers_when_the_next_is_packaged(line: Line) -> None:
     """It is proven again, and its SIP found or built again; what rests on another one than there is now is named."""
     switch_on(line, "every")
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     for task in ("files.Verify", "package.BuildSip"):
         key = layout.key(task, LAUNCH, stage=STAGES[1])
         (line.folders["state"] / layout.marker_path(key)).unlink()
     assert gaps(line)["lacking"]["stage"] == STAGES[1]
-    assert line.warcmill("scan", DAY).returncode == 1, "it is done, and has left gaps"
+    assert line.scan_all(DAY) == 1, "it is done, and has left gaps"
     each_warc_is_in_one_sip(line)
     assert sips(line)[STAGES[1]].sip.name == f"{STAGES[1]}.2.tar", "the run that verified it is another one"
     found = gaps(line)
     assert (found["stale"]["stage"], set(found)) == ("final", {"stale", "orphaned"})
     assert line.warcmill(*found["stale"]["todo"].split()[1:]).returncode == 0
-    line.warcmill("scan", DAY)
+    line.scan_all(DAY)
     each_warc_is_in_one_sip(line)
     assert set(gaps(line)) == {"orphaned"}, "the 05 that named the first one was lost, and not moved aside"
 
@@ -120,14 +120,14 @@ def test_a_stage_that_appears_when_the_launch_is_packaged(line: Line) -> None:
     for path in hidden:
         shutil.move(path, away / path.name)
     switch_on(line, "final")
-    line.warcmill("scan", DAY)
+    line.scan_all(DAY)
     assert {str(stage) for sip in sips(line).values() for stage in sip.covers} == {STAGES[0], STAGES[2]}
     for path in hidden:
         shutil.move(away / path.name, path)
     gap = gaps(line)["late stage"]
     assert gap["name"] == STAGES[1]
     assert line.warcmill(*gap["todo"].split()[1:]).returncode == 0
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     each_warc_is_in_one_sip(line)
     assert gaps(line) == {}
 
@@ -144,17 +144,17 @@ def test_stages_that_is_changed_in_the_middle_changes_only_what_no_sip_covers(li
     late = {path: path.read_bytes() for path in line.folders["output"].rglob(f"*.{STAGES[1]}")}
     for path in late:
         path.unlink()
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     first = sips(line)
     assert list(first) == [STAGES[0]]
     for path, data in late.items():
         path.write_bytes(data)
     switch_on(line, "final")
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     assert (sips(line), gaps(line)) == (first, {}), "the second waits for the final one"
     for path, text in zip(logs, ended, strict=True):
         path.write_text(text)
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     last = sips(line)
     assert {stage: tuple(map(str, sip.covers)) for stage, sip in last.items()} == {
         STAGES[0]: STAGES[:1],
@@ -164,7 +164,7 @@ def test_stages_that_is_changed_in_the_middle_changes_only_what_no_sip_covers(li
     each_warc_is_in_one_sip(line)
     switch_on(line, "every")
     before = {path: path.read_bytes() for path in line.folders["store"].rglob("*") if path.is_file()}
-    assert line.warcmill("scan", DAY).returncode == 0
+    assert line.scan_all(DAY) == 0
     assert (sips(line), gaps(line)) == (last, {})
     assert {path: path.read_bytes() for path in line.folders["store"].rglob("*") if path.is_file()} == before
     refused = line.luigi(

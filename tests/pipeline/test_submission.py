@@ -62,7 +62,7 @@ def scan(line: Line) -> int:
 
 
 def scan_all(line: Line) -> int:
-    return line.warcmill("scan", DAY).returncode
+    return line.scan_all(DAY)
 
 
 def place(line: Line, path: str) -> Path:

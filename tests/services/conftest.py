@@ -50,8 +50,19 @@ FAULTS = pytest.StashKey[Tally]()
 KINDS = pytest.StashKey[list[str]]()
 
 
-# First, so that no worker is left with one of them while another has nothing to do.
-LONGEST = ("test_week.py", "test_fault_sweep.py")
+# First, the longest of all at the top, so that no worker is left with one of them while another has nothing to do.
+LONGEST = (
+    "test_week.py",
+    "test_fault_sweep.py",
+    "test_recrawl_heritrix.py",
+    "test_pulse_heritrix.py",
+    "test_clamd_crash.py",
+    "test_feed_heritrix.py",
+    "test_several_engines.py",
+    "test_feed_chain.py",
+    "test_documented_pulse.py",
+    "test_heritrix_client.py",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,7 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -19,7 +19,7 @@ Change = Callable[[Files], Files]
 def theirs(bag: Path) -> bool:
     """Whether bagit.py calls a bag valid."""
     command = [oracles.bin_folder("bagit") / "bagit.py", "--validate", "--quiet", bag]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode == 0
 

@@ -91,7 +91,7 @@ start={(self.began - timedelta(days=9, hours=1)).isoformat()}
         return f"{self.began - timedelta(days=1):%Y-%m-%d}-{self.began + timedelta(days=2):%Y-%m-%d}"
 
     def crawled(self, pages: int = 5) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while (found := self.client.job(JOB)) is None or found.downloaded < pages:
             assert time.monotonic() < deadline, "it did not happen in time"
             time.sleep(0.1)

@@ -61,7 +61,7 @@ class Fed:
 
     def crawled(self) -> set[str]:
         """The crawl log's hosts once the crawl has come far enough."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while self.client.job(self.job).downloaded < 8:  # type: ignore[union-attr]
             assert time.monotonic() < deadline
             time.sleep(0.2)

@@ -72,7 +72,7 @@ class Crawl:
         assert found is not None
         return found
 
-    def until(self, holds: Callable[[], bool], seconds: float = 60) -> None:
+    def until(self, holds: Callable[[], bool], seconds: float = 300) -> None:
         deadline = time.monotonic() + seconds
         while not holds():
             assert time.monotonic() < deadline, "it did not happen in time"
@@ -322,7 +322,7 @@ def start_killed(crawl: Crawl, due: str, moment: str) -> None:
     text = KILLED.format(module=module, owner=owner, method=method)
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(crawl.line.config)}
     command = [sys.executable, "-c", text, crawl.job, due]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 

@@ -16,7 +16,7 @@ from servers import browser, replayweb
 
 GUIDE = "http://docs.example/maint/start.en.html"
 GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
-SECONDS = 60
+SECONDS = 300
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ class Everywhere:
         return path
 
     def crawls(self, pages: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while self.client.job(JOB).downloaded < pages:  # type: ignore[union-attr]
             assert time.monotonic() < deadline
             time.sleep(0.2)

@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(*command: str) -> list[str]:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert done.stderr == ""
     return done.stdout.splitlines()
 
@@ -65,7 +65,7 @@ def in_zsh(home: Path, begin: str, line: str) -> str:
         os.write(ours, keys.encode())
         while _read(ours):
             pass
-        shell.wait(60)
+        shell.wait(300)
     os.close(ours)
     return (home / "got").read_text().strip()
 

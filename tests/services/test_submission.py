@@ -30,7 +30,7 @@ from warcmill.stores import opening
 Place = InHdfs | OverSsh
 SIZE = 3 << 20
 SIPS = [f"daily.2016101923442{number}.final.tar" for number in range(6)]
-LIMIT = 120  # seconds for one child
+LIMIT = 600  # seconds for one child
 
 
 @pytest.fixture(params=["sshd", "hdfs"])

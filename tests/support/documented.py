@@ -134,7 +134,8 @@ def shell(command: str, folder: Path, config: Path) -> subprocess.CompletedProce
     named = {"LUIGI_CONFIG_PATH": str(config)} if config.exists() else {}
     env = {**os.environ, **named, "PATH": path, "COLUMNS": "120"}
     program, *words = shlex.split(command)
-    if program in MODULES and not re.search(r"[^\w ,:=@./'+-]", command):
+    unquoted = re.sub(r"'[^']*'" + r'|"[^"$`\\]*"', "", command)
+    if program in MODULES and not re.search(r"[^\w ,:=@./+~-]|(?<!\w)~", unquoted):
         return preloaded.run(MODULES[program], *words, env=env, folder=folder, together=True)
     return subprocess.run(
         ["sh", "-c", command],

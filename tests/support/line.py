@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import sample
 from engine import FourRoots
 
 from commands.init import configuration
+from warcmill import chain
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.stores import sentinel
@@ -39,6 +41,18 @@ class Line(FourRoots):
     def scan(self, interval: str = DAY) -> list[int]:
         """Both scans, as cron runs them; their exit codes."""
         return [self.luigi("--module", module, task, "--date-interval", interval).returncode for module, task in SCANS]
+
+    def scan_all(self, interval: str) -> int:
+        """The scans that `warcmill scan` starts, each a fork and no new Python, then reconcile; 1 if any is not 0."""
+        config = ConfigParser(interpolation=None)
+        config.read(self.config, "utf-8")
+        due = (chain.ALWAYS, *(name for name in config.sections() if config.has_option(name, "since")))
+        scans = chain.scans(tuple(row for row in chain.ROWS if row.due in due))
+        done = [
+            self.luigi("--module", f"tasks.{scan.partition('.')[0]}", scan, "--date-interval", interval)
+            for scan in scans
+        ]
+        return int(any(one.returncode for one in [*done, self.warcmill("reconcile", interval)]))
 
     def _run(self, module: str, *words: str) -> subprocess.CompletedProcess[str]:
         return preloaded.run(module, *words, env={**os.environ, "LUIGI_CONFIG_PATH": str(self.config)})

@@ -1,9 +1,10 @@
 """Run `python -m MODULE WORD ...` in a process of its own, forked from one that has imported the libraries already.
 
-Of the time of a short command, nearly all is the import of Luigi and of Warcmill's library, and tests run a thousand of
-them. One server for each pytest process imports these once; each command is forked from it, and then runs as
-`python -m` runs it: with its own words, environment, working folder, output, locks, signals and exit code. `tasks` and
-`commands` are imported by each command anew: they keep what they find at import, such as their process.
+Of the time of a short command, nearly all goes into the import of Luigi and of Warcmill's library, and into taking them
+apart at the end; and tests run a thousand commands. One server for each pytest process imports these once; each command
+is forked from it, and then runs as `python -m` runs it: with its own words, environment, working folder, output, locks,
+signals and exit code. `tasks` and `commands` are imported by each command anew: they keep what they find at import,
+such as their process.
 
 A test that is about the start of a command, or signals it, starts a Python of its own.
 """
@@ -15,7 +16,10 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -23,28 +27,14 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
-LIBRARIES = (
-    "luigi.retcodes",
-    "luigi.date_interval",
-    "rich.console",
-    "rich.table",
-    "warcmill.audit.day_summary",
-    "warcmill.audit.findings",
-    "warcmill.audit.gaps",
-    "warcmill.audit.progress_grid",
-    "warcmill.clients.notice",
-    "warcmill.files.checksum",
-    "warcmill.files.copy",
-    "warcmill.launches.cdx_extracts",
-    "warcmill.output.assemble",
-    "warcmill.stores.opening",
-)
+LIBRARIES = ("luigi.retcodes", "luigi.date_interval", "rich.console", "rich.table", "warcio.archiveiterator")
 _LARGEST = 1 << 17  # bytes of a request; the system takes one whole, or not at all
 
 
@@ -114,33 +104,57 @@ def _server() -> _Server:
     return server
 
 
+def _modules() -> Iterator[str]:
+    """Those of Warcmill's library. Without the readers of text: they are an extra, which a line may lack."""
+    for found in pkgutil.walk_packages([str(Path(__file__).parents[2] / "warcmill")], "warcmill."):
+        if not found.name.startswith("warcmill.formats.text."):
+            yield found.name
+
+
 def _serve(requests: socket.socket) -> tuple[str, list[str]]:
-    """Fork for each request. Return only in the new process, which then is to run this module with these words."""
+    """Fork for each request; when that ends, send its exit code. Return only in what is forked, with its command."""
+    ended, ending = os.pipe2(os.O_NONBLOCK)  # the system writes to it whenever a child has ended
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(ending)
+    answers: dict[int, int] = {}
     while True:
+        readable, _, _ = select.select([requests, ended], [], [])
+        if ended in readable:
+            os.read(ended, 1 << 10)
+            _answer(answers)
+        if requests not in readable:
+            continue
         data, files, _, _ = socket.recv_fds(requests, _LARGEST, 3)
         if not data:
             sys.exit()
-        if os.fork() == 0:
-            requests.close()
-            return _begin(*json.loads(data), *files)
-        for file in files:
+        *output, answer = files
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for file in (requests.detach(), ended, ending, answer, *answers.values()):
+                os.close(file)
+            return _begin(*json.loads(data), output)
+        answers[pid] = answer
+        for file in output:
             os.close(file)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
 
 
-def _begin(
-    module: str, words: list[str], env: dict[str, str], folder: str, out: int, err: int, answer: int
-) -> tuple[str, list[str]]:
-    """Fork once more: one waits for the command and sends its exit code, the other becomes the command."""
-    command = os.fork()
-    if command:
-        code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-        os.write(answer, str(code).encode())
-        os._exit(0)
-    os.close(answer)
-    for number, file in ((1, out), (2, err)):
+def _answer(answers: dict[int, int]) -> None:
+    """Send the exit codes of all that have ended."""
+    while answers:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        answer = answers.pop(pid)
+        with suppress(BrokenPipeError):  # perhaps nobody waits any more
+            os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
+        os.close(answer)
+
+
+def _begin(module: str, words: list[str], env: dict[str, str], folder: str, output: list[int]) -> tuple[str, list[str]]:
+    """Become the command: its output, working folder, environment and configuration."""
+    for number, file in enumerate(output, 1):
         os.dup2(file, number)
         os.close(file)
     os.chdir(folder)
@@ -164,13 +178,33 @@ def _configure(module: str, words: list[str]) -> None:
         os.execv(sys.executable, [sys.executable, "-m", module, *words])
 
 
+def _run(module: str) -> NoReturn:
+    """As `python -m` runs it, to its exit code. But what was imported is not taken apart, which takes long."""
+    code: object = None
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001 as Python does with what nobody caught
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    if not isinstance(code, int | None):
+        sys.stderr.write(f"{code}\n")
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[2])
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *_modules()):
         importlib.import_module(name)
     assert threading.active_count() == 1, "a thread would be missing in what is forked"
     gc.collect()
     gc.freeze()
     name, sys.argv[1:] = _serve(socket.socket(fileno=int(sys.argv[1])))
     sys.path[0] = os.getcwd()
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    _run(name)

@@ -120,7 +120,7 @@ class Week:
         self.clock.jump(moment)
 
     def let_it_crawl(self) -> None:
-        before, deadline = self.client.job(JOB), time.monotonic() + 60
+        before, deadline = self.client.job(JOB), time.monotonic() + 300
         while before and before.state is Crawl.RUNNING:
             now = self.client.job(JOB)
             if now and (now.state is not Crawl.RUNNING or now.downloaded > before.downloaded + 3):
@@ -143,7 +143,7 @@ class Week:
     def warcmill(self, *words: str) -> subprocess.CompletedProcess[str]:
         """As an operator types it."""
         command, environment = [str(BIN / "warcmill"), *words], {**self.environment(), "HOME": str(self.base)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
     def codes(self) -> dict[str, Counter[int]]:
         """The exit codes of each line."""

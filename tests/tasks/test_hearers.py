@@ -6,10 +6,9 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 from sample import JOB, LAUNCH_ID, lay_out
 
@@ -17,7 +16,6 @@ from commands.main import main
 from warcmill import layout
 from warcmill.model import FINAL, Launch
 
-LUIGI = Path(sys.executable).parent / "luigi"
 LAUNCH = Launch(JOB, LAUNCH_ID)
 ON = "\n[package]\nsince=2026-11-01\norganisation=National Library\nform=reference\n"
 
@@ -34,9 +32,8 @@ def new_line(base: Path, section: str) -> Path:
 
 def luigi(line: Path, module: str, task: str) -> tuple[int, str]:
     """Exit code, and what was printed."""
-    command = [LUIGI, "--module", f"tasks.{module}", f"{module}.{task}", "--date-interval", "2026-11-21"]
-    environment = os.environ | {"LUIGI_CONFIG_PATH": str(line / "luigi.cfg")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    words = ("--module", f"tasks.{module}", f"{module}.{task}", "--date-interval", "2026-11-21")
+    done = preloaded.run("luigi", *words, env=os.environ | {"LUIGI_CONFIG_PATH": str(line / "luigi.cfg")})
     return done.returncode, done.stdout + done.stderr
 
 

@@ -72,10 +72,10 @@ def crawl(line: Line) -> Iterator[None]:
 
     thread = threading.Thread(target=asyncio.run, args=(run(),))
     thread.start()
-    assert listens.wait(20)
+    assert listens.wait(300)
     yield
     main(["job", "daily", "stop"])
-    thread.join(20)
+    thread.join(300)
     assert not thread.is_alive()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 
+import preloaded
 import pytest
 from luigi.configuration import LuigiConfigParser, add_config_path
 from sample import JOB, LAUNCH_ID, lay_out
@@ -21,7 +20,6 @@ from warcmill.launches.extracts import Extracts
 from warcmill.model import FINAL, Launch
 from warcmill.stores.file import FileStore
 
-LUIGI = Path(sys.executable).parent / "luigi"
 LAUNCH = Launch(JOB, LAUNCH_ID)
 DAY = "2026-11-21"
 OK, NO, CONFIGURATION = 0, 1, 3
@@ -57,14 +55,14 @@ def line(stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def luigi(module: str, task: str, *arguments: str) -> tuple[int, str]:
     """Exit code, and what was printed."""
-    command = [LUIGI, "--module", f"tasks.{module}", f"{module}.{task}", *(arguments or ("--date-interval", DAY))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=os.environ)
+    words = ("--module", f"tasks.{module}", f"{module}.{task}", *(arguments or ("--date-interval", DAY)))
+    done = preloaded.run("luigi", *words, env=os.environ)
     return done.returncode, done.stdout + done.stderr
 
 
 def warcmill(*words: str) -> tuple[int, str]:
     """Exit code, and what was printed."""
-    done = subprocess.run([LUIGI.with_name("warcmill"), *words], capture_output=True, text=True, check=False)
+    done = preloaded.run("commands.main", *words, env=os.environ)
     return done.returncode, done.stdout + done.stderr
 
 

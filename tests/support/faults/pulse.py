@@ -232,7 +232,7 @@ class Sweep:
         )
         error = self.bench.run(step, trouble)
         if kind in KILLS and trouble.met:
-            assert trouble.over.wait(60)
+            assert trouble.over.wait(300)
             self.bench.server.start()
         return trouble.met > 0, list(unclear(error, self.bench.job))
 

@@ -77,7 +77,7 @@ class Wire:
                 listener.close()
             _reset(*self._open)
         for thread in self._threads:
-            thread.join(30)
+            thread.join(300)
 
     @property
     def _how(self) -> str:

@@ -52,7 +52,7 @@ def files(port: int, more: str = "") -> dict[str, bytes]:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -31,7 +31,7 @@ def one() -> Iterator[Workers]:
 def ask(workers: Workers, *words: str) -> list[Document]:
     """What is found of documents, in turn."""
     futures = [workers.submit(Kind.PLAIN, word.encode(), "") for word in words]
-    return [future.result(30) for future in futures]
+    return [future.result(300) for future in futures]
 
 
 def why(workers: Workers, word: str) -> str:

@@ -139,7 +139,7 @@ class Crowd(Work):
             self.most = max(self.most, self.now)
             if self.now > 1:
                 self.two.set()
-        self.two.wait(60)  # the first is not done before there is a second, however busy the machine
+        self.two.wait(300)  # the first is not done before there is a second, however busy the machine
         time.sleep(0.01 + 0.02 * (file.name < "f05"))  # the first take longest
         try:
             return super().__call__(file)

@@ -121,7 +121,7 @@ def test_of_many_racers_one_wins_and_its_bytes_stay_whole(store: FileStore) -> N
         racers = [context.Process(target=race, args=(store.base, byte, trial, won)) for byte in range(1, 5)]
         for racer in racers:
             racer.start()
-        answers = [won.get(timeout=120) for _ in racers]
+        answers = [won.get(timeout=300) for _ in racers]
         for racer in racers:
             racer.join()
         (winner,) = (byte for byte, made in answers if made)
@@ -142,7 +142,7 @@ def fill_up(base: Path) -> None:
 def test_a_disk_that_is_full_leaves_nothing_half_made(store: FileStore) -> None:
     child = multiprocessing.get_context("fork").Process(target=fill_up, args=(store.base,))
     child.start()
-    child.join(30)
+    child.join(300)
     assert child.exitcode == 0
     assert files(store) == ["small"]
 

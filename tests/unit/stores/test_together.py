@@ -22,7 +22,7 @@ class Gate:
         self.runs += 1
         mine = self.runs
         self.begun.release()
-        assert self.let.acquire(timeout=10)
+        assert self.let.acquire(timeout=300)
         if mine in self.fails:
             raise Unavailable("disk", f"run {mine} failed")
 
@@ -30,7 +30,7 @@ class Gate:
 def waiting(together: Together, count: int) -> None:
     """Return once so many wait for a run that another does."""
     with ThreadPoolExecutor(1) as one:
-        one.submit(lambda: _until_waiting(together, count)).result(10)
+        one.submit(lambda: _until_waiting(together, count)).result(300)
 
 
 def _until_waiting(together: Together, count: int) -> None:
@@ -44,7 +44,7 @@ def begun(gate: Gate, threads: ThreadPoolExecutor, others: int) -> tuple[Togethe
     """One whose first run is under way, and others who came after that."""
     together = Together(gate)
     first = threads.submit(together)
-    assert gate.begun.acquire(timeout=10)
+    assert gate.begun.acquire(timeout=300)
     rest = [threads.submit(together) for _ in range(others)]
     waiting(together, others)
     return together, [first, *rest]
@@ -62,12 +62,12 @@ def test_a_run_that_had_begun_serves_nobody_who_came_later_and_the_next_serves_t
     with ThreadPoolExecutor(8) as threads:
         _, found = begun(gate := Gate(), threads, 5)
         gate.let.release()
-        found[0].result(10)
-        assert gate.begun.acquire(timeout=10)
+        found[0].result(300)
+        assert gate.begun.acquire(timeout=300)
         assert not any(one.done() for one in found[1:])
         gate.let.release()
         for one in found:
-            one.result(10)
+            one.result(300)
     assert gate.runs == 2
 
 

@@ -75,13 +75,13 @@ ATTACKS = {
         "more than 1000 lines",
     ),
     "a member that is a bomb after its record": (
-        "packed(itertools.chain([head(4) + b'bomb\\r\\n\\r\\n'], [MIB] * 700))",
+        "packed(itertools.chain([head(4) + b'bomb\\r\\n\\r\\n'], [MIB] * 200))",
         "bytes after the record's end",
     ),
     "Content-Length of 10^12 and no data": ("packed([head(10**12)])", "1000000000000 bytes announced, 0 there"),
     "Content-Length of 10^12 in a short bomb": (
-        "packed(itertools.chain([head(10**12)], [MIB] * 500))",
-        "1000000000000 bytes announced, 524288000 there",
+        "packed(itertools.chain([head(10**12)], [MIB] * 200))",
+        "1000000000000 bytes announced, 209715200 there",
     ),
     "an endless name in the gzip header": (
         "itertools.chain([b'\\x1f\\x8b\\x08\\x08' + bytes(6)], [b'n' * (1 << 20)] * 100)",
@@ -115,7 +115,7 @@ def test_refused_in_bounded_memory_and_time(attacked: str) -> None:
 
 
 BOMBS = {
-    "gzip": "b''.join(packed(itertools.repeat(MIB, 1500), 9))",
+    "gzip": "b''.join(packed(itertools.repeat(MIB, 400), 9))",
     "gzip, gzip": "b''.join(packed([b''.join(packed(itertools.repeat(MIB, 200), 9))] * 100, 9))",
     # 65,000 blocks of four bytes, each of which is 128 KiB of zeros (RFC 8878, 3.1.1.2)
     "zstd": "bytes.fromhex('28b52ffd0058') + bytes.fromhex('02001000') * 65000",
@@ -144,15 +144,15 @@ data = packed(itertools.chain([head(60000000 + len(CHUNKED), DIGEST) + CHUNKED],
 
 
 @pytest.mark.parametrize("name", ["x.warc.gz", "x.warc"])
-def test_a_record_of_a_gigabyte_passes_in_flat_memory(name: str) -> None:
+def test_a_record_four_times_its_memory_passes(name: str) -> None:
     code = """
 import hashlib
 digest = hashlib.sha1()
-for _ in range(1024):
+for _ in range(256):
     digest.update(MIB)
 header = b"WARC-Payload-Digest: sha1:%s\\r\\n" % digest.hexdigest().encode()
 start = HTTP % b"Content-Type: video/mp4"
-record = itertools.chain([head((1 << 30) + len(start), header), start], [MIB] * 1024, [b"\\r\\n\\r\\n"])
+record = itertools.chain([head((256 << 20) + len(start), header), start], [MIB] * 256, [b"\\r\\n\\r\\n"])
 data = packed(record) if name.endswith(".gz") else record
 """
     assert attack(code, name) == (True, "{'as-transferred': 1}", "")
