@@ -14,7 +14,7 @@ from pathlib import Path
 
 from servers import oracles
 
-SECONDS = 60
+SECONDS = 300
 
 
 @contextmanager
