@@ -38,6 +38,7 @@ ELSEWHERE = {
     "python -m benchmarks.books_sweep": ("tests/unit/crawl/test_books_killed.py", "sweep"),
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),
     "python -m benchmarks.crash_sweep": ("tests/pipeline/test_crash.py", "sweep"),
+    "python -m benchmarks.crawl_sweep": ("tests/unit/crawl/test_spider_killed.py", "sweep("),
     "python -m benchmarks.fault_sweep": ("tests/services/test_fault_sweep.py", "sweep"),
 }
 # No test runs these. What needs root changes the machine itself: users, units, packages.

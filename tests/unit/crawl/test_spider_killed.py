@@ -16,6 +16,7 @@ import killed_crawls
 import pytest
 from killed_books import Kill
 
+from benchmarks.crawl_sweep import sweep
 from warcmill.crawl.places import Places
 
 KILLS, SAMPLE = 60, 12
@@ -60,6 +61,12 @@ def test_several_kills_of_one_crawl_lose_nothing(names: list[str], port: int, tm
     met, wrong = killed_crawls.survives(killed_crawls.new_folder(tmp_path / "crawl", port), kills)
     assert wrong == []
     assert met == len(kills)
+
+
+def test_kills_at_any_moment_lose_nothing(port: int, tmp_path: Path) -> None:
+    met, wrong = sweep(tmp_path, port, 3, random.Random(1))
+    assert wrong == []
+    assert met >= 3
 
 
 def test_a_kill_within_the_first_transaction_leaves_a_database_that_is_put_in_order(tmp_path: Path, port: int) -> None:

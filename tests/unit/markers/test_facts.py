@@ -80,6 +80,7 @@ FIELDS: dict[str, set[str]] = {
         ("index.CdxIndex", (facts.IndexedFile,), set()),
         ("index.VerifyCdx", (facts.Found,), set()),
         ("index.SolrIndex", (facts.TextIndexedFile,), set()),
+        ("index.VerifySolr", (facts.TextFound,), set()),
         ("index.Columns", (facts.Rows,), {"rows"}),
         ("package.GiveArks", (facts.GivenArks,), {"ark"}),
         ("package.BuildSip", (facts.Packaged,), set()),
@@ -142,6 +143,9 @@ def indexed(engine: Engine, stage: Stage) -> None:
     item = claim.items[0]
     some = item._replace(facts={**item.facts, "documents": {"html": 1}, "left_out": {"revisit": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))
+    known = tuple(item._replace(facts={"documents": 1}) for item in claim.items)
+    key = layout.step("verify-text", engine.launch, stage)
+    engine.state.publish(key, Claim(key, items=known))
 
 
 def packaged(engine: Engine) -> None:
