@@ -48,8 +48,8 @@ def run(args: argparse.Namespace, config: Path) -> int:
     crawl_config.list_job(config, name)
     os.environ[ATTENDED] = "1"
     with closing(_engine(name)) as engine:
-        _begin(engine, name, written)
-        interrupted = _watch(engine, name)
+        stops = _begun(engine, name, written)
+        interrupted = _watch(engine, name, stops)
         if engine.look(name).died:
             err(f"{name}: the process that crawled it has died; the same command puts it in order, and goes on")
             return 1
@@ -83,6 +83,18 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.limit is not None:
         found["limits"] = {**found.get("limits", {}), "documents": args.limit}
     return found
+
+
+def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
+    """Start the job; return how often Ctrl-C was pressed meanwhile. A crawl that runs by then is stopped, not left."""
+    try:
+        _begin(engine, name, written)
+    except KeyboardInterrupt:
+        if not engine.look(name).running:
+            raise
+        _stop(engine, name, 1)
+        return 1
+    return 0
 
 
 def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> None:
@@ -124,9 +136,9 @@ def _pulse(action: str, name: str, *, checkpoint: str | None = None, again: bool
         raise NotReady(f"job {name}", f"'warcmill pulse {action} {name}' ended with {code}; its error is above")
 
 
-def _watch(engine: WarcmillEngine, name: str) -> bool:
-    """Show progress until the crawl has ended; whether a person ended it."""
-    shown, stops = Shown(name), 0
+def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
+    """Show progress until the crawl has ended; whether a person ended it, by pressing Ctrl-C `stops` times or more."""
+    shown = Shown(name)
     while True:
         try:
             while engine.look(name).running:
@@ -138,12 +150,12 @@ def _watch(engine: WarcmillEngine, name: str) -> bool:
             return bool(stops)
         except KeyboardInterrupt:
             stops += 1
-            err(f"{name}: ends with a checkpoint; Ctrl-C again: at once" if stops == 1 else f"{name}: ends at once")
-            _tell_to_stop(engine, name)
+            _stop(engine, name, stops)
 
 
-def _tell_to_stop(engine: WarcmillEngine, name: str) -> None:
+def _stop(engine: WarcmillEngine, name: str, stops: int) -> None:
     """Send the signal that ends a crawl; the second time it lets nothing come to its end."""
+    err(f"{name}: ends with a checkpoint; Ctrl-C again: at once" if stops == 1 else f"{name}: ends at once")
     holder = lock.holder(engine.places.state(name))
     if holder and holder.pid:
         with suppress(ProcessLookupError):  # it has just ended by itself

@@ -80,6 +80,13 @@ def job(folder: Path, name: str) -> Path:
     return folder / "archive/jobs" / name
 
 
+def until_it_runs(folder: Path, name: str) -> None:
+    deadline = time.monotonic() + 300
+    while not ((holder := lock.holder(job(folder, name) / "state")) and holder.launch):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def until_it_has_fetched(folder: Path, name: str) -> lock.Holder:
     deadline = time.monotonic() + 300
     while True:
@@ -118,6 +125,21 @@ def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the
     code, said = warcmill(tmp_path, "pulse", "status", "--json")
     (known,) = json.loads(said)["jobs"]
     assert (code, known["job"], known["state"], known["running"]) == (0, "a-example", "FINISHED", False)
+
+
+def test_ctrl_c_while_a_crawl_is_started_leaves_none_that_runs(tmp_path: Path, port: int) -> None:
+    words = (f"http://a.example:{port}/", *HERE, "--job", "early", "--no-line")
+    process, terminal = begun(tmp_path, *words)
+    with process, closing(os.fdopen(terminal)):
+        until_it_runs(tmp_path, "early")
+        process.send_signal(signal.SIGINT)
+        told = printed(terminal)
+    assert (process.returncode, "the same command goes on" in told) == (130, True), told
+    assert lock.holder(job(tmp_path, "early") / "state") is None
+    code, _, err = crawl(tmp_path, *words)
+    assert code == 0, err
+    found = logged(tmp_path, "early")
+    assert len(found) == len(set(found)) == PAGES + 3
 
 
 def test_a_crawl_whose_process_is_killed_goes_on(tmp_path: Path, port: int) -> None:
