@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from importlib import metadata
 from pathlib import Path
 
-import preloaded
 import pytest
 from luigi.configuration import LuigiConfigParser, add_config_path
-from sample import JOB, LAUNCH_ID, lay_out
+from sample import JOB, LAUNCH_ID
+from typed import luigi, warcmill
 
 from commands.main import main
 from warcmill import layout
@@ -25,45 +24,6 @@ DAY = "2026-11-21"
 OK, NO, CONFIGURATION = 0, 1, 3
 ON = "\n[text]\nsince=2026-11-01\n"
 COUNTS = {"documents": 206, "hits": 0, "left_out": 62, "warcs": 1}
-SCANS = (("output", "ScanForOutputs"), ("files", "ScanForOutputFiles"), ("index", "ScanForIndexing"))
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sample's crawl, and a line that has it in its store."""
-    folder = tmp_path_factory.mktemp("stored")
-    crawl, base = lay_out(folder / "crawl"), folder / "line"
-    assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))
-        for module, task in SCANS:
-            code, told = luigi(module, task)
-            assert (code, "SolrIndex" in told) == (OK, False), told
-    return folder
-
-
-@pytest.fixture
-def line(stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of that line; its folder."""
-    shutil.copytree(stored, tmp_path / "copy", symlinks=True)
-    base = tmp_path / "copy" / "line"
-    config = base / "luigi.cfg"
-    config.write_text(config.read_text().replace(str(stored), str(tmp_path / "copy")))
-    monkeypatch.setenv("LUIGI_CONFIG_PATH", str(config))
-    return base
-
-
-def luigi(module: str, task: str, *arguments: str) -> tuple[int, str]:
-    """Exit code, and what was printed."""
-    words = ("--module", f"tasks.{module}", f"{module}.{task}", *(arguments or ("--date-interval", DAY)))
-    done = preloaded.run("luigi", *words, env=os.environ)
-    return done.returncode, done.stdout + done.stderr
-
-
-def warcmill(*words: str) -> tuple[int, str]:
-    """Exit code, and what was printed."""
-    done = preloaded.run("commands.main", *words, env=os.environ)
-    return done.returncode, done.stdout + done.stderr
 
 
 def switch_on(base: Path, more: str = "") -> None:
