@@ -102,7 +102,7 @@ def _findings(line: OpenRoots, only: Launch | None) -> Iterator[Finding]:
     launches = [only] if only else _all(line)
     resolve = resolver(line, launches)
     for launch in launches:
-        seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.settings.wanted())
+        seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.wanted)
         if only:
             survey.refuse_unknown(line.state, line.roots_of(launch.job), seen)
         seen = looked_up(seen, resolve)

@@ -82,16 +82,14 @@ def run(args: argparse.Namespace) -> int:
 def launches_of(line: OpenRoots, scope: Interval | Launch) -> Discovery:
     """The launches of an interval, or one launch; BadInput if there is no such launch."""
     if isinstance(scope, Launch):
-        return Discovery(
-            (survey.require(line.state, line.roots_of(scope.job), scope, line.settings.wanted()).launch,), ()
-        )
+        return Discovery((survey.require(line.state, line.roots_of(scope.job), scope, line.wanted).launch,), ())
     return survey.find(line.state, line.rootmap, scope.first, scope.end)
 
 
 def listed(line: OpenRoots, launch: Launch, lacking: str | None) -> LaunchFiles:
     """The files of a launch, or only those that lack a step."""
     try:
-        files = inventory(survey.survey(line.state, line.roots_of(launch.job), launch, line.settings.wanted()))
+        files = inventory(survey.survey(line.state, line.roots_of(launch.job), launch, line.wanted))
         return LaunchFiles(launch, tuple(file for file in files if lacking is None or file.lacks(lacking)))
     except WarcmillError as error:
         return LaunchFiles(launch, (), str(error), isinstance(error, Unavailable))

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = None) -> list[LaunchReport]:
     """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
-    wanted = line.settings.wanted()
+    wanted = line.wanted
     catalogued, resolve = _catalogued(line), resolver(line, discovered.launches)
     return [
         report(line.state, line.rootmap, line.store, launch, wanted, before, catalogued, resolve)

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     launches = [launch for launch in discovered.launches if args.job in (None, launch.job)]
     if args.job and not launches:
         report_no_job(args.job, (launch.job for launch in discovered.launches))
-    grids = [grid(line.state, line.rootmap, launch, line.settings.wanted()) for launch in launches]
+    grids = [grid(line.state, line.rootmap, launch, line.wanted) for launch in launches]
     shown = [grid for grid in grids if grid.word == "in trouble"] if args.trouble else grids
     scans = scans_at_work(line.state)
     if args.json:

@@ -95,7 +95,7 @@ def _is_unreachable(line: OpenRoots) -> bool:
 
 def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
     """All that is known of a launch, or of one of its stages; BadInput if there is none."""
-    seen = require(line.state, line.roots_of(launch.job), launch, line.settings.wanted())
+    seen = require(line.state, line.roots_of(launch.job), launch, line.wanted)
     seen = looked_up(seen, resolver(line, [launch]))
     if stage and stage not in seen.stages:
         known = [str(stage) for stage in seen.stages]

@@ -224,7 +224,7 @@ class ScanForOutputFiles(StoreScan):
 
     def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
         allowed = {str(task.task_family) for task in _allowed(line, launch)}
-        wanted = line.settings.wanted()
+        wanted = line.wanted
         ours = [row for row in chain.ROWS if row.scan == self.task_family]
         asked = tuple(row for row in ours if chain.is_wanted(row, launch, wanted) or row.task in allowed)
         for row in chain.ends(asked):

@@ -23,7 +23,7 @@ def listen(line: OpenRoots, launch: Launch) -> Listen:
 
     Nobody where nothing is switched on, or while the index root cannot be reached: the steps then read the store.
     """
-    rows, wanted = chain.by_word(chain.ROWS), line.settings.wanted()
+    rows, wanted = chain.by_word(chain.ROWS), line.wanted
     has_index, has_packages = (chain.is_wanted(rows[word], launch, wanted) for word in ("cdx", "package"))
     extracts = _extracts(line, has_index, has_packages) if has_index or has_packages else None
     if extracts is None:

@@ -285,7 +285,7 @@ class MakeColumns(luigi.Task):
 
 def _unverified(fold_: FoldCdx | FoldText, line: OpenRoots, verify: type[StageStep], word: str) -> Iterator[StageStep]:
     """The step that verifies, of each stage of its days that is indexed and not verified."""
-    row, wanted = chain.by_task(chain.ROWS)[str(verify.task_family)], line.settings.wanted()
+    row, wanted = chain.by_task(chain.ROWS)[str(verify.task_family)], line.wanted
     for launch in sorted(with_markers(line.state, fold_.date_interval.date_a, fold_.date_interval.date_b)):
         if chain.is_wanted(row, launch, wanted) and (not fold_.only or str(launch) in fold_.only.split(",")):
             for stage in stages_without(line.state, launch, row.task):
@@ -328,7 +328,7 @@ class ScanForIndexing(StoreScan):
 
     def find(self, line: OpenRoots, ending: Ending) -> ToRun:
         listed = super().find(line, ending)
-        wanted = line.settings.wanted()
+        wanted = line.wanted
         firsts = (first for task in listed.tasks for first in _before_the_fold(task) if not first.complete())
         listed.tasks = [*{first.task_id: first for first in firsts}.values()]
         if "index" in wanted:
@@ -340,7 +340,7 @@ class ScanForIndexing(StoreScan):
         return listed
 
     def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
-        wanted = line.settings.wanted()
+        wanted = line.wanted
         ours = (row for row in chain.ROWS if row.scan == self.task_family)
         for row in chain.ends(tuple(row for row in ours if chain.is_wanted(row, launch, wanted))):
             yield from lacking(line, launch, Register.get_task_cls(row.task))

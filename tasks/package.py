@@ -173,16 +173,16 @@ def _sip_before(line: OpenRoots, launch: Launch, stage: Stage) -> Stage | None:
 
 def is_final_only(line: OpenRoots, launch: Launch) -> bool:
     """Whether only the final stage of a launch gets a SIP by itself. One that gets none is asked for by stage."""
-    switch: Switch | None = line.settings.wanted().get(configured.SWITCH)
+    switch: Switch | None = line.wanted.get(configured.SWITCH)
     row = chain.by_task(chain.ROWS)[sips.BUILD]
-    return switch is None or switch.final_only or not chain.is_wanted(row, launch, line.settings.wanted())
+    return switch is None or switch.final_only or not chain.is_wanted(row, launch, line.wanted)
 
 
 def _proven(line: OpenRoots, launch: Launch, stage: Stage) -> Iterator[luigi.Task]:
     """The proofs of a stage's files that a SIP rests on: those among them that are switched on."""
     known = chain.by_word(chain.ROWS)
     for row in (known[word] for word in stages.PROOFS if word in known):
-        if chain.is_wanted(row, launch, line.settings.wanted()):
+        if chain.is_wanted(row, launch, line.wanted):
             yield Register.get_task_cls(row.task)(job=launch.job, launch_id=launch.id, stage=str(stage))
 
 
@@ -198,7 +198,7 @@ class ScanForPackages(StoreScan):
     task_namespace = "package"
 
     def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
-        wanted = line.settings.wanted()
+        wanted = line.wanted
         asked = tuple(
             row for row in chain.ROWS if row.scan == self.task_family and chain.is_wanted(row, launch, wanted)
         )

@@ -20,6 +20,7 @@ from tasks.summary import Ending, report_at_exit
 from tasks.visualiser import Visualiser
 from warcmill import errors, layout
 from warcmill.base.progress import watched
+from warcmill.chain import Wanted
 from warcmill.clients.notice import Trouble
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import discovery
@@ -47,6 +48,11 @@ class OpenRoots:
     @cached_property
     def rootmap(self) -> RootMap:
         return self.settings.rootmap()
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        """The switches that are on; or BadConfig. Read once: a scan asks for each of its launches."""
+        return self.settings.wanted()
 
     def roots_of(self, job: str) -> JobRoots:
         """The roots of a job, or Unavailable."""
@@ -184,7 +190,7 @@ class Scan(luigi.Task):
 
     def _list(self, ending: Ending) -> ToRun:
         line = open_line()
-        line.settings.wanted()  # a broken switch stops the whole scan; else it would fail launch by launch
+        _ = line.wanted  # a broken switch stops the whole scan; else it would fail launch by launch
         _lock(line.state, str(self.task_family))
         listed = self.find(line, ending)
         if len(listed.launches) != 1:  # a single launch cannot be split
