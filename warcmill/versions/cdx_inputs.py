@@ -5,7 +5,7 @@ The CDX is made of what index.cdx stands for, the text index of what index.text 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from hashlib import sha512
 
@@ -29,23 +29,37 @@ _FACTS: Mapping[str, type[Indexed | TextIndexed]] = {"cdx": Indexed, "text": Tex
 def indexed_stages(state: MarkerStore, word: str = "cdx") -> Iterator[tuple[Launch, Stage]]:
     """Every stage with the step's marker, sound or not."""
     for launch in with_markers(state, date.min, date.max):
-        for name in state.store.names(layout.state_folder(launch)):
-            key = layout.parse_marker_name(name) if name.startswith(f"index.{word}.") else None
-            if key:
-                yield launch, Stage.parse(key["stage"])
+        for stage in _stages(state.store.names(layout.state_folder(launch)), word):
+            yield launch, stage
+
+
+def _stages(names: Iterable[str], word: str) -> Iterator[Stage]:
+    """The stages whose marker of the step is among these names."""
+    for name in names:
+        key = layout.parse_marker_name(name) if name.startswith(f"index.{word}.") else None
+        if key:
+            yield Stage.parse(key["stage"])
 
 
 def seen(state: MarkerStore, word: str = "cdx", generation: int | None = None) -> str:
     """A digest of the last lines of the markers that `wanted` reads."""
     digest = sha512(f"{generation or GENERATION}\n".encode())
-    for launch, stage in sorted(indexed_stages(state, word)):
-        for step in (word, *_STEPS):
-            path = layout.marker_path(layout.step(step, launch, stage))
-            try:
-                digest.update(path.encode() + state.store.read_end(path, LAST)[0])
-            except NotReady:
-                continue
+    for launch in sorted(with_markers(state, date.min, date.max)):
+        names = state.store.names(layout.state_folder(launch))
+        for stage in sorted(_stages(names, word)):
+            for step in (word, *_STEPS):
+                path = layout.marker_path(layout.step(step, launch, stage))
+                if path.rpartition("/")[2] in names:
+                    digest.update(path.encode() + _end(state, path))
     return digest.hexdigest()
+
+
+def _end(state: MarkerStore, path: str) -> bytes:
+    """The last line of a marker; nothing if it has just been moved aside."""
+    try:
+        return state.store.read_end(path, LAST)[0]
+    except NotReady:
+        return b""
 
 
 def wanted(state: MarkerStore, before: Sequence[Input], word: str = "cdx", generation: int | None = None) -> Wanted:
