@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ from html import escape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import TimeoutException, WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.shadowroot import ShadowRoot
@@ -22,6 +23,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from servers import npm, pins
 
+_PATIENCE = 60  # seconds before the page is opened again
 PAGE = """<!doctype html>
 <html><head><meta charset="utf-8"><title>WACZ</title><script src="ui.js"></script>
 <style>html,body{{margin:0;height:100%}} replay-web-page{{display:block;height:100vh}}</style></head>
@@ -47,14 +49,24 @@ def served(folder: Path, wacz: Path, url: str) -> Iterator[str]:
 
 
 def open_page(browser: Chrome, address: str, seconds: float) -> None:
-    """Open what `served` yielded, and leave the browser in the frame of the archived page, once that has text."""
+    """Open what `served` yielded, and leave the browser in the frame of the archived page, once that has text.
+
+    On a loaded machine the player was seen to wait for its service worker for ever: then the page is opened again.
+    """
 
     def has_text(_: Chrome) -> bool:
         _into_the_page(browser)
         return bool(browser.find_element(By.TAG_NAME, "body").text.strip())
 
-    browser.get(address)
-    WebDriverWait(browser, seconds, ignored_exceptions=(WebDriverException,)).until(has_text)
+    until = time.monotonic() + seconds
+    while True:
+        browser.get(address)
+        try:
+            WebDriverWait(browser, _PATIENCE, ignored_exceptions=(WebDriverException,)).until(has_text)
+            return
+        except TimeoutException:
+            if time.monotonic() > until:
+                raise
 
 
 def _into_the_page(browser: Chrome) -> None:

@@ -33,10 +33,12 @@ from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Item, Launch
+from warcmill.pulse.broken import due_of
 from warcmill.stores.file import FileStore
 
 HOST = "week.example"
 PAGES = 4_000  # more than a day of this week can fetch
+FAILED = 30  # of luigi
 REASON = "the engine was killed; what was whole is kept"
 CONFIGURATION = """
 [engine.first]
@@ -107,13 +109,15 @@ def lay_out(week: Week, port: int) -> None:
 def test_a_week_of_daily_crawls_runs_unattended(week: Week, tell: Callable[[str], None]) -> None:
     began = time.monotonic()
     week.live()
-    crawls = [Crawl.of(week, day) for day in range(DAYS)]
-    said = asked_of_a_person(week, crawls[KILLED])
+    crawls = [Crawl.of(week, f"{week.due(day):%Y%m%d%H%M%S}") for day in range(DAYS)]
+    continued = Crawl.of(week, due_of(crawls[KILLED].launch))
+    said = asked_of_a_person(week, crawls[KILLED], continued)
     done = reconcile(week)
-    tell(f"{table(week, crawls, said)}\nreconcile: {done.returncode}\n{time.monotonic() - began:.0f} s")
+    every = sorted([*crawls, continued], key=lambda crawl: crawl.launch.id)
+    tell(f"{table(week, every, said)}\nreconcile: {done.returncode}\n{time.monotonic() - began:.0f} s")
     assert done.returncode == 0, done.stdout
-    assert_launched_once(week, crawls)
-    assert_archived(week, crawls)
+    assert_launched_once(week, crawls, continued)
+    assert_archived(week, every)
     assert_codes(week, cut=bool(said))
 
 
@@ -157,9 +161,8 @@ class Crawl:
     warcs: dict[str, bytes]
 
     @classmethod
-    def of(cls, week: Week, day: int) -> Crawl:
+    def of(cls, week: Week, due: str) -> Crawl:
         state = MarkerStore(FileStore("state", week.base / "state"))
-        due = f"{week.due(day):%Y%m%d%H%M%S}"
         launch = Launch(JOB, str(state.require(layout.due_key(JOB, due)).claim.facts["launch_id"]))
 
         def facts(task: str) -> dict[str, Any]:
@@ -178,15 +181,17 @@ def reconcile(week: Week, *options: str) -> subprocess.CompletedProcess[str]:
     return week.warcmill("reconcile", f"{week.midnight:%Y-%m-%d}-{week.at(DAYS + 1, 0, 0):%Y-%m-%d}", *options)
 
 
-def asked_of_a_person(week: Week, killed: Crawl) -> list[str]:
-    """What reconcile asks an operator to say, said: that what the kill has cut, and the reports it cost, may be so."""
+def asked_of_a_person(week: Week, killed: Crawl, continued: Crawl) -> list[str]:
+    """What reconcile asks an operator to say, said: that what the kill has cut, and the reports it cost, may be so; and
+    what Heritrix never writes for a launch that continues another one."""
     document = json.loads(reconcile(week, "--json").stdout)
     gaps = [(one["launch_id"], gap) for one in document["launches"] for gap in one["gaps"]]
     for launch, gap in gaps:
-        assert launch == killed.launch.id, gap
-        assert (gap["kind"], gap["name"]) == ("absent log", "final/reports/") or (
-            (gap["kind"], gap["name"][-5:]) == ("refused", ".open")
-        ), gap
+        assert (launch, gap["kind"], gap["name"]) in {
+            (killed.launch.id, "absent log", "final/reports/"),
+            (continued.launch.id, "absent log", "final/seeds.txt"),
+            (continued.launch.id, "absent log", "final/surts.dump"),
+        } or (launch, gap["kind"], gap["name"][-5:]) == (killed.launch.id, "refused", ".open"), gap
         words = [REASON if word == "TEXT" else word for word in shlex.split(gap["todo"])]
         assert words[:2] == ["warcmill", "accept"]
         done = week.warcmill(*words[1:])
@@ -194,15 +199,18 @@ def asked_of_a_person(week: Week, killed: Crawl) -> list[str]:
     return [gap["todo"] for _, gap in gaps]
 
 
-def assert_launched_once(week: Week, crawls: list[Crawl]) -> None:
-    """Seven due crawls, seven launches in the engine's folder, each for one of them, each ended and confirmed."""
+def assert_launched_once(week: Week, crawls: list[Crawl], continued: Crawl) -> None:
+    """Seven due crawls, seven launches in the engine's folder, each for one of them, each ended and confirmed; but the
+    one that was killed, which an eighth launch continues."""
     markers = (week.base / "state").glob(f"*/{JOB}/00.due.{JOB}.*")
-    assert sorted(marker.name.rpartition(".")[2] for marker in markers) == [crawl.due for crawl in crawls]
+    every = [*crawls, continued]
+    assert sorted(marker.name.rpartition(".")[2] for marker in markers) == sorted(crawl.due for crawl in every)
     launches = sorted(path.name for path in (week.engine.jobs / JOB).iterdir() if path.name.isdigit())
-    assert [crawl.launch.id for crawl in crawls] == launches, "one too many, or too few"
+    assert sorted(crawl.launch.id for crawl in every) == launches, "one too many, or too few"
+    assert continued.started["continues"]["launch_id"] == crawls[KILLED].launch.id
     for day, crawl in enumerate(crawls):
         assert crawl.started["due"] == crawl.due
-        assert crawl.ended["how"] == "confirmed"
+        assert crawl.ended["how"] == ("superseded" if day == KILLED else "confirmed")
         assert crawl.checkpoints == (1 if day == KILLED else 3)
         begun = datetime.strptime(crawl.launch.id, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
         begins = week.at(day, 7, 0) if day == MISSED else week.due(day)
@@ -231,7 +239,9 @@ def assert_codes(week: Week, *, cut: bool) -> None:
     assert codes["pulse start"] == {0: DAYS - 1}
     assert codes["pulse checkpoint"] == {0: 3 * DAYS - 2, 4: 1, 1: 1}
     assert codes["pulse stop"] == {0: DAYS}
-    assert set(codes["pulse.ScanForLaunches"]) == {0}
+    looked = [one for one in week.ran if one.name == "pulse.ScanForLaunches" and one.code]
+    assert {one.code for one in looked} == {FAILED}, "it asks for the launch that has no end"
+    assert all(week.at(KILLED, 17, 30) <= one.moment < week.at(KILLED, 18, 30) for one in looked)
     assert set(codes["state.BackupState"]) == {0}
     away = [one for one in week.ran if one.name == "scan" and one.code not in (0, 1)]
     assert [one.code for one in away] == [4], away
