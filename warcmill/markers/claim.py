@@ -15,6 +15,7 @@ from hashlib import sha512
 from typing import Any, NoReturn
 
 from warcmill.errors import BadInput, Foreign
+from warcmill.markers import own_form
 from warcmill.model import FileRef, Item, Json, Key, Outcome
 
 SCHEMA = 1
@@ -98,7 +99,10 @@ def encode(claim: Claim, run: Run) -> bytes:
 
 def decode(data: bytes, path: str) -> Evidence:
     """Decode a marker. BadInput when it is cut or altered, Foreign when its schema is newer."""
-    document = _document(data, path)
+    end = _end(data, path)
+    if known := own_form.read(data, end, SCHEMA):
+        return Evidence(_claim_of(known.claim), _run_of(known.run), known.claim.digest())
+    document = _document(data[:end], path)
     try:
         schema = _upgrade(document, path)
         claim = document["claim"]
@@ -108,8 +112,11 @@ def decode(data: bytes, path: str) -> Evidence:
 
 
 def decode_record(data: bytes, path: str) -> Record:
-    """Decode a marker that no claim will rest on. Raises as `decode` does, but takes no digest: that is a third."""
-    document = _document(data, path)
+    """Decode a marker that no claim will rest on. Raises as `decode` does, but takes no digest of the claim."""
+    end = _end(data, path)
+    if known := own_form.read(data, end, SCHEMA):
+        return Record(_claim_of(known.claim), _run_of(known.run))
+    document = _document(data[:end], path)
     try:
         _upgrade(document, path)
         return Record(_claim_from_json(document["claim"]), run_from_json(document["run"]))
@@ -119,7 +126,10 @@ def decode_record(data: bytes, path: str) -> Record:
 
 def decode_head(data: bytes, path: str) -> tuple[Key, Run]:
     """Decode whose marker it is, and its run. Raises as `decode` does, but is faster: scans read thousands."""
-    document = _document(data, path)
+    end = _end(data, path)
+    if known := own_form.read(data, end, SCHEMA):
+        return _key_of(known.claim), _run_of(known.run)
+    document = _document(data[:end], path)
     try:
         _upgrade(document, path)
         return _key_from_json(document["claim"]), run_from_json(document["run"])
@@ -127,13 +137,17 @@ def decode_head(data: bytes, path: str) -> tuple[Key, Run]:
         raise BadInput(path, f"soundly digested, but no marker of schema {SCHEMA}: {error!r}") from error
 
 
-def _document(data: bytes, path: str) -> dict[str, Any]:
+def _end(data: bytes, path: str) -> int:
+    """Return where the last line begins, once it is known to be the digest of all bytes before it."""
     if not data:
         raise BadInput(path, "the marker is empty")
-    cut = data.rfind(b"\n", 0, -1) + 1
-    body, last = data[:cut], data[cut:]
-    if last != sha512(body).hexdigest().encode() + b"\n":
-        raise BadInput(path, "the marker's last line is not the SHA-512 of the lines before it: cut or altered", cut)
+    end = data.rfind(b"\n", 0, -1) + 1
+    if data[end:] != sha512(memoryview(data)[:end]).hexdigest().encode() + b"\n":
+        raise BadInput(path, "the marker's last line is not the SHA-512 of the lines before it: cut or altered", end)
+    return end
+
+
+def _document(body: bytes, path: str) -> dict[str, Any]:
     try:
         document = _DECODER.decode(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -194,6 +208,34 @@ def _claim_from_json(data: dict[str, Any]) -> Claim:
         counts=data["counts"],
         facts=data["facts"],
     )
+
+
+def _claim_of(claim: own_form.Claim) -> Claim:
+    return Claim(
+        key=_key_of(claim),
+        inputs=tuple(Input(one.marker, one.claim) for one in claim.inputs),
+        outputs=tuple(map(_file_of, claim.outputs)),
+        items=tuple(map(_item_of, claim.items)),
+        counts=claim.counts,
+        facts=claim.facts,
+    )
+
+
+def _key_of(claim: own_form.Claim) -> Key:
+    return Key(claim.task, tuple(sorted(claim.params.items())))
+
+
+def _run_of(run: own_form.Run) -> Run:
+    return Run(run.host, run.started, run.finished, run.tools)
+
+
+def _file_of(file: own_form.File) -> FileRef:
+    return FileRef(file.root, file.path, file.size, file.sha512)
+
+
+def _item_of(item: own_form.Item) -> Item:
+    made = None if item.made is None else _file_of(item.made)
+    return Item(_file_of(item.file), _OUTCOMES[item.outcome], made, item.why, item.offset, item.facts)
 
 
 def _key_from_json(data: dict[str, Any]) -> Key:

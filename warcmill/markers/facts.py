@@ -25,11 +25,12 @@ from warcmill.markers.files_facts import (
     Stored,
     StoredFile,
     is_salvaged,
+    warnings,
 )
 from warcmill.markers.index_facts import Found, Indexed, IndexedFile, Rows, TextFound, TextIndexed, TextIndexedFile
 from warcmill.markers.output_facts import NUMBERS, TABLES, Assembled, Complete, Ended, PackedLogs, Stopped
 from warcmill.markers.package_facts import GivenArks, Packaged, Submitted
-from warcmill.markers.pulse_facts import Checkpointed, Confirmed, Continued, Fed, Launched, Started
+from warcmill.markers.pulse_facts import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
 from warcmill.markers.reading import Fields, members, refuse_misshapen, text, texts
 from warcmill.model import FileRef
 
@@ -69,8 +70,10 @@ __all__ = [
     "TextFound",
     "TextIndexed",
     "TextIndexedFile",
+    "follows",
     "is_salvaged",
     "of",
+    "warnings",
 ]
 
 

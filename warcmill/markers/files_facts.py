@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -33,6 +33,14 @@ class Checksums:
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
         return cls({item.file: _checked(item, facts) for item, facts in Fields.items(claim)})
+
+
+def warnings(claim: Claim) -> Iterator[tuple[Item, str]]:
+    """The warnings of files.checksums alone, each with its file's item. Faster than all facts, of 100,000 files."""
+    for item in claim.items:
+        if item.facts.get("warnings", []) != []:
+            for one in Fields(claim.key, item.facts, item=item).require("warnings", texts):
+                yield item, one
 
 
 def _checked(item: Item, facts: Fields) -> Checked:

@@ -29,6 +29,18 @@ def continues(claim: Claim) -> Continued | None:
     return Fields.facts(claim).maybe("continues", partial(_continued, claim.key["job"]))
 
 
+def follows(launch_id: str) -> dict[str, Json]:
+    """Return the fact of a launch that takes over what waits in another one; none for ''."""
+    return {"follows": {"launch_id": launch_id}} if launch_id else {}
+
+
+def _followed(job: str, value: Json) -> Launch:
+    members = object_of(text)(value)
+    if "launch_id" not in members:
+        raise ValueError("not a launch_id")
+    return Launch.parse(job, members["launch_id"])
+
+
 def _continued(job: str, value: Json) -> Continued:
     members = object_of(text)(value)
     if not {"launch_id", "checkpoint"} <= set(members):
@@ -73,10 +85,15 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """01.started: the due time of a launch, its feed's digest and number of targets, and the job's files."""
+    """01.started: the due time of a launch, its feed's digest and number of targets, and the job's files.
+
+    `engine` is the kind of its engine; None in a marker from before there were kinds.
+    """
 
     due: str
     continues: Continued | None
+    follows: Launch | None
+    engine: str | None
     feed: str | None
     targets: int | None
     files: Mapping[str, str]
@@ -88,6 +105,8 @@ class Started:
         return cls(
             facts.require("due", stamp),
             continues(claim),
+            facts.maybe("follows", partial(_followed, claim.key["job"])),
+            facts.maybe("engine", text),
             facts.maybe("feed", text),
             facts.maybe("targets", number),
             facts.maybe("files", object_of(text)) or {},

@@ -22,6 +22,7 @@ from warcmill.errors import BadInput
 from warcmill.formats import logzip
 from warcmill.index import cdx, columns, text
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.launches.text_workers import Workers
 from warcmill.markers import claim as evidence
 from warcmill.markers import facts
@@ -42,7 +43,7 @@ NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial 
 DUE, EARLIER = "20161019230000", Launch("daily", "20161018234428")
 # What a marker may lack: some markers have none of it, or older ones.
 MAY_LACK = {
-    "pulse.Started": {"continues", "feed", "targets", "files", "without_login"},
+    "pulse.Started": {"continues", "engine", "follows", "feed", "targets", "files", "without_login"},
     "output.AssembleOutput": {
         "continues", "prefixes", "refused_prefix", "absent_prefix", "uncounted_log", "offset",
     },
@@ -129,7 +130,7 @@ def indexed(engine: Engine, stage: Stage) -> None:
     folder = engine.base / "index"
     sentinel.adopt({"index": folder})
     extracts = Extracts(FileStore("index", folder))
-    claim = cdx.cdx(engine.state, engine.store, extracts, engine.launch, stage)
+    claim = cdx.cdx(engine.state, Here(engine.store, extracts), extracts, engine.launch, stage)
     item = claim.items[0]
     some = item._replace(facts={**item.facts, "captures": {"response": 1}, "unfit": {"no URL": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))
@@ -139,7 +140,7 @@ def indexed(engine: Engine, stage: Stage) -> None:
     key = layout.step("verify-cdx", engine.launch, stage)
     engine.state.publish(key, Claim(key, items=found, counts={"elsewhere": 2}))
     with Workers(1) as workers:
-        claim = text.text(engine.state, engine.store, extracts, workers, engine.launch, stage)
+        claim = text.text(engine.state, Here(engine.store, extracts, workers), extracts, engine.launch, stage)
     item = claim.items[0]
     some = item._replace(facts={**item.facts, "documents": {"html": 1}, "left_out": {"revisit": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))
@@ -176,6 +177,8 @@ def said(engine: Engine) -> None:
             "targets": 3,
             "files": {"seeds.txt": "cd" * 64},
             "without_login": ["7"],
+            "engine": "heritrix",
+            "follows": {"launch_id": EARLIER.id},
             **Continued(EARLIER, CP1).facts(),
         },
         "pulse.StopJob": {"engine": "ended"},
