@@ -16,6 +16,7 @@ BETANUMERIC = "0123456789bcdfghjkmnpqrstvwxz"  # digits, and letters without vow
 _VALUES = bytes(max(BETANUMERIC.find(chr(byte)), 0) for byte in range(256))  # of characters, for the check character
 _PAIRS = [first + second for first in BETANUMERIC for second in BETANUMERIC]  # of digits: half as many divisions
 LENGTH = 16  # digits: 29**16 is about 2**77
+_LAST, _HALF, _QUARTER = (len(BETANUMERIC) ** digits for digits in (LENGTH, LENGTH // 2, LENGTH // 4))
 MOST_GIVEN = 28 - len("/") - LENGTH  # characters of NAAN and shoulder: the check character is good for 28
 LONGEST = 255  # characters
 _ARK = re.compile(rf"ark:/?(?P<naan>[{BETANUMERIC}]{{5,9}})/(?P<name>[A-Za-z0-9=~*+@_$%./-]+)")
@@ -50,9 +51,7 @@ def is_ark(text: str) -> bool:
 
 
 def _digits(number: int) -> str:
-    pairs = []
-    number %= len(BETANUMERIC) ** LENGTH  # dividing a small number is faster
-    for _ in range(LENGTH // 2):
-        number, rest = divmod(number, len(_PAIRS))
-        pairs.append(_PAIRS[rest])
-    return "".join(reversed(pairs))
+    """Write the last digits of a number: halved until pairs are left, for dividing small numbers is faster."""
+    high, low = divmod(number % _LAST, _HALF)
+    quarters = *divmod(high, _QUARTER), *divmod(low, _QUARTER)
+    return "".join([_PAIRS[four // len(_PAIRS)] + _PAIRS[four % len(_PAIRS)] for four in quarters])

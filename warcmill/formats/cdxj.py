@@ -54,12 +54,18 @@ _WORD = re.compile(rb"[^;\s]*")
 
 def named(line: bytes, filename: str) -> bytes:
     """A line with the name of its WARC."""
-    return line.replace(_UNNAMED, b'"filename": ' + quoted(filename).encode(), 1)
+    return line.replace(_UNNAMED, _name(filename), 1)
 
 
 def all_named(lines: bytes, filename: str) -> bytes:
     """Lines with the name of their WARC. What is replaced can be nowhere else: inside a text, quotes are escaped."""
-    return lines.replace(_UNNAMED, b'"filename": ' + quoted(filename).encode())
+    return lines.replace(_UNNAMED, _name(filename))
+
+
+@lru_cache(maxsize=256)
+def _name(filename: str) -> bytes:
+    """The name as a line has it: made once for all lines of a WARC."""
+    return b'"filename": ' + quoted(filename).encode()
 
 
 def offset(line: bytes) -> int:

@@ -1,8 +1,8 @@
 """Turn CDXJ lines into a table with the columns of Common Crawl's URL index, and write it as Parquet.
 
-Names and types are those of the "cc-index-table" schema, so that queries written for Common Crawl run here too. Three
-things differ: `warc_record_offset` and `warc_record_length` have 64 bits, as our WARCs have no limit; `text_length` and
-`virus_hit` are our own. A column that a CDXJ line says nothing about is there, and empty.
+Names and types are those of the "cc-index-table" schema. Three things differ: `warc_record_offset` and
+`warc_record_length` have 64 bits, as our WARCs have no limit; `text_length` and `virus_hit` are our own. A column that
+a CDXJ line says nothing about is there, and empty.
 
 It needs the extra `columns`: import this module only where a table is made or read.
 """
@@ -53,6 +53,7 @@ SCHEMA = pa.schema(
 )
 _FIELDS = ("url", "mime", "status", "digest", "length", "offset", "truncated", "filename")
 _LINE = pa.schema([(name, pa.string()) for name in _FIELDS])
+_SURROGATE = b"\\ud"
 _URL = (
     r"^(?P<protocol>[A-Za-z][A-Za-z0-9+.-]*):"
     r"(?://(?:[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^:/?#]*)(?::(?P<port>[0-9]{1,5})?)?)?"
@@ -142,7 +143,9 @@ def _of_urls(urls: pa.Array) -> dict[str, pa.Array]:
 
 def _parsed(fields: Sequence[bytes]) -> pa.Table:
     """The fields of some lines, as texts: empty where a line has none."""
-    document = b"".join(map(_readable, fields))
+    document = b"".join(fields)
+    if _SURROGATE in document.lower():
+        document = b"".join(map(_readable, fields))
     reading = arrow_json.ReadOptions(use_threads=False, block_size=len(document) + 1)  # no line across two blocks
     known = arrow_json.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
     try:
@@ -156,7 +159,7 @@ def _parsed(fields: Sequence[bytes]) -> pa.Table:
 
 def _readable(fields: bytes) -> bytes:
     """Half a surrogate pair is no character, and Parquet has only characters: it becomes U+FFFD."""
-    if b"\\ud" not in fields.lower():
+    if _SURROGATE not in fields.lower():
         return fields
     text = json.dumps(json.loads(fields), ensure_ascii=False)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode() + b"\n"

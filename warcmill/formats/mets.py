@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from warcmill.formats import csip
@@ -113,8 +114,9 @@ def _group(identifier: str, use: str, files: Iterable[File]) -> Iterator[str]:
     kind = f" {csip.CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
     yield f'    <fileGrp ID="{identifier}" USE="{use}"{kind}>\n'
     for number, file in enumerate(files, 1):
+        known = _format(file.format_name, file.format_version, file.pronom)
         yield (
-            f'      <file ID="{identifier}-{number}" {_facts(file)}{_format(file)}>'
+            f'      <file ID="{identifier}-{number}" {_facts(file)}{known}>'
             f'<FLocat LOCTYPE="URL" xlink:type="simple" xlink:href="{href(file.path)}"/></file>\n'
         )
     yield "    </fileGrp>\n"
@@ -142,18 +144,20 @@ def _md_ref(identifier: str, file: File, kind: str) -> str:
 
 
 def _facts(file: File) -> str:
-    return (
-        f'MIMETYPE="{file.mime}" SIZE="{file.size}" CREATED="{escape(file.created)}"'
-        f' CHECKSUM="{file.sha512}" CHECKSUMTYPE="SHA-512"'
-    )
+    created = f'CREATED="{_escaped(file.created)}"'
+    return f'MIMETYPE="{file.mime}" SIZE="{file.size}" {created} CHECKSUM="{file.sha512}" CHECKSUMTYPE="SHA-512"'
 
 
-def _format(file: File) -> str:
+_escaped = lru_cache(maxsize=64)(escape)  # the files of a stage have one time
+
+
+@lru_cache(maxsize=64)  # most files of a package are of one or two formats
+def _format(name: str, version: str, pronom: str) -> str:
     """SIP32 to SIP35."""
-    name = file.format_name and f' sip:FILEFORMATNAME="{escape(file.format_name)}"'
-    version = file.format_version and f' sip:FILEFORMATVERSION="{escape(file.format_version)}"'
-    key = file.pronom and f' sip:FORMATREGISTRY="PRONOM" sip:FORMATREGISTRYKEY="{escape(file.pronom)}"'
-    return f"{name}{version}{key}"
+    named = name and f' sip:FILEFORMATNAME="{escape(name)}"'
+    versioned = version and f' sip:FILEFORMATVERSION="{escape(version)}"'
+    key = pronom and f' sip:FORMATREGISTRY="PRONOM" sip:FORMATREGISTRYKEY="{escape(pronom)}"'
+    return f"{named}{versioned}{key}"
 
 
 def _name(mets_of_representation: File) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+import msgspec
+
 from warcmill.errors import BadInput
 from warcmill.formats import siegfried
 from warcmill.formats.warc.header import CONTENT_TYPE
@@ -28,7 +30,6 @@ UNKNOWN: Final = "UNKNOWN"  # siegfried's word
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _WITH_PAYLOAD = ("response", "resource", "conversion", "arc")
-_DECODER = json.JSONDecoder()  # made once: a package reads the formats of 100,000 WARCs
 _VERSION = re.compile(r"V([0-9]+)\.xml.*?([0-9]{8})\.xml")
 
 
@@ -42,6 +43,17 @@ class Seen:
     def add(self, name: str, number: int) -> None:
         """Count some payloads of a format."""
         self.formats[name] = self.formats.get(name, 0) + number
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    """A line of an extract: a package reads those of 100,000 WARCs."""
+
+    type: str
+    payloads: int
+    formats: dict[str, int]
+
+
+_LINES = msgspec.json.Decoder(_Line)
 
 
 class Formats(Hearer):
@@ -120,17 +132,12 @@ class _Payload(Listener):
         return _decoded(bytes(self._block[: self._begin]), body) if self._is_http else body
 
 
-def read(lines: Iterable[bytes], path: str) -> dict[str, Seen]:
-    """Read what `Formats.lines` wrote; BadInput when it did not."""
-    types = {}
+def read(lines: Iterable[bytes], path: Callable[[], str]) -> dict[str, Seen]:
+    """Read what `Formats.lines` wrote; BadInput, with its path, when it did not."""
     try:
-        for line in lines:
-            one = _DECODER.decode(line.decode())
-            formats = {str(name): int(number) for name, number in one["formats"].items()}
-            types[str(one["type"])] = Seen(int(one["payloads"]), formats)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(path, f"not a list of formats: {error!r}") from error
-    return types
+        return {one.type: Seen(one.payloads, one.formats) for one in map(_LINES.decode, lines)}
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BadInput(path(), f"not a list of formats: {error!r}") from error
 
 
 def merged(several: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:

@@ -118,6 +118,7 @@ def _host(name: str) -> str:
     return host
 
 
+@lru_cache(10_000)
 def is_address(host: str) -> bool:
     """Whether a host is an IP address; one of IPv6 is in brackets."""
     if host.startswith("["):
@@ -144,7 +145,11 @@ def _split(url: str) -> tuple[str, str]:
 
 
 def _authority(url: str) -> str:
-    host, port = _split(url)
+    return _reversed_authority(*_split(url))
+
+
+@lru_cache(10_000)
+def _reversed_authority(host: str, port: str) -> str:
     return f"http://({host}{port})" if is_address(host) else f"http://({_reversed_labels(host)}{port})"
 
 

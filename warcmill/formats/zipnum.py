@@ -102,7 +102,7 @@ def find(idx: Index, key: bytes) -> int:
             low = idx.find(b"\n", middle, high) + 1 or high
         else:
             high = begin
-    # The block before begins with less than `key`, and may go on with it.
+    # The block before begins with less than `key`, and may continue with it.
     return idx.rfind(b"\n", 0, low - 1) + 1 if low else 0
 
 

@@ -8,17 +8,15 @@ root is there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from warcmill.base.digests import Readable
 from warcmill.model import Root
 from warcmill.stores.promise import Sha512
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):  # cheap to make: a folder may have 100,000 entries
     """One entry of a store; `size` in bytes. `version` differs for another file and for a changed one; it has no order.
 
     `why`: the reason why a symbolic link is not followed, where a link may be. A link that is followed is a folder.
@@ -103,6 +101,11 @@ class LocalStore(Store, Protocol):
 
     def names(self, folder: str) -> frozenset[str]:
         """Return the names in a folder; none when there is no such folder. Cheap enough for thousands of folders."""
+        ...
+
+    def changed(self, folder: str) -> tuple[int, int]:
+        """Return which folder is at this path, and when a name in it last changed, in ns of the disk's clock; zeros
+        when there is none."""
         ...
 
     def read(self, path: str, most: int) -> bytes:

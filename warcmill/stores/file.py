@@ -83,6 +83,19 @@ class FileStore:
         self._check_sentinel()
         return frozenset()
 
+    def changed(self, folder: str) -> tuple[int, int]:
+        """Return the inode of a folder, and when a name in it last changed, in ns; zeros when there is none. Nobody can
+        set this time, as they can that of the last modification."""
+        try:
+            status = os.stat(f"{self.base}/{self._inside(folder)}")
+        except OSError as error:
+            if error.errno not in ABSENT:
+                raise self._unavailable(folder, error) from error
+        else:
+            return status.st_ino, status.st_ctime_ns
+        self._check_sentinel()
+        return 0, 0
+
     def open(self, path: str, start: int = 0) -> BinaryIO:
         with self._outage(path):
             try:

@@ -7,13 +7,12 @@ status line of the final answer; 1xx answers before it are in `metadata`.
 
 from __future__ import annotations
 
-import base64
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
-from uuid import uuid4
 
 from isal import isal_zlib
 
@@ -28,6 +27,9 @@ _PROFILES = "http://netpreserve.org/warc/1.1/revisit"  # 6.7.2 and 6.7.3
 IDENTICAL, NOT_MODIFIED = f"{_PROFILES}/identical-payload-digest", f"{_PROFILES}/server-not-modified"
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _GZIP = 31  # zlib's wbits for a gzip member
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = [first + second for first in _BASE32 for second in _BASE32]  # for ten bits; a sha1 is sixteen of them
+_SHIFTS = range(150, -1, -10)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _READABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
@@ -36,7 +38,14 @@ Pairs = Sequence[tuple[str, str]]
 
 def sha1_text(digest: bytes) -> str:
     """Return a sha1 as WARCs and crawl logs write it: `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`."""
-    return "sha1:" + base64.b32encode(digest).decode("ascii")
+    number = int.from_bytes(digest)
+    return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
+
+
+def new_id() -> str:
+    """Return the id of a new record: a random UUID (RFC 9562, 5.4)."""
+    text = os.urandom(16).hex()
+    return f"<urn:uuid:{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,9 @@ def warcinfo(filename: str, date: str, fields: Pairs) -> Record:
 
 def fields_block(fields: Pairs) -> bytes:
     """The block of a record of type application/warc-fields; control characters are percent-encoded."""
-    return "".join(f"{name}: {_CONTROL.sub(_escape, value)}\r\n" for name, value in fields).encode("utf-8", "replace")
+    if not "".join([value for _, value in fields]).isprintable():
+        fields = [(name, _CONTROL.sub(_escape, value)) for name, value in fields]
+    return "".join([f"{name}: {value}\r\n" for name, value in fields]).encode("utf-8", "replace")
 
 
 def readable(raw: bytes) -> str:
@@ -188,7 +199,7 @@ def _refers_to(original: Original | None) -> list[tuple[str, str]]:
 
 
 def _record(kind: str, capture: Capture, content_type: str, block: Block, more: Pairs, payload: str = "") -> Record:
-    record_id = f"<urn:uuid:{uuid4()}>"
+    record_id = new_id()
     fields = (
         ("WARC-Type", kind),
         ("WARC-Target-URI", capture.uri),
@@ -201,7 +212,7 @@ def _record(kind: str, capture: Capture, content_type: str, block: Block, more: 
         ("Content-Length", str(block.length)),
     )
     values = [f"{name}: {value}" for name, value in fields if value]
-    if _CONTROL.search("".join(values)):
+    if not (text := "".join(values)).isprintable() and _CONTROL.search(text):
         raise BadInput(repr(capture.uri), "a control character in what would be a WARC header; nothing was written")
     header = "\r\n".join(("WARC/1.1", *values, "", "")).encode("utf-8", "surrogateescape")
     return Record(kind, record_id, capture.date, capture.uri, header, block, payload)

@@ -1,6 +1,6 @@
 """Append records to WARC files of one writer: named by prefix, time, serial and process, `.open` until closed.
 
-It writes and renames; it proves nothing durable. Whoever keeps the books calls
+It writes and renames; it proves nothing durable. The keeper of the books calls
 `sync`, and notes the `lengths` that it has seen durable: after a kill the files
 are cut to those.
 """

@@ -207,7 +207,7 @@ class SftpStore:
 
     def _move(self, path: str, to: str) -> bool:
         """Whether we moved a file that others may move as well, to the same name or another. A plain RENAME links, then
-        unlinks: whoever takes the file at its new name in between would leave it at the old one."""
+        unlinks: another program that takes the file at its new name in between would leave it at the old one."""
         try:
             with self._pool.session() as session:
                 self._require(session, POSIX_RENAME)
