@@ -74,3 +74,6 @@ SSHD: Final[Ports] = {"ssh": 2222}
 LUIGID: Final[Ports] = {"http": 8082}
 CLAMD: Final[Ports] = {"clamd": 3310}
 SOLR: Final[Ports] = {"http": 8983}
+# Workers choose their own ports.
+DASK: Final[Ports] = {"scheduler": 8786}
+SPARK: Final[Ports] = {"master": 7077, "master_http": 8180}

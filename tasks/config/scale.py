@@ -1,0 +1,82 @@
+"""[scale]: who reads stored WARCs for the index: processes of this machine, or a cluster."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import luigi
+
+from tasks.config import sections
+from warcmill.errors import BadConfig
+from warcmill.launches.elsewhere import Elsewhere
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Making, Place
+from warcmill.scale import Runner
+from warcmill.scale.opening import RunOn, open_runner
+from warcmill.stores.links import Links
+from warcmill.stores.opening import Access, open_folder
+
+if TYPE_CHECKING:
+    from tasks.config.settings import Settings
+
+_PACKAGES = {RunOn.DASK: "distributed", RunOn.SPARK: "pyspark"}
+_WANTED = {RunOn.DASK: "tcp://HOST:8786", RunOn.SPARK: "spark://HOST:7077"}
+
+
+class scale(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[scale]: where the WARCs are read that an index needs. All keys are optional."""
+
+    run_on = luigi.Parameter(default="processes", description="processes (of this machine, all cores), dask or spark")
+    url = luigi.Parameter(default="", description="the Dask scheduler, tcp://HOST:8786, or Spark master")
+
+
+def run_on() -> tuple[RunOn, str]:
+    """Who does it, and the URL of the cluster; or BadConfig, also if the extra is missing."""
+    keys = sections.read(scale)
+    try:
+        chosen = RunOn(str(keys.run_on).strip())
+    except ValueError as error:
+        raise BadConfig("[scale] run_on", f"is {keys.run_on}; {', '.join(RunOn)}") from error
+    url = str(keys.url).strip()
+    if chosen is RunOn.PROCESSES:
+        if url:
+            raise BadConfig("[scale] url", "is set, and run_on is processes, which has none; remove one of them")
+        return chosen, url
+    if "://" not in url:
+        raise BadConfig("[scale] url", f"is {url or 'not set'}; for {chosen}: {_WANTED[chosen]}")
+    check_installed(chosen)
+    return chosen, url
+
+
+def check_installed(chosen: RunOn) -> str:
+    """The package of the extra, with its version; BadConfig if it is missing."""
+    package = _PACKAGES[chosen]
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError as error:
+        why = f"is {chosen}, and {package} cannot be found: pip install 'warcmill[{chosen}]', or remove run_on"
+        raise BadConfig("[scale] run_on", why) from error
+
+
+def runner() -> Runner:
+    """The runner that is configured; or BadConfig."""
+    return open_runner(*run_on())
+
+
+def place(config: Settings) -> Place:
+    """Where workers find the store and the index root; no symbolic link is followed there."""
+    access = config.access
+    return Place(
+        config.store, Access(access.block_size, access.known_hosts, access.key_file, links=Links()), config.index
+    )
+
+
+def making(config: Settings, extracts: Extracts) -> Making:
+    """Who makes the extracts of a line; or BadConfig."""
+    return Elsewhere(runner(), place(config), extracts)
+
+
+def probe(config: Settings) -> None:
+    """Ask the workers whether they can work; raises what keeps one from it. Nothing is made."""
+    Elsewhere(runner(), place(config), Extracts(open_folder("index", config.index))).at_once(1)

@@ -1,0 +1,124 @@
+"""The index by a real Spark cluster, and our Parquet read by it. It takes minutes: `scripts/test full` runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scaled import ScaledLine, build, copy_of
+
+from servers import pins, ports, process
+from servers import spark as spark_server
+from servers.spark import Spark
+
+MANY = 30
+READ = """
+import json, sys
+from pyspark.sql import SparkSession
+session = SparkSession.builder.master(sys.argv[1]).config("spark.ui.enabled", "false").getOrCreate()
+table = session.read.parquet(sys.argv[2])
+table.createOrReplaceTempView("captures")
+counted = session.sql("SELECT content_mime_type, count(*) AS n FROM captures GROUP BY 1 ORDER BY 2 DESC, 1")
+kinds = [[row.content_mime_type, row.n] for row in counted.collect()]
+some = session.sql("SELECT url, warc_record_offset, crawl, text_length FROM captures WHERE url = 'http://e.x/000.warc.gz'")
+print("FOUND " + json.dumps([dict(table.dtypes), kinds, [list(row) for row in some.collect()]]))
+"""
+
+
+@pytest.fixture(scope="session")
+def cluster(work: Path) -> Spark:
+    return spark_server.up(work, ports.free(pins.SPARK))
+
+
+@pytest.fixture
+def spark(cluster: Spark) -> Iterator[Spark]:
+    """The master with its two workers; put right again after a test has broken them."""
+    yield cluster
+    if process.running(cluster.folder, "master") is None:
+        spark_server.down(cluster.folder.parent)
+        cluster.start()
+    for name in spark_server.WORKERS:
+        if process.running(cluster.folder, name) is None:
+            cluster.add(name)
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("many"), MANY)
+
+
+def line_on(spark: Spark, built: Path, to: Path, **more: str) -> ScaledLine:
+    section = f"[scale]\nrun_on=spark\nurl={spark.url}\n"
+    memory = {"PYSPARK_SUBMIT_ARGS": "--driver-memory 512m --executor-memory 512m pyspark-shell"}
+    return copy_of(built, to, section, spark.environment | memory | more)
+
+
+def test_processes_and_spark_leave_the_same_claims_and_extracts(spark: Spark, tmp_path: Path) -> None:
+    built = build(tmp_path / "built", 4)
+    here, there = copy_of(built, tmp_path / "here"), line_on(spark, built, tmp_path / "there")
+    for word in ("cdx", "text"):
+        here.index(word)
+        there.index(word)
+        assert there.claim(word) == here.claim(word)
+    assert there.extracts() == here.extracts()
+    assert len(here.extracts()) == 8
+
+
+def test_spark_reads_the_parquet_files(spark: Spark, tmp_path: Path) -> None:
+    line = copy_of(build(tmp_path / "built", 1), tmp_path / "line", "[columns]\nsince=2016-01-01\n")
+    for word in ("cdx", "text", "columns"):
+        line.index(word)
+    folder = line.folders["index"] / "columns"
+    command = [sys.executable, "-c", READ, spark.url, str(folder)]
+    done = subprocess.run(command, env=spark.environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    types, kinds, some = json.loads(done.stdout.partition("FOUND ")[2])
+    assert sum(number for _, number in kinds) == 269
+    assert (types["warc_record_offset"], types["fetch_time"], types["url"]) == ("bigint", "timestamp", "string")
+    ((url, offset, crawl, length),) = some
+    assert (url, crawl, offset > 0, length is None or length >= 0) == (
+        "http://e.x/000.warc.gz",
+        "daily-20161019234428",
+        True,
+        True,
+    )
+
+
+def test_a_worker_that_is_killed_in_the_middle_costs_nothing(spark: Spark, many: Path, tmp_path: Path) -> None:
+    line = line_on(spark, many, tmp_path / "line")
+    running = line.luigi("cdx")
+    assert line.wait_for_some(running) < MANY
+    spark.kill("two")
+    code, printed = line.ended(running)
+    assert code == 0, printed
+    assert len(line.extracts()) == MANY
+
+
+def test_a_master_that_vanishes_in_the_middle_costs_nothing_and_then_is_named(
+    spark: Spark, many: Path, tmp_path: Path
+) -> None:
+    line = line_on(spark, many, tmp_path / "line")
+    running = line.luigi("cdx")
+    assert line.wait_for_some(running) < MANY
+    spark.kill("master")
+    code, printed = line.ended(running)
+    assert code == 0, printed
+    assert len(line.extracts()) == MANY
+    code, printed = line.ended(line_on(spark, many, tmp_path / "later").luigi("cdx"))
+    assert code == 30
+    assert f"the Spark master {spark.url} is unavailable" in printed
+    assert "Start it, or correct [scale] url" in printed
+
+
+def test_an_executor_without_warcmill_is_named_before_anything_is_begun(
+    spark: Spark, many: Path, tmp_path: Path
+) -> None:
+    line = line_on(spark, many, tmp_path / "line", PYSPARK_PYTHON=getattr(sys, "_base_executable", sys.executable))
+    code, printed = line.ended(line.luigi("cdx"))
+    assert code == 30
+    assert "the Python of a Spark executor has no Warcmill. Install it there" in printed
+    assert (line.settled(), line.extracts()) == (0, {})

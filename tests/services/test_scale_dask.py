@@ -1,0 +1,146 @@
+"""The index by a real Dask cluster: the same markers and extracts as by processes, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scaled import ScaledLine, build, copy_of
+
+import warcmill
+from servers import dask as dask_server
+from servers import pins, ports, process
+from servers.dask import Dask
+
+MANY = 30
+
+
+@pytest.fixture(scope="session")
+def cluster(work: Path) -> Dask:
+    return dask_server.up(work, ports.free(pins.DASK))
+
+
+@pytest.fixture
+def dask(cluster: Dask) -> Iterator[Dask]:
+    """The scheduler with its two workers; put right again after a test has broken them."""
+    yield cluster
+    for name in process.names(cluster.folder):
+        if name not in ("scheduler", *dask_server.WORKERS):
+            cluster.stop(name)
+    if process.running(cluster.folder, "scheduler") is None:
+        for name in dask_server.WORKERS:
+            cluster.stop(name)
+        cluster.start()
+    for name in dask_server.WORKERS:
+        if process.running(cluster.folder, name) is None:
+            cluster.add(name)
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("many"), MANY)
+
+
+def line_on(dask: Dask, built: Path, to: Path, url: str = "") -> ScaledLine:
+    section = f"[scale]\nrun_on=dask\nurl={url or dask.url}\n"
+    return copy_of(built, to, section, {"PYTHONPATH": dask.libraries})
+
+
+def test_processes_and_dask_leave_the_same_claims_and_extracts(dask: Dask, tmp_path: Path) -> None:
+    built = build(tmp_path / "built", 4)
+    here, there = copy_of(built, tmp_path / "here"), line_on(dask, built, tmp_path / "there")
+    for word in ("cdx", "text"):
+        here.index(word)
+        there.index(word)
+        assert there.claim(word) == here.claim(word)
+    assert there.extracts() == here.extracts()
+    assert len(here.extracts()) == 8
+
+
+def test_a_worker_that_is_killed_in_the_middle_costs_nothing(dask: Dask, many: Path, tmp_path: Path) -> None:
+    line = line_on(dask, many, tmp_path / "line")
+    running = line.luigi("cdx")
+    assert line.wait_for_some(running) < MANY
+    dask.kill("two")
+    code, printed = line.ended(running)
+    assert code == 0, printed
+    assert len(line.extracts()) == MANY
+
+
+def test_a_scheduler_that_vanishes_in_the_middle_fails_the_rest_which_a_retry_does(
+    dask: Dask, many: Path, tmp_path: Path
+) -> None:
+    line = line_on(dask, many, tmp_path / "line")
+    running = line.luigi("cdx")
+    line.wait_for_some(running)
+    dask.kill("scheduler")
+    code, printed = line.ended(running)
+    assert code == 30, printed
+    assert f"the Dask scheduler {dask.url} is unavailable: the connection to it was lost. Start it again" in printed
+    kept = line.settled()
+    assert 0 < kept < MANY
+    code, printed = line.warcmill("doctor")
+    assert code == 1
+    assert "Start the scheduler, or correct [scale] url" in printed
+    for name in dask_server.WORKERS:
+        dask.stop(name)
+    dask.start()
+    dask.add("one")
+    line.index("cdx")
+    assert line.settled() == MANY, "what was settled is not done again"
+
+
+def test_a_cluster_without_a_worker_is_named(dask: Dask, many: Path, tmp_path: Path) -> None:
+    for name in dask_server.WORKERS:
+        dask.stop(name)
+    line = line_on(dask, many, tmp_path / "line")
+    code, printed = line.ended(line.luigi("cdx"))
+    assert code == 30
+    assert f"it has no worker; start one for each core: dask worker {dask.url} --nworkers auto" in printed
+
+
+def test_a_worker_without_warcmill_is_named_before_anything_is_begun(dask: Dask, many: Path, tmp_path: Path) -> None:
+    dask.add("bare", python=getattr(sys, "_base_executable", sys.executable))
+    line = line_on(dask, many, tmp_path / "line")
+    code, printed = line.ended(line.luigi("cdx"))
+    assert code == 30
+    assert "is unavailable: its Python has no Warcmill. Install it there, and start the worker again" in printed
+    assert (line.settled(), line.extracts()) == (0, {})
+    code, printed = line.warcmill("doctor")
+    assert code == 1
+    assert "its Python has no Warcmill" in printed
+
+
+def test_two_versions_among_workers_are_refused_before_anything_is_begun(
+    dask: Dask, many: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    (package,) = warcmill.__path__
+    shutil.copytree(package, other / "warcmill")
+    module = other / "warcmill" / "__init__.py"
+    module.write_text(module.read_text().replace(warcmill.__version__, "99.1"))
+    dask.add("other", path=str(other))
+    line = line_on(dask, many, tmp_path / "line")
+    code, printed = line.ended(line.luigi("cdx"))
+    assert code == 30
+    assert "install the same on every worker, and start it again. The version: expected" in printed
+    assert f"expected {warcmill.__version__}, found 99.1" in printed
+    assert (line.settled(), line.extracts()) == (0, {})
+    code, printed = line.warcmill("doctor")
+    assert code == 1
+    assert "found 99.1" in printed
+
+
+def test_doctor_finds_the_workers_ready(dask: Dask, many: Path, tmp_path: Path) -> None:
+    _, printed = line_on(dask, many, tmp_path / "line").warcmill("doctor")
+    assert f"distributed 2026.8.0: the workers of {dask.url} have this Warcmill, and reach the store" in printed
+
+
+def test_an_extra_that_is_missing_is_a_wrong_configuration(dask: Dask, many: Path, tmp_path: Path) -> None:
+    line = copy_of(many, tmp_path / "line", f"[scale]\nrun_on=dask\nurl={dask.url}\n")
+    code, printed = line.warcmill("status", "2016-10-19")
+    assert code == 3
+    assert "[scale] run_on: is dask, and distributed cannot be found: pip install 'warcmill[dask]'" in printed

@@ -1,0 +1,56 @@
+"""Have work done by other processes: on all cores of this machine, or on the workers of a Dask or Spark cluster.
+
+`Runner` is the protocol; `processes`, `dask` and `spark` implement it, and `opening` chooses one. A piece of work is a
+function that every process can import, and its order (`work`). Runners know nothing of what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from warcmill.errors import Unavailable
+from warcmill.scale.work import Work
+
+PATIENCE = 60  # seconds for which a cluster may be without a worker
+_LOOK = 2  # seconds between two looks whether there is one
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """How many pieces of work are done at a time, and how many cores each has for processes of its own."""
+
+    at_once: int
+    cores: int = 1
+
+
+class Runner(Protocol):
+    """Does work elsewhere."""
+
+    def ready(self, number: int, probe: Work) -> Ready:
+        """Have every worker do the probe, before so many pieces of work are begun.
+
+        Unavailable if no worker is reached, or if one lacks Warcmill; Mismatch if one has another version of it; any
+        error of the probe.
+        """
+
+    def do(self, work: Work) -> Any:
+        """Do a piece of work, and wait for its result. May be called by several threads at a time.
+
+        Any error that it raises there is raised here; Unavailable if its worker died, or the cluster is gone.
+        """
+
+
+def wait_for(result: Callable[[float], Result], workers: Callable[[], int], where: str) -> Result:
+    """Wait for a result, which raises TimeoutError after the seconds it gets; Unavailable once all workers are gone."""
+    alone = 0
+    while True:
+        try:
+            return result(_LOOK)
+        except TimeoutError:
+            alone = 0 if workers() else alone + _LOOK
+            if alone >= PATIENCE:
+                why = f"for {alone} s it has had no worker; start one, then run the task again"
+                raise Unavailable(where, why) from None

@@ -1,0 +1,111 @@
+"""A piece of work, and the answer of the process that did it. Both can be pickled, whatever went wrong.
+
+An error is sent as its name and its fields: most exceptions cannot be unpickled, and some cannot be pickled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import warcmill
+from warcmill import errors
+from warcmill.errors import Mismatch, Unavailable, WarcmillError
+
+log = logging.getLogger(__name__)
+
+
+class Fault(Exception):
+    """An unexpected error on a worker, as text: a fault in Warcmill."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A function that can be imported by its name, and what it gets. `name` is for messages.
+
+    `versions`: what must be installed where it is done, as `versions` returns it.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    order: Any
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a process answers: a result; or the name of an error, and its fields; or a fault, as text."""
+
+    where: str
+    result: Any = None
+    error: str = ""
+    fields: Mapping[str, Any] | None = None
+
+
+def versions(packages: tuple[str, ...]) -> dict[str, str]:
+    """The versions of Python, of Warcmill as it was loaded, and of these packages, without those not installed."""
+    found = {"Python": ".".join(platform.python_version_tuple()[:2]), "warcmill": warcmill.__version__}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def answer(work: Work) -> Answer:
+    """Do a piece of work in this process. It never raises: what went wrong is in the answer."""
+    where = f"worker {socket.gethostname()}, process {os.getpid()}"
+    try:
+        _check(work.versions, where)
+        return Answer(where, work.function(work.order))
+    except WarcmillError as error:
+        fields = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
+        return Answer(where, error=type(error).__name__, fields=fields)
+    except OSError as error:
+        return Answer(where, error=OSError.__name__, fields={"text": str(error)})
+    except MemoryError:
+        why = "out of memory; give it more, or have it do less at a time, then run the task again"
+        return Answer(where, error=Unavailable.__name__, fields={"what": work.name, "why": why})
+    except Exception as error:  # noqa: BLE001 - a fault in Warcmill: `result` raises it, as text
+        text = f"{type(error).__name__}: {error}"
+        return Answer(where, error=Fault.__name__, fields={"text": text, "traceback": traceback.format_exc()})
+
+
+def result(answered: Answer) -> Any:
+    """The result of an answer, or its error, raised."""
+    fields = answered.fields or {}
+    if not answered.error:
+        return answered.result
+    if answered.error == OSError.__name__:
+        raise OSError(f"{fields['text']} (on {answered.where})")
+    if answered.error == Fault.__name__:
+        log.error("on %s:\n%s", answered.where, fields["traceback"])
+        raise Fault(f"{fields['text']} (on {answered.where})")
+    if answered.error == Unavailable.__name__:  # perhaps there alone
+        raise Unavailable(fields["what"], f"{fields['why']} (on {answered.where})")
+    error: WarcmillError = getattr(errors, answered.error)(**fields)
+    raise error
+
+
+def _check(wanted: Mapping[str, str], where: str) -> None:
+    """Mismatch if this process has other versions: it would make other bytes."""
+    found = versions(tuple(name for name in wanted if name not in ("Python", "warcmill")))
+    for name, one in wanted.items():
+        if found.get(name) != one:
+            what = f"{name} on {where}; install the same on every worker, and start it again. The version"
+            raise Mismatch(what, one, found.get(name, "none"))
+
+
+def _plain(value: Any) -> Any:
+    """A value that can be pickled everywhere."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | None) else str(value)
