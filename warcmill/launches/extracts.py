@@ -70,6 +70,11 @@ class Extracts:
         """The folder of the index root, for nameless files."""
         return self._index.base
 
+    def has(self, kind: Kind, sha512: str) -> bool:
+        """Whether there is an extract, sound or not. The folder is listed: NFS may remember that a file was missing."""
+        folder, _, name = kind.path(sha512).rpartition("/")
+        return name in self._index.names(folder)
+
     def digest(self, kind: Kind, sha512: str) -> str | None:
         """Read an extract to its end; return the SHA-512 of its content. None if it is missing or damaged."""
         digest = hashlib.sha512()

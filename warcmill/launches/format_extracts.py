@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 from warcmill.formats import pronom
 from warcmill.formats.pronom import Formats, Seen
@@ -33,5 +33,4 @@ class FormatsHearer(Formats, Maker):
 
 def read(extracts: Extracts, sha512: str) -> Mapping[str, Seen]:
     """The formats in the extract of a WARC. NotReady if there is none; BadInput if it is damaged."""
-    known = kind()
-    return pronom.read(extracts.whole(known, sha512).splitlines(), known.path(sha512))
+    return pronom.read(extracts.whole(kind(), sha512).splitlines(), partial(kind().path, sha512))

@@ -13,7 +13,8 @@ from warcmill.model import Launch
 
 def with_markers(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
     """The launches from `first` up to, not including, `end` that have a folder in the state root, in any order."""
-    yield from (launch for launch in _in_months(state, first, end) if first <= launch.day < end)
+    days = clock.day_digits(first), clock.day_digits(end)
+    yield from (launch for launch in _in_months(state, first, end) if days[0] <= launch.id[:8] < days[1])
 
 
 def _in_months(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
@@ -22,8 +23,8 @@ def _in_months(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
         if not months[0] <= month.name <= months[1]:
             continue
         for job in state.store.list(month.path):
-            for entry in state.store.list(job.path) if job.kind == "folder" else ():
+            for name in state.store.names(job.path) if job.kind == "folder" else ():
                 try:
-                    yield Launch.parse(job.name, entry.name)
+                    yield Launch.parse(job.name, name)
                 except BadInput:
                     continue  # no step made this folder

@@ -21,6 +21,7 @@ from typing import Self
 
 from warcmill.errors import Unavailable
 from warcmill.formats.text.document import MOST, Document, Kind, refused
+from warcmill.launches.text_known import Known, key_of
 from warcmill.launches.text_worker import OUT_OF_MEMORY, Limits, receive, send
 
 _MODULE = "warcmill.launches.text_worker"
@@ -35,9 +36,14 @@ class Workers:
     """Worker processes, started when they are needed. Leave the block to end them."""
 
     def __init__(
-        self, number: int | None = None, limits: Limits | None = None, command: Sequence[str] = COMMAND
+        self,
+        number: int | None = None,
+        limits: Limits | None = None,
+        command: Sequence[str] = COMMAND,
+        known: Known | None = None,
     ) -> None:
         self.number = number or len(os.sched_getaffinity(0))
+        self._known = known or Known()
         self._limits, self._command = limits or Limits(), command
         self._threads = ThreadPoolExecutor(self.number)
         self._idle: SimpleQueue[_Worker | None] = SimpleQueue()
@@ -62,7 +68,15 @@ class Workers:
 
     def submit(self, kind: Kind, data: bytes, charset: str) -> Future[Document]:
         """Have a document extracted. The result says why where there is no text; Unavailable if no worker begins."""
-        return self._threads.submit(self._extract, kind, data, charset)
+        return self._threads.submit(self._known_or_extracted, kind, data, charset)
+
+    def _known_or_extracted(self, kind: Kind, data: bytes, charset: str) -> Document:
+        key = key_of(kind, data, charset)
+        found = self._known.get(key)
+        if found is None:
+            found = self._extract(kind, data, charset)
+            self._known.keep(key, found)
+        return found
 
     def _extract(self, kind: Kind, data: bytes, charset: str) -> Document:
         worker = self._idle.get()

@@ -17,17 +17,18 @@ from functools import partial
 from itertools import islice
 from typing import IO
 
+from warcmill.base.side_by_side import side_by_side
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats import cdxj
 from warcmill.formats.zipnum import CDX
-from warcmill.launches import cdx_making
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Making
 from warcmill.markers.state import MarkerStore
-from warcmill.stores import LocalStore, Store
+from warcmill.stores import LocalStore
 from warcmill.versions import cdx_inputs, hidden, segments
 from warcmill.versions.dataset import Built, New, Wanted
-from warcmill.versions.hidden import Hidden
+from warcmill.versions.hidden import Hidden, hidden_lines
 from warcmill.versions.inputs import Input
 from warcmill.versions.lookup import Lookup
 from warcmill.versions.merge import Merge
@@ -60,7 +61,7 @@ class Cdx:
     """The data set `cdx`."""
 
     state: MarkerStore
-    store: Store
+    making: Making
     index: LocalStore
     name: str = NAME
     generation: int = cdxj.GENERATION
@@ -71,7 +72,7 @@ class Cdx:
         return Extracts(self.index)
 
     def seen(self) -> str:
-        return cdx_inputs.seen(self.state)
+        return cdx_inputs.seen(self.state, self.index)
 
     def wanted(self, before: Sequence[Input]) -> Wanted:
         return cdx_inputs.wanted(self.state, before)
@@ -96,18 +97,20 @@ class Cdx:
         """Make the extracts that are not there. Returns why some cannot be made, by name."""
         troubles: dict[str, str] = {}
         there: dict[str, frozenset[str]] = {}
+        missing: list[Input] = []
         for one in wanted:
             folder, _, name = CDXJ.path(one.sha512).rpartition("/")
             if folder not in there:
                 there[folder] = self.index.names(folder)
             if name not in there[folder]:
-                self._make(one, troubles)
+                missing.append(one)
+        side_by_side(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)))
         return troubles
 
     def _make(self, one: Input, troubles: dict[str, str]) -> None:
         try:
             log.info("cdx: %s is read again from the store", one.name)
-            cdx_making.make(self.extracts, self.store, cdx_inputs.WARCS + one.name, one.sha512)
+            self.making.cdx(cdx_inputs.WARCS + one.name, one.sha512)
         except (NotReady, Mismatch, BadInput) as error:
             troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
 
@@ -142,7 +145,7 @@ class Cdx:
             if not made.hidden <= set(hiding.entries) or any(one.identity not in wanted for one in made.inputs):
                 return None
             with closing(Lookup(self.index, (segment,))) as lookup:
-                shows = any(next(lookup.beginning_with(prefix), None) for prefix in hiding.prefixes())
+                shows = next(hidden_lines(lookup.beginning_with, tuple(hiding.prefixes())), None) is not None
             return None if shows else made
         except (NotReady, BadInput, Mismatch) as error:
             log.warning("%s; its WARCs are taken from their extracts", error)

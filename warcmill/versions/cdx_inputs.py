@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from hashlib import sha512
 
 from warcmill import layout
@@ -18,8 +19,10 @@ from warcmill.launches.recorded import with_markers
 from warcmill.markers.facts import Indexed, TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
+from warcmill.stores import LocalStore
 from warcmill.versions.dataset import Wanted
 from warcmill.versions.inputs import Input
+from warcmill.versions.looked import Looked
 
 WARCS = "warcs/"
 _STEPS = ("assemble", "verify", "viruses")  # besides the step itself
@@ -41,17 +44,26 @@ def _stages(names: Iterable[str], word: str) -> Iterator[Stage]:
             yield Stage.parse(key["stage"])
 
 
-def seen(state: MarkerStore, word: str = "cdx", generation: int | None = None) -> str:
-    """A digest of the last lines of the markers that `wanted` reads."""
+def seen(state: MarkerStore, index: LocalStore, word: str = "cdx", generation: int | None = None) -> str:
+    """A digest of the last lines of the markers that `wanted` reads. Only those in folders that changed are read."""
+    looked = Looked(state, index, word)
     digest = sha512(f"{generation or GENERATION}\n".encode())
-    for launch in sorted(with_markers(state, date.min, date.max)):
-        names = state.store.names(layout.state_folder(launch))
-        for stage in sorted(_stages(names, word)):
-            for step in (word, *_STEPS):
-                path = layout.marker_path(layout.step(step, launch, stage))
-                if path.rpartition("/")[2] in names:
-                    digest.update(path.encode() + _end(state, path))
+    for launch in sorted(with_markers(state, date.min, date.max), key=str):
+        digest.update(f"{launch} {looked.digest(launch, partial(_seen_of, state, word))}\n".encode())
+    looked.remember()
     return digest.hexdigest()
+
+
+def _seen_of(state: MarkerStore, word: str, launch: Launch) -> str:
+    """A digest of the last lines of a launch's markers; '' if it has none of the step."""
+    names = state.store.names(layout.state_folder(launch))
+    ends: list[bytes] = []
+    for stage in sorted(_stages(names, word)):
+        for step in (word, *_STEPS):
+            path = layout.marker_path(layout.step(step, launch, stage))
+            if path.rpartition("/")[2] in names:
+                ends.append(path.encode() + _end(state, path))
+    return sha512(b"".join(ends)).hexdigest() if ends else ""
 
 
 def _end(state: MarkerStore, path: str) -> bytes:

@@ -17,19 +17,22 @@ from warcmill.versions import revisits
 from warcmill.versions.cdx_inputs import WARCS
 from warcmill.versions.originals import Original, Originals
 from warcmill.versions.revisits import Revisit
+from warcmill.versions.viral import VIRAL
 
 
 class Where(StrEnum):
-    """Where a needed WARC is. `hidden`: it is in the store, and an index shows none of what is needed of it."""
+    """Where a needed WARC is. `hidden`: it is in the store, and an index shows none of what is needed of it. `viral`:
+    it is among the store's viral WARCs, which no index has."""
 
     STORED = "stored"
     HIDDEN = "hidden"
+    VIRAL = "viral"
     MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A WARC that has the payloads of so many revisits; its name is below the store's `warcs/`."""
+    """A WARC that has the payloads of so many revisits; its name is below the store's `warcs/`, or `viral/`."""
 
     warc: str
     where: Where
@@ -55,7 +58,7 @@ class Needs:
 
 def needs(state: MarkerStore, index: LocalStore, store: Store, launch: Launch) -> Needs:
     """Find what a launch needs. NotReady until VerifyCdx has verified all of its stages, or without a version."""
-    searched = Originals(state, index).search(_revisits(state, index, launch))
+    searched = Originals(state, index, store).search(_revisits(state, index, launch))
     found, nowhere = Counter[Original](), list[Revisit]()
     for one in _revisits(state, index, launch):
         if original := searched.originals.get(one.wanted):
@@ -77,6 +80,8 @@ def _revisits(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator
 
 
 def _where(store: Store, one: Original) -> Where:
-    if store.stat(WARCS + one.warc) is None:
+    if store.stat((VIRAL if one.is_viral else WARCS) + one.warc) is None:
         return Where.MISSING
+    if one.is_viral:
+        return Where.VIRAL
     return Where.STORED if one.is_shown else Where.HIDDEN

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 
 from warcmill.base import clock
 from warcmill.errors import Busy
@@ -50,13 +51,17 @@ class _Fold:
         self._index, self._data, self._place = index, data, place
         self._lists, self._payloads = Lists(state.store, data.name), Payloads(index, data.name)
         self._hidden = hidden.read(state.store)
-        self._newest = self._lists.newest()
+
+    @cached_property
+    def _newest(self) -> VersionList | None:
+        """The newest list as the fold begins; not read where there is nothing to do."""
+        return self._lists.newest()
 
     def run(self, *, base: bool) -> Folded:
         seen = self._seen()
         now = self._payloads.current()
-        if not base and self._newest and self._is_of_newest(now) and self._payloads.seen() == seen:
-            return Folded(self._newest.number, new=False)
+        if not base and now and now.list_sha512 == self._lists.newest_digest() and self._payloads.seen() == seen:
+            return Folded(now.number, new=False)
         wanted = self._data.wanted(self._newest.inputs if self._newest else ())
         if not base and self._is_done(now, wanted.inputs):
             built = Built(wanted.inputs)
@@ -65,9 +70,8 @@ class _Fold:
             built = self._publish(wanted.inputs, None if base else now, base=base)
         troubles = (*wanted.troubles, *built.troubles)
         self._payloads.note_seen("" if troubles else seen)
-        newest = self._lists.newest()
-        number = newest.number if newest else 0
-        return Folded(number, number > (self._newest.number if self._newest else 0), troubles)
+        number, before = max(self._lists.numbers(), default=0), self._newest.number if self._newest else 0
+        return Folded(number, number > before, troubles)
 
     def _seen(self) -> str:
         hiding = self._hidden.hiding

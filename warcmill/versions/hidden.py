@@ -4,6 +4,8 @@
     org,example)/private/   keys that begin so
     org,example)/ 2016      captures of this one key, of times that begin so
 
+Who hides a domain, or all of a host, hides its DNS records too, whose keys are `dns:` and the host.
+
 Each decision is a file of its own, numbered, made exclusively, never changed: {state}/decisions/access/000001.json
 What is hidden follows from all of them in their order. It stays in the store, and in every list of a version.
 """
@@ -14,7 +16,7 @@ import io
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha512
 
@@ -28,6 +30,8 @@ FOLDER = "decisions/access"
 LARGEST = 1 << 20  # bytes of a decision
 _NAME = re.compile(r"([0-9]{6,})\.json")
 _ENTRY = re.compile(r"[!-~]{1,4000}( [0-9]{1,14})?")
+DNS = b"dns:"
+_WWW = re.compile(rb"\Awww\d*\.")  # as keys of pages are without it
 _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
 
@@ -85,11 +89,35 @@ def visible(lines: Iterable[bytes], prefixes: Mapping[bytes, str], met: set[str]
     """The lines that are not hidden. `met` gets the entries that hide one."""
     starts = list(prefixes)
     for line in lines:
-        at = bisect_right(starts, line)
-        if at and line.startswith(starts[at - 1]):
-            met.add(prefixes[starts[at - 1]])
+        for text in (line, *_of_its_host(line)):
+            at = bisect_right(starts, text)
+            if at and text.startswith(starts[at - 1]):
+                met.add(prefixes[starts[at - 1]])
+                break
         else:
             yield line
+
+
+def is_hidden(line: bytes, prefixes: tuple[bytes, ...]) -> bool:
+    """Whether a line is hidden by prefixes, as `Hidden.prefixes` has them."""
+    return any(text.startswith(prefixes) for text in (line, *_of_its_host(line)))
+
+
+def hidden_lines(look_up: Callable[[bytes], Iterable[bytes]], prefixes: tuple[bytes, ...]) -> Iterator[bytes]:
+    """The lines that these prefixes hide, each once; `look_up` gives those that begin with some bytes."""
+    for prefix in prefixes:
+        yield from look_up(prefix)
+    if prefixes:
+        yield from (line for line in look_up(DNS) if is_hidden(line, prefixes) and not line.startswith(prefixes))
+
+
+def _of_its_host(line: bytes) -> Iterator[bytes]:
+    """What a DNS record is compared with, besides itself: its host, and the host's first page of no time."""
+    if line.startswith(DNS):
+        name = _WWW.sub(b"", line[len(DNS) :].partition(b" ")[0].partition(b"?")[0].strip(b"."))
+        host = b",".join(reversed(name.split(b"."))) + b")"
+        yield host
+        yield host + b"/"
 
 
 def decisions(state: LocalStore) -> list[Decision]:

@@ -1,4 +1,4 @@
-"""What a version of an index is made of: its input list, as it lies in `{state}/versions/{data set}/`.
+"""What a version of an index is made of: its input list, as it is in `{state}/versions/{data set}/`.
 
     {"data_set": "cdx", "generation": 1, "hidden": {"decisions": 0, "sha512": "…"}, "number": 7, "schema": 1,
      "time": "2016-10-21T03:00:07Z"}

@@ -53,6 +53,11 @@ class Lists:
         numbers = self.numbers()
         return self.read(numbers[-1]) if numbers else None
 
+    def newest_digest(self) -> str:
+        """The SHA-512 of the bytes of the list with the highest number; '' if there is none."""
+        numbers = self.numbers()
+        return sha512(self._state.read(self.path(numbers[-1]), LARGEST)).hexdigest() if numbers else ""
+
     def all(self) -> Iterator[VersionList]:
         """All lists, in order."""
         return map(self.read, self.numbers())

@@ -2,7 +2,7 @@
 
 Most originals are captures of the same URL: the version has them under the revisit's own key. What is left is looked
 for by its payload digest among the lines of every WARC of the version, all at once. Those lines have what is hidden,
-too: a payload that is hidden is archived.
+too: a payload that is hidden is archived. So is one in a viral WARC, which no version lists: these are read last.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from warcmill.launches.recorded import with_markers
 from warcmill.launches.revisit_extracts import is_revisit
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
-from warcmill.stores import LocalStore
-from warcmill.versions import hidden
+from warcmill.stores import LocalStore, Store
+from warcmill.versions import hidden, viral
 from warcmill.versions.cdx import NAME
 from warcmill.versions.inputs import Input
 from warcmill.versions.lists import Lists
@@ -39,10 +39,11 @@ _STORED = "files.verified."
 
 @dataclass(frozen=True, order=True, slots=True)
 class Original:
-    """A WARC with the payload of a revisit, below the store's `warcs/`; whether an index shows it."""
+    """A WARC with the payload of a revisit, below the store's `warcs/`, or `viral/`; whether an index shows it."""
 
     warc: str
     is_shown: bool = True
+    is_viral: bool = False
 
 
 @dataclass
@@ -63,18 +64,18 @@ class Searched:
 
 
 class Originals:
-    """The current version of the CDX, and all that it lists. NotReady if none is published."""
+    """The current version of the CDX, all that it lists, and viral WARCs. NotReady if none is published."""
 
-    def __init__(self, state: MarkerStore, index: LocalStore) -> None:
+    def __init__(self, state: MarkerStore, index: LocalStore, store: Store) -> None:
         current = Payloads(index, NAME).current()
         if current is None:
             raise NotReady(f"the current version of {NAME}", "no version is published; run index.ScanForIndexing")
-        self._state, self._extracts = state, Extracts(index)
+        self._state, self._store, self._extracts = state, store, Extracts(index)
         self._listed = Lists(state.store, NAME).read(current.number)
         self._index, self._segments = index, current.segments
 
     def search(self, revisits: Iterable[Revisit]) -> Searched:
-        """Find the original of each: first under its own key, then among all lines."""
+        """Find the original of each: first under its own key, then among all lines, then in viral WARCs."""
         found, left = Searched(), set[bytes]()
         with closing(Lookup(self._index, self._segments)) as lookup:
             for one in revisits:
@@ -86,7 +87,15 @@ class Originals:
         if left:
             found.unread.update(not_indexed(self._state, self._listed.inputs))
             self._look_through(left, found)
+            self._look_into_viral(left - found.originals.keys(), found)
         return found
+
+    def _look_into_viral(self, left: Collection[bytes], found: Searched) -> None:
+        for warc in viral.warcs(self._state) if left else ():
+            for line in _with_body(viral.lines(self._store, warc), left):
+                for wanted in _answers(line, left):
+                    name = warc.path.removeprefix(viral.VIRAL)
+                    found.originals.setdefault(wanted, Original(name, is_shown=False, is_viral=True))
 
     def _look_through(self, left: Collection[bytes], found: Searched) -> None:
         prefixes = hidden.read(self._state.store, self._listed.hiding.decisions).prefixes()

@@ -27,7 +27,7 @@ class Reading:
     """The functions for one data set.
 
     `counts` reads a segment to its end, and counts by WARC; Mismatch or BadInput if it is damaged. `shown` names what
-    a segment has though it is hidden. `has_any` tells whether a WARC must be in a segment.
+    a segment has though it is hidden. `has_any`: whether a WARC must be in a segment.
     """
 
     counts: Callable[[LocalStore, Segment], Mapping[str, int]]

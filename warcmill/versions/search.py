@@ -1,10 +1,15 @@
-"""Find documents by their words in the current version of the text index, without what is hidden now."""
+"""Find documents by their words in the current version of the text index, without what is hidden now.
+
+All that match are counted. The best are chosen by bm25 among the RANKED that the index has last: SQLite takes a second
+for a million of them, and a word that so many documents have does not distinguish them.
+"""
 
 from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from warcmill.errors import NotReady
@@ -16,13 +21,17 @@ from warcmill.versions.segments import Segment
 from warcmill.versions.text_segments import SQLITE, opened
 
 MOST = 20  # documents that are shown
+RANKED = 10_000
 MARKS = ("[", "]")  # around the words that were asked for
 _WORDS_OF_LINE = 24
-_WHERE = "FROM words JOIN page ON page.id = words.rowid WHERE words MATCH ? AND page.time BETWEEN ? AND ?"
-_SHOWS = " AND shows(page.key)"
-_COUNT = f"SELECT count(*) {_WHERE}"
+_WHERE = "FROM words JOIN page ON page.id = words.rowid WHERE words MATCH :words"
+_COUNT_ALL = "SELECT count(*) FROM words WHERE words MATCH :words"  # a quarter of the time: no page is looked up
 _MATCHES = f"SELECT bm25(words, 5.0, 1.0), page.url, page.time, page.id {_WHERE}"
-_BEST = " ORDER BY 1, 2, 3 LIMIT ?"
+_LAST = " ORDER BY words.rowid DESC LIMIT :ranked"
+_BEST = " ORDER BY 1, 2, 3 LIMIT :most"
+_TIMES = " AND page.time BETWEEN :first AND :last"
+_HIDDEN = """ AND page.key >= coalesce(
+    (SELECT after FROM hidden WHERE first <= page.key ORDER BY first DESC LIMIT 1), '')"""
 _SHOWN = f"""
     SELECT words.title, snippet(words, 1, ?, ?, '…', {_WORDS_OF_LINE}), page.type, page.offset, warc.name FROM words
     JOIN page ON page.id = words.rowid JOIN warc ON warc.id = page.warc WHERE words MATCH ? AND words.rowid = ?
@@ -54,11 +63,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How many captures have the words, in which version; the best of them."""
+    """How many captures have the words, in which version; the best of them, or of the RANKED last."""
 
     version: int
     captures: int
     best: tuple[Found, ...]
+
+    @property
+    def ranked(self) -> int:
+        """Among how many captures the best were chosen."""
+        return min(self.captures, RANKED)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -77,38 +91,61 @@ def search(
     published = Payloads(index, text.NAME).current()
     if published is None:
         raise NotReady("the current version of text", "index.ScanForIndexing publishes it, where [text] is on")
-    shows, captures, best = _shows(query, hidden.read(state).prefixes()), 0, list[_Match]()
-    for number, segment in enumerate(published.segments):
-        count, matches = _matches(index, number, segment, query, shows, skipped + MOST)
-        captures += count
-        best = heapq.nsmallest(skipped + MOST, [*best, *matches])
-    shown = (_found(index, published.segments, one, query, marks) for one in best[skipped:])
+    only, matches, captures, left = _Only.of(query, hidden.read(state).prefixes()), list[_Match](), 0, RANKED
+    for number, segment in reversed(list(enumerate(published.segments))):  # the last has what is newest
+        with _searched(index, segment, only) as database:
+            count = only.count(database)
+            matches += only.best(database, number, left, skipped + MOST)
+        captures, left = captures + count, max(0, left - count)
+    best = heapq.nsmallest(skipped + MOST, matches)[skipped:]
+    shown = (_found(index, published.segments, one, query, marks) for one in best)
     return Answer(published.number, captures, tuple(shown))
 
 
-def _shows(query: Query, prefixes: Mapping[bytes, str]) -> Callable[[str], bool] | None:
-    """Which keys are shown: of the site, and not hidden. None if all are, which a search of many learns sooner."""
-    site = _site(query.site)
+@dataclass(frozen=True, slots=True)
+class _Only:
+    """Which documents are asked for, in SQL; `spans` are the keys that are hidden, from the first to the one after."""
 
-    def shows(key: str) -> bool:
-        line = key.encode()
-        return line.startswith(site) and next(hidden.visible([line], prefixes, set()), None) is not None
+    where: str
+    values: dict[str, str]
+    spans: tuple[tuple[str, str], ...]
 
-    return shows if query.site or prefixes else None
+    @classmethod
+    def of(cls, query: Query, prefixes: Iterable[bytes]) -> _Only:
+        """What a query asks for, without the keys with these prefixes."""
+        values = {"words": _expression(query), "first": query.first.ljust(14, "0"), "last": query.last.ljust(14, "9")}
+        spans, sites = tuple(map(_span, prefixes)), [_span(prefix) for prefix in _site(query.site)]
+        for number, (first, after) in enumerate(sites):
+            values |= {f"site{number}": first, f"after{number}": after}
+        asked = " OR ".join(f"page.key >= :site{one} AND page.key < :after{one}" for one in range(len(sites)))
+        times, hides = _TIMES if query.first or query.last else "", _HIDDEN if spans else ""
+        return cls(times + (f" AND ({asked})" if asked else "") + hides, values, spans)
+
+    def count(self, database: sqlite3.Connection) -> int:
+        """How many documents of a segment match."""
+        counting = f"SELECT count(*) {_WHERE}{self.where}" if self.where else _COUNT_ALL
+        return int(database.execute(counting, self.values).fetchone()[0])
+
+    def best(self, database: sqlite3.Connection, number: int, ranked: int, most: int) -> Iterator[_Match]:
+        """The best of the last documents of a segment that match."""
+        query = f"SELECT * FROM ({_MATCHES}{self.where}{_LAST}){_BEST}"  # noqa: S608
+        rows = database.execute(query, {**self.values, "ranked": ranked, "most": most})
+        return (_Match(rank, url, time, number, page) for rank, url, time, page in rows)
 
 
-def _matches(
-    index: LocalStore, number: int, segment: Segment, query: Query, shows: Callable[[str], bool] | None, most: int
-) -> tuple[int, list[_Match]]:
-    """How many documents of a segment match, and the best of them."""
-    values = (_expression(query), query.first.ljust(14, "0"), query.last.ljust(14, "9"))
+@contextmanager
+def _searched(index: LocalStore, segment: Segment, only: _Only) -> Iterator[sqlite3.Connection]:
+    """A segment, beside a table of what is hidden."""
     with opened(index, segment.files[SQLITE].path) as database:
-        if shows:
-            database.create_function("shows", 1, shows, deterministic=True)
-        only = _SHOWS if shows else ""
-        count = int(database.execute(_COUNT + only, values).fetchone()[0])
-        rows = database.execute(_MATCHES + only + _BEST, (*values, most))
-        return count, [_Match(rank, url, time, number, page) for rank, url, time, page in rows]
+        database.execute("CREATE TEMP TABLE hidden (first TEXT PRIMARY KEY, after TEXT NOT NULL) WITHOUT ROWID")
+        database.executemany("INSERT INTO hidden VALUES (?, ?)", only.spans)
+        yield database
+
+
+def _span(prefix: bytes) -> tuple[str, str]:
+    """The first key that begins with a prefix, which is ASCII, and the first after all of them."""
+    text = prefix.decode("ascii")
+    return text, text[:-1] + chr(ord(text[-1]) + 1)
 
 
 def _expression(query: Query) -> str:
@@ -118,7 +155,7 @@ def _expression(query: Query) -> str:
 
 def _site(host: str) -> tuple[bytes, ...]:
     """What the keys of a host and its subdomains begin with."""
-    return hidden.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else (b"",)
+    return hidden.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else ()
 
 
 def _found(

@@ -9,19 +9,19 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import IO
 
+from warcmill.base.side_by_side import side_by_side
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.launches import making, text_extracts
+from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import GENERATION, TEXT, TextHearer
-from warcmill.launches.text_workers import Workers
+from warcmill.launches.per_warc import Making
+from warcmill.launches.text_extracts import GENERATION, TEXT
 from warcmill.markers.state import MarkerStore
-from warcmill.stores import LocalStore, Store
+from warcmill.stores import LocalStore
 from warcmill.versions import cdx_inputs, segments, text_segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden
@@ -39,9 +39,8 @@ class Text:
     """The data set `text`."""
 
     state: MarkerStore
-    store: Store
+    making: Making
     index: LocalStore
-    workers: Workers
     name: str = NAME
     generation: int = GENERATION
 
@@ -51,19 +50,24 @@ class Text:
         return Extracts(self.index)
 
     def seen(self) -> str:
-        return cdx_inputs.seen(self.state, NAME, self.generation)
+        return cdx_inputs.seen(self.state, self.index, NAME, self.generation)
 
     def wanted(self, before: Sequence[Input]) -> Wanted:
         return cdx_inputs.wanted(self.state, before, NAME, self.generation)
 
     def build(self, wanted: Sequence[Input], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         troubles: dict[str, str] = {}
-        there = [found for one in wanted if (found := self._digested(one, troubles))]
+        at_once = self.making.at_once(sum(self.index.stat(TEXT.path(one.sha512)) is None for one in wanted))
+        digested = side_by_side(lambda one: self._digested(one, troubles), wanted, at_once)
+        there = list(filter(None, digested))
         kept, fresh = self._plan(there, before.segments if before else ())
         listed = tuple(sorted(there))
         if not fresh:
             return Built(listed, kept, troubles=list(troubles.values()))
         written = text_segments.write(self.index, ((one, self._documents(one)) for one in fresh))
+        if not written.lines:  # no document: nothing is published of it
+            written.stream.close()
+            return Built(listed, kept, troubles=list(troubles.values()))
         commit = partial(text_segments.commit, written=written, made=Made(tuple(fresh), frozenset()))
         return Built(listed, kept, New(written.lines, commit), list(troubles.values()))
 
@@ -73,16 +77,12 @@ class Text:
         if digest is None:
             try:
                 log.info("text: %s is read again from the store", one.name)
-                self._make(one)
+                self.extracts.remove(TEXT, one.sha512)
+                self.making.text(cdx_inputs.WARCS + one.name, one.sha512)
                 digest = self.extracts.digest(TEXT, one.sha512)
             except (NotReady, Mismatch, BadInput) as error:
                 troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
         return replace(one, extract=digest) if digest else None
-
-    def _make(self, one: Input) -> None:
-        self.extracts.remove(TEXT, one.sha512)
-        with closing(TextHearer(self.extracts, one.sha512, self.workers.submit)) as hearer:
-            making.make(self.store, cdx_inputs.WARCS + one.name, one.sha512, hearer)
 
     def _plan(self, wanted: Sequence[Input], known: Sequence[Segment]) -> tuple[tuple[Segment, ...], list[Input]]:
         """The segments that are kept, and the WARCs of which a new one is made."""

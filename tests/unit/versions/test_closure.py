@@ -83,6 +83,19 @@ def test_what_is_nowhere_and_what_is_not_known(archive: Archive) -> None:
     assert str(other) in needed(archive, THIRD).unknown
 
 
+def test_what_is_in_a_viral_warc(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    virus = response("http://v.example/", body=b"lost", WARC_Payload_Digest=LOST)
+    viral = archive.add(FIRST.id, {}, "weekly", {"v.warc.gz": warc_gz(warcinfo(), virus)})
+    archive.add(THIRD.id, {"d.warc.gz": warc_gz(warcinfo(), revisit("http://d.example/", LOST))})
+    archive.fold()
+    verify(archive, THIRD)
+    assert needed(archive, THIRD) == Needs((Need(f"{viral}/v.warc.gz", Where.VIRAL, 1),), (), "")
+    archive.configure(monkeypatch)
+    assert main(["depends", THIRD.job, THIRD.id]) == 0
+    (archive.base / f"line/store/viral/{viral}/v.warc.gz").unlink()
+    assert needed(archive, THIRD).nowhere
+
+
 def test_each_stage_has_its_own_revisits_also_when_their_extracts_are_lost(tmp_path: Path) -> None:
     archive, names = Archive(tmp_path), {CP: "1.warc.gz", FINAL: "2.warc.gz"}
     engine = Engine(archive.base / "line", launch=FIRST)
@@ -93,7 +106,7 @@ def test_each_stage_has_its_own_revisits_also_when_their_extracts_are_lost(tmp_p
     for stage in names:
         steps.assembled(engine, stage)
         steps.upto(engine, "Verify", stage)
-        claim = cdx(archive.state, archive.store, Extracts(archive.index), FIRST, stage)
+        claim = cdx(archive.state, archive.data.making, Extracts(archive.index), FIRST, stage)
         archive.state.publish(claim.key, claim)
     archive.fold()
     for stage in names:

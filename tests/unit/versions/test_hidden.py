@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from captures import response
+from captures import capture, response
 from indexed import Archive
 from warcs import warc_gz, warcinfo
 
@@ -71,6 +71,46 @@ def test_what_is_no_surt_is_refused(archive: Archive, text: str) -> None:
     with pytest.raises(BadInput):
         hide(archive, text)
     assert hidden.decisions(archive.state.store) == []
+
+
+DNS = ["dns:a.example 1", "dns:b.example 1", "dns:sub.b.example 1", "dns:www.b.example 1", "dns:bb.example 1"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "gone"),
+    [
+        ("example,b", DNS[1:4]),
+        ("example,b)/", [DNS[1], DNS[3]]),
+        ("example,b)", [DNS[1], DNS[3]]),
+        ("example,b,", [DNS[2]]),
+        ("example", DNS),
+        ("example,b)/page", []),
+        ("example,b)/ 1", []),
+        ("dns:b.example", [DNS[1]]),
+        ("dns:", DNS),
+    ],
+)
+def test_who_hides_a_host_hides_its_dns_records(entry: str, gone: list[str]) -> None:
+    lines = [*DNS, "example,a)/ 1", "example,b)/page 1"]
+    assert [line for line in DNS if line not in shown([entry], lines)[0]] == gone
+    prefixes = tuple(Hidden(1, {entry: ""}).prefixes())
+    assert [line for line in DNS if hidden.is_hidden(line.encode(), prefixes)] == gone
+
+    def look_up(prefix: bytes) -> list[bytes]:
+        return [line.encode() for line in lines if line.encode().startswith(prefix)]
+
+    found = [line.decode() for line in hidden.hidden_lines(look_up, prefixes)]
+    assert sorted(found) == sorted(set(lines) - set(shown([entry], lines)[0]))
+
+
+def test_a_version_published_with_the_dns_record_of_a_hidden_host_loses_it(archive: Archive) -> None:
+    record = capture("resource", "dns:b.example", b"b.example. 3600 IN A 10.0.0.1", "text/dns")
+    archive.add(TWO, {"b.warc.gz": warc_gz(warcinfo(), record)})
+    archive.fold()
+    assert archive.keys()[0] == "dns:b.example"
+    hide(archive, "example,b")
+    archive.fold()
+    assert archive.keys() == [key for key in KEYS if not key.startswith("example,b") or key == "example,bb)/"]
 
 
 def test_of_prefixes_that_begin_alike_the_shortest_counts() -> None:

@@ -17,7 +17,8 @@ from warcmill.errors import Mismatch, NotReady, Unavailable
 from warcmill.launches.text_extracts import TEXT
 from warcmill.launches.text_workers import Workers
 from warcmill.versions import fold as folding
-from warcmill.versions import hidden, text_segments
+from warcmill.versions import hidden, search, text_segments
+from warcmill.web.asked import PAGES
 
 PDF = b"Content-Type: application/pdf"
 
@@ -69,6 +70,48 @@ def test_a_search_of_a_site_and_of_some_days(archive: TextArchive) -> None:
     assert archive.urls("x", site="www.a.example", last="201701") == archive.urls("x", site="a.example")
     assert archive.search("x", last="2016").captures == 3
     assert archive.search("x", first="20161020", last="20170101").captures == 0
+
+
+def test_of_very_many_captures_all_are_counted_and_the_last_compared(
+    archive: TextArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({f"a.example/{number:02}": "heron" for number in range(60)})})
+    archive.fold()
+    archive.add(TWO, {"a.warc.gz": warc({"b.example/": "heron and more"})})
+    archive.fold()
+    assert len(archive.segments()) == 2
+    everything = archive.search("heron")
+    assert (everything.captures, everything.ranked, len(everything.best)) == (61, 61, 20)
+    monkeypatch.setattr(search, "RANKED", 3)
+    last = archive.search("heron")
+    assert (last.captures, last.ranked) == (61, 3)
+    assert len(last.best) == 3
+    assert "http://b.example/" in {one.url for one in last.best}
+    assert archive.search("heron") == last
+    assert archive.search("heron", site="a.example").captures == 60
+
+
+def test_every_page_of_results_is_within_what_is_compared() -> None:
+    assert search.RANKED >= PAGES * search.MOST
+
+
+def test_hidden_keys_and_times_are_found_by_their_spans(archive: TextArchive) -> None:
+    urls = ("a.example/", "a.example/p", "a.example/p/1", "a.example/q", "b.a.example/", "ab.example/")
+    archive.add(ONE, {"a.warc.gz": warc(dict.fromkeys(urls, "x"))})
+    archive.fold()
+
+    def hidden_by(entry: str) -> set[str]:
+        hidden.decide(archive.state.store, entry, "an order", hides=True)
+        found = {url.removeprefix("http://") for url in archive.urls("x")}
+        hidden.decide(archive.state.store, entry, "over", hides=False)
+        return set(urls) - found
+
+    assert hidden_by("example,a") == set(urls) - {"ab.example/"}
+    assert hidden_by("example,a)/p") == {"a.example/p", "a.example/p/1"}
+    assert hidden_by("example,a)/p 2016") == {"a.example/p"}
+    assert hidden_by("example,a)/p 2017") == set()
+    hidden.decide(archive.state.store, "example,a)/q", "an order", hides=True)
+    assert hidden_by("example,ab") == {"a.example/q", "ab.example/"}
 
 
 def test_what_is_hidden_is_not_found_neither_before_nor_after_the_next_fold(archive: TextArchive) -> None:

@@ -1,0 +1,52 @@
+"""A fold reads the markers of a launch again only where its folder has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warcmill import layout
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Launch
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
+from warcmill.versions import looked
+from warcmill.versions.looked import Looked
+
+LAUNCH = Launch("daily", "20161019234428")
+
+
+@pytest.fixture
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state with the folder of a launch, which nothing has changed for long; and an index root."""
+    monkeypatch.setattr(looked, "SETTLED", -3600)
+    sentinel.adopt({"state": tmp_path / "state", "index": tmp_path / "index"})
+    (tmp_path / "state" / layout.state_folder(LAUNCH)).mkdir(parents=True)
+    return tmp_path
+
+
+def digest(line: Path, made: str) -> str:
+    """The digest of the launch, which is `made` where its markers are read."""
+    fold = Looked(MarkerStore(FileStore("state", line / "state")), FileStore("index", line / "index"), "cdx")
+    found = fold.digest(LAUNCH, lambda _: made)
+    fold.remember()
+    return found
+
+
+def test_it_reads_what_has_changed(line: Path) -> None:
+    assert [digest(line, made) for made in ("first", "second")] == ["first", "first"]
+    (line / "state" / layout.state_folder(LAUNCH) / "index.cdx.daily").touch()
+    assert [digest(line, made) for made in ("third", "fourth")] == ["third", "third"]
+
+
+@pytest.mark.parametrize("kept", [b"", b"[]", b'{"daily/20161019234428": []}', b"\xff"])
+def test_it_reads_all_where_what_was_kept_is_damaged(kept: bytes, line: Path) -> None:
+    digest(line, "first")
+    (line / "index/versions/cdx/looked").write_bytes(kept)
+    assert digest(line, "second") == "second"
+
+
+def test_what_has_changed_just_now_is_read_again(line: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looked, "SETTLED", 3600)
+    assert [digest(line, made) for made in ("first", "second")] == ["first", "second"]

@@ -1,0 +1,115 @@
+"""What is done for each stored WARC: read it through the gate, leave its extract, return what that counts.
+
+`make` does it in any process, of any machine that reaches the store and the index root: it gets an order, which has
+all it needs, and returns a small record. It sees neither the state nor the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from warcmill.errors import NotReady, Unavailable
+from warcmill.launches import cdx_extracts, cdx_making, text_extracts, text_making
+from warcmill.launches.extracts import Extracts
+from warcmill.launches.text_known import Known
+from warcmill.launches.text_workers import Workers
+from warcmill.stores import Store
+from warcmill.stores.opening import Access, open_folder, open_store
+
+Tally = TypeVar("Tally")
+NOWHERE: frozenset[int] = frozenset()
+KNOWN = Known()  # of all WARCs whose text this process has had extracted
+
+
+class What(StrEnum):
+    """The extracts that are made."""
+
+    CDX = "cdx"
+    TEXT = "text"
+
+
+class Making(Protocol):
+    """Who makes extracts of stored WARCs: `Here`, or `Elsewhere`.
+
+    `path` is that of the WARC in the store; `offsets` are of records that are counted apart. NotReady if the WARC is
+    missing, Mismatch if it is no longer as it was verified.
+    """
+
+    def at_once(self, number: int) -> int:
+        """How many of so many WARCs are read at a time; asked before the first."""
+
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx_extracts.Tally:
+        """Make the extract of the CDXJ lines."""
+
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text_extracts.Tally:
+        """Make the extract of the text."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """Extracts are made by this process. Only text needs workers."""
+
+    store: Store
+    extracts: Extracts
+    workers: Workers | None = None
+
+    def at_once(self, _number: int) -> int:
+        return 1
+
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx_extracts.Tally:
+        cdx_making.make(self.extracts, self.store, path, sha512)
+        return _made(lambda: cdx_extracts.tally(self.extracts, sha512, offsets), cdx_extracts.CDXJ.path(sha512))
+
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text_extracts.Tally:
+        assert self.workers is not None, "who wants text gives workers"
+        text_making.make(self.extracts, self.store, self.workers, path, sha512)
+        return _made(lambda: text_extracts.tally(self.extracts, sha512, offsets), text_extracts.TEXT.path(sha512))
+
+
+def _made(tally: Callable[[], Tally], path: str) -> Tally:
+    try:
+        return tally()
+    except NotReady as error:
+        raise Unavailable(f"index:{path}", "it was made, and cannot be read") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the WARCs are, a path or a URL, and the folder of the index root."""
+
+    store: str
+    access: Access
+    index: str
+
+    def open(self) -> tuple[Store, Extracts]:
+        """Open both, or Unavailable."""
+        return open_store("store", self.store, self.access), Extracts(open_folder("index", self.index))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One WARC, and what is wanted of it; `cores`: for the processes that extract its text."""
+
+    what: What
+    place: Place
+    path: str
+    sha512: str
+    offsets: frozenset[int]
+    cores: int
+
+
+def make(order: Order) -> cdx_extracts.Tally | text_extracts.Tally:
+    """Make an extract; what it counts is the record of it."""
+    store, extracts = order.place.open()
+    if order.what is What.CDX:
+        return Here(store, extracts).cdx(order.path, order.sha512, order.offsets)
+    with Workers(order.cores, known=KNOWN) as workers:
+        return Here(store, extracts, workers).text(order.path, order.sha512, order.offsets)
+
+
+def reach(place: Place) -> None:
+    """Unavailable if this process does not reach the store and the index root."""
+    place.open()
