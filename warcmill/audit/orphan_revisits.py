@@ -13,7 +13,7 @@ from warcmill.launches.extracts import Extracts
 from warcmill.markers.facts import Found
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
-from warcmill.stores import LocalStore
+from warcmill.stores import LocalStore, Store
 from warcmill.versions import revisits
 from warcmill.versions.originals import Originals, Searched
 from warcmill.versions.revisits import Revisit
@@ -48,8 +48,8 @@ def looked_up(seen: Survey, resolve: Resolve | None) -> Survey:
 class Resolver:
     """Looks up the revisits of some launches, all at once, when it is first asked."""
 
-    def __init__(self, state: MarkerStore, index: LocalStore, launches: Iterable[Launch]) -> None:
-        self._state, self._index, self._launches = state, index, launches
+    def __init__(self, state: MarkerStore, index: LocalStore, store: Store, launches: Iterable[Launch]) -> None:
+        self._state, self._index, self._store, self._launches = state, index, store, launches
         self._troubles: dict[tuple[Launch, Stage], str] = {}
 
     def __call__(self, launch: Launch) -> ByStage:
@@ -61,7 +61,7 @@ class Resolver:
         stages = {one: revisits.with_revisits(self._state, one) for one in self._launches}
         try:
             every = (one for launch, of_it in stages.items() for stage in of_it for one in self._read(launch, stage))
-            searched = Originals(self._state, self._index).search(every)
+            searched = Originals(self._state, self._index, self._store).search(every)
         except (NotReady, BadInput) as error:
             searched = Searched(why=str(error))
         return {

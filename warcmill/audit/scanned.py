@@ -19,7 +19,7 @@ def find(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     may be refused too, and each is accepted by its name."""
     found = seen.facts.get(seen.key("viruses", stage))
     files = found.files if isinstance(found, Scanned) else {}
-    late = next(_without(seen, stage), None) if files else None
+    late = next(_without(seen, stage), None) if any(file.hits for file in files.values()) else None
     for label, item in seen.items("viruses", stage).items():
         file = files[item.made or item.file]
         if file.hits:
@@ -47,9 +47,9 @@ def _without(seen: Survey, stage: Stage) -> Iterator[Key]:
     """The steps of later chains that took this stage's WARCs without knowing the hits: they rest on its
     files.verified, and not on its files.scanned."""
     taken, known = (layout.marker_path(seen.key(word, stage)) for word in ("verify", "viruses"))
-    scan = chain.by_word(chain.ROWS)["viruses"]
+    scan = chain.by_word(chain.ROWS)["viruses"].scan
+    inputs = {key: {source.marker for source in marker.claim.inputs} for key, marker in seen.markers.items()}
+    found = sorted(key for key, names in inputs.items() if taken in names and known not in names)
     for row in chain.ROWS:
-        for key, marker in sorted(seen.markers.items()):
-            inputs = {source.marker for source in marker.claim.inputs}
-            if key.task == row.task and row.scan != scan.scan and taken in inputs and known not in inputs:
-                yield key
+        if row.scan != scan:
+            yield from (key for key in found if key.task == row.task)

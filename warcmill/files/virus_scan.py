@@ -23,7 +23,7 @@ from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.stores import Store
 
-AT_ONCE = 4  # payloads that wait for clamd's answer; MaxThreads of its own is 10
+AT_ONCE = 8  # payloads that wait for clamd's answer; MaxThreads of its own is 10
 
 
 class Scan(NamedTuple):

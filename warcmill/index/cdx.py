@@ -10,23 +10,19 @@ from dataclasses import replace
 from functools import partial
 
 from warcmill.index.extracting import Work, extracted
-from warcmill.launches import cdx_extracts, cdx_making
+from warcmill.launches import cdx_extracts
 from warcmill.launches.cdx_extracts import CDXJ, Tally
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Making
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
-from warcmill.stores import Store
 
 
-def cdx(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
+def cdx(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.cdx; fails as `extracted`."""
-
-    def make(copy: FileRef) -> None:
-        cdx_making.make(extracts, store, copy.path, str(copy.sha512))
-
-    work = Work(CDXJ, make, partial(cdx_extracts.tally, extracts), _facts)
+    work = Work(CDXJ, making.at_once, making.cdx, partial(cdx_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "cdx", work)
     return replace(claim, counts=_counts(claim))
 

@@ -53,16 +53,12 @@ def write(state: MarkerStore, store: Store, index: LocalStore, launch: Launch, s
     NotReady when an extract of text is missing; Mismatch when a stored WARC that has to be read again is no longer the
     verified one, or when the extracts have not so many lines.
     """
-    from warcmill.formats import columns  # noqa: PLC0415 the extra `columns` need not be installed
-
     extracts = Extracts(index)
     warcs = {one.name: one.sha512 for one in of_stage(state, launch, stage)}
     about = _about(state, extracts, launch, stage, warcs)
-    merge = Merge(extracts.folder)
-    with closing(merge), tempfile.TemporaryFile(dir=extracts.folder) as room:
-        lines = merge.lines([partial(_lines, extracts, store, *warc) for warc in sorted(warcs.items())])
+    with tempfile.TemporaryFile(dir=extracts.folder) as room:
         try:
-            written = columns.write(lines, str(stage), about, room)
+            written = fill(extracts, store, warcs, str(stage), about, room)
         except OSError as error:
             raise Unavailable(
                 f"index:{path(launch, stage)}", f"{error.strerror or error} (root {index.base})"
@@ -70,6 +66,17 @@ def write(state: MarkerStore, store: Store, index: LocalStore, launch: Launch, s
         if written != rows:
             raise Mismatch(f"the captures that the extracts of {launch} {stage} have", str(rows), str(written))
         _publish(index, path(launch, stage), room)
+
+
+def fill(
+    extracts: Extracts, store: Store, warcs: Mapping[str, str], segment: str, about: About, room: IO[bytes]
+) -> int:
+    """Write the captures of some WARCs, by name with their SHA-512, as one Parquet file; return how many."""
+    from warcmill.formats import columns  # noqa: PLC0415 the extra `columns` need not be installed
+
+    with closing(Merge(extracts.folder)) as merge:
+        lines = merge.lines([partial(_lines, extracts, store, *warc) for warc in sorted(warcs.items())])
+        return columns.write(lines, segment, about, room)
 
 
 def _lines(extracts: Extracts, store: Store, warc: str, sha512: str) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warcmill import layout
-from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.errors import BadInput, Foreign, Mismatch, NotReady
 from warcmill.index import column_files
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed, Rows
@@ -48,5 +48,5 @@ def make_missing(state: MarkerStore, store: Store, index: LocalStore) -> Iterato
         try:
             log.info("index:%s is written again", column_files.path(launch, stage))
             columns(state, store, index, launch, stage)
-        except (BadInput, Mismatch, NotReady) as error:
+        except (BadInput, Foreign, Mismatch, NotReady) as error:
             yield f"{launch} {stage}: {error}"

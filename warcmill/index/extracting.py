@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from warcmill import layout
 from warcmill.base.progress import Progress
-from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.errors import BadInput, NotReady
 from warcmill.launches import holdings
 from warcmill.launches.extracts import Extracts, Kind
 from warcmill.launches.holdings import Holding
@@ -29,11 +29,13 @@ Tally = TypeVar("Tally")
 class Work(Generic[Tally]):
     """A kind of extract: how it is made from the store, how it is counted, and the facts of an item that follow.
 
-    `tally` gets the SHA-512 of a WARC, and the offsets at which a virus was found; NotReady where there is no extract.
+    `make` gets the path of a WARC, its SHA-512, and the offsets at which a virus was found; `tally` all but the path.
+    `tally`: NotReady where there is no extract.
     """
 
     kind: Kind
-    make: Callable[[FileRef], None]
+    at_once: Callable[[int], int]
+    make: Callable[[str, str, frozenset[int]], Tally]
     tally: Callable[[str, frozenset[int]], Tally]
     facts: Callable[[FileRef, Tally], dict[str, Json]]
 
@@ -56,7 +58,10 @@ def extracted(
     known = attempts.settled()
     left = sum(file.size for file in indexed if (file.root, file.path) not in known)
     extracting = _Extracting(extracts, work, indexed, Progress(str(key), left))
-    items = run_items(attempts, indexed, extracting.version, extracting.item)
+    missing = sum(
+        not extracts.has(work.kind, str(file.sha512)) for file in indexed if (file.root, file.path) not in known
+    )
+    items = run_items(attempts, indexed, extracting.version, extracting.item, work.at_once(missing))
     return Claim(key, rests_on(assembled, verified, *filter(None, [scanned])), items=items)
 
 
@@ -80,12 +85,7 @@ class _Extracting(Generic[Tally]):
 
     def _tally(self, copy: FileRef) -> Tally:
         found = self._taken(copy)
-        if found is None:
-            self.work.make(copy)
-            found = self._taken(copy)
-        if found is None:
-            raise Unavailable(f"index:{self.work.kind.path(str(copy.sha512))}", "it was made, and cannot be read")
-        return found
+        return self.work.make(copy.path, str(copy.sha512), self._hits(copy)) if found is None else found
 
     def _taken(self, copy: FileRef) -> Tally | None:
         """What the extract of a WARC counts; None if there is none. A damaged one is removed."""

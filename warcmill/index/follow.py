@@ -40,7 +40,7 @@ def follow(state: MarkerStore, index: LocalStore, roots: JobRoots, sink: CdxSink
         known.done(name)
     prefixes = tuple(hidden.read(state.store).prefixes())
     for first, end, lines in _parts(roots, launch, known.place()):
-        shown = [line for line in lines if not line.startswith(prefixes)]
+        shown = [line for line in lines if not hidden.is_hidden(line, prefixes)]
         name = known.begin(first, end, shown)
         sent += sink.post_provisional(shown)
         known.done(name)
@@ -84,7 +84,7 @@ def settle(state: MarkerStore, index: LocalStore, sink: CdxSink) -> Iterator[str
                 log.info("%s: nothing provisional is left of %s", sink.place, launch)
             elif not known.is_without(hiding.hiding.sha512):
                 prefixes = tuple(hiding.prefixes())
-                sink.delete(line for line in known.all_lines() if line.startswith(prefixes))
+                sink.delete(line for line in known.all_lines() if hidden.is_hidden(line, prefixes))
                 known.note_without(hiding.hiding.sha512)
         except Unavailable as error:
             yield str(error)

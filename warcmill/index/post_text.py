@@ -27,6 +27,7 @@ from warcmill.versions.payloads import Payloads
 from warcmill.versions.text import NAME
 
 ROUTING, COUNTS = "routing", "counts"
+DAMAGED = "damaged"  # no digest of a routing, and no counts
 _LARGEST = 1 << 20  # bytes
 log = logging.getLogger(__name__)
 
@@ -69,15 +70,21 @@ class Notes:
 
     def doubt(self, counts: dict[str, int]) -> None:
         """Have everything posted again if Solr has lost documents, or the routing is another one."""
-        before = self._read(COUNTS)
-        fewer = isinstance(before, dict) and any(counts[name] < before.get(name, 0) for name in counts)
+        fewer = self._are_fewer(counts)
         if fewer:
-            log.warning("%s has fewer documents than it had: all is posted again", self.place.name)
+            log.warning("%s has lost documents, or may have: all is posted again", self.place.name)
         if fewer or self._read(ROUTING) != self.place.routing.digest:
             acknowledged = Acknowledged(self.index, self.place.name)
             for answer in [*acknowledged.others([])]:
                 acknowledged.begin(answer.part)
             self._write(ROUTING, self.place.routing.digest)
+
+    def _are_fewer(self, counts: dict[str, int]) -> bool:
+        """Whether Solr has fewer documents than were counted, or what was counted cannot be read any more."""
+        before = self._read(COUNTS)
+        if before is None:
+            return False
+        return not isinstance(before, dict) or any(counts[name] < before.get(name, 0) for name in counts)
 
     def count(self, counts: dict[str, int]) -> None:
         """Note how many documents Solr has now."""
@@ -85,11 +92,15 @@ class Notes:
             self._write(COUNTS, counts)
 
     def _read(self, name: str) -> object:
+        """What is noted: None if nothing is, DAMAGED if it cannot be read."""
         path = self._path(name)
         try:
             found: object = json.loads(unseal(self.index.read(path, _LARGEST), path))
-        except (NotReady, BadInput, ValueError):
+        except NotReady:
             return None
+        except (BadInput, ValueError) as error:
+            log.warning("index:%s: %s", path, error)
+            return DAMAGED
         return found
 
     def _write(self, name: str, value: object) -> None:

@@ -1,7 +1,7 @@
 """A CDX server as a sink of the CDX: what is sent to it, deleted there, and asked of it.
 
 It makes its own keys, so it is asked by URL, and second, WARC and offset are compared. Its default index keeps one
-capture of a key and second, the last one sent: whoever deletes one deletes the other's too. So after each deletion the
+capture of a key and second, the last one sent: to delete one deletes the other's too. So after each deletion the
 captures that the current version has of that key and second are sent again.
 """
 
@@ -200,7 +200,7 @@ class _Shown:
         """Whether a part shows a line of its extract."""
         if self._left_out and cdxj.offset(line) in self._left_out:
             return False
-        return not line.startswith(self._prefixes)
+        return not hidden.is_hidden(line, self._prefixes)
 
 
 def _place(line: bytes) -> Place:

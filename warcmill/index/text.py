@@ -1,6 +1,6 @@
 """Make sure that the text of every stored document of a stage is there, and count the documents.
 
-The text lies in extracts. Where a WARC has none, or a damaged one, it is read once in the store, and its documents go
+The text is in extracts. Where a WARC has none, or a damaged one, it is read once in the store, and its documents go
 to worker processes. The claim counts documents by what their records say; what came of each, its text or why there is
 none, is in the extract.
 """
@@ -8,32 +8,25 @@ none, is in the extract.
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
 from warcmill.index.extracting import Work, extracted
-from warcmill.launches import making, text_extracts
+from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT, Tally, TextHearer
-from warcmill.launches.text_workers import Workers
+from warcmill.launches.per_warc import Making
+from warcmill.launches.text_extracts import TEXT, Tally
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
-from warcmill.stores import Store
 
 log = logging.getLogger(__name__)
 
 
-def text(state: MarkerStore, store: Store, extracts: Extracts, workers: Workers, launch: Launch, stage: Stage) -> Claim:
+def text(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.text; fails as `extracted`."""
-
-    def make(copy: FileRef) -> None:
-        with closing(TextHearer(extracts, str(copy.sha512), workers.submit)) as hearer:
-            making.make(store, copy.path, str(copy.sha512), hearer)
-
-    work = Work(TEXT, make, partial(text_extracts.tally, extracts), _facts)
+    work = Work(TEXT, making.at_once, making.text, partial(text_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "text", work)
     return replace(claim, counts=_counts(claim))
 

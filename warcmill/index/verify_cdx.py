@@ -30,6 +30,7 @@ from warcmill.markers.facts import Indexed, IndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
+from warcmill.versions import hidden
 from warcmill.versions.cdx import NAME
 from warcmill.versions.inputs import Input
 
@@ -126,7 +127,7 @@ class _Verifying:
         out = one.left_out or self.hits.get(file)
         if out and _offset(line) in {*map(str, one.left_out), *self.hits.get(file, ())}:
             return False
-        return not line.startswith(tuple(self.asking.hidden.prefixes()))
+        return not hidden.is_hidden(line, tuple(self.asking.hidden.prefixes()))
 
     def _ask(self, line: bytes, one: Input, is_shown: bool) -> None:
         key, time, text = line.rstrip(b"\n").split(b" ", 2)

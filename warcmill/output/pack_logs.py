@@ -27,7 +27,7 @@ def pack(
 ) -> tuple[Claim, Path]:
     """Write a stage's zip into `folder`; return its claim and its path. NotReady while logs may still be renamed.
 
-    `stop` is the claim of a 01.stopped not yet published. It stands in for the published one.
+    `stop` is the claim of a 01.stopped not yet published. It takes the place of the published one.
     """
     listing = list_files(roots, launch)
     inputs = rests_on(claim.of(stop)) if stop and stage.is_final else _ready(state, roots, launch, stage, listing)

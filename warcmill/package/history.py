@@ -12,7 +12,7 @@ from warcmill import layout
 from warcmill.formats.premis import Agent, Event, EventType, Identifier, Outcome
 from warcmill.launches.holdings import Holding
 from warcmill.markers.claim import Claim, Record, Run
-from warcmill.markers.facts import Accepted, Assembled, Checksums, Complete, Scanned, Stored, StoredFile
+from warcmill.markers.facts import Accepted, Assembled, Complete, Scanned, Stored, StoredFile, warnings
 from warcmill.model import FileRef, Item, Key
 from warcmill.model import Outcome as Result
 from warcmill.package.stages import Proven
@@ -118,10 +118,9 @@ class History:
 
     def _validated(self, proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
         claim = proven.markers["checksum"].claim
-        facts = Checksums.from_claim(claim).files
         judged = [item for item in claim.items if item.file.is_engines]
         refused = [item for item in judged if item.outcome is Result.REFUSED]
-        warned = tuple(f"{item.file.name}: {text}" for item in judged for text in facts[item.file].warnings)
+        warned = tuple(f"{item.file.name}: {text}" for item, text in warnings(claim) if item.file.is_engines)
         detail = f"stage {proven.stage}: every record of its WARCs read; declared digests compared"
         passed = (Outcome(SUCCESS, (f"{len(judged) - len(refused)} WARCs are whole",)),)
         faults = tuple(f"{_fault(item)}{self._reason(item.file.label)}" for item in refused)

@@ -51,7 +51,7 @@ def archive(tmp_path: Path) -> Archive:
 
 def gaps(archive: Archive) -> list[Gap]:
     engine = Engine(archive.base / "line", launch=LAUNCH)
-    resolve = Resolver(archive.state, archive.index, [LAUNCH])
+    resolve = Resolver(archive.state, archive.index, archive.store, [LAUNCH])
     found = report(archive.state, engine.rootmap, archive.store, LAUNCH, {}, resolve=resolve)
     return [gap for gap in found.gaps if gap.kind in ("orphan revisit", "unresolved revisits")]
 
@@ -68,7 +68,7 @@ def test_an_orphan_is_named_by_its_warc_and_url(archive: Archive) -> None:
 
 def test_an_operator_may_accept_it(archive: Archive) -> None:
     engine = Engine(archive.base / "line", launch=LAUNCH)
-    resolve = Resolver(archive.state, archive.index, [LAUNCH])
+    resolve = Resolver(archive.state, archive.index, archive.store, [LAUNCH])
     seen = looked_up(survey(archive.state, engine.roots, LAUNCH, {}), resolve)
     claim = statements.accept(seen, f"{NAME} http://r.example/lost/", "the engine's fault")
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("verify-cdx", LAUNCH, FINAL))]
@@ -83,6 +83,15 @@ def test_a_payload_that_is_hidden_or_comes_later_is_archived(archive: Archive) -
     archive.fold()
     assert archive.lines(prefix=b"example,r)") == []
     assert [gap.name for gap in gaps(archive)] == [f"{NAME} http://r.example/unknown"]
+
+
+def test_a_payload_in_a_viral_warc_is_archived(archive: Archive) -> None:
+    virus = response("http://elsewhere.example/", body=b"lost", WARC_Payload_Digest=LOST)
+    archive.add(THIRD, {NAME: warc_gz(warcinfo())}, viral={"BL-VIRAL-1.warc.gz": warc_gz(warcinfo(), virus)})
+    archive.fold()
+    assert [gap.name for gap in gaps(archive)] == [f"{NAME} http://r.example/unknown"]
+    (archive.base / f"line/store/viral/daily/{THIRD}/BL-VIRAL-1.warc.gz").unlink()
+    assert len(gaps(archive)) == 2, "the store has lost it"
 
 
 def test_while_a_stored_launch_is_not_indexed_nothing_is_called_an_orphan(archive: Archive) -> None:

@@ -20,6 +20,7 @@ from warcmill.index.cdx import cdx
 from warcmill.launches import cdx_extracts
 from warcmill.launches.cdx_extracts import CDXJ, CdxHearer
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed, IndexedFile
@@ -72,7 +73,7 @@ def verified(engine: Engine) -> Claim:
 
 
 def index(engine: Engine, extracts: Extracts) -> Claim:
-    return cdx(engine.state, engine.store, extracts, LAUNCH, FINAL)
+    return cdx(engine.state, Here(engine.store, extracts), extracts, LAUNCH, FINAL)
 
 
 def found(claim: Claim) -> dict[str, IndexedFile]:

@@ -20,6 +20,7 @@ from warcmill.index.cdx import cdx
 from warcmill.index.text import text
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.launches.text_extracts import TEXT
 from warcmill.launches.text_workers import Workers
 from warcmill.markers.claim import Claim
@@ -46,7 +47,8 @@ def engine(tmp_path: Path) -> Engine:
     steps.assembled(made)
     steps.upto(made, "Verify")
     sentinel.adopt({"index": tmp_path / "index"})
-    publish(made, cdx(made.state, made.store, Extracts(index_of(made)), LAUNCH, FINAL))
+    extracts = Extracts(index_of(made))
+    publish(made, cdx(made.state, Here(made.store, extracts), extracts, LAUNCH, FINAL))
     return made
 
 
@@ -60,7 +62,8 @@ def publish(engine: Engine, claim: Claim) -> None:
 
 def extracted(engine: Engine) -> None:
     with Workers(1) as workers:
-        publish(engine, text(engine.state, engine.store, Extracts(index_of(engine)), workers, LAUNCH, FINAL))
+        extracts = Extracts(index_of(engine))
+        publish(engine, text(engine.state, Here(engine.store, extracts, workers), extracts, LAUNCH, FINAL))
 
 
 def written(engine: Engine) -> Claim:

@@ -21,6 +21,7 @@ from warcmill.errors import BadInput, NotReady, Unsettled
 from warcmill.index.text import text
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.launches.text_extracts import TEXT
 from warcmill.launches.text_workers import Workers
 from warcmill.markers import facts
@@ -75,7 +76,7 @@ def workers() -> Iterator[Workers]:
 
 
 def index(engine: Engine, extracts: Extracts, workers: Workers) -> Claim:
-    return text(engine.state, engine.store, extracts, workers, LAUNCH, FINAL)
+    return text(engine.state, Here(engine.store, extracts, workers), extracts, LAUNCH, FINAL)
 
 
 def found(claim: Claim) -> dict[str, TextIndexedFile]:
