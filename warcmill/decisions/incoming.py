@@ -6,7 +6,7 @@
         import.json the claim of 01.imported: the folder is complete, and only its name is missing
 
 Its name is that of a half-written file, so no scan looks into it, and doctor counts one whose process is gone. The
-next import of the job goes on with it.
+next import of the job continues with it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Incoming:
 
 
 def begin(root: FileStore, job: str) -> Incoming:
-    """Make a new folder, or go on with one that a dead process left."""
+    """Make a new folder, or continue with one that a dead process left."""
     folder = temporary.name(f"import.{job}")
     left = list(leftovers(root, job))
     if left:

@@ -16,7 +16,7 @@ from warcs import http, member, record, warcinfo
 
 from warcmill import layout
 from warcmill.decisions import importing, incoming
-from warcmill.decisions.importing import Order, Result
+from warcmill.decisions.import_order import Order, Result
 from warcmill.decisions.take_in import Advance, may_link, stamp_of
 from warcmill.errors import BadInput, Conflict, Unavailable, Unsettled
 from warcmill.markers.claim import Claim
