@@ -57,7 +57,7 @@ _REFUSED = {
 }
 _TABLE = [(ip_network(text), why) for text, why in _REFUSED.items()]
 _PUBLIC_V6 = IPv6Network("2000::/3")  # all that is given out for unicast (RFC 4291, 2.4)
-_ISATAP = (0x00005EFE, 0x02005EFE)  # begin of an interface's part that goes on with an IPv4 address (RFC 5214, 6.1)
+_ISATAP = (0x00005EFE, 0x02005EFE)  # begin of an interface's part that continues with an IPv4 address (RFC 5214, 6.1)
 
 
 class Judge:

@@ -3,11 +3,10 @@ robots.txt, and whose turn it is."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from warcmill.crawl import lines
+from warcmill.crawl import lines, steady
 from warcmill.crawl.hosts import Hosts
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.limits import NOT_ALLOWED, Failure
@@ -63,7 +62,7 @@ class Admission:
         job = self.live.job.of(uri)
         if against := self.offers.at_lease(uri):
             return Refused(lines.OUT_OF_SCOPE, against)
-        if against := job.expiry.judge(uri, time.time()) or quotas.judge(job.quotas, self.spending, uri):
+        if against := job.expiry.judge(uri, steady.now()) or quotas.judge(job.quotas, self.spending, uri):
             return Refused(lines.QUOTA, against)
         if against := self.own.judge(AT_LEASE, uri):
             deferred = against.verdict is Verdict.DEFER
@@ -71,6 +70,10 @@ class Admission:
         addresses = await self.hosts.addresses(uri)
         if isinstance(addresses, Failure):
             return _no_address(addresses)
+        if job.robots and not self.robots.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
+            if opens := self.manners.turn(job.politeness, addresses[0]):
+                return Later(opens)
+            self.manners.begin(job.politeness, addresses[0])
         site = await self.robots.site(uri) if job.robots else None
         if site and (answer := self._by_robots(uri, job, site, addresses[0])):
             return answer
@@ -83,7 +86,8 @@ class Admission:
         if site.standing is Standing.DEFERRED:
             if not self.robots.is_given_up(site):
                 return Later(site.until, site.until)
-            return Refused(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", f"it cannot be had: {site.why}"))
+            why = f"its robots.txt cannot be had: {site.why}"
+            return Refused(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why))
         verdict = site.rules.judge(path_of(uri.uri))
         if not verdict.allowed:
             return Refused(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))

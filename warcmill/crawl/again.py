@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 
-from warcmill.crawl import history
+from warcmill.crawl import history, steady
 from warcmill.crawl.job import Job
 from warcmill.crawl.policies import recrawl
 from warcmill.crawl.uri import Uri
@@ -18,6 +17,6 @@ def when(job: Job, uri: Uri, left: bytes) -> float:
     """
     if job.recrawl is None or uri.uri.startswith("data:"):
         return recrawl.NEVER
-    now = time.time()
+    now = steady.now()
     found = recrawl.again(job.recrawl, now, history.since(left, now))
     return found if found < job.expiry.ends.get(uri.crawl, math.inf) else recrawl.NEVER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from warcmill.crawl import exchange, history
 from warcmill.crawl.exchange import Exchange
@@ -44,7 +44,5 @@ def is_same(answer: Exchange, before: History) -> bool:
 
 
 def _left(answer: Exchange, record: Record, etag: str, modified: str) -> bytes:
-    made = history.of_visit(
-        answer.payload_sha1, answer.payload_length, answer.payload_sha256, answer.date, record.id
-    )  # fmt: skip
-    return history.pack(replace(made, etag=etag, last_modified=modified))
+    sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
+    return history.pack(history.of_visit(sha1, length, second, answer.date, record.id, etag, modified))

@@ -11,6 +11,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from warcmill.crawl import journal, log_line, recovery
@@ -30,6 +31,15 @@ from warcmill.formats.warc.writer import Place, WarcFiles
 from warcmill.layout import warc_serial
 
 GROUP, WAIT = 64, 0.25  # results, seconds
+
+
+class Begins(Enum):
+    """What a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; CONTINUES, what
+    was seen too, so that it counts on."""
+
+    FRESH = "fresh"
+    FOLLOWS = "follows"
+    CONTINUES = "continues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +158,11 @@ class Books:
                 self.hear(result, fate)
             _settle(future, fate)
 
-    def begin(self, fresh: bool) -> None:
+    def begin(self, begins: Begins) -> None:
         """Journal the beginning of a launch, so that no journal is empty."""
+        lines = {Begins.FRESH: [journal.fresh()], Begins.FOLLOWS: [journal.carried()], Begins.CONTINUES: []}
         with transaction(self.frontier.db, self.frontier.path):
-            self._note([journal.fresh()] if fresh else [])
+            self._note(lines[begins])
 
     # On the thread of the database, within a transaction
 
@@ -270,12 +281,13 @@ class Books:
 
 
 async def open_books(
-    frontier: SqliteFrontier, launch: str, folders: Folders, warcs: Callable[[int], WarcFiles], fresh: bool = True
-) -> Books:
+    frontier: SqliteFrontier, launch: str, folders: Folders, warcs: Callable[[int], WarcFiles],
+    begins: Begins = Begins.FRESH,
+) -> Books:  # fmt: skip
     """Open the books of a launch over its frontier; `warcs` makes its WARC files, from the number of the first on.
 
     Those of a launch that was killed are put in order first; what that took is in `mended`. For another launch than
-    the database was last open for, they begin: afresh, or with what waits and was seen.
+    the database was last open for, they begin, as `begins` says.
     """
 
     def open_all() -> Books:
@@ -288,10 +300,10 @@ async def open_books(
         elif before and not clean:
             raise NotReady(f"launch {launch}", f"launch {before} was killed; open its books first, to put it in order")
         else:
-            _begin(frontier, launch, fresh)
+            _begin(frontier, launch, begins)
         db.execute("DELETE FROM about WHERE name = 'clean'")
         books = Books(frontier, warcs(_next_serial(recovery.lengths(db))), folders, mended)
-        books.begin(fresh and before != launch)
+        books.begin(Begins.CONTINUES if before == launch else begins)
         return books
 
     books = await frontier.run(open_all)
@@ -299,13 +311,15 @@ async def open_books(
     return books
 
 
-def _begin(frontier: SqliteFrontier, launch: str, fresh: bool) -> None:
+def _begin(frontier: SqliteFrontier, launch: str, begins: Begins) -> None:
     with transaction(frontier.db, frontier.path):
         frontier.db.execute("DELETE FROM files")
         frontier.db.execute("DELETE FROM about WHERE name = 'rotating'")
         frontier.db.execute("INSERT OR REPLACE INTO about VALUES ('launch', ?)", (launch,))
-        if fresh:
+        if begins is Begins.FRESH:
             frontier.ledger.begin_round()
+        elif begins is Begins.FOLLOWS:
+            frontier.ledger.carry_round()
 
 
 def _about(db: sqlite3.Connection, name: str) -> object:

@@ -9,7 +9,7 @@
     valid                              last: only with it is the checkpoint one
 
 After a kill before that, `restore.newest` passes the folder over by name, and the
-launch goes on from the checkpoint before; nothing else was changed but the names of
+launch continues from the checkpoint before; nothing else was changed but the names of
 the logs, which the next start completes.
 """
 

@@ -1,6 +1,6 @@
 """Listen on a crawl's control socket, and do what is asked for.
 
-The crawl goes on whatever comes in: lines that are no requests, too long, or never
+The crawl continues whatever comes in: lines that are no requests, too long, or never
 end are refused by name, and requests are taken one after the other, at most 200 a
 second in all.
 """
@@ -46,7 +46,7 @@ class Controlled(Protocol):
         ...
 
     async def checkpoint(self) -> str:
-        """Take a checkpoint, go on, and return its name."""
+        """Take a checkpoint, continue, and return its name."""
         ...
 
     async def stop(self) -> None:

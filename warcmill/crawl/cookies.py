@@ -59,6 +59,8 @@ class Jar:
 
     def header(self, uri: str, now: float) -> str:
         """Return the value of `Cookie` for a request of this URI; '' for none (5.4)."""
+        if not self._size:
+            return ""
         secure, host, path = _parts(uri)
         fitting = [
             cookie

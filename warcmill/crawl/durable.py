@@ -43,5 +43,5 @@ def is_cut(path: Path) -> bool:
 
 def failed(path: Path, error: OSError) -> Unavailable:
     """Our error for one of the disk."""
-    why = f"{error.strerror or error}; it was not written. Make room or mend the disk, then try again"
+    why = f"{error.strerror or error}; it was not written. Make room or repair the disk, then try again"
     return Unavailable(str(path), why)

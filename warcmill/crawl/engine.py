@@ -6,6 +6,7 @@ Whether a job runs is what its lock says; how, its control socket; what was, its
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -17,14 +18,16 @@ from typing import cast
 from warcmill import __version__
 from warcmill.base.printable import printable
 from warcmill.clients.engine import CrawlProgress, JobStatus
-from warcmill.crawl import continues, control_client, durable, job_file, last_launch, launch_folders, lock
+from warcmill.crawl import continues, control_client, durable, job_file, last_launch, launch_folders, lock, restore
+from warcmill.crawl.job_log import Word
 from warcmill.crawl.job_values import CONFIGURATION
-from warcmill.crawl.launch_folders import CONTROL
+from warcmill.crawl.launch_folders import CHECKPOINTS, CONTROL
 from warcmill.crawl.order import put_in_order
 from warcmill.crawl.places import Places
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json, Launch, parse_job
 
+log = logging.getLogger(__name__)
 POLL = 0.05  # seconds
 START_SECONDS, STOP_SECONDS = 120.0, 600.0
 CHECKPOINT_SECONDS = 600.0
@@ -34,6 +37,8 @@ TAIL = 2000  # characters of what a process said
 
 class WarcmillEngine:
     """An `Engine` over the jobs of some roots. `allow_private`: networks that each of its jobs may dial, too."""
+
+    kind = "warcmill"
 
     def __init__(self, places: Places, allow_private: Sequence[str] = ()) -> None:
         self.places, self._allow_private = places, tuple(allow_private)
@@ -86,19 +91,46 @@ class WarcmillEngine:
             else:
                 path.unlink(missing_ok=True)
 
-    def start(self, job: str, checkpoint: str = "") -> str:
-        """Launch the job, fresh or from a checkpoint, wait until it crawls, and return the launch id.
+    def resumable(self, job: str, checkpoints: Sequence[str]) -> str:
+        """The first of these checkpoints that is whole; '' if there is none. Those passed over are logged."""
+        for name in checkpoints:
+            try:
+                restore.named(self.places.job(parse_job(job)) / CHECKPOINTS, job, name)
+            except (BadInput, NotReady) as error:
+                log.warning("%s; this checkpoint is passed over", error)
+            else:
+                return name
+        return ""
 
-        Conflict if it runs already; BadConfig, with nothing done, if its files have a fault.
+    def checkpoints(self, job: str) -> tuple[int, int]:
+        """How many checkpoints the job has, and how many bytes they are: nothing deletes them."""
+        folders = list(restore.folders(self.places.job(parse_job(job)) / CHECKPOINTS))
+        return len(folders), sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+
+    def follows(self, job: str) -> str:
+        """The job's newest launch, if its files have URIs visited again: what waits there keeps its time. Else ''."""
+        if not job_file.read(self.places.job(parse_job(job)), job).visits_again:
+            return ""
+        last = last_launch.last(self.places.job(job))
+        return last.launch if last and self.places.database(job).exists() else ""
+
+    def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
+        """Launch the job: fresh, from a checkpoint, or with what waits in its newest launch. Wait until it crawls, and
+        return the launch id.
+
+        Conflict if it runs already, or has another newest launch; BadConfig, with nothing done, if its files have a
+        fault.
         """
         job_file.read(self.places.job(parse_job(job)), job)
         seen = self.look(job)
         if seen.running:
             raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")
+        if follows and follows != seen.launch_id:
+            raise Conflict(job, f"its newest launch is {seen.launch_id or 'none'}, so {follows} cannot be followed")
         self.places.require()
         durable.make_folder(self.places.state(job))
         output = self.places.state(job) / OUTPUT
-        pid = _detached(self._words(job, checkpoint), output)
+        pid = _detached(self._words(job, checkpoint, follows), output)
         return self._until_it_crawls(job, seen.launch_id, pid, output)
 
     def proceed(self, job: str) -> None:
@@ -111,10 +143,10 @@ class WarcmillEngine:
 
     def stop(self, job: str) -> None:
         """End the launch, with a checkpoint, and wait until its files are closed. One that died is put in order."""
-        deadline, told = time.monotonic() + STOP_SECONDS, False
+        deadline, asked = time.monotonic() + STOP_SECONDS, False
         while lock.holder(self.places.state(parse_job(job))):
             with suppress(NotReady):  # it does not listen yet, or ends just now
-                told = told or control_client.ask(self._socket(job), "stop") == {}
+                asked = asked or control_client.ask(self._socket(job), "stop") == {}
             if time.monotonic() > deadline:
                 raise Unavailable(f"the crawl of {job}", f"it was told to stop, and runs after {STOP_SECONDS:.0f} s")
             time.sleep(POLL)
@@ -127,17 +159,19 @@ class WarcmillEngine:
         """What a job that runs says of itself; empty for one that does not."""
         return self._state(job)
 
-    def _words(self, job: str, checkpoint: str) -> list[str]:
+    def _words(self, job: str, checkpoint: str, follows: str) -> list[str]:
         places = self.places
-        words = [str(places.output), str(places.jobs), str(places.layout), job, checkpoint, *self._allow_private]
-        return [sys.executable, "-m", "warcmill.crawl.process", *words]
+        roots = [str(places.output), str(places.jobs), str(places.layout)]
+        return [
+            sys.executable, "-m", "warcmill.crawl.process", *roots, job, checkpoint, follows, *self._allow_private
+        ]  # fmt: skip
 
     def _until_it_crawls(self, job: str, before: str, pid: int, output: Path) -> str:
         deadline = time.monotonic() + START_SECONDS
         while True:
             ended, code = os.waitpid(pid, os.WNOHANG)
             last = last_launch.last(self.places.job(job))
-            if last and last.launch > before and last.word != "PREPARING":
+            if last and last.launch > before and last.word not in (Word.PREPARING, Word.PAUSED):
                 return last.launch
             if ended:
                 code = os.waitstatus_to_exitcode(code)
@@ -174,14 +208,15 @@ class WarcmillEngine:
 
 
 def _detached(words: list[str], output: Path) -> int:
-    """Begin a process of its own session, which outlives this one; what it says is in `output`."""
+    """Begin a process of its own session, which outlives this one, and holds no signal back; what it prints is in
+    `output`."""
     how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     streams = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(output), how, 0o644),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    return os.posix_spawn(words[0], words, os.environ, file_actions=streams, setsid=True)
+    return os.posix_spawn(words[0], words, os.environ, file_actions=streams, setsid=True, setsigmask=())
 
 
 def _number(state: Mapping[str, Json], name: str) -> int:

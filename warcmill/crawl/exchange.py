@@ -40,7 +40,7 @@ def request_of(uri: str, fetch: Fetch, headers: tuple[tuple[str, str], ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An answer and its request. `close` it when its records are durable: a long block lies in a scratch file.
+    """An answer and its request. `close` it when its records are durable: a long block is in a scratch file.
 
     `truncated`: length, time or disconnect, '' when whole. `payload_sha1` is as
     WARCs write it; `payload_sha256`, in hex, is the second digest of *identical*.
@@ -112,8 +112,10 @@ class Exchange:
 
 
 async def closed_after(exchange: Exchange, using: Coroutine[Any, Any, T]) -> T:
-    """Use an exchange, and close it when that is done: also when whoever waits for it is told to stop waiting, as the
-    books may be writing its records just then."""
+    """Use an exchange, and close it when that is done: also when the waiting task is cancelled, as the
+    books may be writing its records just then. What is in memory needs no closing."""
+    if exchange.spool.in_memory:
+        return await using
     task = asyncio.ensure_future(using)
     task.add_done_callback(lambda _: exchange.close())
     return await asyncio.shield(task)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from warcmill.crawl import journal, removal
+from warcmill.crawl import journal, removal, steady
 from warcmill.crawl.database import named, open_database, transaction
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
@@ -46,7 +45,7 @@ class SqliteFrontier:
         self,
         path: Path,
         transitions: Transitions | None = None,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] = steady.now,
     ) -> None:
         self.path, self.now = path, now
         self.transitions = transitions or Transitions(now=now)

@@ -30,18 +30,23 @@ class Fields:
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self.pairs = pairs
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
 
     def first(self, name: str) -> str:
         """The first value of a field; '' when there is none."""
-        return next((value for known, value in self.pairs if known == name), "")
+        return self._values[name][0] if name in self._values else ""
 
     def all(self, name: str) -> list[str]:
         """All values of a field."""
-        return [value for known, value in self.pairs if known == name]
+        return self._values.get(name, [])
 
     def words(self, name: str) -> list[str]:
         """The values of a field that is a list, in lower case."""
-        values = ",".join(self.all(name)).lower().split(",")
+        if name not in self._values:
+            return []
+        values = ",".join(self._values[name]).lower().split(",")
         return [word for value in values if (word := value.strip())]
 
 

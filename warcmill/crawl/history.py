@@ -17,7 +17,7 @@ from uuid import UUID
 from warcmill.base import clock
 from warcmill.crawl.frontier import LONGEST_HISTORY
 from warcmill.errors import BadInput
-from warcmill.formats.warc.records import Original
+from warcmill.formats.warc.records import Original, sha1_text
 
 SECOND = 16  # bytes of the second digest
 _VERSION = 1
@@ -44,7 +44,7 @@ class History:
     @property
     def hash(self) -> str:
         """The SHA-1 as the crawl log has it."""
-        return f"sha1:{base64.b32encode(self.sha1).decode()}"
+        return sha1_text(self.sha1)
 
     @property
     def conditions(self) -> tuple[tuple[str, str], ...]:
@@ -61,9 +61,11 @@ class History:
         return replace(self, etag=etag or self.etag, last_modified=last_modified or self.last_modified)
 
 
-def of_visit(sha1: str, length: int, second: str, date: str, record_id: str) -> History:
+def of_visit(
+    sha1: str, length: int, second: str, date: str, record_id: str, etag: str = "", last_modified: str = ""
+) -> History:  # fmt: skip
     """The history that a stored payload leaves; digests, date and id are as its record has them."""
-    return History(_sha1(sha1), length, bytes.fromhex(second)[:SECOND], date, record_id)
+    return History(_sha1(sha1), length, bytes.fromhex(second)[:SECOND], date, record_id, etag, last_modified)
 
 
 def pack(history: History) -> bytes:
@@ -81,7 +83,7 @@ def pack(history: History) -> bytes:
         history.length,
         history.second,
         int(moment.timestamp()),
-        UUID(history.record_id.strip("<>")).bytes,
+        bytes.fromhex(history.record_id[len("<urn:uuid:") : -1].replace("-", "")),
         len(etag),
     )
     return fixed + etag + last_modified

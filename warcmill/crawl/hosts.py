@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from functools import lru_cache
 from ipaddress import ip_address
 
 from warcmill.crawl import dns, lines
@@ -85,6 +86,7 @@ class Hosts:
             self._logged.popitem(last=False)
 
 
+@lru_cache(10_000)
 def _is_address(host: str) -> bool:
     try:
         ip_address(host)

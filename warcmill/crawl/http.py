@@ -1,6 +1,6 @@
 """Fetch one URI by HTTP/1.1: send a request, keep every byte of the answer, stop at the limits.
 
-Redirects are not followed and codings not undone: whoever crawls decides what
+Redirects are not followed and codings not undone: the crawler decides what
 comes next. A request that a kept connection swallowed is sent once more, on a new one.
 """
 

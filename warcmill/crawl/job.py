@@ -107,8 +107,16 @@ class Job:
     @property
     def is_hurried(self) -> bool:
         """Whether politeness is off for all URIs: then a host is asked for several at the same time."""
-        own = (*self.sheets.by_prefix.values(), *self.sheets.by_seed.values())
-        return all(job.politeness.is_off for job in (self, *own))
+        return all(job.politeness.is_off for job in self._all())
+
+    @property
+    def visits_again(self) -> bool:
+        """Whether some URIs are visited again, each at its time."""
+        return any(job.recrawl for job in self._all())
+
+    def _all(self) -> tuple[Job, ...]:
+        """The job as it is for each URI."""
+        return (self, *self.sheets.by_prefix.values(), *self.sheets.by_seed.values())
 
     @property
     def user_agent(self) -> str:

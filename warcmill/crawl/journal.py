@@ -3,7 +3,8 @@
     F+ URI HOPS VIA {...}     taken
     Fs URI {...}              visited; Ff: in vain; Fd: removed
     Fr URI {...}              deferred
-    Fn, Fx CRAWL              a fresh start; a crawl is forgotten
+    Fn, Fl                    a fresh start; one with what waited in the launch before
+    Fx CRAWL                  a crawl is forgotten
     Fk {...}                  cookies that changed
     Ft {...}                  what the robots.txt of a site said
     Fg {...}                  the end of a group: how long each file is with it
@@ -31,8 +32,10 @@ from warcmill.crawl.status import Status
 from warcmill.crawl.uri import Uri, queue_of
 
 NAME = "frontier.recover.gz"
-TAKEN, DEFERRED, ROUND, PURGED, COOKIES, SITE, GROUP = "F+", "Fr", "Fn", "Fx", "Fk", "Ft", "Fg"
+TAKEN, DEFERRED, PURGED, COOKIES, SITE, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fg"
+ROUND, CARRIED = "Fn", "Fl"
 VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
+_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _LEVEL, _GZIP, _CHUNK, _LARGEST = 1, 31, 1 << 16, 1 << 28
 
 
@@ -104,6 +107,11 @@ def fresh() -> str:
     return _line(ROUND, [], {})
 
 
+def carried() -> str:
+    """The line of a start with what waited in the launch before."""
+    return _line(CARRIED, [], {})
+
+
 def member(lines: Iterable[str], lengths: Mapping[str, int]) -> bytes:
     """Return a group's lines and the lengths of the files with it, as one gzip member."""
     end = f"{GROUP} {json.dumps({'files': lengths}, sort_keys=True)}"
@@ -136,18 +144,20 @@ def _name(uri: Uri) -> dict[str, Any]:
 
 
 def _named(crawl: str, key: str, uri: str) -> dict[str, Any]:
-    """What tells the URI of a line from others, where its column does not say it."""
+    """What distinguishes the URI of a line from others, where its column does not."""
     column = _column(uri)
     return {"crawl": crawl, "uri": uri if uri != column else "", "key": key if key != uri else ""}
 
 
 def _line(word: str, columns: list[str], more: Mapping[str, object]) -> str:
     members = {name: value for name, value in more.items() if value}
-    tail = [json.dumps(members, sort_keys=True, separators=(",", ":"))] if members else []
+    tail = [_json(members)] if members else []
     return " ".join([word, *map(_column, columns), *tail])
 
 
 def _column(text: str) -> str:
+    if text.isprintable() and " " not in text:  # the other spaces are not printable
+        return text
     return "".join(f"%{ord(char):02X}" if char.isspace() else char for char in text)
 
 

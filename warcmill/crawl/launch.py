@@ -49,7 +49,8 @@ class Running:
     is_closed: bool = False
 
     async def crawl(self) -> End:
-        """Crawl until nothing waits, a ceiling is reached, or the spider is told to stop."""
+        """Crawl until nothing waits, a ceiling is reached, or the spider is asked to stop."""
+        self.job_log.write(Word.PAUSED)  # as Heritrix, which waits there until it is asked to crawl
         self.job_log.write(Word.RUNNING)
         self.logs.event("RUNNING", "Preparing")
         rows = asyncio.create_task(self._report())
@@ -80,7 +81,7 @@ class Running:
         )  # fmt: skip
 
     async def checkpoint(self) -> Stage:
-        """Let what is under way end, take a checkpoint, and go on."""
+        """Let what is under way end, take a checkpoint, and continue."""
         async with self.spider.drained():
             await self.books.settle()
             stage = checkpoint.next_stage(self.folders, clock.stamp(), self.continues)

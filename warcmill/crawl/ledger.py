@@ -151,6 +151,11 @@ class Ledger:
         self.sites.clear()
         self.table.begin_round()
 
+    def carry_round(self) -> None:
+        """Begin with what waits, each at its time, and with the cookies and robots.txt that were got; all other URIs
+        may come again."""
+        self.table.carry_round()
+
     def _end(self, lease: Lease) -> Held | None:
         held = self.leases.end(lease)
         if held:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from warcmill.formats.crawllog import CrawlRecord
 
+_json = json.JSONEncoder(separators=(",", ":")).encode
 _GAP = re.compile(r"[\x00-\x20\x7f-\xa0]")  # in a column it would begin the next, or the next line
 
 
@@ -21,7 +22,7 @@ def render(record: CrawlRecord, warc: str = "", offset: int = 0) -> bytes:
         f"{_number(record.size):>10}",
         *map(_column, (record.uri, record.hops, record.via, record.mime, record.thread)),
         *map(_column, (record.fetched, record.digest, record.source, ",".join(record.annotations))),
-        json.dumps({**size, **where}, separators=(",", ":")),
+        _json({**size, **where}),
     )
     return (" ".join(columns) + "\n").encode("utf-8", "backslashreplace")
 
@@ -33,7 +34,8 @@ def moment(seconds: float) -> str:
 
 def begun(started: float, finished: float) -> str:
     """The ninth column: the start in 17 digits and the milliseconds that it took, `20261121081736467+29`."""
-    digits = "".join(filter(str.isdigit, moment(started)))
+    text = moment(started)
+    digits = text[:4] + text[5:7] + text[8:10] + text[11:13] + text[14:16] + text[17:19] + text[20:23]
     return f"{digits}+{max(0, round((finished - started) * 1000))}"
 
 

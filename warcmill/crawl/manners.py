@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from datetime import UTC, datetime
 
+from warcmill.crawl import steady
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.exchange import Exchange
 from warcmill.crawl.job import Live
@@ -29,7 +29,7 @@ class Manners:
     def turn(self, settings: Politeness, address: str) -> float:
         """When it is a host's turn to ask an address that others ask too; 0: now."""
         until = self._closed.get(address, 0.0)
-        if until <= time.time():
+        if until <= steady.now():
             return 0.0
         turn = max(until, self._turns.get(address, 0.0))
         _put(self._turns, address, turn + settings.least)
@@ -38,7 +38,7 @@ class Manners:
     def begin(self, settings: Politeness, address: str) -> None:
         """Note that an address is being asked: another host there waits."""
         if settings.by_address and not self._is_hurried(address):
-            _put(self._closed, address, time.time() + settings.least)
+            _put(self._closed, address, steady.now() + settings.least)
 
     def after(
         self, settings: Politeness, queue: str, address: str, answer: Exchange | Failure | None, took: float,
@@ -53,7 +53,7 @@ class Manners:
         strain = self._strains.get(queue, 1.0)
         found = wait(settings, strain, took, answer.status if answer else 0, asked, crawl_delay)
         _put(self._strains, queue, found.strain)
-        until = time.time() + found.seconds
+        until = steady.now() + found.seconds
         if settings.by_address and address:
             _put(self._closed, address, until)
         return until

@@ -2,7 +2,8 @@
 
     open_launch(places, job, launch)                    a new one, that begins afresh
     open_launch(..., resume=checkpoint)                 a new one, that continues a checkpoint
-    open_launch(...) of a launch that was killed        it is put in order, and goes on
+    open_launch(..., follows=launch_id)                 a new one, with what waited in the job's newest launch
+    open_launch(...) of a launch that was killed        it is put in order, and continues
 
 PREPARING is in job.log before anything else, so a launch that is killed while it is opened is known.
 """
@@ -16,7 +17,7 @@ from functools import partial
 
 from warcmill import __version__
 from warcmill.crawl import continues, launch_folders, restore
-from warcmill.crawl.books import Books, open_books
+from warcmill.crawl.books import Begins, Books, open_books
 from warcmill.crawl.checkpoint import STATISTICS
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.figures import Figures
@@ -39,7 +40,9 @@ from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.model import Launch
 
 
-async def open_launch(places: Places, job: Job, launch: Launch, resume: Checkpoint | None = None) -> Running:
+async def open_launch(
+    places: Places, job: Job, launch: Launch, resume: Checkpoint | None = None, follows: str = ""
+) -> Running:
     """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then."""
     places.require()
     folders = places.folders(launch)
@@ -49,14 +52,17 @@ async def open_launch(places: Places, job: Job, launch: Launch, resume: Checkpoi
     if not (folders.own / JOB_LOG).exists():
         launch_folders.begin(folders)
         continues.write(folders.own, resume)
+        continues.write_followed(folders.own, follows)
         job_log.launched()
         if resume:
             restore.database(resume, places.database(job.name))
+            for what in restore.damaged(folders.checkpoints, resume):
+                job_log.warn(_passed_over(what))
     frontier = SqliteFrontier(places.database(job.name))
     try:
         books = await open_books(
             frontier, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
-            fresh=resume is None,
+            Begins.CONTINUES if resume else Begins.FOLLOWS if follows else Begins.FRESH,
         )  # fmt: skip
     except BaseException:
         await frontier.close()
@@ -75,6 +81,8 @@ def _opened(
     logs, figures = Logs(folders.logs), _figures(job, resume)
     for what in figures.catch_up(folders.logs):
         logs.alert("SEVERE", what)
+    for what in restore.damaged(folders.checkpoints, resume) if resume else ():
+        logs.alert("WARNING", _passed_over(what))
     for what in books.mended:
         logs.alert("WARNING", f"launch {launch.id} was killed: {what}")
     reporter = Reporter(figures, logs)
@@ -83,6 +91,10 @@ def _opened(
     spider = Spider(kit, figures, began(launch))
     stage = resume.stage if resume else None
     return Running(places, folders, job, launch, books, logs, figures, job_log, kit, spider, reporter, stage)
+
+
+def _passed_over(what: str) -> str:
+    return f"checkpoint {what}. It is passed over; what was fetched since the one that is resumed is fetched again"
 
 
 def _figures(job: Job, resume: Checkpoint | None) -> Figures:

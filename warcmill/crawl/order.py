@@ -54,7 +54,7 @@ async def _opened(places: Places, launch: Launch) -> Running:
         if error.path != str(places.database(launch.job)):
             raise
         found = restore.newest(folders.checkpoints, launch)
-        base = found.checkpoint or resume
+        base = found.checkpoint or resume or _followed(places, launch)
         rebuild.rebuild(
             places.database(launch.job), launch.id, Folders(folders.warcs, folders.logs),
             base.folder / DATABASE if base else None, str(base.stage) if base and base.launch == launch else "",
@@ -62,7 +62,8 @@ async def _opened(places: Places, launch: Launch) -> Running:
         running = await open_launch(places, job, launch, resume)
         running.logs.alert("SEVERE", f"{error}; it was made again from the journal and the logs")
         for what in found.passed_over:
-            running.logs.alert("WARNING", f"checkpoint {what}. It was passed over")
+            running.job_log.warn(f"checkpoint {what}. It is passed over")
+            running.logs.alert("WARNING", f"checkpoint {what}. It is passed over")
         return running
 
 
@@ -75,6 +76,13 @@ def _resumed(places: Places, launch: Launch) -> Checkpoint | None:
     except (BadInput, NotReady) as error:
         log.warning("%s; the reports of launch %s leave out what was crawled before it continued", error, launch)
         return None
+
+
+def _followed(places: Places, launch: Launch) -> Checkpoint | None:
+    """The last checkpoint of the launch that it follows; None for none."""
+    folders = places.folders(launch)
+    followed = continues.followed(folders.own)
+    return restore.newest(folders.checkpoints, Launch(launch.job, followed)).checkpoint if followed else None
 
 
 def _has_books(database: Path, launch: Launch) -> bool:

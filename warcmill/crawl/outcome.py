@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-from warcmill.crawl import again, lines
+from warcmill.crawl import again, lines, steady
 from warcmill.crawl.admission import Later, Refused
 from warcmill.crawl.books import Books, Result
 from warcmill.crawl.frontier import Lease
@@ -43,7 +41,7 @@ class Outcome:
             await self._give_up(why.status, why.why, opens)
             return
         self._heard.failed(lines.of_failure(self._uri, why.status, self.thread), why.why)
-        until = time.time() + self._job.retries.next(self._uri.tries)
+        until = steady.now() + self._job.retries.next(self._uri.tries)
         self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
         await self._books.keep(Result(self._uri, self._lease, opens=opens))
 
@@ -63,5 +61,5 @@ class Outcome:
         await self._books.keep(Result(self._uri, self._lease, (), line, left, opens=opens, again=again_at))
 
     def _failed_with(self, status: int, annotations: tuple[str, ...] = ()) -> CrawlRecord:
-        self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=time.time())
+        self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=steady.now())
         return lines.of_failure(self._uri, status, self.thread, annotations)

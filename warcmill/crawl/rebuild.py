@@ -2,6 +2,7 @@
 
     rebuild(database, launch, folders)              a launch that began afresh
     rebuild(..., base=copy, after=stage)            from a checkpoint's copy, and the journal since that stage
+    rebuild(..., base=copy)                         from a copy of the launch that it continues or follows
 
 What waits, what was seen and what visits left are as they were; rates and blocks are
 set anew by who wants them.
@@ -122,6 +123,8 @@ def _apply_one(ledger: Ledger, entry: Entry, now: float) -> None:
         ledger.sites.put(_site(entry.more))
     elif entry.word == journal.ROUND:
         ledger.begin_round()
+    elif entry.word == journal.CARRIED:
+        ledger.carry_round()
     elif entry.word == journal.PURGED:
         removal.begin_purge(ledger, entry.more.get("crawl", ""))
         while not removal.purge_some(ledger, now)[1]:

@@ -42,9 +42,7 @@ class Reporter:
         self.policies_failed[name] += 1
         if self.policies_failed[name] == 1:
             self._logs.runtime(lines.of_failure(uri, lines.FAULT), trace)
-            what = (
-                f"policy {name} failed at {shown(uri.uri)}, so it decided nothing; the crawl goes on without its word"
-            )
+            what = f"policy {name} failed at {shown(uri.uri)}, so it decided nothing there; the crawl continues"
             self._logs.alert("SEVERE", f"{what}. runtime-errors.log has its first traceback, summary.json their number")
 
     def no_uri(self, via: str, why: str, text: str) -> None:

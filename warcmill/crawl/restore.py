@@ -42,7 +42,7 @@ class Found:
 def newest(checkpoints: Path, launch: Launch) -> Found:
     """Return the newest whole checkpoint that this launch took; torn ones are passed over by name."""
     passed: list[str] = []
-    for folder in sorted(_folders(checkpoints), key=lambda folder: folder.name[-14:], reverse=True):
+    for folder in sorted(folders(checkpoints), key=lambda folder: folder.name[-14:], reverse=True):
         if folder.name[-14:] < launch.id:
             break
         try:
@@ -53,6 +53,18 @@ def newest(checkpoints: Path, launch: Launch) -> Found:
         if found.launch == launch:
             return Found(found, tuple(passed))
     return Found(None, tuple(passed))
+
+
+def damaged(checkpoints: Path, resumed: Checkpoint) -> tuple[str, ...]:
+    """Name the checkpoints of a job that are newer than one that is resumed, and not whole, each with the reason."""
+    found = []
+    for folder in sorted(folders(checkpoints), key=lambda folder: folder.name[-14:]):
+        if folder.name[-14:] > resumed.stage.stamp:
+            try:
+                read(folder, resumed.launch.job)
+            except BadInput as error:
+                found.append(f"{folder.name}: {error.why}")
+    return tuple(found)
 
 
 def named(checkpoints: Path, job: str, name: str) -> Checkpoint:
@@ -144,7 +156,8 @@ def _before(target: Path) -> Path:
     return before
 
 
-def _folders(checkpoints: Path) -> Iterator[Path]:
+def folders(checkpoints: Path) -> Iterator[Path]:
+    """Yield the folders of a job's checkpoints, whole or not."""
     for path in checkpoints.iterdir() if checkpoints.is_dir() else ():
         try:
             Stage.parse(path.name)

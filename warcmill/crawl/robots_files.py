@@ -6,11 +6,10 @@ Silence and 5xx defer the whole site (RFC 9309, 2.3.1.4). A site that stays sile
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from warcmill.crawl import decoding, exchange, lines
+from warcmill.crawl import decoding, exchange, lines, steady
 from warcmill.crawl.books import Books, Result
 from warcmill.crawl.exchange import Exchange, Request, closed_after
 from warcmill.crawl.extract import sitemap
@@ -57,12 +56,17 @@ class RobotsFiles:
         """What the robots.txt of a URI's site says now."""
         origin = origin_of(via.uri)
         known = self._sites.get(origin)
-        if known and time.time() < known.until:
+        if known and steady.now() < known.until:
             return known
         if origin not in self._asking:
             self._asking[origin] = asyncio.create_task(self._find(origin, via, known))
             self._asking[origin].add_done_callback(lambda _: self._asking.pop(origin, None))
         return await asyncio.shield(self._asking[origin])
+
+    def knows(self, uri: Uri) -> bool:
+        """Whether the robots.txt of a URI's site is known, or is being asked for."""
+        known = self._sites.get(origin_of(uri.uri))
+        return origin_of(uri.uri) in self._asking or (known is not None and steady.now() < known.until)
 
     def close(self) -> None:
         """Ask no more."""
@@ -81,7 +85,7 @@ class RobotsFiles:
         """Read it from the books, if the launch went on after a kill; else ask."""
         frontier = self._books.frontier
         row = None if known else await frontier.within(lambda: frontier.ledger.sites.get(origin))
-        if row and time.time() < row.until:
+        if row and steady.now() < row.until:
             return self._remember(row, "")
         return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)
 
@@ -133,7 +137,7 @@ class RobotsFiles:
         failures = failures + 1 if deferred else 0
         waits = deferred and failures < self._retries.times
         keep = self._retries.next(failures) if waits else robots.KEPT
-        return SiteRow(origin, status, time.time() + keep, failures, text)
+        return SiteRow(origin, status, steady.now() + keep, failures, text)
 
     def _remember(self, row: SiteRow, why: str) -> Site:
         standing = robots.standing(row.status)

@@ -89,8 +89,8 @@ class Session(FrontierControl):
 
     def _take_edits(self) -> None:
         try:
-            if told := self._edits.take():
-                self._running.logs.alert("WARNING", told)
+            if edited := self._edits.take():
+                self._running.logs.alert("WARNING", edited)
         except WarcmillError as error:
             self._running.logs.alert("SEVERE", edits.unfit(error))
 
@@ -135,7 +135,7 @@ class Session(FrontierControl):
                 self._running.spider.resume()
 
     async def checkpoint(self) -> str:
-        """Take a checkpoint, go on, and return its name."""
+        """Take a checkpoint, continue, and return its name."""
         if self._stopping:
             raise Conflict(str(self._running.launch), "it is about to end, with a checkpoint of its own")
         async with self._busy:

@@ -1,4 +1,4 @@
-"""What the robots.txt of each site said, as the books keep it: so a launch that goes on does not ask again."""
+"""What the robots.txt of each site said, as the books keep it: so a launch that is continued does not ask again."""
 
 from __future__ import annotations
 

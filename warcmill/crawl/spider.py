@@ -1,4 +1,4 @@
-"""The loop of a crawl: lease what may be fetched now and visit it, until nothing waits, or it is told to stop.
+"""The loop of a crawl: lease what may be fetched now and visit it, until nothing waits, or it is asked to stop.
 
 It keeps as many visits under way as the job has workers. Between visits it can be
 paused, and drained for a checkpoint.
@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
+from warcmill.crawl import steady
 from warcmill.crawl.figures import Figures
 from warcmill.crawl.frontier import Defer, Lease
 from warcmill.crawl.kit import Kit
@@ -117,7 +118,7 @@ class Spider:
     async def _rest(self) -> None:
         """Sleep until a visit ends, or the next queue opens."""
         opens = await self._kit.books.frontier.next_time()
-        pause = LONGEST_WAIT if opens is None else min(max(opens - time.time(), 0.001), LONGEST_WAIT)
+        pause = LONGEST_WAIT if opens is None else min(max(opens - steady.now(), 0.001), LONGEST_WAIT)
         try:
             async with asyncio.timeout(pause):
                 await self._woken.wait()

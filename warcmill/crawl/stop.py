@@ -1,4 +1,4 @@
-"""When a launch stops: nothing waits, it is told to, or it has reached a ceiling."""
+"""When a launch stops: nothing waits, it is asked to, or it has reached a ceiling."""
 
 from __future__ import annotations
 

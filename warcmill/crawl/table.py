@@ -164,6 +164,16 @@ class Table:
             self.db.execute(statement)
         self.db.execute("INSERT OR REPLACE INTO about VALUES ('round', ?)", (self._round,))
 
+    def carry_round(self) -> None:
+        """Begin with what waits, each at its time: other URIs may come again, and what visits left is kept."""
+        before, self._round, self._visited = self._round, self._round + 1, True
+        self.db.execute("DELETE FROM seen WHERE visit IS NULL AND id IS NULL")
+        self.db.execute(
+            "UPDATE seen SET round = ? WHERE round >= ? AND id IN (SELECT id FROM waiting)", (self._round, before)
+        )
+        self.db.execute("UPDATE crawls SET parsed = 0, failed = 0, removed = 0")
+        self.db.execute("INSERT OR REPLACE INTO about VALUES ('round', ?)", (self._round,))
+
     def counts(self, crawl: str) -> dict[Status, int]:
         """Return how many URIs of a crawl there are by status."""
         query = f"SELECT {', '.join(COUNTED.values())} FROM crawls WHERE name = ?"

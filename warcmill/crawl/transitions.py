@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from warcmill.crawl import steady
 from warcmill.crawl.status import MOVES, Status
 from warcmill.crawl.uri import Uri, shown
 from warcmill.errors import BadInput
@@ -40,7 +40,7 @@ class Transitions:
     before: Mapping[Status, Sequence[Action]] = field(default_factory=dict)
     after: Mapping[Status, Sequence[Action]] = field(default_factory=dict)
     subscribers: Sequence[Subscriber] = ()
-    now: Callable[[], float] = time.time
+    now: Callable[[], float] = steady.now
 
     def update(self, uri: Uri, to: Status, **changes: object) -> Status:
         """Move a URI, set its other fields, and return its status: a page with the hash of its last visit is Parsed

@@ -23,7 +23,7 @@ _SHOWN = 200
 class Uri:
     """What is to be fetched, why, and what became of it. Times are seconds since 1970, 0 when there is none yet.
 
-    `key` tells it from others in its namespace `crawl`; it is the canonical URI unless its maker says otherwise.
+    `key` distinguishes it from others in its namespace `crawl`; it is the canonical URI unless its maker chose another.
     `queue` is what its politeness is kept by: host and port. A lower `priority` comes first.
     `payload` is JSON of its maker, kept through retries and restarts; `Fetch` reads how to fetch from it.
     """

@@ -5,15 +5,14 @@ Whatever goes wrong with a URI ends as a line of its own; an error of the books 
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Sequence
 
-from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines
+from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines, steady
 from warcmill.crawl.admission import Admitted, Later, Refused
 from warcmill.crawl.books import Result
 from warcmill.crawl.exchange import Exchange, closed_after, request_of
-from warcmill.crawl.extract.links import EMBED, Link
+from warcmill.crawl.extract.links import EMBED, LIMIT, TOO_MANY, Link
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.head import Fields
 from warcmill.crawl.history import History
@@ -37,14 +36,14 @@ class Visit:
 
     async def run(self) -> None:
         """Make the visit. Raises only what the books raise."""
-        self._moves.update(self._uri, Status.DOWNLOADING, tries=self._uri.tries + 1, download_started=time.time())
+        self._moves.update(self._uri, Status.DOWNLOADING, tries=self._uri.tries + 1, download_started=steady.now())
         try:
             await self._visit()
         except Exception as error:
             if self._kit.books.stopped:
                 raise
-            told = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
-            await self._end.broke(told)
+            why = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
+            await self._end.broke(why)
 
     async def _visit(self) -> None:
         if self._uri.uri.startswith("data:"):
@@ -61,12 +60,12 @@ class Visit:
                 await self._end.fail(failure)
 
     async def _fetch(self, addresses: tuple[str, ...], delay: float) -> None:
-        uri, kit, began = self._uri, self._kit, time.time()
+        uri, kit, began = self._uri, self._kit, steady.now()
         before = history.read(self._lease.history)
         request = request_of(uri.uri, fetch.read(uri.payload, uri.uri), self._headers(before))
         answer = await kit.fetcher.fetch(request, addresses, self._job.limits)
         address = answer.address if isinstance(answer, Exchange) else addresses[0]
-        took, settings = time.time() - began, self._job.politeness
+        took, settings = steady.now() - began, self._job.politeness
         opens = kit.manners.after(settings, uri.queue, address, answer, took, delay)
         if isinstance(answer, Failure):
             await self._end.fail(answer, opens)
@@ -76,7 +75,7 @@ class Visit:
     def _headers(self, before: History | None) -> tuple[tuple[str, str], ...]:
         """Our headers of the request, as a browser would send them; and what asks for new things alone."""
         uri, wanted = self._uri, self._job.conditional
-        cookies = self._kit.books.jar(uri.crawl).header(uri.uri, time.time())
+        cookies = self._kit.books.jar(uri.crawl).header(uri.uri, steady.now())
         is_asked = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_told = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
         return (
@@ -90,7 +89,7 @@ class Visit:
         links, note = self._links(answer)
         found = kit.offers.of(uri, self._followed(answer, links))
         judged = answers.judge(answer, before, lines.metadata(uri, links))
-        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), time.time())
+        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), steady.now())
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
         due, left = again.when(self._job, uri, judged.history), judged.history
         await kit.books.keep(Result(uri, self._lease, judged.records, line, left, found, opens, due, cookies))
@@ -108,12 +107,12 @@ class Visit:
         """The links of an answer, and a note for the log."""
         self._moves.update(
             self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
-            download_finished=time.time(),
+            download_finished=steady.now(),
         )  # fmt: skip
         data, note = decoding.document(answer, self._job.limits)
         links = extract.find(data, self._uri.uri, answer.status, answer.fields, self._job.extractors)
         self._moves.update(self._uri, Status.PARSED)
-        return links, (note,) if note else ()
+        return links, tuple(one for one in (note, TOO_MANY if len(links) >= LIMIT else "") if one)
 
     async def _read_data(self) -> None:
         """Take the links of a `data:` URI: it needs no network, and has no record."""
@@ -124,7 +123,7 @@ class Visit:
             await self._end.fail(Failure(lines.FAULT, error.why, final=True))
             return
         links = extract.find(data.body, uri.uri, 200, Fields([("content-type", data.mime)]), self._job.extractors)
-        self._moves.update(uri, Status.PARSING, http_status=200, download_finished=time.time())
+        self._moves.update(uri, Status.PARSING, http_status=200, download_finished=steady.now())
         self._moves.update(uri, Status.PARSED)
         line = lines.of_data(uri, data.mime.partition(";")[0], len(data.body), self._thread)
         await kit.books.keep(Result(uri, self._lease, (), line, found=kit.offers.of(uri, links)))

@@ -17,7 +17,7 @@ import pytest
 
 from warcmill.crawl import books as books_module
 from warcmill.crawl import database
-from warcmill.crawl.books import Books, Kept, Result, open_books
+from warcmill.crawl.books import Begins, Books, Kept, Result, open_books
 from warcmill.crawl.frontier import Answer, Gate, Lease, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.recovery import Folders
@@ -39,13 +39,11 @@ def crawl(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(crawl: Path, launch: str = LAUNCH, fresh: bool = True) -> AsyncIterator[Books]:
+async def opened(crawl: Path, launch: str = LAUNCH, begins: Begins = Begins.FRESH) -> AsyncIterator[Books]:
     """Books that are closed in order."""
     frontier = SqliteFrontier(crawl / "books.sqlite", now=lambda: killed_books.MOMENT)
     try:
-        books = await open_books(
-            frontier, launch, folders(crawl), lambda n: killed_books.warc_files(crawl, n), fresh=fresh
-        )
+        books = await open_books(frontier, launch, folders(crawl), lambda n: killed_books.warc_files(crawl, n), begins)
     except BaseException:
         await frontier.close()
         raise
@@ -324,19 +322,43 @@ def test_a_fresh_launch_may_visit_all_again_with_what_the_last_has_left(crawl: P
     asyncio.run(second())
 
 
-def test_a_launch_that_follows_has_what_waits_and_has_seen_what_was_seen(crawl: Path) -> None:
+def test_a_launch_that_continues_has_what_waits_and_has_seen_what_was_seen(crawl: Path) -> None:
     async def first() -> None:
         async with opened(crawl) as books:
             await keep(books, *await leases(books, 1))
             await books.frontier.offer([make(killed_books.page(2)), make(killed_books.page(3), not_before=2e9)])
 
     async def second() -> None:
-        async with opened(crawl, "20261122000000", fresh=False) as books:
+        async with opened(crawl, "20261122000000", Begins.CONTINUES) as books:
             assert [one.uri.uri for one in await leases(books, 1)] == [killed_books.page(2)]
             assert [uri.uri for uri in (await books.frontier.list()).uris] == [
                 killed_books.page(2),
                 killed_books.page(3),
             ]
+
+    asyncio.run(first())
+    next_launch(crawl)
+    asyncio.run(second())
+
+
+def test_a_launch_that_follows_has_what_waits_at_its_time_and_all_else_may_come_again(crawl: Path) -> None:
+    async def first() -> None:
+        async with opened(crawl) as books:
+            once, often = await leases(books, 1, 2)
+            await keep(books, once)
+            books.frontier.transitions.update(often.uri, Status.DOWNLOADING)
+            books.frontier.transitions.update(often.uri, Status.PARSED, http_status=200)
+            assert (await books.keep(Result(often.uri, often, history=b"left", again=2e9))).held
+            await books.frontier.offer([make(killed_books.page(3)), make(killed_books.page(4), not_before=2e9)])
+
+    async def second() -> None:
+        async with opened(crawl, "20261122000000", Begins.FOLLOWS) as books:
+            counts = await books.frontier.count()
+            assert (counts[Status.SCHEDULED], counts[Status.PARSED]) == (3, 0)
+            waiting = {uri.uri: uri.not_before for uri in (await books.frontier.list()).uris}
+            assert waiting == {killed_books.page(2): 2e9, killed_books.page(3): 0.0, killed_books.page(4): 2e9}
+            found = await leases(books, 1, 2, 3, 4)
+            assert [one.uri.uri for one in found] == [killed_books.page(3), killed_books.page(1)]
 
     asyncio.run(first())
     next_launch(crawl)
@@ -355,7 +377,7 @@ def test_a_launch_continues_from_a_checkpoints_copy(crawl: Path) -> None:
             await keep(books, *await books.frontier.lease("h", 10))
 
     async def second() -> None:
-        async with opened(crawl, "20261122000000", fresh=False) as books:
+        async with opened(crawl, "20261122000000", Begins.CONTINUES) as books:
             assert [one.uri.uri for one in await leases(books, 1)] == [killed_books.page(2)]
 
     asyncio.run(first())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import killed_books
@@ -27,10 +28,14 @@ def test_the_points_meet_every_kind_of_call_on_every_file(names: list[str]) -> N
     assert {names[kill.at] for kill in killed_books.sample(names, KILLS)} == set(names)
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_kill_loses_nothing_and_repeats_nothing(names: list[str], tmp_path: Path, number: int) -> None:
-    kill = killed_books.sample(names, KILLS)[number]
-    assert killed_books.survives(tmp_path / "crawl", kill) == [], names[kill.at]
+def test_a_kill_loses_nothing_and_repeats_nothing(
+    names: list[str], tmp_path: Path, pytestconfig: pytest.Config, tell: Callable[[str], None]
+) -> None:
+    """A quarter of the kills here: `scripts/test sweep` tries all, and so does .ci/run."""
+    kills = killed_books.tried(names, KILLS, pytestconfig.getoption("--every-point"))
+    tell(f"kills of a crawl that keeps books: {killed_books.listed(names, kills)}")
+    for number, kill in enumerate(kills):
+        assert killed_books.survives(tmp_path / str(number), kill) == [], names[kill.at]
 
 
 def test_several_kills_of_one_crawl_at_any_moment_lose_nothing(tmp_path: Path) -> None:

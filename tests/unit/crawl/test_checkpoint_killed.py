@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import killed_books
@@ -26,10 +27,14 @@ def test_the_points_meet_every_step_of_a_checkpoint(names: list[str]) -> None:
     assert {names[kill.at] for kill in killed_books.sample(names, KILLS)} == set(names)
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_kill_leaves_a_whole_checkpoint_or_none(names: list[str], tmp_path: Path, number: int) -> None:
-    kill = killed_books.sample(names, KILLS)[number]
-    assert killed_checkpoints.survives(tmp_path / "crawl", kill) == [], names[kill.at]
+def test_a_kill_leaves_a_whole_checkpoint_or_none(
+    names: list[str], tmp_path: Path, pytestconfig: pytest.Config, tell: Callable[[str], None]
+) -> None:
+    """A quarter of the kills here: `scripts/test sweep` tries all, and so does .ci/run."""
+    kills = killed_books.tried(names, KILLS, pytestconfig.getoption("--every-point"))
+    tell(f"kills of a crawl that takes checkpoints: {killed_books.listed(names, kills)}")
+    for number, kill in enumerate(kills):
+        assert killed_checkpoints.survives(tmp_path / str(number), kill) == [], names[kill.at]
 
 
 def test_a_kill_while_a_database_is_restored_leaves_one_of_the_two(tmp_path: Path) -> None:

@@ -168,6 +168,79 @@ def test_sigterm_ends_with_a_checkpoint(engine: WarcmillEngine, port: int, tmp_p
     assert last.checkpoint
 
 
+def test_a_launch_of_a_job_that_visits_again_follows_the_one_before_and_nothing_is_visited_early(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    again = files(port, "[recrawl]\n age = 86400")
+    engine.configure("news", files(port))
+    assert engine.follows("news") == ""
+    engine.configure("news", again)
+    assert engine.follows("news") == "", "it was never launched"
+    first = engine.start("news")
+    until(lambda: done(engine) > 20)
+    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
+    until(lambda: not engine.look("news").running)
+    assert engine.follows("news") == first
+    with pytest.raises(Conflict, match="cannot be followed"):
+        engine.start("news", follows="20260101000000")
+    second = engine.start("news", follows=first)
+    until(lambda: done(engine) > 20)
+    assert engine.checkpoint("news").startswith("cp00001-"), "a launch that follows counts from 1"
+    engine.stop("news")
+    assert (tmp_path / "jobs/news" / second / "follows").read_text() == f"{first}\n"
+    found = [uri for uri in all_lines(tmp_path) if not uri.endswith("/robots.txt") and not uri.startswith("dns:")]
+    assert len(found) == len(set(found)) > 40, "what was visited waits for its time"
+    engine.configure("news", files(port, "[limits]\n documents = 5"))
+    assert engine.follows("news") == ""
+
+
+def test_a_launch_that_follows_and_has_lost_its_database_keeps_the_times_of_the_one_before(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port, "[recrawl]\n age = 86400"))
+    first = engine.start("news")
+    until(lambda: done(engine) > 20)
+    engine.stop("news")
+    engine.start("news", follows=first)
+    until(lambda: done(engine) > 20)
+    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
+    until(lambda: not engine.look("news").running)
+    database = tmp_path / "jobs/news/state/books.sqlite"
+    Path(f"{database}-wal").unlink(missing_ok=True)
+    database.write_bytes(b"\xff" * 4096)
+    engine.start("news", follows=engine.follows("news"))
+    until(lambda: done(engine) > 20)
+    engine.stop("news")
+    found = [uri for uri in all_lines(tmp_path) if not uri.endswith("/robots.txt") and not uri.startswith("dns:")]
+    assert len(found) == len(set(found)) > 60
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_named_where_an_operator_looks(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port))
+    engine.start("news")
+    until(lambda: done(engine) > 5)
+    first = engine.checkpoint("news")
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert engine.resumable("news", [last.checkpoint, first]) == last.checkpoint
+    number, size = engine.checkpoints("news")
+    damaged = tmp_path / "jobs/news/checkpoints" / last.checkpoint / "books.sqlite"
+    assert (number, size > damaged.stat().st_size) == (2, True)
+    os.truncate(damaged, 4096)
+    assert engine.resumable("news", [last.checkpoint, first]) == first
+    assert engine.resumable("news", [last.checkpoint]) == ""
+    engine.configure("news", files(port, "[limits]\n documents = 5"))
+    second = engine.start("news", first)
+    until(lambda: not engine.look("news").running)
+    said = f"checkpoint {last.checkpoint}: books.sqlite should have"
+    assert f"WARNING {said}" in (tmp_path / "jobs/news/job.log").read_text()
+    alerts = list((tmp_path / "output/logs/news" / second).glob("alerts.log*"))
+    assert said in "".join(path.read_text() for path in alerts)
+
+
 def test_faults_are_reported_before_anything_is_begun(engine: WarcmillEngine, port: int, tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"crawl\.toml wrkers.*did you mean workers"):
         engine.configure("news", files(port, "wrkers = 3"))

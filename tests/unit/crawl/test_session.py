@@ -85,8 +85,8 @@ def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: 
     assert run(tmp_path, act) is End.STOPPED
     own = tmp_path / "jobs/news" / crawled.LAUNCH.id
     words = [line.split()[2] for line in (own / "job.log").read_text().splitlines()]
-    assert words == ["PREPARING", "RUNNING", "PAUSING", "PAUSED", "CHECKPOINTED", "RUNNING", "CHECKPOINTED", "STOPPING",
-                     "FINISHED"]  # fmt: skip
+    assert words == ["PREPARING", "PAUSED", "RUNNING", "PAUSING", "PAUSED", "CHECKPOINTED", "RUNNING", "CHECKPOINTED",
+                     "STOPPING", "FINISHED"]  # fmt: skip
     summary = crawled.json_of(own / "summary.json")
     assert summary["end"] == "Finished - Ended by operator"
     assert summary["statuses"] == {"200": summary["documents"]}, "robots.txt, a 404, is no document"

@@ -79,6 +79,19 @@ def test_records_say_where_a_uri_comes_from(tmp_path: Path) -> None:
     assert f"outlink: http://a.example:{port}/2 L a/@href\r\n" in of_page
 
 
+def test_a_link_that_is_no_uri_is_in_the_log_of_these_and_in_no_record(tmp_path: Path) -> None:
+    texts = ("http://[bad/", "http://host.example:99999/", "http://exa mple.example/", "http://ex%zz.example/")
+    site = {("a.example", "/"): page([*texts, texts[0], "mailto:x@a.example", "/1"]), ("a.example", "/1"): page([])}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    logged = [line.split(" ", 2)[1:] for line in crawled.told(tmp_path, "uri-errors.log").splitlines()]
+    said = '"not a URI with scheme and host"'
+    assert logged == [[f"http://a.example:{port}/", f"{said} {text}"] for text in texts]
+    (warc,) = crawled.warcs(tmp_path)
+    outlinks = crawled.metadata(warc)[f"http://a.example:{port}/"].count("outlink: ")
+    assert outlinks == 1
+
+
 def test_the_files_of_a_launch_are_those_that_heritrix_leaves(tmp_path: Path) -> None:
     with serve(dict(SITE)) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
@@ -90,7 +103,7 @@ def test_the_files_of_a_launch_are_those_that_heritrix_leaves(tmp_path: Path) ->
     assert len(list((tmp_path / "output/reports/news" / launch).iterdir())) == 9
     assert (job / "latest").readlink() == Path(launch)
     words = [line.split()[2] for line in (job / launch / "job.log").read_text().splitlines()]
-    assert words == ["PREPARING", "RUNNING", "STOPPING", "EMPTY", "FINISHED"]
+    assert words == ["PREPARING", "PAUSED", "RUNNING", "STOPPING", "EMPTY", "FINISHED"]
 
 
 def test_a_ceiling_of_documents_is_kept_to_the_document(tmp_path: Path) -> None:

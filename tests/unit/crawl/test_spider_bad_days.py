@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import crawled
@@ -14,6 +16,7 @@ from several_hosts import Page, page, serve
 
 from warcmill.crawl import dns
 from warcmill.crawl.limits import Limits
+from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.stop import End
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -95,6 +98,76 @@ def test_a_site_whose_robots_txt_fails_is_deferred_and_then_given_up(tmp_path: P
     assert robots == [503, 503]
     assert crawled.statuses(tmp_path)["http://a.example/"] == -61
     assert "503" in running.kit.offers.refused.first["robots"]
+
+
+def test_a_clock_that_is_set_back_or_forward_hurries_no_host_and_lets_none_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock alone is a fake: the test may not set the machine's."""
+    asked, real, steps = [], time.time, iter((-86_400.0, 0.0, 86_400.0, 0.0, 0.0))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            asked.append(time.monotonic())
+            step = next(steps, 0.0)
+            monkeypatch.setattr(time, "time", lambda step=step: real() + step)
+            body = b"<a href=/%d>x</a>" % len(asked)
+            last = NO_ROBOTS if b"robots" in head or len(asked) > 5 else b""
+            writer.write(last or OK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    async def scenario() -> None:
+        async with serving(answer) as server:
+            polite = Politeness(0.0, 0.1, 0.1)
+            job = crawled.job(server.port, "a.example", no_delay=False, politeness=polite)
+            async with asyncio.timeout(300):
+                await crawled.whole(tmp_path, job)
+
+    asyncio.run(scenario())
+    assert len(asked) == 6
+    assert all(after - before >= 0.1 for before, after in pairwise(asked))
+    assert crawled.unbalanced(tmp_path) == []
+
+
+def test_a_site_is_asked_as_slowly_as_it_wants_by_its_own_log(tmp_path: Path) -> None:
+    """Two hosts of one address: least delay, crawl-delay, Retry-After, and the second gate by address."""
+    asked: list[tuple[float, str]] = []
+    delayed = b"User-agent: *\nCrawl-delay: 0.3\n"
+    links = b"".join(b"<a href=/%d>x</a>" % number for number in range(4))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := (await reader.readuntil(b"\r\n\r\n")).decode():
+            host, path = head.partition("Host: ")[2].partition(":")[0], head.split(" ")[1]
+            asked.append((time.monotonic(), f"{host}{path}"))
+            if path == "/robots.txt" and host == "b.example":
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(delayed) + delayed)
+            elif path == "/robots.txt":
+                writer.write(NO_ROBOTS)
+            elif f"{host}{path}" == "a.example/2":
+                writer.write(b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+            else:
+                writer.write(OK + b"Content-Length: %d\r\n\r\n" % len(links) + links)
+
+    async def scenario() -> None:
+        async with serving(answer) as server:
+            polite = Politeness(0.0, 0.1, 0.1)
+            job = crawled.job(server.port, "a.example", "b.example", no_delay=False, politeness=polite)
+            await crawled.whole(tmp_path, job)
+
+    asyncio.run(scenario())
+    pages = {host: [one for one in asked if one[1].startswith(host)] for host in ("a.example", "b.example")}
+    assert [len(found) for found in pages.values()] == [6, 6]
+    assert all(later[0] - earlier[0] >= 0.1 for earlier, later in pairwise(asked)), "they share an address"
+    assert all(later[0] - earlier[0] >= 0.3 for earlier, later in pairwise(pages["b.example"]))
+    busy = next(place for place, (_, page) in enumerate(pages["a.example"]) if page == "a.example/2")
+    assert busy == 5 or pages["a.example"][busy + 1][0] - pages["a.example"][busy][0] >= 1.0
+
+
+def test_a_robots_txt_like_a_bomb_is_kept_whole_and_read_in_part(tmp_path: Path) -> None:
+    """Very many rules for others, then one that forbids all: beyond 500 KiB no rule is read (RFC 9309, 2.5)."""
+    bomb = b"User-agent: other\nDisallow: /x\n" * 20_000 + b"User-agent: *\nDisallow: /\n"
+    plain = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    found = raw(tmp_path, plain + bomb, OK + b"Content-Length: 0\r\n\r\n", limits=Limits())
+    assert (found["http://a.example/robots.txt"], found["http://a.example/"]) == (200, 200)
 
 
 def test_other_hosts_go_on_while_one_is_dead(tmp_path: Path) -> None:

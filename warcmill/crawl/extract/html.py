@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
@@ -28,8 +28,12 @@ class Element(Protocol):
     def text(self) -> str: ...
 
 
+Telling = tuple[str, Attributes, Element]
+
+_BASE = re.compile(r"<base[\s/]", re.IGNORECASE)
 _LAZY = ("data-src", "data-original", "data-lazy-src", "data-srcset", "data-lazy-srcset", "data-bg")
 _OTHERS = frozenset(["src", "srcset", "imagesrcset", "poster", "background", "style", *_LAZY])
+_ANY = _OTHERS | {"href", "content", "action", "data"}
 _EMBEDDED = frozenset(
     ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image"]
 )
@@ -43,29 +47,46 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     """The links of a page; with `scripts` also what looks like a URL in a script."""
     name = charset.find(data, content_type)
     found = Links(uri, name)
-    elements = [(node.tag or "", node.attributes, node) for node in _elements(data, name)]
-    if base := next(
-        (attributes["href"] for tag, attributes, _ in elements if tag == "base" and "href" in attributes), ""
-    ):
+    base, elements = _from_tags(data, name) if too_much(data) else _from_tree(data, name)
+    if base:
         found.rebase(base)
     for tag, attributes, node in elements:
-        if attributes or tag in _WITH_TEXT:
-            _add(tag, attributes, node, found)
-            if scripts and tag == "script":
-                _add_guesses(node, found)
+        _add(tag, attributes, node, found)
+        if scripts and tag == "script":
+            _add_guesses(node, found)
+        if found.cut:
+            break
     return found.all()
 
 
-def _elements(data: bytes, name: str) -> Sequence[Element]:
-    """The elements of a page in order: from its tree, or where that takes long from the tags alone."""
-    if too_much(data):
-        return list(tags(data.decode(name, "replace")))
+def _from_tree(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
+    """The base of a page, and its elements in order, from its tree."""
     raw = data if name == charset.UTF8 else data.decode(name, "replace").encode("utf-8", "replace")
     try:
         tree = LexborHTMLParser(raw, options=LexborDocumentOptions.WO_EVENTS)
     except (SelectolaxError, ValueError, RuntimeError):
-        return []
-    return list(tree.root.traverse()) if tree.root else []
+        return "", ()
+    elements = list(_telling(tree.root.traverse())) if tree.root else []
+    return _base_of(elements), elements
+
+
+def _from_tags(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
+    """The same from the tags alone, one after another: all at once would be more than the page itself."""
+    text = data.decode(name, "replace")
+    return _base_of(_telling(tags(text))) if _BASE.search(text) else "", _telling(tags(text))
+
+
+def _telling(elements: Iterable[Element]) -> Iterator[Telling]:
+    """The elements that may have a link: by an attribute, or in their text. Most of a page have none."""
+    return (
+        (node.tag or "", attributes, node)
+        for node in elements
+        if not _ANY.isdisjoint(attributes := node.attributes) or node.tag in _WITH_TEXT
+    )
+
+
+def _base_of(elements: Iterable[Telling]) -> str | None:
+    return next((own["href"] for tag, own, _ in elements if tag == "base" and "href" in own), "")
 
 
 def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:

@@ -15,7 +15,9 @@ from ada_url import join_url
 
 LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
 LIMIT = 50_000  # links of a document; as many as a sitemap may have
+TOO_MANY = "linksTrunc"  # noted in the log of a document that has as many: what it has beyond is left out
 LONGEST = 16_384  # characters of what is joined; more is no URL that a server takes
+UNREADABLE, SHOWN = 100, 2_083  # links of a document that are no URL and are kept for the log, and characters of each
 
 # What the URL standard leaves as it is in a path and a query: such links need no parser. No "." begins a segment.
 _PLAIN = re.compile(
@@ -31,12 +33,13 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 class Link(NamedTuple):
     """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); whether it, or its page,
-    says nofollow."""
+    says nofollow. Where it `is_uri` not, `uri` is its text."""
 
     uri: str
     hop: str
     context: str
     nofollow: bool = False
+    is_uri: bool = True
 
 
 def asks_not_to_follow(directives: str) -> bool:
@@ -50,6 +53,7 @@ class Links:
     def __init__(self, base: str, charset: str = "utf-8") -> None:
         self._charset = charset
         self._found: dict[tuple[str, str], Link] = {}
+        self._unreadable: dict[str, Link] = {}
         self.cut = self.closed = False
         self._set_base(base)
 
@@ -64,37 +68,50 @@ class Links:
             self._set_base(base)
 
     def add(self, written: str | None, hop: str, context: str, *, nofollow: bool = False) -> None:
-        """Add a link as it is written; what is no http or https URL is left out."""
+        """Add a link as it is written. One of another scheme is left out; one that cannot be read is kept as such."""
         if not written or len(written) > LONGEST:
             return
-        if not (uri := self.join(written)):
+        try:
+            uri = self._origin + written if self._origin and _PLAIN.fullmatch(written) else self._parsed(written)
+        except ValueError:
+            self._keep_unreadable(written, hop, context)
             return
-        if len(self._found) >= LIMIT:
+        if not uri:
+            return
+        known = self._found.get((uri, hop))
+        if known is None and len(self._found) >= LIMIT:
             self.cut = True
-        elif (uri, hop) not in self._found or (not nofollow and self._found[uri, hop].nofollow):
+        elif known is None or (known.nofollow and not nofollow):
             self._found[uri, hop] = Link(uri, hop, context, nofollow)
 
     def join(self, written: str) -> str:
         """Join a link with the base; '' when it makes no http or https URL."""
-        if self._origin and _PLAIN.fullmatch(written):
-            return self._origin + written
+        try:
+            return self._origin + written if self._origin and _PLAIN.fullmatch(written) else self._parsed(written)
+        except ValueError:
+            return ""
+
+    def _parsed(self, written: str) -> str:
         if _OTHER_SCHEME.match(written):
             return ""
         if self._charset != "utf-8" and not written.isascii():
             written = self._query_in_charset(written)
-        try:
-            uri = join_url(self.base, written)
-        except ValueError:
-            return ""
+        uri: str = join_url(self.base, written)
         return uri.partition("#")[0] if uri.startswith(("http://", "https://")) else ""
+
+    def _keep_unreadable(self, written: str, hop: str, context: str) -> None:
+        """Keep what no browser can follow either. Strings in scripts are guesses: they are no fault of the page."""
+        if hop != GUESS and len(self._unreadable) < UNREADABLE:
+            text = written.strip()[:SHOWN]
+            self._unreadable.setdefault(text, Link(text, hop, context, is_uri=False))
 
     def close(self, content: str) -> None:
         """Note what a page asks crawlers by `<meta name=robots>`: all its links may say nofollow."""
         self.closed = self.closed or asks_not_to_follow(content)
 
     def all(self) -> list[Link]:
-        """The links in order."""
-        found = self._found.values()
+        """The links in order, then those that cannot be read."""
+        found = (*self._found.values(), *self._unreadable.values())
         return [link._replace(nofollow=True) for link in found] if self.closed else list(found)
 
     def _query_in_charset(self, written: str) -> str:

@@ -10,7 +10,7 @@ from warcmill.crawl.uri import Uri
 
 
 class Verdict(StrEnum):
-    """Whether a URI goes on."""
+    """Whether a URI is accepted, rejected or deferred."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -48,4 +48,7 @@ class AtOffer(Protocol):
 
 def judge(policies: Iterable[AtOffer], uri: Uri) -> Decision:
     """Ask the policies in their order."""
-    return next((decision for policy in policies if (decision := policy.judge(uri))), ACCEPTED)
+    for policy in policies:
+        if decision := policy.judge(uri):
+            return decision
+    return ACCEPTED

@@ -16,7 +16,8 @@ def found(
     page: str | bytes, content_type: str = "text/html; charset=utf-8", **more: bool
 ) -> list[tuple[str, str, str]]:
     data = page.encode() if isinstance(page, str) else page
-    return [(link.hop, link.uri, link.context) for link in html.links(data, URI, content_type, **more)]
+    links = html.links(data, URI, content_type, **more)
+    return [(link.hop, link.uri, link.context) for link in links if link.is_uri]
 
 
 def one(hop: str, path: str, context: str) -> list[tuple[str, str, str]]:

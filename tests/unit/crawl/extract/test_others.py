@@ -152,6 +152,19 @@ def test_the_job_says_which_extractors_run() -> None:
     assert extract.find(page, URI, 200, fields, []) == []
 
 
+def test_what_a_browser_cannot_follow_is_kept_as_such_but_for_guesses_and_other_schemes() -> None:
+    links = Links(URI)
+    for hop in "LX":
+        for written in ("http://[bad/", " http://h:99999/ ", "javascript:void(0)", "foo:bar", f"http://{hop} b/"):
+            links.add(written, hop, "a/@href")
+    assert [(link.uri, link.is_uri) for link in links.all()] == [
+        ("http://[bad/", False), ("http://h:99999/", False), ("http://L b/", False),
+    ]  # fmt: skip
+    for number in range(1_000):
+        links.add(f"http://[{number}", "L", "a/@href")
+    assert len(links.all()) == 100, "a page must not fill the log"
+
+
 # --- the short way to join, and input that is hostile ---
 
 HREF = st.text(st.sampled_from("/.?#%:@&=;~aZ0-_ \\\täé\x00[]()'\"<>"), max_size=20)
