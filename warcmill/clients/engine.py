@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +45,11 @@ class CrawlProgress:
 class Engine(Protocol):
     """An engine. Every method may raise Unavailable: it did not answer, so the outcome is unknown."""
 
+    @property
+    def kind(self) -> str:
+        """Its kind, as `[engine.NAME] kind` has it."""
+        ...
+
     def about(self) -> str:
         """Describe it for people: name, version, load. Success also proves that the login works."""
         ...
@@ -61,10 +66,21 @@ class Engine(Protocol):
         """Write the files of a job that does not run; create the job if the engine has none. Safe to repeat."""
         ...
 
-    def start(self, job: str, checkpoint: str = "") -> str:
-        """Launch the job, fresh or from a checkpoint, wait until it crawls, and return the launch id.
+    def resumable(self, job: str, checkpoints: Sequence[str]) -> str:
+        """Return the first of these checkpoints from which a launch can be resumed; '' if there is none.
 
-        Conflict if it runs already.
+        One that is damaged is passed over, and logged.
+        """
+        ...
+
+    def follows(self, job: str) -> str:
+        """Return the launch that the job's next one follows: it takes over what waits there. '' if it begins afresh."""
+        ...
+
+    def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
+        """Launch the job, wait until it crawls, and return the launch id.
+
+        Fresh, from a checkpoint, or after the launch that `follows` returned. Conflict if it runs already.
         """
         ...
 

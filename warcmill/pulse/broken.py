@@ -8,6 +8,7 @@ from typing import Final
 
 from warcmill import layout
 from warcmill.base import clock
+from warcmill.clients.engine import Engine
 from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.formats import joblog
 from warcmill.launches import ending, resumed
@@ -49,6 +50,16 @@ def newest(state: MarkerStore, roots: JobRoots, job: str) -> Newest | None:
     return found if was_begun or not ending.ended(state, roots, found.launch) else None
 
 
+def half_begun(state: MarkerStore, roots: JobRoots, job: str) -> Launch | None:
+    """The launch whose continuation runs, or ran, but has no markers: the step that began it died. Else None."""
+    every = _launches(roots, job)
+    if len(every) < 2 or state.read(layout.key("pulse.Started", every[-1])):
+        return None
+    key = layout.due_key(job, due_of(every[-2]))
+    intents = [one.after for attempt in Attempts(state, key).earlier() for one in attempt.launchings]
+    return every[-2] if every[-2].id in intents and not state.holds(key) else None
+
+
 def refuse_endless(state: MarkerStore, roots: JobRoots, launch: Launch, since: datetime) -> None:
     """Conflict if the launch is the last of MOST since a time, each of which continued the one before and broke."""
     chain, one = 0, launch
@@ -59,22 +70,39 @@ def refuse_endless(state: MarkerStore, roots: JobRoots, launch: Launch, since: d
             return
         if chain >= MOST:
             why = f"it is the last of {MOST} launches that broke off one after another, so it is not continued"
-            raise Conflict(str(launch), f"{why}; mend the cause, then run: warcmill pulse start {launch.job} --again")
+            raise Conflict(str(launch), f"{why}; fix the cause, then run: warcmill pulse start {launch.job} --again")
         one = before.launch
 
 
-def checkpoint(state: MarkerStore, roots: JobRoots, launch: Launch) -> Continued:
-    """The newest valid checkpoint to continue a launch from: its own, or the one that it continued itself.
+def checkpoint(state: MarkerStore, roots: JobRoots, engine: Engine, launch: Launch) -> Continued:
+    """The newest checkpoint that a launch can be continued from: its own, or the one that it continued itself.
 
     NotReady when there is none.
     """
     own = [Continued(launch, stage) for stage in ending.checkpoints(roots, launch)]
     before = resumed.of(state, roots, launch)
-    for one in [*own[::-1], *([before] if before else [])]:
-        if roots.jobs.stat(f"{launch.job}/checkpoints/{one.checkpoint}/valid"):
+    every = [*own[::-1], *([before] if before else [])]
+    valid = [one for one in every if roots.jobs.stat(f"{launch.job}/checkpoints/{one.checkpoint}/valid")]
+    chosen = engine.resumable(launch.job, [str(one.checkpoint) for one in valid])
+    for one in valid:
+        if str(one.checkpoint) == chosen:
             return one
     why = "it broke off, and left no valid checkpoint to continue from; a fresh one begins when it is due, or by"
     raise NotReady(str(launch), f"{why}: warcmill pulse start {launch.job} --again")
+
+
+def _launches(roots: JobRoots, job: str) -> list[Launch]:
+    """The launches in the job's own job.log, in their order."""
+    try:
+        file = roots.jobs.open(f"{job}/job.log")
+    except NotReady:
+        return []
+    with file:
+        subjects = [event.subject for event in joblog.events(file) if event.word == "PREPARING"]
+    try:
+        return [Launch.parse(job, subject) for subject in subjects]
+    except BadInput:
+        return []  # of an engine whose launches have other names
 
 
 def _newest(roots: JobRoots, job: str) -> Newest | None:

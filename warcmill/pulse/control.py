@@ -20,7 +20,7 @@ from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempt_files import Launching
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Continued, Launched, Started
+from warcmill.markers.facts import Continued, Launched, Started, follows
 from warcmill.markers.state import MarkerStore, input_of
 from warcmill.model import Json, Launch, Stage
 
@@ -42,9 +42,9 @@ def _afresh() -> None:
 
 
 def start(state: MarkerStore, engine: Engine, job: str, due: str, prepare: Prepare, resume: Resume = _afresh) -> Claim:
-    """Launch a due crawl once, fresh or from a checkpoint; return the claim of 00.due.
+    """Launch a due crawl once; return the claim of 00.due. Publishes the launch's 01.started first.
 
-    Publishes the launch's 01.started first.
+    It begins fresh, continues a checkpoint, or follows the job's newest launch, if the engine has it so.
     `prepare` writes the job's configuration and returns facts of it; `resume` says what to continue.
     Each is called only if nothing was launched yet. Conflict when the job runs a launch that this due
     crawl did not start.
@@ -73,9 +73,12 @@ def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, re
             job, f"launch {seen.launch_id} is running ({seen.words}); stop it first: warcmill pulse stop {job}"
         )
     continued = resume()
-    facts = {**prepare(), **(continued.facts() if continued else {})}
+    prepared = prepare()
+    followed = "" if continued else engine.follows(job)
+    begins = continued.facts() if continued else follows(followed)
+    facts = {**prepared, "engine": engine.kind, **begins}
     attempts.append({"launching": due, "after": seen.launch_id, "prepared": facts})
-    return engine.start(job, str(continued.checkpoint) if continued else "")
+    return engine.start(job, str(continued.checkpoint) if continued else "", followed)
 
 
 def running(state: MarkerStore, engine: Engine, job: str) -> Begun | None:

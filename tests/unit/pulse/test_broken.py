@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from engine import LAUNCH, Engine
 
 from warcmill import layout
+from warcmill.clients.heritrix.engine import HeritrixEngine
+from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.errors import Conflict, NotReady
+from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.model import Json, Launch, stamp_time
 from warcmill.pulse import broken
 
 FIRST, SECOND = "cp00001-20161020000000", "cp00002-20161020060000"
+ENGINE = HeritrixEngine(cast(Heritrix, None))  # which of the checkpoints to take it says unasked
 
 
 @pytest.fixture
@@ -52,14 +57,27 @@ def test_one_that_is_continued_already_is_left_alone(line: Engine) -> None:
     assert broken.newest(line.state, line.roots, LAUNCH.job) is None
 
 
+def test_a_continuation_whose_step_died_before_it_left_a_marker_is_found(line: Engine) -> None:
+    began(line)
+    later = Launch(LAUNCH.job, "20161021000000")
+    key = layout.due_key(LAUNCH.job, broken.due_of(LAUNCH))
+    assert broken.half_begun(line.state, line.roots, LAUNCH.job) is None
+    Attempts(line.state, key).append({"launching": broken.due_of(LAUNCH), "after": LAUNCH.id, "prepared": {}})
+    assert broken.half_begun(line.state, line.roots, LAUNCH.job) is None, "it was not launched"
+    line.job_log(f"PREPARING {later.id}", launch=later)
+    assert broken.half_begun(line.state, line.roots, LAUNCH.job) == LAUNCH
+    line.state.publish(key, Claim(key, facts={"launch_id": later.id}))
+    assert broken.half_begun(line.state, line.roots, LAUNCH.job) is None
+
+
 def test_it_is_continued_from_its_newest_valid_checkpoint(line: Engine) -> None:
     began(line)
     with pytest.raises(NotReady, match="left no valid checkpoint"):
-        broken.checkpoint(line.state, line.roots, LAUNCH)
+        broken.checkpoint(line.state, line.roots, ENGINE, LAUNCH)
     valid(line, FIRST)
-    assert str(broken.checkpoint(line.state, line.roots, LAUNCH).checkpoint) == FIRST
+    assert str(broken.checkpoint(line.state, line.roots, ENGINE, LAUNCH).checkpoint) == FIRST
     valid(line, SECOND)
-    assert str(broken.checkpoint(line.state, line.roots, LAUNCH).checkpoint) == SECOND
+    assert str(broken.checkpoint(line.state, line.roots, ENGINE, LAUNCH).checkpoint) == SECOND
 
 
 def test_what_took_none_is_continued_from_where_it_continued_itself_and_not_for_ever(line: Engine) -> None:
@@ -71,7 +89,7 @@ def test_what_took_none_is_continued_from_where_it_continued_itself_and_not_for_
         line.job_log(f"PREPARING {launch.id}", launch=launch)
         began(line, launch, continues={"launch_id": before.id, "checkpoint": SECOND})
         before = launch
-    assert str(broken.checkpoint(line.state, line.roots, before).checkpoint) == SECOND
+    assert str(broken.checkpoint(line.state, line.roots, ENGINE, before).checkpoint) == SECOND
     broken.refuse_endless(line.state, line.roots, Launch(LAUNCH.job, "20161021000003"), since)
     with pytest.raises(Conflict, match="the last of 5 launches that broke off"):
         broken.refuse_endless(line.state, line.roots, before, since)

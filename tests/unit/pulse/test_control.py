@@ -6,6 +6,7 @@ a chosen moment: it dies between two lines of ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from warcmill import layout
 from warcmill.clients.engine import JobStatus
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
 from warcmill.launches import resumed
+from warcmill.markers.facts import Started
 from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import control
 
@@ -33,14 +35,22 @@ class FakeEngine:
     acts: list[str] = field(default_factory=list)
     die_after: str = ""
     waits: bool = False
+    followed: str = ""
+    kind: str = "fake"
 
     def look(self, job: str) -> JobStatus:
         return JobStatus(self.running, self.newest, "RUNNING" if self.running else "Unbuilt")
 
-    def start(self, job: str, checkpoint: str = "") -> str:
+    def resumable(self, job: str, checkpoints: Sequence[str]) -> str:
+        return next(iter(checkpoints), "")
+
+    def follows(self, job: str) -> str:
+        return self.followed
+
+    def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
         assert not self.running, "launched twice"
         self.running, self.newest, self.waits = True, self.ids.pop(0), True
-        self.acts.append(f"start {checkpoint}".rstrip())
+        self.acts.append(" ".join(filter(None, ("start", checkpoint, follows))))
         self._die("start")
         self.waits = False
         return self.newest
@@ -89,7 +99,7 @@ def test_a_due_crawl_is_launched_and_its_launch_names_the_due(line: Engine) -> N
     engine = FakeEngine()
     assert start(line, engine) == LAUNCH.id
     started = line.state.require(layout.key("pulse.Started", LAUNCH)).claim
-    assert started.facts == {"due": DUE, "targets": 3}
+    assert started.facts == {"due": DUE, "targets": 3, "engine": "fake"}
     due = line.state.require(layout.due_key(LAUNCH.job, DUE)).claim
     assert due.inputs[0].marker == layout.marker_path(layout.key("pulse.Started", LAUNCH))
     assert engine.acts == ["start"]
@@ -241,6 +251,19 @@ def test_an_older_due_crawl_that_is_started_late_has_its_own_launch(line: Engine
     assert engine.acts == ["start", "start"]
 
 
+def test_a_launch_that_follows_names_the_one_before_also_when_its_start_died(line: Engine) -> None:
+    engine = FakeEngine(ids=[LATER], newest=LAUNCH.id, followed=LAUNCH.id, die_after="start")
+    with pytest.raises(Unavailable):
+        start(line, engine, NEXT_DUE)
+    engine.followed = LATER
+    start(line, engine, NEXT_DUE)
+    assert engine.acts == [f"start {LAUNCH.id}"]
+    later = Launch(LAUNCH.job, LATER)
+    found = Started.from_claim(line.state.require(layout.key("pulse.Started", later)).claim)
+    assert (found.follows, found.continues, found.engine) == (LAUNCH, None, "fake")
+    assert resumed.of(line.state, line.roots, later) is None, "its package begins with itself"
+
+
 def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(line: Engine) -> None:
     line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000")
     resume = resumed.of_checkpoint(line.roots, LAUNCH.job, "cp00001-20161020000000")
@@ -252,7 +275,7 @@ def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(li
     later = Launch(LAUNCH.job, LATER)
     started = line.state.require(layout.key("pulse.Started", later)).claim
     told = {"launch_id": LAUNCH.id, "checkpoint": "cp00001-20161020000000"}
-    assert started.facts == {"due": NEXT_DUE, "targets": 3, "continues": told}
+    assert started.facts == {"due": NEXT_DUE, "targets": 3, "engine": "fake", "continues": told}
     assert resumed.of(line.state, line.roots, later) == resume
     with pytest.raises(BadInput, match="no such checkpoint"):
         resumed.of_checkpoint(line.roots, LAUNCH.job, "cp00002-20161020000000")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import crawled
 import pytest
-from fed_web import BIG_PAGES, CRAWLED, FILLER, SCOPES, big_site, site_of
+from fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
 from several_hosts import Page, page, serve
 
 from warcmill.base.schedule import WEEKLY
@@ -25,7 +25,7 @@ from warcmill.model import stamp_time
 from warcmill.pulse.recipes import OwnRecipe
 
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
-DEPTHS = {"capped": "CAPPED", "large": "CAPPED_LARGE", "deep": "DEEP"}
+GUIDE = Path(__file__).parents[3] / "docs" / "operators-guide.md"
 SETTINGS = {"allow_private": ["127.0.0.0/8"], "no_delay": True, "workers": 1}
 
 
@@ -39,6 +39,7 @@ def whole_web(port: int) -> dict[tuple[str, str], Page]:
         web[host, "/robots.txt"] = Page(b"User-agent: *\nDisallow: /private/\n", "text/plain")
         web[host, "/"] = page(["/private/x", "/public"])
         web[host, "/private/x"] = web[host, "/public"] = page([])
+    web |= moved_site(port)
     web["excluded.example", "/"] = page(["/logout?now", "/never/x", "/fine"])
     web["excluded.example", "/fine"] = page([])
     web["page.example", "/"] = page([f"http://ignored.example:{port}/private/y"])
@@ -62,6 +63,7 @@ def targets(port: int) -> list[feed.Target]:
         target("obeyed", port),
         target("ignored", port, ignoreRobotsTxt=True),
         target("excluded", port, logoutUrl=f"http://excluded.example:{port}/logout"),
+        target("moved", port),
         target("page", port, scope="plus1"),
     ]
     found = feed.read(json.dumps(raw).encode(), "a feed")
@@ -92,7 +94,23 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int | None]:
     return found
 
 
-@pytest.mark.parametrize("scope", [*SCOPES, "refresh"])
+@pytest.mark.parametrize(("head", "rows"), [("scope", SCOPES), ("depth", tuple(DEPTHS.values()))])
+def test_each_row_of_the_guide_s_table_is_tested(head: str, rows: tuple[str, ...]) -> None:
+    """Here and in the tests of Heritrix, which have the same rows."""
+    _, _, after = GUIDE.read_text("utf-8").partition(f"| {head} |")
+    table = after.partition("\n\n")[0].splitlines()[2:]
+    assert sorted(row.split("`")[1] for row in table) == sorted(rows)
+
+
+def test_a_site_that_moved_to_its_www_is_crawled_there(urls: dict[str, int | None]) -> None:
+    assert {url: status for url, status in urls.items() if "moved" in url} == {
+        "moved.example/": 301,
+        "www.moved.example/": 200,
+        "www.moved.example/inside": 200,
+    }
+
+
+@pytest.mark.parametrize("scope", ROWS)
 def test_each_scope_is_crawled_so_far_and_no_further(urls: dict[str, int | None], scope: str) -> None:
     host = f"{scope}.example"
     wanted = {url.replace("far.H", f"far-{host}").replace("H", host) for url in CRAWLED[scope]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from warcmill.clients.engine import CrawlProgress, JobStatus
@@ -21,6 +21,8 @@ _LAUNCHED: Final = ACTIVE - {JobState.PREPARING} | {JobState.FINISHED}
 
 class HeritrixEngine:
     """An `Engine` over the client of one Heritrix."""
+
+    kind = "heritrix"
 
     def __init__(self, client: Heritrix) -> None:
         self._client = client
@@ -69,12 +71,22 @@ class HeritrixEngine:
         for name, data in files.items():
             self._client.put(job, name, data)
 
-    def start(self, job: str, checkpoint: str = "") -> str:
+    def resumable(self, job: str, checkpoints: Sequence[str]) -> str:  # noqa: ARG002 - as the protocol has it
+        """The first: Heritrix itself reads what it resumes."""
+        return next(iter(checkpoints), "")
+
+    def follows(self, job: str) -> str:  # noqa: ARG002 - as the protocol has it
+        """Nothing: a launch of Heritrix continues a checkpoint, or begins afresh."""
+        return ""
+
+    def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
         """Launch the job, fresh or from a checkpoint, wait until it crawls, and return the launch id.
 
-        Conflict if it runs already; BadInput quotes why the engine cannot build or launch it. BadConfig, with nothing
-        done, if its configuration would lose pages that have changed.
+        Conflict if it runs already; BadInput quotes why the engine cannot build or launch it, or that it follows no
+        launch. BadConfig, with nothing done, if its configuration would lose pages that have changed.
         """
+        if follows:
+            raise BadInput(f"{job} {follows}", "Heritrix follows no launch; start from a checkpoint, or afresh")
         self._refuse_losing(job)
         status = self._client.job(job)
         if status and status.state in (JobState.READY, JobState.FINISHED):
