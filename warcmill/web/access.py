@@ -1,4 +1,7 @@
-"""Who may ask for what: one table of role and route; and the token by which a reader is known."""
+"""Who may ask for what: one table of role and route; and the token by which a reader is known.
+
+`replay` is pywb, which asks for the WARCs of a store on another host.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ from typing import Literal
 
 from warcmill.web.asked import Request
 
-Role = Literal["anyone", "reader"]
+Role = Literal["anyone", "reader", "replay"]
+WARCS = "/warcs/"  # and what is below it: on a port of its own, see warcs.py
 ROUTES: Mapping[str, Role] = {
     "/": "reader",
     "/search": "reader",
     "/capture": "reader",
     "/style.css": "anyone",
     "/healthz": "anyone",
+    WARCS: "replay",
 }
 METHODS = ("GET", "HEAD")
 SHORTEST = 16  # characters of a token

@@ -62,7 +62,7 @@ class App:
         """Why a request is not answered; None if it is."""
         if request.method not in access.METHODS:
             return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this server is only read: GET and HEAD", request)
-        if request.path not in access.ROUTES:
+        if request.path not in _ANSWERS:
             return _refusal(HTTPStatus.NOT_FOUND, "this address is not one of this server", request)
         if asked.host_name(request.host) == urlsplit(self.replay.address).hostname:
             why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
@@ -113,6 +113,7 @@ class App:
         time, url = asked.capture_of(request.fields)
         if not self.archive.shows(time, url):
             return _refusal(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time", request)
+        self.archive.check_store()
         state = self.replay.state()
         if state != "ready":
             raise NotReady("replay", f"its server is {state}; try again in a minute")
@@ -124,6 +125,7 @@ class App:
 
     def health(self, _: Request) -> Answer:
         """Whether all that is served is there, for a monitor."""
+        self.archive.check_store()
         versions, replay = self.archive.versions(), self.replay.state()
         status = HTTPStatus.OK if all(versions.values()) and replay == "ready" else HTTPStatus.SERVICE_UNAVAILABLE
         return in_json({"replay": replay, "versions": dict(versions)}, status)
@@ -136,7 +138,8 @@ def _html(page: str) -> Answer:
 def _refusal(status: HTTPStatus, why: str, request: Request | None = None) -> Answer:
     if request and request.in_json:
         return in_json({"error": why}, status)
-    return Answer(status, pages.problem(status.phrase, why).encode("utf-8", "replace"))
+    page = pages.problem(status.phrase, why, reader=status is not HTTPStatus.FORBIDDEN)
+    return Answer(status, page.encode("utf-8", "replace"))
 
 
 _ANSWERS: Mapping[str, Callable[[App, Request], Answer]] = {

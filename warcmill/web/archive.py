@@ -6,11 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from warcmill.formats.urlkey import urlkey
-from warcmill.stores import LocalStore
+from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden, search, text
 from warcmill.versions.lookup import open_version
 from warcmill.versions.payloads import Payloads
 from warcmill.versions.search import Answer, Query
+
+WARCS = "warcs"
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class Archive:
 
     state: LocalStore
     index: LocalStore
+    store: Store
 
     def search(self, query: Query, skipped: int, marks: tuple[str, str]) -> Answer:
         """The best documents after those that are skipped. NotReady if no version is published."""
@@ -31,6 +34,10 @@ class Archive:
         with closing(lookup):
             lines = lookup.captures(urlkey(url), time, time)
             return next(hidden.visible(lines, prefixes, set()), None) is not None
+
+    def check_store(self) -> None:
+        """Unavailable if the store is not there: pywb would answer as if nothing had been archived."""
+        self.store.stat(WARCS)
 
     def versions(self) -> dict[str, int | None]:
         """The number of the current version of each data set; None if none is published."""

@@ -13,13 +13,17 @@ from warcmill.web.asked import PAGES, Search
 MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
 STYLE = """\
 body { font: 16px/1.45 sans-serif; color: #1c1c1c; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 0; font-weight: normal; }
-form { display: flex; flex-wrap: wrap; gap: .5rem; margin-bottom: 1.5rem; }
-input, button { font: inherit; padding: .35rem .5rem; }
-input { flex: 1; min-width: 8rem; } input[name=q] { flex: 1 1 100%; }
+h1 { font-size: 1.3rem; } h1 a { color: inherit; text-decoration: none; }
+h2 { font-size: 1.05rem; margin: 0; font-weight: normal; }
+form { display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin-bottom: 1.5rem; }
+label { flex: 1 1 9rem; font-size: .85rem; color: #4a4a4a; } label:first-child { flex-basis: 100%; }
+input, button { font: inherit; padding: .4rem .55rem; min-height: 2.6rem; box-sizing: border-box; }
+input { display: block; width: 100%; font-size: 1rem; } button { padding: .4rem 1.2rem; font-size: 1rem; }
+a:focus-visible, input:focus-visible, button:focus-visible { outline: 3px solid #1a5fb4; outline-offset: 1px; }
 ol { list-style: none; padding: 0; } li { margin-bottom: 1.3rem; } p { margin: .15rem 0; overflow-wrap: anywhere; }
-.url { color: #2d6a3e; font-size: .9rem; } .none { color: #8a1f11; } mark { background: #fff1a8; }
-nav { display: flex; gap: 1rem; }
+.url { color: #2d6a3e; font-size: .9rem; } time { color: #4a4a4a; white-space: nowrap; }
+.none { color: #8a1f11; } mark { background: #fff1a8; }
+nav { display: flex; gap: 1.5rem; margin: 2rem 0; }
 """
 _PAGE = """\
 <!doctype html>
@@ -27,8 +31,10 @@ _PAGE = """\
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><link rel="stylesheet" href="style.css"></head>
 <body>
-<h1>Search the archive</h1>
+<h1><a href="./">Search the archive</a></h1>
+<main>
 {body}
+</main>
 </body>
 </html>
 """
@@ -36,7 +42,7 @@ _PAGE = """\
 
 def home(search: Search) -> str:
     """The form alone."""
-    return _page("Search the archive", _form(search))
+    return _page("Search the archive", _form(search, focus=" autofocus"))
 
 
 def results(search: Search, answer: Answer) -> str:
@@ -46,9 +52,10 @@ def results(search: Search, answer: Answer) -> str:
     return _page(f"{search.words} - search the archive", "\n".join(parts))
 
 
-def problem(title: str, why: str) -> str:
-    """Why there is no answer."""
-    return _page(title, f'<p class="none">{_text(title)}: {_text(why)}</p>\n<p><a href="./">A new search</a></p>')
+def problem(title: str, why: str, *, reader: bool = True) -> str:
+    """Why there is no answer; for a reader, with a way to the form."""
+    back = '\n<p><a href="./">A new search</a></p>' if reader else ""
+    return _page(title, f'<p class="none" role="alert">{_text(title)}: {_text(why)}.</p>{back}')
 
 
 def when(time: str) -> str:
@@ -70,33 +77,36 @@ def _text(text: str) -> str:
     return escape(printable(text))
 
 
-def _form(search: Search) -> str:
+def _form(search: Search, focus: str = "") -> str:
     fields = (
-        ("q", search.words, "words, or “a phrase”"),
-        ("site", search.site, "site"),
-        ("from", search.first, "from 2016-10-19"),
-        ("to", search.last, "to 2016-11"),
+        ("q", search.words, "Words, or a “phrase”", "", focus),
+        ("site", search.site, "Site", "www.example.org", ""),
+        ("from", search.first, "From", "2016-10-19", ""),
+        ("to", search.last, "To", "2016-11", ""),
     )
     inputs = "\n".join(
-        f'<input name="{name}" value="{escape(value)}" placeholder="{hint}" aria-label="{hint}">'
-        for name, value, hint in fields
+        f'<label>{label} <input name="{name}" value="{escape(value)}" placeholder="{hint}"{focus}></label>'
+        for name, value, label, hint, focus in fields
     )
-    return f'<form action="search">\n{inputs}\n<button>Search</button>\n</form>'
+    return f'<form action="search" role="search">\n{inputs}\n<button>Search</button>\n</form>'
 
 
 def _count(search: Search, answer: Answer) -> str:
     if not answer.captures:
-        return "Nothing was found."
+        return "Nothing was found: no capture has all of these words. Try fewer of them, or no site and no time."
     first, last = search.skipped + 1, search.skipped + len(answer.best)
     shown = f", {first:,} to {last:,} are shown" if answer.captures > len(answer.best) else ""
-    return f"{answer.captures:,} {'capture' if answer.captures == 1 else 'captures'} found{shown}."
+    many = f" Only the {answer.ranked:,} that the index has last were compared: add a word, a site or a time."
+    found = f"{answer.captures:,} {'capture' if answer.captures == 1 else 'captures'} found{shown}."
+    return found + (many if answer.ranked < answer.captures else "")
 
 
 def _result(found: Found) -> str:
     title = _text(found.title.strip() or found.url)
     return (
-        f'<li><h2><a href="{escape(way_to(found))}" rel="noreferrer">{title}</a></h2>\n'
-        f'<p class="url">{_text(found.url)} <time>{when(found.time)}</time></p>\n<p>{_marked(found.line)}</p></li>'
+        f'<li><h2><a href="{escape(way_to(found))}" rel="noreferrer"><bdi>{title}</bdi></a></h2>\n'
+        f'<p class="url">{_text(found.url)} <time>{when(found.time)}</time></p>\n'
+        f'<p dir="auto">{_marked(found.line)}</p></li>'
     )
 
 

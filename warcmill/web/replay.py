@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import os
 import shutil
 import socket
 import subprocess
@@ -33,14 +34,16 @@ _SECONDS = 60  # that pywb may take to print its version, or to end
 _PATIENCE = 20  # seconds that it may take to answer when it is asked whether it is there
 _FIRST_PAUSE, _LONGEST_PAUSE = 1, 60  # seconds before it is started again
 _LONGEST_LINE = 2_000
+_DIRECTLY = {"no_proxy": LOOPBACK, "NO_PROXY": LOOPBACK, "NETRC": os.devnull}  # to our own server of WARCs
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where pywb finds what it replays: the folder of the WARCs, and the link to the current version of the CDX."""
+    """Where pywb finds what it replays: the WARCs, by what comes before their paths (of a folder, or of a server), and
+    the link to the current version of the CDX."""
 
-    warcs: Path
+    warcs: str
     cdx: Path
 
 
@@ -140,7 +143,12 @@ class Pywb:
         """Run it once. Returns how it ended, with the last line that it printed."""
         (folder / "config.yaml").write_text(self._config(), "utf-8")
         with subprocess.Popen(  # noqa: S603 - the operator's own program
-            self._words(), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            self._words(),
+            cwd=folder,
+            env={**os.environ, **_DIRECTLY},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         ) as process:
             self._process = process
             if self._stopped.is_set():
@@ -151,7 +159,7 @@ class Pywb:
 
     def _config(self) -> str:
         """JSON is YAML."""
-        places = {"archive_paths": f"{self.places.warcs}/", "index_paths": f"{self.places.cdx}/"}
+        places = {"archive_paths": self.places.warcs, "index_paths": f"{self.places.cdx}/"}
         return json.dumps({"collections": {self.secret: places}, "collections_root": "none"})
 
     def _words(self) -> list[str]:

@@ -20,12 +20,23 @@ THREADS = 4
 
 def serve(app: App, port: int, started: Callable[[], None]) -> None:
     """Serve until a signal. `started` is called once the port is ours; Unavailable if another program has it."""
+    server = create(app, port, THREADS)
     try:
-        server: Any = create_server(
+        started()
+        server.run()
+    finally:
+        server.close()
+
+
+def create(app: Callable[..., Any], port: int, threads: int, sockets: dict[int, Any] | None = None) -> Any:
+    """A server of waitress that has its port, or any free one for 0; Unavailable if another program has it."""
+    try:
+        return create_server(
             app,
+            map=sockets,
             host=LOOPBACK,
             port=port,
-            threads=THREADS,
+            threads=threads,
             connection_limit=CONNECTIONS,
             channel_timeout=IDLE_SECONDS,
             max_request_header_size=LARGEST_HEAD,
@@ -35,8 +46,3 @@ def serve(app: App, port: int, started: Callable[[], None]) -> None:
     except OSError as error:
         why = f"{error.strerror}; end the program that has it, or set another port: [serve] port"
         raise Unavailable(f"port {port} of {LOOPBACK}", why) from error
-    try:
-        started()
-        server.run()
-    finally:
-        server.close()

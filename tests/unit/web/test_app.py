@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from captures import response
+from captures import capture, response
 from searchable import Searchable
 from warcs import warc_gz, warcinfo
 
@@ -65,7 +65,7 @@ def replay() -> ReplayDouble:
 
 @pytest.fixture
 def server(archive: Searchable, replay: ReplayDouble) -> app.App:
-    return app.App(Archive(archive.state.store, archive.index), replay, TOKEN)
+    return app.App(Archive(archive.state.store, archive.index, archive.store), replay, TOKEN)
 
 
 def ask(server: app.App, path: str, fields: dict[str, str] | None = None, **environ: str) -> Answer:
@@ -80,9 +80,10 @@ def text(answer: Answer) -> str:
 
 
 def test_every_route_has_a_role_and_an_answer() -> None:
-    assert set(app._ANSWERS) == set(access.ROUTES)
+    assert {*app._ANSWERS, access.WARCS} == set(access.ROUTES)
     assert {path for path in access.ROUTES if access.may("anyone", path)} == {"/style.css", "/healthz"}
-    assert all(access.may("reader", path) for path in access.ROUTES)
+    assert {path for path in access.ROUTES if access.may("reader", path)} == set(app._ANSWERS)
+    assert {path for path in access.ROUTES if access.may("replay", path)} == {"/style.css", "/healthz", access.WARCS}
 
 
 @pytest.mark.parametrize(
@@ -200,12 +201,27 @@ def test_programs_get_json(server: app.App) -> None:
     assert (refused.status, set(json.loads(refused.body))) == (400, {"error"})
 
 
+def test_a_store_that_is_away_is_no_absence(archive: Searchable, server: app.App) -> None:
+    store, away = archive.store.base, archive.store.base.with_name("away")
+    found = json.loads(ask(server, "/search", {"q": "heron", "format": "json"}).body)["found"][0]
+    shown = {"time": found["time"], "url": found["url"]}
+    where = ask(server, "/capture", shown).status
+    store.rename(away)
+    try:
+        answers = [ask(server, "/capture", shown), ask(server, "/healthz")]
+    finally:
+        away.rename(store)
+    assert where == 303
+    assert [(answer.status, "the archive does not answer" in text(answer)) for answer in answers] == [(503, True)] * 2
+    assert ask(server, "/healthz").status == 200
+
+
 def test_health_tells_what_is_missing(server: app.App, replay: ReplayDouble, tmp_path: Path) -> None:
     assert json.loads(ask(server, "/healthz").body) == {"replay": "ready", "versions": {"cdx": 1, "text": 1}}
     replay.states.append("not ready")
     assert ask(server, "/healthz", HTTP_COOKIE="").status == 503
     bare = Searchable(tmp_path)
-    none = app.App(Archive(bare.state.store, bare.index), ReplayDouble(), TOKEN)
+    none = app.App(Archive(bare.state.store, bare.index, bare.store), ReplayDouble(), TOKEN)
     answer = ask(none, "/healthz")
     assert (answer.status, json.loads(answer.body)["versions"]) == (503, {"cdx": None, "text": None})
     unpublished = ask(none, "/search", {"q": "heron"})
@@ -223,6 +239,16 @@ def test_a_new_version_is_seen_and_what_is_hidden_is_not(archive: Searchable, se
     hidden.decide(archive.state.store, "example,late", "order of a court", hides=True)
     assert "Late" not in text(ask(server, "/search", {"q": "osprey"}))
     assert ask(server, "/capture", late).status == 404
+
+
+def test_a_dns_record_is_hidden_with_its_host(archive: Searchable, server: app.App) -> None:
+    record = {"time": "20161019234428", "url": "dns:named.example"}
+    block = capture("resource", record["url"], b"named.example. 3600 IN A 10.0.0.1", "text/dns")
+    archive.add("20161021234428", {"b.warc.gz": warc_gz(warcinfo(), block)})
+    archive.fold()
+    assert ask(server, "/capture", record).status == 303
+    hidden.decide(archive.state.store, "example,named", "order of a court", hides=True)
+    assert ask(server, "/capture", record).status == 404
 
 
 def test_words_in_quotation_marks_are_a_phrase() -> None:
