@@ -35,7 +35,7 @@ folder, the default), subdomains (the whole domain), plus1 (the page, and what i
 to), resource (the page alone); always with what pages embed. robots.txt is obeyed, and a
 host is asked again only after some seconds.
 
-Ctrl-C ends the crawl with a checkpoint; the same command goes on from there. Ctrl-C
+Ctrl-C ends the crawl with a checkpoint; the same command continues from there. Ctrl-C
 twice: at once, and what was under way is fetched again. --config takes the keys of a
 crawl.toml; the options go before it.
 

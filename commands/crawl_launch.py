@@ -1,4 +1,4 @@
-"""Crawl into an archive that is there: configure the job, begin or go on, show progress, run the line."""
+"""Crawl into an archive that is there: configure the job, begin or continue, show progress, run the line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,11 +21,12 @@ from tasks.attended import ATTENDED
 from tasks.config import engines
 from tasks.config.settings import settings
 from warcmill.base import clock
-from warcmill.crawl import continues, job_file, last_launch, lock, summary
+from warcmill.crawl import continues, job_file, last_launch, lock, restore, summary
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job_text import HEAD, files
 from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.last_launch import Last
+from warcmill.crawl.launch_folders import CHECKPOINTS
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Busy, NotReady
 from warcmill.formats.feed import Scope
@@ -51,11 +52,11 @@ def run(args: argparse.Namespace, config: Path) -> int:
         stops = _begun(engine, name, written)
         interrupted = _watch(engine, name, stops)
         if engine.look(name).died:
-            err(f"{name}: the process that crawled it has died; the same command puts it in order, and goes on")
+            err(f"{name}: the process that crawled it has died; the same command puts it in order, and continues")
             return 1
         found = _result(engine, name)
         if interrupted:
-            out(f"{name}: stopped, with a checkpoint; the same command goes on")
+            out(f"{name}: stopped, with a checkpoint; the same command continues from there")
             return INTERRUPTED
         if not found.get("documents"):
             _say_why(name, found)
@@ -86,15 +87,27 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
-    """Start the job; return how often Ctrl-C was pressed meanwhile. A crawl that runs by then is stopped, not left."""
+    """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
     try:
-        _begin(engine, name, written)
+        with _ctrl_c_waits():
+            _begin(engine, name, written)
     except KeyboardInterrupt:
         if not engine.look(name).running:
             raise
         _stop(engine, name, 1)
         return 1
     return 0
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Have Ctrl-C wait, also in the programs that are started: a start that is broken off leaves a crawl without its
+    marker."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> None:
@@ -107,11 +120,10 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> N
     last = last_launch.last(engine.places.job(name))
     _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
     engine.configure(name, written)
-    if checkpoint := _left_at(engine, name, last):
-        out(f"{name}: goes on from {checkpoint}")
-        _pulse("start", name, checkpoint=checkpoint)
-    else:
-        _pulse("start", name, again=True)
+    checkpoint = _left_at(engine, name, last)
+    if checkpoint:
+        out(f"{name}: continues from {checkpoint}")
+    _pulse("start", name, checkpoint)
 
 
 def _refuse_another_s(configuration: Path, name: str) -> None:
@@ -122,16 +134,25 @@ def _refuse_another_s(configuration: Path, name: str) -> None:
 
 
 def _left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
-    """The checkpoint to go on from; '' when the last launch left nothing, and for the first one."""
+    """The checkpoint to continue from; '' when the last launch left nothing, and for the first one."""
     if last is None or last.empty:
         return ""
-    return last.checkpoint or continues.read(engine.places.job(name) / last.launch)
+    job, launch = engine.places.job(name), Launch(name, last.launch)
+    found = restore.newest(job / CHECKPOINTS, launch)
+    for what in found.passed_over:
+        err(f"{name}: checkpoint {what}; it is passed over")
+    if found.checkpoint:
+        return str(found.checkpoint.stage)
+    before = continues.read(job / last.launch)
+    whole = engine.resumable(name, [before] if before else [])
+    if not whole and (before or last.checkpoint):
+        err(f"{name}: no whole checkpoint is left; it begins afresh, and what is in the archive stays there")
+    return whole
 
 
-def _pulse(action: str, name: str, *, checkpoint: str | None = None, again: bool = False) -> None:
-    """A step of pulse, as its own command takes it."""
-    due = clock.stamp() if checkpoint else None  # a checkpoint may be gone on from twice
-    args = argparse.Namespace(action=action, job=name, due=due, again=again, checkpoint=checkpoint)
+def _pulse(action: str, name: str, checkpoint: str = "") -> None:
+    """A step of pulse, as its own command takes it. A start is one more crawl: a checkpoint may be resumed twice."""
+    args = argparse.Namespace(action=action, job=name, due=None, again=action == "start", checkpoint=checkpoint or None)
     if code := pulse.run(args):
         raise NotReady(f"job {name}", f"'warcmill pulse {action} {name}' ended with {code}; its error is above")
 
@@ -166,8 +187,8 @@ def _result(engine: WarcmillEngine, name: str) -> Mapping[str, Json]:
     launch = engine.look(name).launch_id
     found = summary.read(engine.places.job(name) / launch)
     statuses = cast("Mapping[str, int]", found.get("statuses", {}))
-    told = ", ".join(f"{number} x {status}" for status, number in sorted(statuses.items()))
-    out(f"{name}: launch {launch}: {found.get('documents', 0)} documents ({told or 'no answer at all'})")
+    answers = ", ".join(f"{number} x {status}" for status, number in sorted(statuses.items()))
+    out(f"{name}: launch {launch}: {found.get('documents', 0)} documents ({answers or 'no answer at all'})")
     return found
 
 

@@ -25,10 +25,11 @@ examples:
 
 A revisit is a page of which only the header was stored, since the payload was stored
 before. Lists each WARC of another launch that has such payloads: where it is (stored;
-hidden: stored, and hidden from the index; missing from the store), how many revisits of
-the launch need it, its name below the store's warcs/. Then every revisit whose payload
-was not found. Asks the current version of the CDX, once index.VerifyCdx has verified all
-stages of the launch. Nothing is changed.
+hidden: stored, and hidden from the index; viral: stored among the viral WARCs, which
+no index has; missing from the store), how many revisits of the launch need it, its
+name below the store's warcs/, or viral/. Then every revisit whose payload was not found.
+Asks the current version of the CDX, once index.VerifyCdx has verified all stages of the
+launch; reads viral WARCs where it has to. Nothing is changed.
 
 --json: {"job", "launch_id", "needs": [{"job", "launch_id", "revisits", "warc", "where"}],
 "nowhere": [{"digest", "offset", "time", "url", "warc"}], "unknown": why these may be

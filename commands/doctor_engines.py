@@ -15,6 +15,7 @@ from warcmill.crawl.engine import WarcmillEngine
 from warcmill.errors import BadConfig, Mismatch, Unavailable, WarcmillError
 
 UNBUILT = "UNBUILT"
+MIB = 1 << 20
 
 
 def check_engines() -> Iterator[Check]:
@@ -56,11 +57,17 @@ def _check_job(engine: Engine, section: str, job: str) -> Check:
     if progress is None:
         todo = f"create it in the engine, or add it to [feed] jobs, or remove it from [{section}] jobs"
         return Check(name, Level.FAIL, "its engine has no such job", todo)
-    return _known(name, job, progress)
+    return _known(name, job, progress, _checkpoints(engine, job) if isinstance(engine, WarcmillEngine) else "")
 
 
-def _known(name: str, job: str, progress: CrawlProgress) -> Check:
-    launch = f"; newest launch {progress.launch_id}" if progress.launch_id else "; never launched"
+def _checkpoints(engine: WarcmillEngine, job: str) -> str:
+    """What the job's checkpoints take of the disk: an operator may delete old ones."""
+    number, size = engine.checkpoints(job)
+    return f"; {number} checkpoints, {size / MIB:.0f} MiB" if number else ""
+
+
+def _known(name: str, job: str, progress: CrawlProgress, checkpoints: str) -> Check:
+    launch = f"; newest launch {progress.launch_id}{checkpoints}" if progress.launch_id else "; never launched"
     if progress.state == UNBUILT and progress.said:
         text = f"{progress.state}{launch}; its engine said: {'; '.join(progress.said)}"
         return Check(name, Level.WARN, text, "if that is why it is not built: correct its crawler-beans.cxml")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tasks.config import sections
-from tasks.config.serve import places, serving
+from tasks.config.serve import index_of, serving
 from tasks.config.settings import Settings
 from warcmill.audit.health import Check, Level
 from warcmill.errors import BadConfig, WarcmillError
@@ -20,7 +20,7 @@ def check_serve(config: Settings) -> Iterator[Check]:
         return
     try:
         asked = serving()
-        places(config)
+        index_of(config)
         program = replay.command(asked.pywb)
     except BadConfig as error:
         yield Check("serve", Level.FAIL, str(error), "warcmill serve does not start without it")
@@ -33,7 +33,7 @@ def _published(config: Settings) -> Iterator[Check]:
     """Whether there is something to search, and to replay."""
     try:
         state, index = open_folder("state", config.state), open_folder("index", config.index)
-        versions = Archive(state, index).versions()
+        versions = Archive(state, index, config.open_store()).versions()
     except WarcmillError as error:
         yield Check("serve", Level.FAIL, str(error), "make the root reachable")
         return

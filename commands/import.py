@@ -21,8 +21,8 @@ from tasks.config import package
 from tasks.config.settings import Settings, settings
 from tasks.step import open_line
 from warcmill import layout
-from warcmill.decisions import importing
-from warcmill.decisions.importing import Order, Result
+from warcmill.decisions import import_allowed, importing
+from warcmill.decisions.import_order import Order, Result
 from warcmill.errors import Busy
 from warcmill.launches.rootmap import RootMap
 from warcmill.markers import locks
@@ -52,7 +52,7 @@ out. All of these are named here and in the launch's marker.
 JOB is a new name, or that of an earlier import: never that of a job that an engine
 crawls. The launch's id is the date of the earliest record, unless you give one.
 The same folder again: nothing new. If files have come since, they make a second launch.
-Killed or out of room: run it again, and it goes on where it stopped.
+Killed or out of room: run it again, and it continues where it stopped.
 
 --json: {"launch": "JOB/ID", or "" if nothing is new, "first", "last": dates of its records,
 "files", "bytes", "refused", "linked": numbers, "imported": [{"name", "origin", "size",
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """Refuse what is no folder to import; import it; print what became of each file."""
     configured, line = settings(), open_line()
     root, folder = configured.open_imported(), Path(os.path.realpath(args.folder))
-    if why := _refusal(configured, line.rootmap, folder) or importing.why_not(line.rootmap, line.state, args.job):
+    if why := _refusal(configured, line.rootmap, folder) or import_allowed.why_not(line.rootmap, line.state, args.job):
         err(f"warcmill import: {why}", "nothing was imported")
         return 2
     if holder := locks.take(line.state, f"import.{args.job}"):
@@ -99,7 +99,7 @@ def _refusal(configured: Settings, rootmap: RootMap, folder: Path) -> str:
         return f"{folder} is a file; name the folder that it is in"
     own = (configured.state, configured.store, configured.index, package.destination(), *rootmap.levels())
     for place in filter(None, own):
-        if not is_remote(place) and importing.is_inside(folder, place):
+        if not is_remote(place) and import_allowed.is_inside(folder, place):
             return f"{folder} and the root {place} of this line lie one in the other; import a folder outside its roots"
     return ""
 

@@ -32,8 +32,8 @@ examples:
   warcmill job daily rate --site example.org --hits 10 --window 60
   warcmill job daily rate --site example.org --none
 
-The job must run on this machine: its control socket lies in its folder. pause lets the
-downloads under way end and begins no more; resume goes on. suspend and resume of a URI or
+The job must run on this machine: its control socket is in its folder. pause lets the
+downloads under way end and begins no more; resume continues. suspend and resume of a URI or
 of a site (host, and port where it is not the usual one) hold for what waits; remove takes
 it away for good. checkpoint and stop are for a person at this machine: 'warcmill pulse'
 takes the same steps, and writes their markers.
@@ -147,7 +147,7 @@ def _added(_: argparse.Namespace, answer: Any) -> Iterator[str]:
 def _changed(args: argparse.Namespace, answer: Any) -> Iterator[str]:
     what, number = args.site or args.uri, answer.get("changed", answer.get("removed"))
     if what is None:
-        yield f"{args.job} goes on"
+        yield f"{args.job} continues"
     elif number == 0:
         yield f"{what}: nothing of it waits"
     elif args.action == "remove":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 
@@ -24,6 +25,7 @@ from warcmill.markers.facts import Assembled, Checkpointed, Launched
 from warcmill.model import Key, Launch, Stage, stamp_time
 from warcmill.pulse import control as steps
 
+TICK = 0.1  # seconds between two looks at the clock
 SUMMARY = "start, checkpoint or stop a crawl, once however often called; or show its progress"
 EPILOG = """\
 examples:
@@ -116,7 +118,14 @@ def _again(line: OpenRoots, name: str) -> str:
     if seen.running:
         out(f"{name}: launch {seen.launch_id} is running ({seen.words}); first run: warcmill pulse stop {name}")
         return ""
-    return clock.stamp()
+    return _free_moment(line, name)
+
+
+def _free_moment(line: OpenRoots, name: str) -> str:
+    """Now, as a due time. If a crawl was due in this very second, the next one: this start would be taken for that."""
+    while line.state.holds(layout.due_key(name, moment := clock.stamp())):
+        time.sleep(TICK)
+    return moment
 
 
 def _due_by_now(name: str) -> str:

@@ -100,7 +100,7 @@ def _catalogued(line: OpenRoots) -> Catalogued | None:
 def resolver(line: OpenRoots, launches: Iterable[Launch]) -> Resolver | None:
     """What looks up the revisits of launches; None without an index."""
     index = line.settings.index
-    return Resolver(line.state, open_folder("index", index), launches) if index else None
+    return Resolver(line.state, open_folder("index", index), line.store, launches) if index else None
 
 
 def exit_code(reports: list[LaunchReport]) -> int:

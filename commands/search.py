@@ -28,7 +28,8 @@ examples:
 
 Finds captures of HTML pages, PDFs and plain text that have all the words, in their title
 or text; a word with blanks in it is a phrase. The best 20 are shown, each with a line of
-its text in which the words are marked. --site takes a host, and means its subdomains
+its text in which the words are marked; where more than 10,000 captures have the words, the
+best of the 10,000 that the index has last. --site takes a host, and means its subdomains
 too; --from and --to take days, months or years, and include them.
 
 It asks the current version of the text index, which index.ScanForIndexing publishes where
@@ -69,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
 def _print(answer: Answer) -> None:
     for one in answer.best:
         lines(console(), *_texts(one))
-    shown = f"; the best {len(answer.best)} are shown" if answer.captures > len(answer.best) else ""
+    last = f" of the {answer.ranked:,} last" if answer.ranked < answer.captures else ""
+    shown = f"; the best {len(answer.best)}{last} are shown" if answer.captures > len(answer.best) else ""
     err(f"{counted(answer.captures, 'capture', 'captures')} found{shown}")
 
 

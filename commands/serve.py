@@ -6,10 +6,11 @@ import argparse
 import signal
 import sys
 from functools import partial
+from pathlib import Path
 
 from commands.printing import err, out
 from tasks import logs
-from tasks.config.serve import Serving, places, serving
+from tasks.config.serve import Serving, index_of, serving, warcs
 from tasks.config.settings import settings
 from tasks.step import open_line
 from warcmill.stores.opening import open_folder
@@ -17,7 +18,7 @@ from warcmill.web import access, replay, server
 from warcmill.web.access import Token
 from warcmill.web.app import App
 from warcmill.web.archive import Archive
-from warcmill.web.replay import LOOPBACK, Pywb
+from warcmill.web.replay import LOOPBACK, Places, Pywb
 
 SUMMARY = "search the archive in a browser, and replay what is found"
 EPILOG = """\
@@ -32,8 +33,9 @@ text index and of the CDX at each request: a new version is seen at once. What i
 the CDX with the next version.
 
 pywb 2.10 replays. It is a program of its own, started and watched by this one; 'warcmill
-doctor' tells how to install it. Search is at 127.0.0.1 and replay at localhost, so that no
-archived page gets the cookie of search. Both listen on loopback only. Everyone with an
+doctor' says how to install it. Search is at 127.0.0.1 and replay at localhost, so that no
+archived page gets the cookie of search. Both listen on loopback only. If the store is on
+another host, pywb gets its WARCs from this program, and no login to it. Everyone with an
 account on this machine can reach replay; search needs the token.
 
 /healthz needs no token: {"replay", "versions": {"cdx", "text"}}, 200 if all is there, else 503
@@ -54,21 +56,25 @@ def add_arguments(_: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> int:
     """Serve until a signal."""
     config, asked = settings(), serving()
-    program, where = replay.command(asked.pywb), places(config)
-    archive = Archive(open_line().state.store, open_folder("index", config.index))
-    open_folder("store", config.store)
+    program, cdx, store = replay.command(asked.pywb), index_of(config), config.open_store()
+    archive = Archive(open_line().state.store, open_folder("index", config.index), store)
     replay.check_free(asked.replay_port, "replay_port")
-    secret = asked.token or access.new_secret()
-    pywb = Pywb(program, where, asked.replay_port, access.name_of_replay(secret), asked.replay_url)
-    app = App(archive, pywb, Token(secret, f"warcmill-{asked.port}"))
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
+    with warcs(config, store) as place:
+        _serve(archive, program, Places(place, cdx), asked)
+    return 0
+
+
+def _serve(archive: Archive, program: Path, places: Places, asked: Serving) -> None:
+    secret = asked.token or access.new_secret()
+    pywb = Pywb(program, places, asked.replay_port, access.name_of_replay(secret), asked.replay_url)
+    app = App(archive, pywb, Token(secret, f"warcmill-{asked.port}"))
     try:
         server.serve(app, asked.port, partial(_begin, pywb, asked, secret))
     finally:
         pywb.stop()
-    return 0
 
 
 def _begin(pywb: Pywb, asked: Serving, secret: str) -> None:

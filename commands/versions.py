@@ -44,8 +44,9 @@ reads one again to its end, the current one by default. retire removes the files
 the newest versions, by default two; their lists stay.
 
 hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
-begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A time after
-it hides captures of this one key. What is hidden stays in the store and in the lists; it
+begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A domain,
+or a whole host ('org,example)/'), means its DNS records too (dns:example.org). A time after
+a key hides captures of this one key. What is hidden stays in the store and in the lists; it
 leaves the index with the next version, and stays out of every later one, until unhide.
 
 --json (list): {"current", "data_set", "hidden": [{"reason", "surt"}], "versions":
@@ -218,5 +219,5 @@ def _affected(index: LocalStore, surt: str) -> str:
     except NotReady:
         return "no version is published yet"
     with closing(lookup):
-        number = sum(1 for prefix in hidden.prefixes_of(surt) for _ in lookup.beginning_with(prefix))
+        number = sum(1 for _ in hidden.hidden_lines(lookup.beginning_with, hidden.prefixes_of(surt)))
     return f"version {published.number}, the current one, shows {counted(number, 'capture', 'captures')} of it"

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _is_unreachable(line: OpenRoots) -> bool:
-    """Whether the store does not answer. Report it: no step can go on, and no stored file can be relied on."""
+    """Whether the store does not answer. Report it: no step can continue, and no stored file can be relied on."""
     try:
         _ = line.store
     except Unavailable as error:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 
 import luigi
 from luigi.task_register import Register
 
 from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
-from tasks.config import collections, columns, text
+from tasks.config import collections, columns, scale, text
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
 from tasks.step import OpenRoots, StageStep, ToRun, open_line
 from tasks.summary import Ending
 from warcmill import chain, layout
-from warcmill.errors import BadConfig, Unsettled
+from warcmill.errors import BadConfig, Unavailable, Unsettled
 from warcmill.files.transfer import stages_without
 from warcmill.index import cdx, post_text, verify_cdx, verify_text
 from warcmill.index import columns as column_rows
 from warcmill.index import text as texts
 from warcmill.index.follow import follow
+from warcmill.index.sink_solr import Place
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.recorded import with_markers
-from warcmill.launches.text_workers import Workers
+from warcmill.launches.whole import Whole
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
@@ -57,7 +60,8 @@ class CdxIndex(StageStep):
     def work(self, line: OpenRoots) -> None:
         extracts: Extracts | None = line.extracts
         assert extracts is not None, "requires() has looked"
-        line.state.publish(self.key, cdx.cdx(line.state, line.store, extracts, self.launch, self.part))
+        making = scale.making(line.settings, extracts)
+        line.state.publish(self.key, cdx.cdx(line.state, making, extracts, self.launch, self.part))
 
 
 class VerifyCdx(StageStep):
@@ -104,9 +108,8 @@ class SolrIndex(StageStep):
     def work(self, line: OpenRoots) -> None:
         extracts: Extracts | None = line.extracts
         assert extracts is not None, "requires() has looked"
-        with Workers() as workers:
-            claim = texts.text(line.state, line.store, extracts, workers, self.launch, self.part)
-        line.state.publish(self.key, claim)
+        making = scale.making(line.settings, extracts)
+        line.state.publish(self.key, texts.text(line.state, making, extracts, self.launch, self.part))
 
 
 class VerifySolr(StageStep):
@@ -168,6 +171,7 @@ class FoldCdx(luigi.Task):
     priority = FOLD
     date_interval = luigi.DateIntervalParameter(description="the days to verify; the fold is of all days")
     only = LaunchesParameter(default="", description="verify only these launches: JOB/LAUNCH,JOB/LAUNCH")
+    whole = frozenset[Launch]()  # which the scan that asks for this has just found to lack nothing
     done = False
 
     def run(self) -> Iterator[list[luigi.Task]]:
@@ -236,6 +240,7 @@ class FoldText(luigi.Task):
     priority = FOLD
     date_interval = luigi.DateIntervalParameter(description="the days to verify; the fold is of all days")
     only = LaunchesParameter(default="", description="verify only these launches: JOB/LAUNCH,JOB/LAUNCH")
+    whole = frozenset[Launch]()  # which the scan that asks for this has just found to lack nothing
     done = False
 
     def run(self) -> Iterator[Sequence[luigi.Task]]:
@@ -246,14 +251,16 @@ class FoldText(luigi.Task):
         unposted = post_text.post(line.state, index, place) if place else ()
         for trouble in unposted:
             log.error("text: %s", trouble)
-        yield [
-            step
-            for step in _unverified(self, line, VerifySolr, "text")
-            if verify_text.is_ready(line.state, index, place, step.launch, step.part)
-        ]
+        yield [*self._ready(line, index, place)]
         if troubles := [*folded.troubles, *unposted]:
             raise Unsettled(str(self.task_family), troubles)
         self.done = True
+
+    def _ready(self, line: OpenRoots, index: LocalStore, place: Place | None) -> Iterator[StageStep]:
+        """VerifySolr of each stage that is published and posted."""
+        for step in _unverified(self, line, VerifySolr, "text"):
+            if verify_text.is_ready(line.state, index, place, step.launch, step.part):
+                yield step
 
     def complete(self) -> bool:
         return self.done
@@ -286,7 +293,8 @@ class MakeColumns(luigi.Task):
 def _unverified(fold_: FoldCdx | FoldText, line: OpenRoots, verify: type[StageStep], word: str) -> Iterator[StageStep]:
     """The step that verifies, of each stage of its days that is indexed and not verified."""
     row, wanted = chain.by_task(chain.ROWS)[str(verify.task_family)], line.wanted
-    for launch in sorted(with_markers(line.state, fold_.date_interval.date_a, fold_.date_interval.date_b)):
+    recorded = with_markers(line.state, fold_.date_interval.date_a, fold_.date_interval.date_b)
+    for launch in sorted(launch for launch in recorded if launch not in fold_.whole):
         if chain.is_wanted(row, launch, wanted) and (not fold_.only or str(launch) in fold_.only.split(",")):
             for stage in stages_without(line.state, launch, row.task):
                 if line.state.holds(layout.step(word, launch, stage)):
@@ -296,14 +304,13 @@ def _unverified(fold_: FoldCdx | FoldText, line: OpenRoots, verify: type[StageSt
 def publish(line: OpenRoots) -> Folded:
     """One fold of the CDX."""
     index = open_folder("index", line.settings.index)
-    return _fold(line, index, Cdx(line.state, line.store, index))
+    return _fold(line, index, Cdx(line.state, scale.making(line.settings, Extracts(index)), index))
 
 
 def publish_text(line: OpenRoots) -> Folded:
     """One fold of the text index."""
     index = open_folder("index", line.settings.index)
-    with Workers() as workers:
-        return _fold(line, index, Text(line.state, line.store, index, workers))
+    return _fold(line, index, Text(line.state, scale.making(line.settings, Extracts(index)), index))
 
 
 def _fold(line: OpenRoots, index: LocalStore, data: DataSet) -> Folded:
@@ -325,25 +332,64 @@ class ScanForIndexing(StoreScan):
     """
 
     task_namespace = "index"
+    _looked: Whole | None = None  # 'plan' asks for what is missing without it
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        self._whole = set[Launch]()
+        self._due: dict[tuple[str, str], tuple[tuple[type[StageStep], ...], str]] = {}
 
     def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+        with suppress(Unavailable):  # the folds, and every step, name an index root out of reach
+            self._looked = Whole(line.state, open_folder("index", line.settings.index), str(self.task_family))
         listed = super().find(line, ending)
+        if self._looked:
+            self._looked.keep()
         wanted = line.wanted
         firsts = (first for task in listed.tasks for first in _before_the_fold(task) if not first.complete())
         listed.tasks = [*{first.task_id: first for first in firsts}.values()]
         if "index" in wanted:
-            listed.tasks.append(FoldCdx(date_interval=self.date_interval, only=self.only))
+            listed.tasks.append(self._fold(FoldCdx))
         if text.SWITCH in wanted:
-            listed.tasks.append(FoldText(date_interval=self.date_interval, only=self.only))
+            listed.tasks.append(self._fold(FoldText))
         if columns.SWITCH in wanted:
             listed.tasks.append(MakeColumns(date_interval=self.date_interval))
         return listed
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
+    def _fold(self, task: type[FoldCdx] | type[FoldText]) -> luigi.Task:
+        fold_ = task(date_interval=self.date_interval, only=self.only)
+        fold_.whole = frozenset(self._whole)
+        return fold_
+
+    def missing(self, line: OpenRoots, launch: Launch) -> list[luigi.Task]:
+        ends, names = self._due.get((launch.job, launch.id[:8])) or self._due_of(line, launch)
+        if not (self._looked and self._looked.has(launch, names)):
+            if lacked := [step for task in ends for step in lacking(line, launch, task)]:
+                return lacked
+            if self._looked:
+                self._looked.add(launch, names)
+        self._whole.add(launch)
+        return []
+
+    def _due_of(self, line: OpenRoots, launch: Launch) -> tuple[tuple[type[StageStep], ...], str]:
+        """The last steps that are due for all launches of a job on a day, and their names."""
         wanted = line.wanted
-        ours = (row for row in chain.ROWS if row.scan == self.task_family)
-        for row in chain.ends(tuple(row for row in ours if chain.is_wanted(row, launch, wanted))):
-            yield from lacking(line, launch, Register.get_task_cls(row.task))
+        ends = _ends(tuple(row for row in _rows(str(self.task_family)) if chain.is_wanted(row, launch, wanted)))
+        due = ends, " ".join(str(task.task_family) for task in ends)
+        self._due[launch.job, launch.id[:8]] = due
+        return due
+
+
+@cache
+def _rows(scan: str) -> chain.Rows:
+    """The steps of a scan."""
+    return tuple(row for row in chain.ROWS if row.scan == scan)
+
+
+@cache
+def _ends(rows: chain.Rows) -> tuple[type[StageStep], ...]:
+    """The tasks of the last ones of these steps. Found once: Luigi looks through all of its tasks for each."""
+    return tuple(Register.get_task_cls(row.task) for row in chain.ends(rows))
 
 
 def _before_the_fold(task: luigi.Task) -> list[luigi.Task]:

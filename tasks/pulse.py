@@ -114,7 +114,7 @@ class StartJob(JobStep):
                     return checkpoint
                 launch = Launch(self.job, self.broken)
                 steps.stop(engine, launch)  # puts it in order, if its engine can
-                return broken.checkpoint(line.state, roots, launch)
+                return broken.checkpoint(line.state, roots, engine, launch)
 
             claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)
         line.state.publish(self.key, claim)
@@ -198,24 +198,28 @@ class ScanForLaunches(Scan):
         return listed
 
     def _broken(self, line: OpenRoots, job: str) -> Iterator[luigi.Task]:
-        """The step that continues the job's newest launch, if that broke off."""
+        """The step that continues the job's newest launch, if that broke off; or that finishes such a step."""
         if not engines.has_engine(job):
             return
         roots = line.rootmap.alone(job)
+        if before := broken.half_begun(line.state, roots, job):
+            yield StartJob(job=job, due=broken.due_of(before), broken=before.id)
+            return
         found = broken.newest(line.state, roots, job)
         if found is None or not self.date_interval.date_a <= found.seen.date() < self.date_interval.date_b:
             return
         with closing(engines.engine_of(job)) as engine:
             seen = engine.look(job)
-        if seen.running or seen.launch_id != found.launch.id:
-            return
-        if found.is_empty:  # only its end is missing
-            yield StopJob(job=job, launch_id=found.launch.id)
-        elif self._may_continue(line, roots, found, died=seen.died):
-            yield StartJob(job=job, due=broken.due_of(found.launch), broken=found.launch.id)
+            if seen.running or seen.launch_id != found.launch.id:
+                return
+            if found.is_empty:  # only its end is missing
+                yield StopJob(job=job, launch_id=found.launch.id)
+            elif self._may_continue(line, roots, found, None if seen.died else engine):
+                yield StartJob(job=job, due=broken.due_of(found.launch), broken=found.launch.id)
 
-    def _may_continue(self, line: OpenRoots, roots: JobRoots, found: broken.Newest, *, died: bool) -> bool:
-        """Whether a launch that broke off can be continued; the log has why not."""
+    def _may_continue(self, line: OpenRoots, roots: JobRoots, found: broken.Newest, engine: Engine | None) -> bool:
+        """Whether a launch that broke off can be continued; the log has why not. Without an engine to ask, since that
+        first makes a checkpoint, it has one."""
         since = stamp_time(clock.stamp()) - engines.catch_up()
         if found.seen < since:
             how = f"'warcmill pulse start {found.launch.job} --checkpoint NAME' does it"
@@ -223,8 +227,8 @@ class ScanForLaunches(Scan):
             return False
         try:
             broken.refuse_endless(line.state, roots, found.launch, since)
-            if not died:  # else its engine makes a checkpoint first
-                broken.checkpoint(line.state, roots, found.launch)
+            if engine:
+                broken.checkpoint(line.state, roots, engine, found.launch)
         except (Conflict, NotReady) as error:
             log.error("%s", error)
             return False

@@ -25,7 +25,7 @@ from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 
 JOB_KEYS = ("frequency", "start")
-HERITRIX, WARCMILL = "heritrix", "warcmill"
+HERITRIX, WARCMILL = HeritrixEngine.kind, WarcmillEngine.kind
 _LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
 _JOB = "job."
 _FINGERPRINT = re.compile(r"[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,13 +14,14 @@ import luigi
 from tasks.config import sections
 from tasks.config.settings import NO_INDEX, Settings
 from warcmill.errors import BadConfig
+from warcmill.stores import Store
 from warcmill.stores.opening import is_remote
 from warcmill.versions import cdx
 from warcmill.versions.cdx_inputs import WARCS
 from warcmill.versions.lists import FOLDER
 from warcmill.versions.payloads import CURRENT
 from warcmill.web.access import SHORTEST
-from warcmill.web.replay import Places
+from warcmill.web.warcs import serving as serving_warcs
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
 
@@ -58,13 +61,21 @@ def serving() -> Serving:
     return Serving(keys.port, keys.replay_port, _url(keys.replay_url), keys.pywb, _token())
 
 
-def places(config: Settings) -> Places:
-    """What is replayed, or BadConfig."""
+def index_of(config: Settings) -> Path:
+    """The link to the current version of the CDX, or BadConfig."""
     if not config.index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    return Path(config.index) / FOLDER / cdx.NAME / CURRENT
+
+
+@contextmanager
+def warcs(config: Settings, store: Store) -> Iterator[str]:
+    """Where pywb finds the store's WARCs while the block runs: in its folder, or at a server for it on loopback."""
     if is_remote(config.store):
-        raise BadConfig("[warcmill] store", "is on another host; replay needs a folder, such as its mount here")
-    return Places(Path(config.store) / WARCS, Path(config.index) / FOLDER / cdx.NAME / CURRENT)
+        with serving_warcs(store) as address:
+            yield address
+    else:
+        yield f"{config.store.rstrip('/')}/{WARCS}"
 
 
 def _url(text: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import luigi
 from luigi.configuration import get_config
 
-from tasks.config import collections, columns, index, package, sections, switches, text
+from tasks.config import collections, columns, index, package, scale, sections, switches, text
 from tasks.config import roots as places
 from tasks.config.folders import config_file
 from warcmill.base.nearest import did_you_mean
@@ -159,9 +159,11 @@ class Settings:
                 raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
         if "index" in wanted:
             index.cdx_server()
+            scale.run_on()
         if text.SWITCH in wanted:
             text.check_installed()
             collections.solr()
+            scale.run_on()
         if columns.SWITCH in wanted:
             columns.check_installed()
         return wanted

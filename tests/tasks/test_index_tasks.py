@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
-import preloaded
 import pytest
 from sample import JOB, LAUNCH_ID, lay_out
+from typed import luigi, warcmill
 
 from commands.main import main
 from warcmill import layout
@@ -28,18 +27,6 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))
     return base
-
-
-def luigi(module: str, task: str, *arguments: str) -> tuple[int, str]:
-    """Exit code, and what was printed."""
-    done = preloaded.run("luigi", "--module", f"tasks.{module}", f"{module}.{task}", *arguments, env=os.environ)
-    return done.returncode, done.stdout + done.stderr
-
-
-def warcmill(*words: str) -> tuple[int, str]:
-    """Exit code, and what was printed."""
-    done = preloaded.run("commands.main", *words, env=os.environ)
-    return done.returncode, done.stdout + done.stderr
 
 
 def configure(base: Path, text: str) -> None:
@@ -171,7 +158,7 @@ def test_a_hidden_prefix_is_gone_and_stays_away_from_what_is_made_again(line: Pa
     configure(line, ON)
     scanned(line)
     code, told = warcmill("versions", "hide", "example,docs", "--reason", "order of a court")
-    assert (code, "shows 14 captures of it" in told) == (OK, True), told
+    assert (code, "shows 15 captures of it" in told) == (OK, True), told
     assert luigi("index", "ScanForIndexing", *DAY)[0] == OK
     assert warcmill("versions", "verify")[0] == OK
     shown = json.loads(warcmill("versions", "list", "--json")[1])["versions"][1]["lines"]

@@ -91,7 +91,7 @@ def test_a_crawl_is_looked_at_paused_and_resumed(capsys: pytest.CaptureFixture[s
     assert json.loads(typed(capsys, "state", "--json")[1]) == {
         "done": 5000, "state": "PAUSED", "statuses": {"200": 9, "404": 1}, "continues": "", "refused": {},
     }  # fmt: skip
-    assert typed(capsys, "resume") == (0, "daily goes on")
+    assert typed(capsys, "resume") == (0, "daily continues")
     assert typed(capsys, "checkpoint") == (0, "daily has taken cp00001-20261121081902")
 
 
