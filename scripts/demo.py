@@ -1,4 +1,5 @@
-"""Crawl a site on loopback from a URL, with a kill on the way, and run that and the bundled launch through the line.
+"""Crawl a site on loopback from a URL, with a kill on the way; run that and the bundled launch through the line; open a
+page in replay.
 
 Run by scripts/demo. Each step is a command that an operator would type, printed
 before it runs.
@@ -43,14 +44,19 @@ destination={destination}
 def main(words: list[str]) -> int:
     """Make the folder unless it exists, and bring it up to date; return 0 if the archive reconciles."""
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    if words[:2] == ["--engine", "heritrix"] and len(words) <= 3:
-        import demo_heritrix  # noqa: PLC0415 - only this demo needs the servers' code
-
-        return demo_heritrix.main(Path(words[2]).resolve() if words[2:] else demo_heritrix.DEFAULT)
-    if len(words) > 1 or any(word.startswith("-") for word in words):
-        print("usage: scripts/demo [--engine heritrix] [FOLDER]", file=sys.stderr)
+    with_servers, names = words[:1] == ["--servers"], [word for word in words if word != "--servers"]
+    if len(words) > with_servers + 1 or any(name.startswith("-") for name in names):
+        print("usage: scripts/demo [--servers] [FOLDER]", file=sys.stderr)
         return 2
-    folder = Path(words[0]).resolve() if words else HERE / "demo"
+    folder = Path(names[0]).resolve() if names else HERE / ("demo-servers" if with_servers else "demo")
+    if with_servers:
+        import demo_servers  # noqa: PLC0415 - it imports this module
+
+        return demo_servers.main(folder)
+    return _demo(folder)
+
+
+def _demo(folder: Path) -> int:
     began = time.monotonic()
     os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     if not (folder / "luigi.cfg").exists():
@@ -69,9 +75,10 @@ def main(words: list[str]) -> int:
     code = run("warcmill", "reconcile", days, may_be=(0, 1))
     import demo_serve  # noqa: PLC0415 - it imports this module
 
-    demo_serve.search(folder, days)
+    demo_serve.index(folder / "luigi.cfg", days)
+    run("warcmill", "search", "getting started", "--site", "docs.example")
     _where_to_look(folder, time.monotonic() - began)
-    demo_serve.print_how_to_serve(folder)
+    demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started")
     return code
 
 
@@ -85,7 +92,7 @@ def _switch_packages_on(folder: Path) -> None:
 
 
 def _crawl(jobs: Path) -> None:
-    """Crawl a site from its URL, take a checkpoint, kill the crawl, and go on; once."""
+    """Crawl a site from its URL, take a checkpoint, kill the crawl, and continue it; once."""
     last = last_launch.last(jobs / SITE)
     if last and last.ended and last.empty:
         return
@@ -104,7 +111,7 @@ def _crawl(jobs: Path) -> None:
 
 
 def _port_before(jobs: Path) -> int:
-    """The port of a demo that broke off, where its crawl goes on; 0 for any."""
+    """The port of a demo that broke off, where its crawl continues; 0 for any."""
     seeds = jobs / SITE / "seeds.txt"
     return urlsplit(seeds.read_text().strip()).port or 0 if seeds.exists() else 0
 
@@ -160,7 +167,7 @@ Done in {seconds:.1f} s. Where to look:
   {folder / "preservation"}
       where the SIPs were submitted, and verified: {_sips(folder)}
   export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))} PATH={shlex.quote(str(BIN))}:$PATH
-  warcmill why {sample.JOB} {sample.LAUNCH_ID}        warcmill files {DAY}        warcmill verify {DAY}
+  warcmill why {sample.JOB} {sample.LAUNCH_ID}    warcmill files {DAY}    warcmill verify {DAY}    warcmill serve
 Run it again: it will find nothing left to do.""")
 
 

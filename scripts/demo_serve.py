@@ -1,30 +1,70 @@
-"""The end of the demo: index the launch, search it, and print how to replay what was found."""
+"""The end of the demos: index what was crawled, search it, and open a page of it in replay."""
 
 from __future__ import annotations
 
-import shlex
+import json
+import re
+import sys
+from contextlib import suppress
+from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 from demo import run
 
-SECTIONS = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
-HOW = """
-To search it in a browser, and to replay what you find, install pywb once, in an environment of its own; then serve:
-  python3 -m venv {pywb} && {pywb}/bin/pip install 'pywb==2.10.*'
-  PATH={pywb}/bin:$PATH warcmill serve"""
+from servers import serving
+from servers.serving import SECONDS, Serving
+from warcmill.model import Json
+
+INDEX = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
+_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
-def search(folder: Path, days: str) -> None:
-    """Switch the indexes on, publish them, and find a page of the bundled launch."""
-    config = folder / "luigi.cfg"
-    if SECTIONS not in config.read_text("utf-8"):
-        print(f"\n{config} also gets:\n{SECTIONS}")
+def index(config: Path, days: str, sections: str = INDEX) -> None:
+    """Switch the indexes on, and publish them."""
+    if sections not in config.read_text("utf-8"):
+        print(f"\n{config} also gets:\n{sections}")
         with config.open("a") as file:
-            file.write(SECTIONS)
+            file.write(sections)
     run("luigi", "--module", "tasks.index", "index.ScanForIndexing", "--date-interval", days)
-    run("warcmill", "search", "getting started", "--site", "docs.example")
 
 
-def print_how_to_serve(folder: Path) -> None:
-    """What to type to see it in a browser, after the variables that the demo has printed are set."""
-    print(HOW.format(pywb=shlex.quote(str(folder / "pywb"))))
+def open_page(config: Path, words: str) -> None:
+    """Serve, search, and open the first result; on a terminal, serve until Ctrl-C."""
+    if "\n[serve]" not in config.read_text("utf-8"):
+        print("\npywb replays; it gets an environment of its own, the first time: about half a minute", flush=True)
+        serving.configure(config)
+    print("\n$ warcmill serve", flush=True)
+    with serving.serving(config, config.with_name("serve.log")) as server:
+        server.wait()
+        _look(server, words)
+        if sys.stdout.isatty():
+            print(f"\nOpen it in a browser: {server.address}?token={server.token}\nCtrl-C ends it", flush=True)
+            with suppress(KeyboardInterrupt):
+                server.process.wait()
+
+
+def _look(server: Serving, words: str) -> None:
+    """What a reader gets: a page of results, and the page that the first one leads to."""
+    address = f"{server.address}search?{urlencode({'q': words})}"
+    found = _found(server, f"{address}&format=json")
+    print(f"{address}\n    {found['captures']} captures found", flush=True)
+    first = found["found"][0]  # type: ignore[index, call-overload]
+    replayed = server.replay_of(first["url"], first["time"])  # type: ignore[index, call-overload, arg-type]
+    print(f"{replayed}\n    {_title(replayed)}", flush=True)
+
+
+def _found(server: Serving, address: str) -> dict[str, Json]:
+    asked = Request(address, headers={"Authorization": f"Bearer {server.token}"})  # noqa: S310 - our own server
+    with urlopen(asked, timeout=SECONDS) as answer:  # noqa: S310
+        return dict(json.load(answer))
+
+
+def _title(address: str) -> str:
+    """The status and the title of the page that pywb's frame at this address shows."""
+    framed = re.sub(r"(/[0-9]{14})/", r"\1mp_/", address, count=1)
+    with urlopen(framed, timeout=SECONDS) as answer:  # noqa: S310
+        title = _TITLE.search(answer.read().decode("utf-8", "replace"))
+        words = " ".join(unescape(title[1]).split()) if title else "a page without a title"
+        return f"{answer.status} {answer.reason}: {words}"

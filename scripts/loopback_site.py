@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        with suppress(ConnectionError):  # whoever asked has been killed
+        with suppress(ConnectionError):  # the client has been killed
             self.end_headers()
             self.wfile.write(body)
 

@@ -4,7 +4,7 @@ demo.svg        what `warcmill status` and `warcmill reconcile` print of the dem
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
 replay.png      a page of the demo's launch, out of its WACZ, in ReplayWeb.page; needs chromium and its driver
 search.png      what a reader's search finds in the demo's launch; served.png, a result in replay; need the same
-engine.png      the same page after `scripts/demo --engine heritrix`, as a graph; needs the servers' packages too
+engine.png      the same page after `scripts/demo --servers`, as a graph; needs the servers' packages too
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def draw_visualiser(base: Path, browser: str) -> None:
 
 def draw_engine(base: Path, browser: str) -> None:
     """Draw luigid's graph of a crawl by a real engine into a real HDFS: what each task of the transfer requires."""
-    subprocess.run([HERE / "scripts" / "demo", "--engine", "heritrix", base], check=True)
+    subprocess.run([HERE / "scripts" / "demo", "--servers", base], check=True)
     scheduler = luigid.at(packages.default_work())
     with urlopen(f"http://127.0.0.1:{scheduler.port}/api/task_list?data=%7B%22status%22:%22DONE%22%7D") as answer:
         tasks = json.load(answer)["response"]

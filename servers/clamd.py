@@ -84,7 +84,7 @@ class ClamdServer:
         process.kill(self.folder, NAME)
 
     def hang(self, *, hung: bool = True) -> None:
-        """Stop it in its tracks, or let it go on: its sockets stay."""
+        """Suspend it, or resume it: its sockets stay."""
         running = process.running(self.folder, NAME)
         if running is None:
             raise Unavailable(NAME, "not running, so it cannot hang")

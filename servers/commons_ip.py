@@ -101,10 +101,10 @@ def _driver() -> Path:
 
 
 def _read(package: Path, report: Path) -> Report:
-    told = json.loads(report.read_text("utf-8"))
-    summary = dict(told["summary"])
+    parsed = json.loads(report.read_text("utf-8"))
+    summary = dict(parsed["summary"])
     result = str(summary.pop("result"))
-    return Report(package, result, summary, tuple(_failed(told["validation"])))
+    return Report(package, result, summary, tuple(_failed(parsed["validation"])))
 
 
 def _failed(validation: list[dict[str, object]]) -> list[Finding]:

@@ -49,10 +49,10 @@ def validate(*warcs: Path) -> list[Fault]:
         raise Unavailable("jwarc", f"there is no WARC {missing[0]}")
     command = [str(word) for word in (*_command(), "validate", "--threads", "1", *warcs)]
     done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL)
-    told = done.stderr.decode("utf-8", "replace")
-    faults = list(_faults(told))
+    printed = done.stderr.decode("utf-8", "replace")
+    faults = list(_faults(printed))
     if bool(faults) != (done.returncode == 1) or done.returncode > 1:
-        raise Unavailable("jwarc", f"it ended with {done.returncode}:\n{told[-process.TAIL_BYTES :]}")
+        raise Unavailable("jwarc", f"it ended with {done.returncode}:\n{printed[-process.TAIL_BYTES :]}")
     return faults
 
 
@@ -62,10 +62,10 @@ def cdxj(*warcs: Path) -> list[CdxjLine]:
     return [_parse(line) for line in printed.splitlines() if line]
 
 
-def _faults(told: str) -> Iterator[Fault]:
+def _faults(printed: str) -> Iterator[Fault]:
     """The faults of a report: jwarc writes those of a record first, then the record's place."""
     pending: list[tuple[str, str]] = []
-    for line in told.splitlines():
+    for line in printed.splitlines():
         if broken := _BROKEN.fullmatch(line):
             yield Fault(Path(broken["file"]).name, broken["why"], None)
         elif fault := _FAULT.fullmatch(line):

@@ -1,7 +1,7 @@
-"""Run the line from end to end with a real engine and a real archive: Heritrix crawls a site, HDFS keeps it.
+"""Run the line from end to end with real servers: Heritrix crawls a site, HDFS keeps it, Solr has its text.
 
-Run by `scripts/demo --engine heritrix`. The site and the servers, with luigid,
-are on loopback. The servers stay up; `scripts/services down` ends them.
+Run by `scripts/demo --servers`. The site and the servers, with luigid, are on
+loopback. The servers stay up; `scripts/services down` ends them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from demo import HERE, run
+import demo_serve
+from demo import run
 from loopback_site import site
 
-from servers import hdfs, heritrix, luigid, packages
+from servers import hdfs, heritrix, luigid, packages, solr
 
 JOB, HOST = "demo", "127.0.0.1"  # a number needs no name server
 PAGES_BEFORE_CHECKPOINT, PAGES = 5, 10
@@ -44,12 +45,12 @@ contact=http://{host}/
 
 
 def main(folder: Path) -> int:
-    """Start the servers, crawl with a checkpoint in the middle, and archive; return 0 if it reconciles."""
+    """Start the servers, crawl with a checkpoint in the middle, archive, and open a page; return 0 if it reconciles."""
     began = time.monotonic()
-    sys.stdout.write("Starting Heritrix, HDFS and luigid; the first time they are downloaded\n")
+    sys.stdout.write("Starting Heritrix, HDFS, Solr and luigid; the first time they are downloaded\n")
     sys.stdout.flush()
     work = packages.default_work()
-    engine, archive, scheduler = heritrix.up(work), hdfs.up(work), luigid.up(work)
+    engine, archive, text, scheduler = heritrix.up(work), hdfs.up(work), solr.up(work), luigid.up(work)
     os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     with site() as port:
         if not (folder / "luigi.cfg").exists():
@@ -57,15 +58,20 @@ def main(folder: Path) -> int:
             _make_line(folder, engine, store, port, f"scheduler_host={HOST}\nscheduler_port={scheduler.port}")
         os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
         _crawl(engine.jobs)
-    code = _archive()
+    days = _days()
+    code = _archive(days)
+    config = folder / "luigi.cfg"
+    demo_serve.index(config, days, f"{demo_serve.INDEX}solr={text.core}\n")
     print(f"""
 Done in {time.monotonic() - began:.0f} s. Where to look:
   {folder / "state"}       the markers, one a step
   {engine.jobs / JOB}      the job as Heritrix left it
   hdfs://{archive.namenode_http}/{folder.name}    the archive
+  {text.core}/select?q=page    its text, as Solr has it
   {scheduler.visualiser}    every task, for ten minutes
   export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))}
-  warcmill files --help      warcmill verify --help      scripts/services down""")
+  warcmill files --help      warcmill verify --help      warcmill serve      scripts/services down""")
+    demo_serve.open_page(config, "page")
     return code
 
 
@@ -112,13 +118,13 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.5)
 
 
-def _archive() -> int:
+def _days() -> str:
     today = datetime.now(UTC).date()
-    days = f"{today - timedelta(days=1)}-{today + timedelta(days=1)}"
+    return f"{today - timedelta(days=1)}-{today + timedelta(days=1)}"
+
+
+def _archive(days: str) -> int:
     run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", days)
     run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", days)
     run("warcmill", "status", days)
     return run("warcmill", "reconcile", days, may_be=(0, 1))
-
-
-DEFAULT = HERE / "demo-heritrix"
