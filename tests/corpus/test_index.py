@@ -18,10 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from corpus import Corpus
-from pywb_server import of_collection, running
+from pywb_server import SECONDS, of_collection, running
 
 from servers import oracles
 from warcmill.formats.urlkey import urlkey
@@ -132,6 +133,31 @@ def test_pywb_finds_every_capture_too(indexed: list[Corpus], pywb: str) -> None:
         queries += [{"url": url} for url in {one["url"] for one in captures} if not urlsplit(url).netloc]
         found = {_place(one) for query in queries for one in of_collection(pywb, str(corpus.layout), **query)}
         assert found == set(map(_place, captures))
+
+
+def test_a_page_of_every_launch_is_replayed_byte_for_byte(indexed: list[Corpus], pywb: str) -> None:
+    for corpus in indexed:
+        bodies, replayed = _bodies(corpus), set[str]()
+        for _, second, fields in _all(corpus):  # a launch that changed nothing has revisits alone
+            launch, body = fields["filename"].rpartition("/")[0], bodies.get((fields["url"], fields.get("digest", "")))
+            if launch not in replayed and body:
+                with urlopen(f"{pywb}/{corpus.layout}/{second}id_/{fields['url']}", timeout=SECONDS) as answer:
+                    assert answer.read() == body, fields
+                replayed.add(launch)
+        assert replayed == {str(launch) for launch in corpus.launches()}
+
+
+def _bodies(corpus: Corpus) -> dict[tuple[str, str], bytes]:
+    """What was stored of some pages, by URL and digest: of those that were sent as they are."""
+    found = dict[tuple[str, str], bytes]()
+    for _, _, fields in _all(corpus):
+        if fields.get("status") == "200" and fields.get("mime") == "text/html":
+            warc = (corpus.base / "line/store/warcs" / fields["filename"]).read_bytes()
+            record = gzip.decompress(warc[int(fields["offset"]) :][: int(fields["length"])])
+            head, body = record.split(b"\r\n\r\n", 2)[1:]
+            if not re.search(rb"\r\n(Transfer|Content)-Encoding:", head):  # which pywb undoes
+                found[fields["url"], fields["digest"]] = body.removesuffix(b"\r\n\r\n")
+    return found
 
 
 def _place(capture: dict[str, str]) -> tuple[str, ...]:

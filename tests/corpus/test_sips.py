@@ -6,34 +6,30 @@ SIPs of `every` by value, and of the other kinds those of one launch.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from built_sips import KINDS, Built, of_corpora
 from corpus import Corpus
 
 from servers import commons_ip, jwarc, oracles
 from warcmill import layout
 from warcmill.launches import holdings
-from warcmill.launches.extracts import Extracts
 from warcmill.markers.facts import Packaged
-from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch, Stage
-from warcmill.package import build, index_sip, sips, submit, verify
+from warcmill.model import Stage
+from warcmill.package import index_sip, submit, verify
 from warcmill.package.catalogue import Catalogue
 from warcmill.package.catalogue_rows import row_set
-from warcmill.package.terms import Form, Terms
+from warcmill.package.terms import Form
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
-KINDS: list[tuple[str, Form]] = [("every", "value"), ("every", "reference"), ("final", "value"), ("final", "reference")]
 ONE = "events/20261121082301"  # it has two stages, and continues another launch
 # SHOULD: metadata in each representation, documentation. docs/content-information-type.md says why not.
 ALLOWED = {"CSIPSTR13", "CSIPSTR16"}
@@ -41,40 +37,10 @@ ALLOWED = {"CSIPSTR13", "CSIPSTR16"}
 UNLIKE = (jwarc.PAYLOAD,)
 
 
-@dataclass(frozen=True)
-class Built:
-    """The SIPs of one launch, in the order in which they were built."""
-
-    launch: Launch
-    sips: tuple[Packaged, ...]
-    state: MarkerStore
-    store: FileStore
-
-
 @pytest.fixture(scope="session")
 def built(corpora: list[Corpus], tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Form], list[Built]]:
     """The SIPs of every launch, of each kind."""
-    return {kind: list(_built(corpora, *kind, tmp_path_factory.mktemp("-".join(kind)))) for kind in KINDS}
-
-
-def _built(corpora: list[Corpus], stages: str, form: Form, base: Path) -> Iterator[Built]:
-    for number, corpus in enumerate(corpora):
-        line = base / str(number)
-        shutil.copytree(corpus.base / "line", line, copy_function=os.link, symlinks=True)
-        state, store = MarkerStore(FileStore("state", line / "state")), FileStore("store", line / "store")
-        extracts = Extracts(FileStore("index", corpus.base / "line" / "index"))
-        terms = Terms("National Library", form, store.base.as_uri(), "12345", "x5", agreement="SA-7")
-        for launch in corpus.launches():
-            yield Built(launch, tuple(_sips(state, store, extracts, launch, terms, stages)), state, store)
-
-
-def _sips(
-    state: MarkerStore, store: FileStore, extracts: Extracts, launch: Launch, terms: Terms, stages: str
-) -> Iterator[Packaged]:
-    while due := sips.coverage(state, launch).due(final_only=stages == "final"):
-        claim = build.build(state, store, extracts, launch, due[0], terms)
-        state.publish(claim.key, claim)
-        yield Packaged.from_claim(claim)
+    return {kind: list(of_corpora(corpora, *kind, tmp_path_factory.mktemp("-".join(kind)))) for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)

@@ -24,11 +24,8 @@ ELSEWHERE = {
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
-    "scripts/demo --engine heritrix": (
-        "tests/services/test_documented_demo.py",
-        '"scripts/demo", "--engine", "heritrix"',
-    ),
-    "scripts/demo": ("tests/pipeline/test_demo.py", '"scripts" / "demo.py"'),
+    "scripts/demo --servers": ("tests/services/test_documented_demo.py", '"scripts/demo", "--servers"'),
+    "scripts/demo": ("tests/services/test_demo.py", '"scripts" / "demo"'),
     "scripts/packages": (".ci/run", "run ./scripts/packages"),
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),
     "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
@@ -39,6 +36,7 @@ ELSEWHERE = {
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),
     "python -m benchmarks.crash_sweep": ("tests/pipeline/test_crash.py", "sweep"),
     "python -m benchmarks.crawl_sweep": ("tests/unit/crawl/test_spider_killed.py", "sweep("),
+    "python -m benchmarks.crowd": ("tests/unit/crawl/test_crowd.py", "crowd.crawl("),
     "python -m benchmarks.fault_sweep": ("tests/services/test_fault_sweep.py", "sweep"),
 }
 # No test runs these. What needs root changes the machine itself: users, units, packages.
@@ -49,6 +47,7 @@ BY_HAND = {
     "install": "needs root; tests/services/test_installed.py holds what is installed to be sound",
     "journalctl": "needs the units to be installed",
     "pip install": "fetches packages into an environment of the reader's own",
+    "python -m benchmarks.crawl_profile": "measures for long, as scripts/bench does",
     "scripts/bench": "measures for long, and needs a machine with nothing else to do; it proves nothing",
     "scripts/lock": "fetches newest versions, and changes the lock; tests/unit/test_project.py holds it to setup.cfg",
     "scripts/pictures": "needs a browser; the page's pictures are compared by eye",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import subprocess
-import sys
 
+import preloaded
 import pytest
 from bundled import LAUNCH, copy_launch, enlarge, evidence, files, signal_at_checksum, steps_left_undone
 from line import DAY, Line
@@ -55,8 +54,7 @@ def test_a_backfill_without_a_hardened_configuration_is_3(line: Line) -> None:
 def test_a_signal_reaches_the_scan_and_ends_the_backfill(line: Line, number: signal.Signals, code: int) -> None:
     enlarge(line)
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    command = [sys.executable, "-m", "commands.main", "backfill", DAY]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with preloaded.start("commands.main", "backfill", DAY, env=environment) as process:
         told = signal_at_checksum(process, number)
         assert process.wait(300) == code, told
     assert "run the same command again" in told

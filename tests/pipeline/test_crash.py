@@ -27,6 +27,7 @@ def crash(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "words",
     [
+        ["line"],  # first, as it takes longest: another worker tries the rest meanwhile
         ["init"],
         ["close"],
         ["accept"],
@@ -37,12 +38,12 @@ def crash(*words: str) -> subprocess.CompletedProcess[str]:
         ["fold"],
         ["text-fold"],
         ["sink"],
+        ["solr"],
         ["retire"],
         ["package"],
         ["submit"],
         ["import"],
         ["import-line", "--kind", "kill", "--kind", "kill-half"],
-        ["line"],
         ["dead", "--kind", "kill", "--kind", "kill-half"],
     ],
     ids=lambda words: words[0],

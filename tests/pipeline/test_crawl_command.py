@@ -107,13 +107,13 @@ def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the
         assert crawl(tmp_path, *words)[0] == 5, "it runs already"
         process.send_signal(signal.SIGINT)
         told += printed(terminal)
-    assert (process.returncode, "the same command goes on" in told) == (130, True), told
+    assert (process.returncode, "the same command continues" in told) == (130, True), told
     assert f"made a new archive: {tmp_path}/archive" in told
     last = last_launch.last(job(tmp_path, "a-example"))
     assert last
     assert (last.word, bool(last.checkpoint), last.empty) == ("FINISHED", True, False)
     code, out, err = crawl(tmp_path, *words)
-    assert (code, f"a-example: goes on from {last.checkpoint}" in out) == (0, True), err
+    assert (code, f"a-example: continues from {last.checkpoint}" in out) == (0, True), err
     assert "no gap" in out
     assert f"{tmp_path}/archive/store: the archive" in out
     found = logged(tmp_path, "a-example")
@@ -134,7 +134,7 @@ def test_ctrl_c_while_a_crawl_is_started_leaves_none_that_runs(tmp_path: Path, p
         until_it_runs(tmp_path, "early")
         process.send_signal(signal.SIGINT)
         told = printed(terminal)
-    assert (process.returncode, "the same command goes on" in told) == (130, True), told
+    assert (process.returncode, "the same command continues" in told) == (130, True), told
     assert lock.holder(job(tmp_path, "early") / "state") is None
     code, _, err = crawl(tmp_path, *words)
     assert code == 0, err
@@ -152,7 +152,7 @@ def test_a_crawl_whose_process_is_killed_goes_on(tmp_path: Path, port: int) -> N
         told = printed(terminal)
     assert (process.returncode, "has died" in told) == (1, True), told
     code, out, err = crawl(tmp_path, *words)
-    assert (code, "goes on from cp00001-" in out) == (0, True), err
+    assert (code, "continues from cp00001-" in out) == (0, True), err
     found = logged(tmp_path, "news")
     assert len(found) == len(set(found)) == PAGES + 3
 
@@ -203,3 +203,8 @@ def test_after_a_limit_the_same_command_goes_on(archive: Path, port: int) -> Non
         assert (code, "3 documents" in out) == (0, True), err
     found = logged(archive, "some")
     assert len(found) == len(set(found)) == 2 + 3 + 3
+    first, second = sorted((job(archive, "some") / "checkpoints").iterdir())
+    os.truncate(second / "books.sqlite", 4096)
+    code, out, err = crawl(archive, *words)
+    assert (code, f"some: continues from {first.name}" in out) == (0, True), err
+    assert f"some: checkpoint {second.name}: books.sqlite should have" in err

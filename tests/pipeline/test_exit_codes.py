@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 from line import DAY, SCANS, Line
 from sample import JOB, LAUNCH_ID
@@ -155,9 +156,8 @@ def test_a_drained_scan_is_25_with_the_running_step_done_and_no_other_begun(line
         for _ in range((96 << 20) // len(whole)):  # as large as takes the step a while to read
             file.write(whole)
     assert scan(line, OUTPUT).returncode == 0
-    command = [sys.executable, "-m", "luigi", "--module", *FILES, *ON]
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with preloaded.start("luigi", "--module", *FILES, *ON, env=environment) as process:
         assert process.stderr
         for text in process.stderr:
             if "files.Checksum" in text and "begins" in text:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from typing import Any
 
+import preloaded
 import pytest
 from bundled import LAUNCH
 from line import DAY, Line
@@ -35,8 +35,7 @@ def scan(line: Line, place: str, name: str, error: str) -> subprocess.CompletedP
     code = BROKEN.format(place=place, name=name, error=error)
     words = ["--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY]
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    command = [sys.executable, "-c", code, *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return preloaded.run("-c", code, *words, env=environment)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import preloaded
 import pytest
 import sample
 from bundled import enlarge
@@ -156,15 +158,18 @@ def test_the_page_shows_how_far_a_step_is_and_which_warcs_are_refused(line: Line
 def test_a_long_step_shows_on_the_page_how_far_it_is(line: Line, server: Server) -> None:
     enlarge(line)
     assert scan(line, *SCANS[0]).returncode == 0
-    command = [sys.executable, "-m", "luigi", "--module", SCANS[1][0], SCANS[1][1], "--date-interval", DAY]
+    words = ("--module", SCANS[1][0], SCANS[1][1], "--date-interval", DAY)
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+    with (
+        open(os.devnull, "w") as nowhere,
+        preloaded.start("luigi", *words, env=environment, out=nowhere.fileno(), err=nowhere.fileno()) as process,
+    ):
         until = time.monotonic() + PATIENCE
         while not (shown := running(server)):
             assert process.poll() is None, "it has ended, and nothing was shown"
             assert time.monotonic() < until
             time.sleep(0.05)
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
     assert re.fullmatch(r"[\d.]+ of \d+\.\d MB, \d+ MB/s(, .* left)?, at .*\.warc\.gz", shown[0])
     assert 0 <= shown[1] <= 100
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-import tarfile
-from collections import defaultdict
-from pathlib import Path
-from typing import Any
-
 import own_launch
 import pytest
 import sample
 from line import DAY, Line, line_at
-from lxml import etree
+from shapes import document, markers, of_marker, of_sip
 
-from warcmill import layout
-from warcmill.formats import logzip
 from warcmill.layout import ENGINE_LOGS, OutputLayout
 from warcmill.model import Launch
 
 OWN = Launch("daily", "20261121093000")
 THEIRS = Launch(sample.JOB, sample.LAUNCH_ID)
 PACKAGES = "\n[package]\nsince=2016-01-01\norganisation=National Library\nnaan=12345\n"
-TABLES = {"by_host_top", "by_mime", "by_status", "carried", "hashes"}  # their keys are data
 
 
 @pytest.fixture(scope="module", params=list(OutputLayout))
@@ -41,36 +31,8 @@ def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return made
 
 
-def markers(line: Line, launch: Launch) -> dict[str, list[Path]]:
-    """The markers of a launch, by task."""
-    found = defaultdict(list)
-    for path in (line.folders["state"] / layout.state_folder(launch)).iterdir():
-        if path.is_file() and (key := layout.parse_marker_name(path.name)):
-            found[key.task].append(path)
-    return dict(found)
-
-
-def document(path: Path) -> dict[str, Any]:
-    if path.suffix == ".zip":
-        with path.open("rb") as stream:
-            text = logzip.evidence(stream)
-    else:
-        text = path.read_bytes()
-    found: dict[str, Any] = json.loads(text.rstrip(b"\n").rpartition(b"\n")[0])  # the last line is its digest
-    return found
-
-
-def shape(value: Any, name: str = "") -> Any:
-    """What a document is made of: its keys and the types of its values."""
-    if isinstance(value, dict):
-        return "table" if name in TABLES else {key: shape(one, key) for key, one in sorted(value.items())}
-    if isinstance(value, list):
-        return sorted({json.dumps(shape(one), sort_keys=True) for one in value})
-    return type(value).__name__
-
-
 def test_it_comes_to_files_verified_and_reconcile_finds_nothing(line: Line) -> None:
-    found = markers(line, OWN)
+    found = markers(line.folders["state"], OWN)
     assert len(found["files.Verify"]) == len(found["output.AssembleOutput"]) == 2
     report = line.warcmill("reconcile", "2026-11-21")
     assert report.returncode == 0, report.stdout
@@ -78,7 +40,7 @@ def test_it_comes_to_files_verified_and_reconcile_finds_nothing(line: Line) -> N
 
 
 def test_all_that_it_left_is_packed_and_nothing_is_missing(line: Line) -> None:
-    (final,) = (path for path in markers(line, OWN)["output.PackageLogs"] if ".final." in path.name)
+    (final,) = (path for path in markers(line.folders["state"], OWN)["output.PackageLogs"] if ".final." in path.name)
     claim = document(final)["claim"]
     members = {item["facts"]["member"] for item in claim["items"]}
     assert claim["facts"]["absent"] == []
@@ -88,7 +50,7 @@ def test_all_that_it_left_is_packed_and_nothing_is_missing(line: Line) -> None:
 
 
 def test_each_line_of_its_logs_is_counted_and_each_warc_is_named(line: Line) -> None:
-    claims = [document(path)["claim"] for path in markers(line, OWN)["output.AssembleOutput"]]
+    claims = [document(path)["claim"] for path in markers(line.folders["state"], OWN)["output.AssembleOutput"]]
     assert sum(claim["counts"]["lines"] for claim in claims) == own_launch.PAGES
     assert all(claim["counts"]["unread"] == 0 and claim["counts"]["warcs"] == 1 for claim in claims)
     assert all(claim["facts"][name] == [] for claim in claims for name in ("absent", "unnamed", "odd", "named_again"))
@@ -96,37 +58,17 @@ def test_each_line_of_its_logs_is_counted_and_each_warc_is_named(line: Line) -> 
 
 @pytest.mark.parametrize("line", [OutputLayout.KIND_FIRST], indirect=True)
 def test_its_markers_have_the_shape_of_heritrix_s(line: Line) -> None:
-    ours, theirs = markers(line, OWN), markers(line, THEIRS)
+    ours, theirs = markers(line.folders["state"], OWN), markers(line.folders["state"], THEIRS)
     assert ours.keys() == theirs.keys()
     for task, paths in theirs.items():
         (final,) = (path for path in ours[task] if ".cp0" not in path.name)
-        assert shape(document(final)) == shape(document(paths[0])), task
+        assert set(of_marker(document(final))) == set(of_marker(document(paths[0]))), task
 
 
 def sip(line: Line, launch: Launch) -> dict[str, set[str]]:
-    """What a launch's SIP is made of: the kinds of its files, and of each XML document the paths of its elements."""
+    """What a launch's SIP is made of."""
     (path,) = (line.folders["store"] / "sips" / launch.job / launch.id).glob("final.tar")
-    found: dict[str, set[str]] = {"files": set()}
-    with tarfile.open(path) as tar:
-        for member in tar:
-            kind = _kind(member.name, launch)
-            found["files"].add(kind)
-            if member.name.endswith(".xml") and (stream := tar.extractfile(member)):
-                found.setdefault(kind, set()).update(_elements(etree.parse(stream).getroot()))
-    return found
-
-
-def _kind(name: str, launch: Launch) -> str:
-    """A name without what is of this launch alone; a WARC is any WARC."""
-    plain = name.replace(f"{launch.job}.{launch.id}", "SIP").replace(launch.job, "JOB")
-    plain = re.sub(r"[^/]*\.warc\.gz(\.open)?$", "WARC", plain)
-    return re.sub(r"cp[0-9]{5}-[0-9]{14}|final(?=\.)", "STAGE", plain)
-
-
-def _elements(element: Any, above: str = "") -> set[str]:
-    path = f"{above}/{etree.QName(element).localname}"
-    below = [_elements(child, path) for child in element if isinstance(child.tag, str)]
-    return {path, *(f"{path}@{etree.QName(name).localname}" for name in element.attrib)}.union(*below)
+    return of_sip(path, launch)
 
 
 @pytest.mark.parametrize("line", [OutputLayout.KIND_FIRST], indirect=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import preloaded
 from line import Line, line_at
 
 
@@ -60,7 +59,7 @@ def test_a_day_that_holds_too_much_is_backfilled_by_some_of_its_launches_at_a_ti
         "sys.exit(main.main(['backfill', '2016-10-01']))"
     )
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    done = preloaded.run("-c", program, env=environment)
     assert done.returncode == 0, done.stderr
     assert "2016-10-01: ok (7 launches; day 1 of 1)" in done.stdout
     scans = re.findall(r"(\w+): first day 2016-10-01, last day 2016-10-01, (\d) launches", done.stderr)

@@ -8,11 +8,10 @@ import pty
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
+import preloaded
 import pytest
 from bundled import (
     DEAD,
@@ -45,13 +44,9 @@ def warc_of(line: Line) -> Path:
     return next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
 
 
-@contextmanager
-def scanning(line: Line, **more: object) -> Iterator[subprocess.Popen[str]]:
+def scanning(line: Line, **files: int) -> preloaded.Process:
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    command = [sys.executable, "-m", "commands.main", "scan", DAY]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
-        yield process
+    return preloaded.start("commands.main", "scan", DAY, env=environment, **files)
 
 
 def test_a_launch_goes_all_the_way_and_luigi_is_out_of_sight(line: Line) -> None:
@@ -104,8 +99,8 @@ def test_a_refused_warc_is_1_until_it_is_accepted_and_its_notice_comes_before_th
     with web_server() as posts:
         with line.config.open("a") as config:
             config.write(f"[notice]\nwebhook=http://127.0.0.1:{posts.port}/hook?token=s3cret\n")
-        with scanning(line, stderr=subprocess.STDOUT) as process:
-            told = process.communicate()[0].splitlines()
+        with scanning(line, err=subprocess.STDOUT) as process:
+            told = (process.communicate()[0] or "").splitlines()
         assert process.returncode == 1
         assert told[-1] == f"scan {DAY}: 1 launch, 2 WARCs, 1 refused, 0 failed, 1 gap; {WHY}"
         assert any("a notice was sent" in text for text in told[:-1]), told
@@ -214,7 +209,7 @@ def test_on_a_terminal_it_draws_a_bar_and_logs_no_step(line: Line) -> None:
     enlarge(line)
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, 0x5414, b"\x28\x00\x82\x00\x00\x00\x00\x00")  # TIOCSWINSZ: 40 rows, 130 columns
-    with scanning(line, stdout=follower, stderr=follower) as process:
+    with scanning(line, out=follower, err=follower) as process:
         os.close(follower)
         told = shown(leader)
     assert process.returncode == 0, told

@@ -16,6 +16,7 @@ import pytest
 from faults.tally import FaultLog, Tally
 
 from servers import clamd as clamd_server
+from servers import dask as dask_server
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
@@ -23,6 +24,7 @@ from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
 from servers import packages, pins, ports
 from servers import solr as solr_server
+from servers import spark as spark_server
 from servers import sshd as sshd_server
 from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
@@ -43,6 +45,8 @@ SERVERS = (
     luigid_server,
     clamd_server,
     solr_server,
+    dask_server,
+    spark_server,
 )
 
 
@@ -61,6 +65,7 @@ LONGEST = (
     "test_several_engines.py",
     "test_feed_chain.py",
     "test_documented_pulse.py",
+    "test_documented_demo.py",
     "test_heritrix_client.py",
 )
 

@@ -1,18 +1,21 @@
-"""`./scripts/demo --engine heritrix`, as the pages print it, into a folder of ours; its servers end with it."""
+"""`./scripts/demo --servers`, as the pages print it, into a folder of ours; its servers end with it."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from documented import ROOT
 
 from servers import packages
 
-DEMO = ("scripts/demo", "--engine", "heritrix")
+DEMO = ("scripts/demo", "--servers")
 
 
 @pytest.fixture
@@ -32,4 +35,11 @@ def test_the_demo_with_real_servers_reconciles(environment: dict[str, str], tmp_
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no gap" in done.stdout
+    page = r"^    (\d+) captures found\nhttp://localhost:.*\n    200 OK: Page \d+$"
+    found = re.search(page, done.stdout, re.MULTILINE)
+    assert found, done.stdout
+    address = re.search(r"^  (http:\S+/select\?q=page) ", done.stdout, re.MULTILINE)
+    assert address
+    with urlopen(address[1]) as answer:
+        assert json.load(answer)["response"]["numFound"] == int(found[1]), "Solr has what the search finds"
     assert "Traceback" not in done.stdout + done.stderr

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import sample
-from fed_web import BIG_PAGES, CRAWLED, FILLER, SCOPES, big_site, site_of
+from fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
 from several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import Heritrix as Server
@@ -49,9 +49,7 @@ def whole_web(port: int) -> dict[tuple[str, str], Page]:
         ["/logout?now", f"http://www.excluded.example:{port}/logout", "/never/x", "/fine"]
     )
     web["excluded.example", "/fine"] = web["www.excluded.example", "/logout"] = page([])
-    web["moved.example", "/"] = Page(f"http://www.moved.example:{port}/".encode(), status=301)
-    web["www.moved.example", "/"] = page(["/inside"])
-    web["www.moved.example", "/inside"] = page([])
+    web |= moved_site(port)
     web["virus.example", "/"] = page(["/eicar.com.txt", "/clean"])
     web["virus.example", "/eicar.com.txt"] = Page(sample.EICAR, "text/plain")
     web["virus.example", "/clean"] = page([])
@@ -73,8 +71,7 @@ def targets(port: int) -> list[dict[str, Any]]:
         return {"id": name, "title": title, "seeds": [seed], "schedules": schedules, **more}
 
     scoped = [target(scope, f"http://{scope}.example:{port}/news/", scope=scope, depth="DEEP") for scope in SCOPES]
-    depths = {"capped": "CAPPED", "large": "CAPPED_LARGE", "deep": "DEEP"}
-    capped = [target(name, f"http://{name}.example:{port}/", depth=depth) for name, depth in depths.items()]
+    capped = [target(name, f"http://{name}.example:{port}/", depth=depth) for name, depth in DEPTHS.items()]
     another = target("another-day", f"http://another.example:{port}/")
     another["schedules"][0]["frequency"] = "DAILY"
     refresh = target("refresh", f"http://refresh.example:{port}/news/", depth="DEEP")
@@ -201,7 +198,7 @@ def run_with_checkpoints(found: Crawled) -> str:
     return launch
 
 
-@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("scope", ROWS)
 def test_each_scope_is_crawled_so_far_and_no_further(crawled: Crawled, scope: str) -> None:
     host = f"{scope}.example"
     hosts = (host, f"www.{host}", f"sub.{host}", f"far-{host}", "img.example")

@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
@@ -16,6 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 from captures import response
+from children import children
 from searchable import Searchable
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -29,6 +31,7 @@ from warcmill.launches.text_workers import Workers
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.versions import hidden
+from warcmill.web.server import LARGEST_HEAD
 
 HTML = b"Content-Type: text/html"
 GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
@@ -161,10 +164,11 @@ def test_a_version_that_moves_is_seen_and_what_it_hides_is_gone(world: World) ->
     assert status_of(address) == 404
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process has started, by any of its threads."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(one) for task in tasks for one in (task / "children").read_text().split()]
+def test_an_address_of_a_megabyte_is_refused_and_the_server_goes_on(world: World) -> None:
+    assert status_of(f"{world.server.address}search?q={'a' * LARGEST_HEAD}") == 431
+    with suppress(OSError):  # the connection may be closed before all of it is sent
+        assert status_of(f"{world.server.address}search?q={'a' * (1 << 20)}") == 431
+    assert world.server.health()["replay"] == "ready"
 
 
 def test_a_killed_pywb_is_started_again(world: World) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
+import preloaded
 from line import Line
 from sample import JOB, LAUNCH_ID
 
@@ -65,7 +65,7 @@ def enlarge(line: Line) -> None:
             file.write(whole)
 
 
-def signal_at_checksum(process: subprocess.Popen[str], number: signal.Signals) -> str:
+def signal_at_checksum(process: preloaded.Process, number: signal.Signals) -> str:
     """Send a signal when files.Checksum has begun; all that is said. Copy and Verify have much to read after it."""
     assert process.stderr
     told = ""

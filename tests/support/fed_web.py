@@ -5,6 +5,8 @@ from __future__ import annotations
 from several_hosts import Page, page
 
 SCOPES = ("resource", "plus1", "root", "subdomains")
+ROWS = (*SCOPES, "refresh")
+DEPTHS = {"capped": "CAPPED", "large": "CAPPED_LARGE", "deep": "DEEP"}
 FILLER, BIG_PAGES = 20_000, 20
 
 # Scope, or refresh -> what is crawled of the web that `site_of` makes around the target's host H, images included.
@@ -60,6 +62,15 @@ def site_of(host: str, port: int) -> dict[tuple[str, str], Page]:
         (away, "/q"): page([]),
         ("img.example", f"/{host}-1.png"): Page(b"\x89PNG 1", "image/png"),
         ("img.example", f"/{host}-2.png"): Page(b"\x89PNG 2", "image/png"),
+    }
+
+
+def moved_site(port: int) -> dict[tuple[str, str], Page]:
+    """A seed that leads to its www."""
+    return {
+        ("moved.example", "/"): Page(f"http://www.moved.example:{port}/".encode(), status=301),
+        ("www.moved.example", "/"): page(["/inside"]),
+        ("www.moved.example", "/inside"): page([]),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import chain as steps
 import pytest
@@ -15,6 +16,7 @@ from commands.init import configuration
 from warcmill import layout
 from warcmill.index.cdx import cdx
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
@@ -29,6 +31,7 @@ from warcmill.versions.lookup import open_version
 from warcmill.versions.payloads import Payloads
 
 PLACE = "file:///archive/warcs"
+NO_VIRAL: Mapping[str, bytes] = MappingProxyType({})
 
 
 def _scanned(offset: int | None) -> dict[str, Json]:
@@ -61,7 +64,7 @@ class Archive:
 
     @property
     def data(self) -> Cdx:
-        return Cdx(self.state, self.store, self.index)
+        return Cdx(self.state, Here(self.store, Extracts(self.index)), self.index)
 
     @property
     def lists(self) -> Lists:
@@ -71,12 +74,16 @@ class Archive:
     def payloads(self) -> Payloads:
         return Payloads(self.index, "cdx")
 
-    def add(self, launch_id: str, warcs: Mapping[str, bytes], job: str = "daily") -> Launch:
+    def add(
+        self, launch_id: str, warcs: Mapping[str, bytes], job: str = "daily", viral: Mapping[str, bytes] = NO_VIRAL
+    ) -> Launch:
         """Store and index a launch."""
         engine = Engine(self.base / "line", launch=Launch(job, launch_id))
-        engine.logs(*(line_of("http://e.x/", name.removesuffix(".open")) for name in warcs))
+        engine.logs(*(line_of("http://e.x/", name.removesuffix(".open")) for name in (*warcs, *viral)))
         for name, data in warcs.items():
             engine.warc(name, data)
+        for name, data in viral.items():
+            engine.warc(name, data, "viral")
         engine.finish()
         steps.assembled(engine)
         steps.upto(engine, "Verify")
@@ -106,7 +113,7 @@ class Archive:
 
     def reindex(self, launch: Launch) -> None:
         """Publish its index.cdx."""
-        claim = cdx(self.state, self.store, Extracts(self.index), launch, FINAL)
+        claim = cdx(self.state, Here(self.store, Extracts(self.index)), Extracts(self.index), launch, FINAL)
         self.state.publish(claim.key, claim)
 
     def fold(self, *, base: bool = False) -> Folded:

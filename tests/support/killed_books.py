@@ -263,6 +263,18 @@ def sample(names: Sequence[str], count: int) -> list[Kill]:
     return chosen[:count]
 
 
+def tried(names: Sequence[str], count: int, every: bool) -> list[Kill]:
+    """All of the sample; without `every` each fourth, from the second on: every write among these is cut in half."""
+    kills = sample(names, count)
+    return kills if every else kills[1::4]
+
+
+def listed(names: Sequence[str], kills: Sequence[Kill]) -> str:
+    """How many, and each as its call's number, `half` where it cuts a write, and its name."""
+    points = [f"{kill.at}{' half' if kill.half else ''} {names[kill.at]}" for kill in kills]
+    return f"{len(kills)} tried\n    {', '.join(points)}"
+
+
 def survives(folder: Path, kill: Kill) -> list[str]:
     """Kill a crawl, let the next go on undisturbed, and return what is wrong at the end."""
     status = run(new_folder(folder), kill)

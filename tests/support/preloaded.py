@@ -1,12 +1,14 @@
-"""Run `python -m MODULE WORD ...` in a process of its own, forked from one that has imported the libraries already.
+"""Run `python -m MODULE WORD ...`, or `python -c TEXT WORD ...`, in a process of its own, forked from one that has
+imported the libraries already.
 
 Of the time of a short command, nearly all goes into the import of Luigi and of Warcmill's library, and into taking them
 apart at the end; and tests run a thousand commands. One server for each pytest process imports these once; each command
 is forked from it, and then runs as `python -m` runs it: with its own words, environment, working folder, output, locks,
 signals and exit code. `tasks` and `commands` are imported by each command anew: they keep what they find at import,
-such as their process.
+such as their process. What a command starts in its turn as one of our two commands is forked from the server as well:
+so `warcmill scan` starts its scans.
 
-A test that is about the start of a command, or signals it, starts a Python of its own.
+A test that is about the start of a command starts a Python of its own.
 """
 
 from __future__ import annotations
@@ -32,10 +34,81 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from subprocess import PIPE, STDOUT
+from typing import IO, Any, NoReturn, Self, TextIO
 
 LIBRARIES = ("luigi.retcodes", "luigi.date_interval", "rich.console", "rich.table", "warcio.archiveiterator")
+# How one command starts another.
+COMMANDS = {
+    (sys.executable, "-m", "luigi"): "luigi",
+    (sys.executable, "-m", "commands.main"): "commands.main",
+    ("luigi",): "luigi",
+    ("warcmill",): "commands.main",
+}
+_NUMBER = 12  # bytes of a process's number, and of its exit code, in an answer
+_AT_CTRL_C = 0.25  # seconds
 _LARGEST = 1 << 17  # bytes of a request; the system takes one whole, or not at all
+
+
+class Process:
+    """A command that was forked, with what we need of the interface of `subprocess.Popen`."""
+
+    def __init__(self, requests: socket.socket, request: object, out: int | IO[Any], err: int) -> None:
+        """Have it forked; `out` and `err` become its output."""
+        self.args = request
+        reading, writing = os.pipe()
+        try:
+            socket.send_fds(
+                requests, [json.dumps(request).encode()], [out if isinstance(out, int) else out.fileno(), err, writing]
+            )
+        finally:
+            os.close(writing)
+        self._answer = open(reading, "rb", buffering=0)  # noqa: SIM115 `wait` closes it
+        self.pid = int(self._answer.read(_NUMBER))
+        self.returncode: int | None = None
+        self.stdout: TextIO | None = None
+        self.stderr: TextIO | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended; minus the signal that has killed it."""
+        if self.returncode is None:
+            try:
+                ended = select.select([self._answer], [], [], timeout)[0]
+            except KeyboardInterrupt:  # Ctrl-C: Popen gives the child as long to end by itself
+                select.select([self._answer], [], [], _AT_CTRL_C)
+                raise
+            if not ended:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            self.returncode = int(self._answer.read(_NUMBER))
+            self._answer.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, *_: object, **__: object) -> tuple[str | None, str | None]:
+        """All that it prints to its pipes, of which one at most may be long."""
+        printed = (self.stdout and self.stdout.read(), self.stderr and self.stderr.read())
+        self.wait()
+        return printed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self.stdout, self.stderr):
+            if file:
+                file.close()
+        self.wait()
 
 
 @dataclass(frozen=True)
@@ -46,44 +119,56 @@ class _Server:
     process: subprocess.Popen[bytes]
     started_with: Mapping[str, str]
 
-    def ask(self, request: object, out: int, err: int) -> int:
-        """Have a command run; its exit code."""
-        reading, writing = os.pipe()
-        try:
-            socket.send_fds(self.requests, [json.dumps(request).encode()], [out, err, writing])
-        finally:
-            os.close(writing)
-        with open(reading, "rb") as answer:
-            return int(answer.read())
-
     def stop(self) -> None:
         self.requests.close()
         self.process.wait()
+
+
+def start(
+    module: str, *words: str, env: Mapping[str, str], folder: Path | None = None, out: int = PIPE, err: int = PIPE
+) -> Process:
+    """Start a command, and let it run. It prints to pipes, as `subprocess.Popen` names them, or to these files."""
+    server = _server()
+    assert _at_start(env) == server.started_with, "this environment needs a Python that starts with it"
+    pipes = {word: os.pipe() for word, file in (("stdout", out), ("stderr", err)) if file == PIPE}
+    files = {"stdout": out, "stderr": err} | {word: writing for word, (_, writing) in pipes.items()}
+    files["stderr"] = files["stdout"] if err == STDOUT else files["stderr"]
+    process = Process(
+        server.requests, [module, words, dict(env), str(folder or Path.cwd())], files["stdout"], files["stderr"]
+    )
+    for word, (reading, writing) in pipes.items():
+        os.close(writing)
+        setattr(process, word, open(reading))  # noqa: SIM115 whoever began it closes it
+    return process
 
 
 def run(
     module: str, *words: str, env: Mapping[str, str], folder: Path | None = None, together: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, in the working folder if no other is given; `together`: stdout has what a terminal would show."""
-    server, cwd = _server(), folder or Path.cwd()
-    if _at_start(env) != server.started_with:
-        command = [sys.executable, "-m", module, *words]
-        both = subprocess.STDOUT if together else subprocess.PIPE
+    cwd = folder or Path.cwd()
+    if _at_start(env) != _server().started_with:
+        command = [sys.executable, *_as_typed(module), *words]
         return subprocess.run(
             command,
             env=env,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=both,
+            stdout=PIPE,
+            stderr=STDOUT if together else PIPE,
             text=True,
             check=False,
         )
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        code = server.ask([module, words, dict(env), str(cwd)], out.fileno(), (out if together else err).fileno())
+        errors = out if together else err
+        code = start(module, *words, env=env, folder=cwd, out=out.fileno(), err=errors.fileno()).wait()
         for file in (out, err):
             file.seek(0)
         return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
+
+
+def _as_typed(module: str) -> list[str]:
+    return [module] if module == "-c" else ["-m", module]
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
@@ -105,26 +190,29 @@ def _server() -> _Server:
 
 
 def _modules() -> Iterator[str]:
-    """Those of Warcmill's library. Without the readers of text: they are an extra, which a line may lack."""
+    """Those of Warcmill's library. Without those of extras, which a line may lack."""
+    extras = ("warcmill.formats.text.", "warcmill.scale.dask", "warcmill.scale.spark")
     for found in pkgutil.walk_packages([str(Path(__file__).parents[2] / "warcmill")], "warcmill."):
-        if not found.name.startswith("warcmill.formats.text."):
+        if not found.name.startswith(extras):
             yield found.name
 
 
 def _serve(requests: socket.socket) -> tuple[str, list[str]]:
     """Fork for each request; when that ends, send its exit code. Return only in what is forked, with its command."""
     ended, ending = os.pipe2(os.O_NONBLOCK)  # the system writes to it whenever a child has ended
+    of_commands, to_us = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # commands that start commands
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ending)
     answers: dict[int, int] = {}
     while True:
-        readable, _, _ = select.select([requests, ended], [], [])
+        readable, _, _ = select.select([requests, of_commands, ended], [], [])
         if ended in readable:
             os.read(ended, 1 << 10)
             _answer(answers)
-        if requests not in readable:
+        asked = next((one for one in (requests, of_commands) if one in readable), None)
+        if not asked:
             continue
-        data, files, _, _ = socket.recv_fds(requests, _LARGEST, 3)
+        data, files, _, _ = socket.recv_fds(asked, _LARGEST, 3)
         if not data:
             sys.exit()
         *output, answer = files
@@ -132,10 +220,12 @@ def _serve(requests: socket.socket) -> tuple[str, list[str]]:
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for file in (requests.detach(), ended, ending, answer, *answers.values()):
+            for file in (requests.detach(), of_commands.detach(), ended, ending, answer, *answers.values()):
                 os.close(file)
-            return _begin(*json.loads(data), output)
+            _fork_in_turn(to_us)
+            return _begin(output, *json.loads(data))
         answers[pid] = answer
+        _send(answer, pid)
         for file in output:
             os.close(file)
 
@@ -147,16 +237,47 @@ def _answer(answers: dict[int, int]) -> None:
         if not pid:
             return
         answer = answers.pop(pid)
-        with suppress(BrokenPipeError):  # perhaps nobody waits any more
-            os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
+        _send(answer, os.waitstatus_to_exitcode(status))
         os.close(answer)
 
 
-def _begin(module: str, words: list[str], env: dict[str, str], folder: str, output: list[int]) -> tuple[str, list[str]]:
-    """Become the command: its output, working folder, environment and configuration."""
+def _send(answer: int, number: int) -> None:
+    with suppress(BrokenPipeError):  # perhaps nobody waits any more
+        os.write(answer, f"{number:>{_NUMBER}}".encode())
+
+
+def _fork_in_turn(requests: socket.socket) -> None:
+    """Have the server fork what the command would start as a Python with one of our commands."""
+
+    class Popen(subprocess.Popen[Any]):
+        def __new__(
+            cls, args: Any, env: Any = None, stdout: Any = None, process_group: int = -1, **more: object
+        ) -> Any:
+            begin = next((one for one in COMMANDS if one == tuple(args[: len(one)])), None)
+            if not begin:
+                return super().__new__(cls)
+            assert not more
+            request = COMMANDS[begin], args[len(begin) :], dict(env or os.environ), os.getcwd(), process_group
+            with open(os.devnull, "w") as nowhere:
+                out = {None: 1, subprocess.DEVNULL: nowhere}.get(stdout, stdout)
+                return Process(requests, request, out, 2)
+
+    subprocess.Popen = Popen  # type: ignore[misc]
+
+
+def _begin(
+    output: list[int], module: str, words: list[str], env: dict[str, str], folder: str, group: int = -1
+) -> tuple[str, list[str]]:
+    """Become the command: its process group, output, working folder, environment and configuration."""
+    if group >= 0:
+        os.setpgid(0, group)
     for number, file in enumerate(output, 1):
         os.dup2(file, number)
         os.close(file)
+    # Anew, as Python begins: those of the server keep of its own output whether it is a file, a pipe or a terminal.
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", encoding=sys.stderr.encoding, errors=sys.stderr.errors, closefd=False)  # noqa: SIM115
+    sys.stderr.reconfigure(line_buffering=True)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)
@@ -173,16 +294,21 @@ def _configure(module: str, words: list[str]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             path = os.environ.get("LUIGI_CONFIG_PATH")
-            _ = add_config_path(path) if path else get_config().reload()
+            # `warcmill` silences Luigi's warning that there is no such file, and reports it itself.
+            is_silent = path and module == "commands.main" and not os.path.isfile(path)
+            _ = add_config_path(path) if path and not is_silent else get_config().reload()
     except Exception:  # noqa: BLE001 whatever it is, the new Python reports it
-        os.execv(sys.executable, [sys.executable, "-m", module, *words])
+        os.execv(sys.executable, [sys.executable, *_as_typed(module), *words])
 
 
 def _run(module: str) -> NoReturn:
-    """As `python -m` runs it, to its exit code. But what was imported is not taken apart, which takes long."""
+    """As Python runs it, to its exit code. But what was imported is not taken apart, which takes long."""
     code: object = None
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if module == "-c":
+            exec(sys.argv.pop(1), {"__name__": "__main__"})
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         code = end.code
     except BaseException:  # noqa: BLE001 as Python does with what nobody caught
@@ -199,6 +325,9 @@ def _run(module: str) -> NoReturn:
 
 
 if __name__ == "__main__":
+    import quick_luigi
+
+    quick_luigi.install()
     sys.path[0] = str(Path(__file__).parents[2])
     for name in (*LIBRARIES, *_modules()):
         importlib.import_module(name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
+
+from in_folder import InFolder
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
@@ -102,7 +103,7 @@ class Rerouted(Connections):
         return super()._connect(self.ways.get(at, at))
 
 
-class OverSsh:
+class OverSsh(InFolder):
     """A root on an SSH host; an outage is an sshd that is gone. The host is this one, so its disk can be looked at."""
 
     def __init__(self, server: Sshd, folder: str, root: Root = "store") -> None:
@@ -119,25 +120,6 @@ class OverSsh:
         here = self.ssh if not port else Proxied(self.ssh.user, self.ssh.host, port, self.ssh)
         pool = Pool(str(here), lambda: here.session(self.credentials), Budget(patience))
         return SftpStore(self.root, pool, str(self.base))
-
-    def files(self) -> dict[str, bytes]:
-        found = {os.fsdecode(path.relative_to(self.base)): path for path in self.base.rglob("*") if path.is_file()}
-        return {name: path.read_bytes() for name, path in found.items() if name != SENTINEL}
-
-    def write(self, path: str, data: bytes) -> None:
-        target = self.base / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-
-    def delete(self, path: str) -> None:
-        (self.base / path).unlink()
-
-    def many(self, folder: str, count: int) -> list[str]:
-        (self.base / folder).mkdir(parents=True)
-        names = [f"{number:05}.warc.gz" for number in range(count)]
-        for name in names:
-            (self.base / folder / name).touch()
-        return names
 
     @contextmanager
     def outage(self) -> Iterator[None]:

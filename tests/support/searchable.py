@@ -6,6 +6,7 @@ from indexed import PLACE, Archive
 
 from warcmill.index.text import text
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.launches.text_workers import Workers
 from warcmill.model import FINAL, Launch
 from warcmill.versions import fold
@@ -18,11 +19,15 @@ class Searchable(Archive):
 
     workers: Workers
 
+    @property
+    def making(self) -> Here:
+        return Here(self.store, Extracts(self.index), self.workers)
+
     def reindex(self, launch: Launch) -> None:
         super().reindex(launch)
-        claim = text(self.state, self.store, Extracts(self.index), self.workers, launch, FINAL)
+        claim = text(self.state, self.making, Extracts(self.index), launch, FINAL)
         self.state.publish(claim.key, claim)
 
     def fold(self, *, base: bool = False) -> Folded:
-        fold.fold(self.state, self.index, Text(self.state, self.store, self.index, self.workers), PLACE)
+        fold.fold(self.state, self.index, Text(self.state, self.making, self.index), PLACE)
         return super().fold(base=base)

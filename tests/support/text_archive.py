@@ -10,6 +10,7 @@ from warcs import warc_gz, warcinfo
 
 from warcmill.index.text import text as index_text
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.launches.text_workers import Workers
 from warcmill.model import FINAL, Launch
 from warcmill.versions.lists import Lists
@@ -27,8 +28,12 @@ class TextArchive(Archive):
     workers: Workers
 
     @property
+    def making(self) -> Here:
+        return Here(self.store, Extracts(self.index), self.workers)
+
+    @property
     def data(self) -> Text:  # type: ignore[override]
-        return Text(self.state, self.store, self.index, self.workers)
+        return Text(self.state, self.making, self.index)
 
     @property
     def lists(self) -> Lists:
@@ -39,7 +44,7 @@ class TextArchive(Archive):
         return Payloads(self.index, "text")
 
     def reindex(self, launch: Launch) -> None:
-        claim = index_text(self.state, self.store, Extracts(self.index), self.workers, launch, FINAL)
+        claim = index_text(self.state, self.making, Extracts(self.index), launch, FINAL)
         self.state.publish(claim.key, claim)
 
     def search(self, *words: str, **more: str) -> Answer:

@@ -15,19 +15,10 @@ import crontab
 from clock_of_week import SharedClock
 from cron import Ran
 from crontab import Entry
-
-from servers import hdfs as hdfs_server
-from servers import heritrix as heritrix_server
-from servers import process
-from servers.hdfs import Hdfs
-from servers.heritrix import Heritrix as Server
-from warcmill.clients.heritrix.rest import Heritrix
-from warcmill.clients.heritrix.xml import JobState as Crawl
+from week_engines import Archive, Crawler
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = ROOT / ".venv" / "bin"
-JOB = "daily"  # the crontab's examples are of this job
-DAYS = 7
 MISSED, KILLED, OUTAGE = 2, 3, 4  # days, counted from 0
 TOUCHES = ("pulse checkpoint", "pulse stop")  # there is something to pack and to copy then
 QUARTER = timedelta(minutes=15)
@@ -41,9 +32,9 @@ class Week:
     base: Path
     midnight: datetime  # before the first crawl
     clock: SharedClock
-    engine: Server
-    client: Heritrix
-    hdfs: Hdfs
+    crawler: Crawler
+    archive: Archive
+    days: int
     ran: list[Ran] = field(default_factory=list)
     missed: int = 0
     happened: list[str] = field(default_factory=list)
@@ -61,34 +52,31 @@ class Week:
         return {
             self.at(KILLED, 17, 30): self.kill_engine,
             self.at(KILLED, 18, 30): self.start_engine,  # as systemd would
-            self.at(OUTAGE, 11, 30): self.kill_namenode,
-            self.at(OUTAGE, 16, 0): self.start_namenode,
+            self.at(OUTAGE, 11, 30): self.kill_archive,
+            self.at(OUTAGE, 16, 0): self.start_archive,
         }
 
     def is_down(self, moment: datetime) -> bool:
-        """Whether it is the hour in which cron does not run, and a crawl is due."""
-        return self.at(MISSED, 6, 0) <= moment < self.at(MISSED, 7, 0)
+        """Whether it is an hour in which cron does not run: when a crawl is due, or after the machine has died."""
+        rebooted = self.crawler.takes_cron_along and self.at(KILLED, 17, 30) <= moment < self.at(KILLED, 18, 30)
+        return rebooted or self.at(MISSED, 6, 0) <= moment < self.at(MISSED, 7, 0)
 
     def kill_engine(self) -> None:
-        assert self.client.job(JOB).state is Crawl.RUNNING  # type: ignore[union-attr]
-        self.engine.kill()
+        assert self.crawler.fetched() is not None
+        self.crawler.kill()
         self.note("engine killed in the middle of a crawl")
 
     def start_engine(self) -> None:
-        self.engine.start()
+        self.crawler.start()
         self.note("engine started")
 
-    def kill_namenode(self) -> None:
-        self.hdfs.kill_namenode()
-        self.note("NameNode killed")
+    def kill_archive(self) -> None:
+        self.archive.kill()
+        self.note("archive away")
 
-    def start_namenode(self) -> None:
-        self.hdfs.start_namenode()
-        self.hdfs.wait_ready()
-        self.note("NameNode started")
-
-    def archive_is_up(self) -> bool:
-        return process.running(self.hdfs.folder, hdfs_server.NAMENODE) is not None
+    def start_archive(self) -> None:
+        self.archive.start()
+        self.note("archive back")
 
     def note(self, text: str) -> None:
         self.happened.append(f"{self.clock.now:%a %H:%M} {text}")
@@ -99,7 +87,7 @@ class Week:
         """From the first start to the scan after the last stop."""
         lines, faults = crontab.entries(), self.faults()
         moment, touched = self.due(0), self.midnight
-        while moment <= self.at(DAYS, 6, 0):
+        while moment <= self.at(self.days, 6, 0):
             if moment in faults:
                 self.pass_to(moment)
                 faults[moment]()
@@ -115,15 +103,15 @@ class Week:
 
     def pass_to(self, moment: datetime) -> None:
         """Jump, once the crawl that runs has fetched something in the time that is jumped over."""
-        if process.running(self.engine.folder, heritrix_server.NAME):
+        if self.crawler.is_up():
             self.let_it_crawl()
         self.clock.jump(moment)
 
     def let_it_crawl(self) -> None:
-        before, deadline = self.client.job(JOB), time.monotonic() + 300
-        while before and before.state is Crawl.RUNNING:
-            now = self.client.job(JOB)
-            if now and (now.state is not Crawl.RUNNING or now.downloaded > before.downloaded + 3):
+        before, deadline = self.crawler.fetched(), time.monotonic() + 300
+        while before is not None:
+            now = self.crawler.fetched()
+            if now is None or now > before + 3:
                 return
             assert time.monotonic() < deadline, "the crawl fetches nothing"
             time.sleep(0.1)
@@ -135,7 +123,7 @@ class Week:
         """
         paths = {"LUIGI_CONFIG_PATH": self.base / "luigi.cfg", "BIN": BIN}
         own = crontab.variables(LOG=str(self.base / "log"), **{name: str(path) for name, path in paths.items()})
-        waits = line and line.name == "scan" and not self.archive_is_up()
+        waits = line and line.name == "scan" and not self.archive.is_up()
         return {**own, **(self.clock.hurried(HURRY) if waits else self.clock.environment)}
 
     # Afterwards.

@@ -38,6 +38,18 @@ def test_the_lock_pins_all_that_setup_cfg_wants_within_its_ranges() -> None:
         assert wanted.specifier.contains(PINNED[wanted.name]), f"{wanted}: run scripts/lock"
 
 
+@pytest.mark.parametrize("extra", ["dask", "spark"])
+def test_the_lock_of_a_cluster_fits_its_extra(extra: str) -> None:
+    """They are not in `.venv`: pyspark alone has 450 MB."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", "utf-8")
+    lock = (ROOT / "config" / "oracles" / f"{extra}.lock").read_text("utf-8")
+    pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.MULTILINE))
+    (wanted,) = map(Requirement, config["options.extras_require"][extra].strip().splitlines())
+    assert wanted.specifier.contains(pinned[wanted.name])
+    assert lock.count("--hash=sha256:") >= len(pinned)
+
+
 def test_every_package_of_the_lock_has_hashes() -> None:
     packages = re.split(r"^(?=[a-z])", LOCK, flags=re.MULTILINE)[1:]
     assert len(packages) == len(PINNED)

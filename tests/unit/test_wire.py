@@ -81,7 +81,9 @@ CLAIMS = (
     Place("warcmill/pulse/control.py", but=("_refuse_other_due", "_refuse_unknown")),
     Place("warcmill/pulse/feed.py", documents=True),
     Place("warcmill/decisions/foreign.py", only=("LAYOUTS", "bare", "_sort_in", "names")),
-    Place("warcmill/decisions/importing.py", only=("TASK", "_Taking._sort_in", "_claim", "_counts", "_item")),
+    Place("warcmill/decisions/import_order.py", only=("TASK",)),
+    Place("warcmill/decisions/import_taking.py", only=("Taking._sort_in",)),
+    Place("warcmill/decisions/import_claim.py", only=("claim_of", "_counts", "_item")),
     Place("warcmill/decisions/redo.py", only=("_move",)),
     Place("warcmill/decisions/statements.py", only=("_sources",), documents=True),
     Place("warcmill/backup/backup.py"),
@@ -198,6 +200,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/versions/payloads.py",
     "warcmill/versions/segments.py",
     "warcmill/launches/text_extracts.py",
+    # By what scans and folds know launches again; it may be lost.
+    "warcmill/launches/whole.py",
+    "warcmill/versions/looked.py",
     # The fields of a CDXJ line, written again for Parquet.
     "warcmill/formats/columns.py",
     # How any JSON is sent, and the configuration of pywb.

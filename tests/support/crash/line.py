@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import luigi
 import sample
-from crash import sink
+from crash import sink, solr
 from luigi.configuration import add_config_path
 from luigi.date_interval import Custom
 
@@ -23,6 +25,7 @@ from commands.main import main
 from tasks import files, index, output, package
 from tasks.config.settings import settings
 from warcmill.base import clock
+from warcmill.formats.urlkey import urlkey
 from warcmill.launches import discovery, ending
 from warcmill.layout import SENTINEL
 from warcmill.markers.state import MarkerStore
@@ -31,6 +34,7 @@ from warcmill.stores.file import FileStore
 HONEST = (3, 4, 5)  # exit codes of configuration, unavailable, busy
 WGET = sample.SAMPLE.parents[1] / "wget"
 WGET_LAUNCH = "20260214090000"
+HIDDEN = urlkey("http://127.0.0.1:17071/b.html")
 LAUNCH = (sample.JOB, sample.LAUNCH_ID)
 ENDS = re.compile("STOPPING|EMPTY|FINISHED|discarded")
 FROZEN = "2030-01-02T03:04:05Z"
@@ -229,6 +233,34 @@ def fold_text(folder: Path) -> bool:
     return _run(folder, lambda: index.FoldText(date_interval=ALL_DAYS))
 
 
+def posted_wget(folder: Path) -> None:
+    """The same, published, and a Solr that has all of it; then a host of it is hidden."""
+    extracted_wget(folder)
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write(f"solr={solr.HOST}/solr/{solr.COLLECTION}\n")
+    with solr.beside(folder) as server:
+        assert fold_text(folder)
+        assert any(map(_is_hidden, server.shown[solr.COLLECTION].values()))
+    os.rename(sink.disk_of(folder), folder / solr.FIRST)
+    assert verb("versions", "hide", HIDDEN, "--reason", "order of a court")
+
+
+def _is_hidden(document: Mapping[str, Any]) -> bool:
+    return urlkey(document["url"]).startswith(HIDDEN)
+
+
+def post_text(folder: Path) -> bool:
+    """One more version of the text, here and in Solr: it must have all but what is hidden."""
+    try:
+        with solr.beside(folder) as server:
+            first = json.loads((folder / solr.FIRST).read_text())[1][solr.COLLECTION]
+            shown = {key: one for key, one in first.items() if not _is_hidden(one)}
+            return fold_text(folder) and server.shown == {solr.COLLECTION: shown} != {solr.COLLECTION: first}
+    except OSError:
+        traceback.print_exc()
+        return False
+
+
 def _index(folder: Path) -> None:
     with (folder / "luigi.cfg").open("a") as config:
         config.write("\n[index]\nsince=2016-01-01\n")
@@ -273,7 +305,8 @@ def serve(folder: Path) -> bool:
     try:
         with sink.beside(folder) as server:
             first = sink.read(folder / sink.FIRST)["main"]
-            shown = {key for key, fields in first.items() if "//docs.example" not in fields["url"]}
+            hides = re.compile(r"(https?://|dns:)docs\.example\b")
+            shown = {key for key, fields in first.items() if not hides.match(fields["url"])}
             return _fold(folder) and server.collections["main"].keys() == shown != first.keys()
     except OSError:
         traceback.print_exc()
@@ -393,6 +426,7 @@ SCENARIOS = {
         Scenario("fold", indexed_sample, fold),
         Scenario("text-fold", extracted_wget, fold_text),
         Scenario("sink", served_sample, serve),
+        Scenario("solr", posted_wget, post_text),
         Scenario("retire", folded_sample, retire),
         Scenario("package", packages_on, run_packages),
         Scenario("submit", built_sample, submit),

@@ -81,7 +81,14 @@ def is_working(path: str) -> bool:
         or ("aside" in parts and ".jsonl" in parts[-1])
         or parts[:2] in (["state", ".locks"], ["state", ".scratch"], ["destination", "ingest"])
         or is_catalogue(path)
+        or is_remembered(path)
     )
+
+
+def is_remembered(path: str) -> bool:
+    """What scans and folds keep of folders and markers to know them again: it has inodes and times."""
+    parts = path.split("/")
+    return parts[:2] == ["index", "looked"] or (parts[:2] == ["index", "versions"] and parts[-1] == "looked")
 
 
 def is_catalogue(path: str) -> bool:
@@ -90,8 +97,10 @@ def is_catalogue(path: str) -> bool:
 
 
 def is_report(path: str) -> bool:
-    """What is rewritten, whole, as more is known."""
-    return is_summary(path) or (path.startswith("state/") and path.endswith((".info.json", ".package.json")))
+    """What is rewritten, whole, as more is known: also how many documents a Solr has, when a run did only half."""
+    is_count = path.startswith("index/sinks/") and path.endswith("/counts")
+    is_of_launch = path.startswith("state/") and path.endswith((".info.json", ".package.json"))
+    return is_summary(path) or is_count or is_of_launch
 
 
 def is_moved(path: str) -> bool:

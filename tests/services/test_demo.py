@@ -1,25 +1,30 @@
-"""What README's first command does, and that doing it again does nothing."""
+"""What README's first command does, that doing it again does nothing, and that a page can be opened at its end."""
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 from loopback_site import PAGES
 
+from servers.serving import SECONDS
 from warcmill.formats import crawllog
 
-DEMO = Path(__file__).parent.parent.parent / "scripts" / "demo.py"
+DEMO = Path(__file__).parent.parent.parent / "scripts" / "demo"
 
 
 def demo(folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, DEMO, folder], capture_output=True, text=True, check=False)
+    return subprocess.run([DEMO, folder], capture_output=True, text=True, check=False)
 
 
 def files(folder: Path) -> dict[str, bytes]:
     found = [path for path in folder.rglob("*") if path.is_file() and ".locks" not in path.parts]
+    found = [path for path in found if path.name != "serve.log" and "looked" not in path.parts]  # what scans remember
     return {str(path): path.read_bytes() for path in found if not path.name.startswith("status.")}  # days' summaries
 
 
@@ -40,7 +45,8 @@ def test_the_demo_reconciles_and_a_second_run_does_nothing(tmp_path: Path) -> No
     first = demo(folder)
     assert first.returncode == 0, first.stdout + first.stderr
     assert "no gap" in first.stdout
-    assert "Chapter 1. Getting started The Right Way" in first.stdout, "the search has found a page"
+    assert "3 captures found" in first.stderr
+    assert first.stdout.endswith("    200 OK: Chapter 1. Getting started The Right Way\n"), "a page was replayed"
     assert "kill -KILL" in first.stdout
     assert "warning" not in (first.stdout + first.stderr).lower()
     before = files(folder)
@@ -52,13 +58,30 @@ def test_the_demo_reconciles_and_a_second_run_does_nothing(tmp_path: Path) -> No
     assert pages(folder) == Counter(range(PAGES))
     markers = {Path(path).name.partition(".weekly")[0] for path in before}
     assert {"05.packaged", "06.submitted", "07.verified", "08.indexed"} <= markers
-    second = demo(folder)
-    assert second.returncode == 0
-    assert "begins" not in second.stderr
+    code, said = on_a_terminal(folder)
+    assert code == 0
+    assert "begins" not in said
     assert files(folder) == before
 
 
+def on_a_terminal(folder: Path) -> tuple[int, str]:
+    """Run the demo on a terminal, open the address that it prints, and press Ctrl-C; its exit code and its words."""
+    ours, its = os.openpty()
+    said = ""
+    with subprocess.Popen([DEMO, folder], stdout=its, stderr=its, start_new_session=True) as process:
+        os.close(its)
+        while "Ctrl-C ends it" not in said:
+            said += os.read(ours, 1 << 16).decode("utf-8", "replace")
+        (address,) = re.findall(r"Open it in a browser: (\S+)", said)
+        with build_opener(HTTPCookieProcessor()).open(address, timeout=SECONDS) as answer:
+            assert "Search the archive" in answer.read().decode()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to the demo and to what it has started
+        code = process.wait(SECONDS)
+    os.close(ours)
+    return code, said
+
+
 def test_the_demo_takes_one_folder(tmp_path: Path) -> None:
-    wrong = subprocess.run([sys.executable, DEMO, tmp_path, "more"], capture_output=True, text=True, check=False)
+    wrong = subprocess.run([DEMO, tmp_path, "more"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
-    assert "usage: scripts/demo [--engine heritrix] [FOLDER]" in wrong.stderr
+    assert "usage: scripts/demo [--servers] [FOLDER]" in wrong.stderr
