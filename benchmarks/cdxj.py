@@ -83,6 +83,7 @@ def rows() -> Iterator[Row]:
     yield floor_row("CDXJ, sha512, gate: small records", [small], "-")
     yield peer_row("warcmill cdxj, Heritrix's WARCs", warcs, ENOUGH, ">= 1.7 x as fast as cdxj-indexer")
     yield peer_row("warcmill cdxj, small records", [small], ENOUGH_SMALL, ">= 2.5 x as fast as cdxj-indexer")
+    yield cores_row("warcmill cdxj, on two cores at once", warcs)
     yield checksum_row("Checksum that hears, Heritrix's WARCs", b"".join(warcs), "<= 1.3 x Checksum")
     yield checksum_row("Checksum that hears, small records", small, "-")
 
@@ -125,6 +126,18 @@ def peer_row(what: str, warcs: list[bytes], enough: int, target: str) -> Row:
         peer = oracles.bin_folder("cdxj-indexer") / "cdxj-indexer"
         one, other = medians(lambda: child_cpu([WARCMILL, "cdxj", *arguments]), lambda: child_cpu([peer, *arguments]))
     return what, f"{one:.3f} s", f"{other:.3f} s cdxj-indexer", f"{other / one:.2f}", target
+
+
+def cores_row(what: str, warcs: list[bytes]) -> Row:
+    """Measure the command alone, and two of it side by side: what they lose is cores that wait for one another."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"{number}.warc.gz") for number in range(len(warcs))]
+        for file, data in zip(files, warcs, strict=True):
+            file.write_bytes(data)
+        command: list[Path | str] = [WARCMILL, "cdxj", *files * -(-ENOUGH // sum(map(len, warcs)))]
+        both: list[Path | str] = ["sh", "-c", '"$@" & "$@"; wait', "sh", *command]
+        one, two = medians(lambda: child_cpu(command), lambda: child_cpu(both))
+    return what, f"{two / 2:.3f} s each", f"{one:.3f} s alone", f"{4 * one / two:.2f}", ">= 1.8 x one core"
 
 
 def checksum_row(what: str, warc: bytes, target: str) -> Row:

@@ -78,12 +78,24 @@ def _lay_out(folder: Path, number: int) -> list[str]:
     extracts, chance, keys = Extracts(FileStore("index", folder / "index")), random.Random(7), list[str]()
     for at in range(WARCS):
         one = _input(at)
-        lines = sorted(_line(chance, offset) for offset in range(number // WARCS))
+        lines = _random_extract(extracts, chance, one.sha512, number // WARCS)
         keys += [line.partition(b" ")[0].decode() for line in chance.sample(lines, 5)]
-        counts = b' {"captures": {"response": %d}, "left_out": {}}\n' % len(lines)
-        extracts.leave(CDXJ, one.sha512, [counts, *lines])
         (folder / "plain" / f"{at:05}").write_bytes(all_named(b"".join(lines), one.name))
     return keys
+
+
+def random_extracts(extracts: Extracts, warcs: int, number: int) -> dict[str, str]:
+    """Leave extracts of so many WARCs with `number` random captures; the SHA-512 of each by its name."""
+    chance, made = random.Random(7), [_input(at) for at in range(warcs)]
+    for one in made:
+        _random_extract(extracts, chance, one.sha512, number // warcs)
+    return {one.name: one.sha512 for one in made}
+
+
+def _random_extract(extracts: Extracts, chance: random.Random, sha512: str, number: int) -> list[bytes]:
+    lines = sorted(_line(chance, offset) for offset in range(number))
+    extracts.leave(CDXJ, sha512, [b' {"captures": {"response": %d}, "left_out": {}}\n' % number, *lines])
+    return lines
 
 
 def _line(chance: random.Random, offset: int) -> bytes:
@@ -92,7 +104,8 @@ def _line(chance: random.Random, offset: int) -> bytes:
     url = f"http://www.site{host}.example/{page}"
     fields = f'"url": "{url}", "mime": "text/html", "status": "200", "digest": "sha1:{digest}"'
     places = f'"length": "{chance.randrange(10**5)}", "offset": "{offset * 20_000}", "filename": ""'
-    return f"example,site{host})/{page} 2016101923{chance.randrange(1000, 6000)} {{{fields}, {places}}}\n".encode()
+    time = f"2016101923{chance.randrange(60):02}{chance.randrange(60):02}"
+    return f"example,site{host})/{page} {time} {{{fields}, {places}}}\n".encode()
 
 
 def _lookup(index: FileStore, keys: Sequence[str]) -> float:

@@ -19,7 +19,7 @@ from time import process_time
 
 from benchmarks.crawllog import Row
 from warcmill.decisions import importing
-from warcmill.decisions.importing import Order
+from warcmill.decisions.import_order import Order
 from warcmill.decisions.take_in import Advance
 from warcmill.formats.warc.gate import examine
 from warcmill.markers.state import MarkerStore

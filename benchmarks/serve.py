@@ -1,7 +1,7 @@
 """A page of results of `warcmill serve` over 100,000 documents: CPU of the whole answer, from request to HTML.
 
 The documents are made: 200 words each, of a vocabulary in which the n-th word is n times rarer than the first, in three
-segments. There is no peer: the bound is a reader's patience.
+segments; some hosts are hidden. There is no peer: the bound is a reader's patience.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
+from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions import text_segments
+from warcmill.versions import hidden, text_segments
 from warcmill.versions.inputs import Input
 from warcmill.versions.payloads import Payloads, Published
 from warcmill.versions.segments import Made, Segment
@@ -27,10 +28,15 @@ from warcmill.web.archive import Archive
 Row = tuple[str, str, str, str, str]
 PARTS = (80_000, 16_000, 4_000)  # documents of each segment
 VOCABULARY, WORDS = 20_000, 200
-ASKED = ("w15000", "w500", "w30", "w0", "w1 w2")
+ASKED = (
+    {"q": "w15000"}, {"q": "w500"}, {"q": "w30"}, {"q": "w0"}, {"q": "w1 w2"}, {"q": "w0", "from": "2016"},
+    {"q": "w0", "site": "site1.example"},
+)  # fmt: skip
 RUNS = 5
+HIDDEN = 10  # decisions, so that no key is shown unseen
 TARGET = "under 100 ms"
 FOLDER = "versions/text/000001-benchmark"
+ROOTS: tuple[Root, ...] = ("state", "index", "store")
 
 
 class NoReplay:
@@ -47,16 +53,17 @@ def rows() -> Iterator[Row]:
     """What, ours, peer, ratio, target."""
     with tempfile.TemporaryDirectory() as folder:
         app = App(published(Path(folder)), NoReplay(), Token("benchmark-token", "warcmill-benchmark"))
-        for words in ASKED:
-            seconds, captures = measured(app, words)
-            what = f"search page of '{words}', in {captures:,} of {sum(PARTS):,} documents"
+        for fields in ASKED:
+            seconds, captures = measured(app, fields)
+            asked = " ".join(f"{name}={value}" for name, value in fields.items())
+            what = f"search page of '{asked}', in {captures:,} of {sum(PARTS):,} documents"
             yield what, f"{seconds * 1000:.0f} ms CPU", "-", "-", TARGET
 
 
-def measured(app: App, words: str) -> tuple[float, int]:
+def measured(app: App, fields: dict[str, str]) -> tuple[float, int]:
     """The least CPU seconds of a page, and how many captures it counts."""
-    least = min(_seconds(app, {"q": words}) for _ in range(RUNS))
-    answer = app.answer(_request({"q": words, "format": "json"}))
+    least = min(_seconds(app, fields) for _ in range(RUNS))
+    answer = app.answer(_request({**fields, "format": "json"}))
     return least, json.loads(answer.body)["captures"]
 
 
@@ -74,13 +81,15 @@ def _request(fields: dict[str, str]) -> dict[str, str]:
 
 def published(base: Path) -> Archive:
     """A version of the text index, as the fold publishes it."""
-    sentinel.adopt({"state": base / "state", "index": base / "index"})
-    state, index = FileStore("state", base / "state"), FileStore("index", base / "index")
+    sentinel.adopt({root: base / root for root in ROOTS})
+    state, index, store = (FileStore(root, base / root) for root in ROOTS)
     segments = tuple(_segment(index, number, count) for number, count in enumerate(PARTS))
     version, payloads = Published(1, FOLDER, "0" * 128, ("file:///benchmark",), segments), Payloads(index, "text")
     payloads.finish(version)
     payloads.point(version)
-    return Archive(state, index)
+    for number in range(HIDDEN):
+        hidden.decide(state, f"example,site{number},private", "benchmark", hides=True)
+    return Archive(state, index, store)
 
 
 def _segment(index: FileStore, number: int, count: int) -> Segment:
