@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from warcmill.errors import NotReady
 from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden, text
+from warcmill.versions import hidden, text, unspaced
 from warcmill.versions.payloads import Payloads
 from warcmill.versions.segments import Segment
 from warcmill.versions.text_segments import SQLITE, opened
@@ -150,7 +150,7 @@ def _span(prefix: bytes) -> tuple[str, str]:
 
 def _expression(query: Query) -> str:
     """The words in the syntax of FTS5: strings, which must all be there; each has no operators in it."""
-    return " AND ".join('"{}"'.format(word.replace('"', '""')) for word in query.words)
+    return " AND ".join('"{}"'.format(unspaced.part(word).replace('"', '""')) for word in query.words)
 
 
 def _site(host: str) -> tuple[bytes, ...]:
@@ -164,7 +164,8 @@ def _found(
     with opened(index, segments[match.segment].files[SQLITE].path) as database:
         row = _row(database, match, query, marks)
     title, line, type_, offset, warc = row
-    return Found(match.url, match.time, title, " ".join(line.split()), type_, warc, offset)
+    shown = " ".join(unspaced.join(line).split())
+    return Found(match.url, match.time, unspaced.join(title), shown, type_, warc, offset)
 
 
 def _row(

@@ -23,6 +23,7 @@ from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.sealed import seal
 from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore, temporary
+from warcmill.versions import unspaced
 from warcmill.versions.inputs import Input
 from warcmill.versions.lists import FOLDER
 from warcmill.versions.segments import COUNTS, INPUTS, Made, Segment, named, publish, publish_bytes
@@ -78,7 +79,7 @@ def _insert(database: sqlite3.Connection, number: int, one: Input, documents: It
         type_ = document.get("content_type_served", "")
         row = (number, document["source_file_offset"], f"{urlkey(url)} {time}", url, time, type_)
         at = database.execute("INSERT INTO page VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid
-        words = (at, document.get("title", ""), document.get("content", ""))
+        words = (at, unspaced.part(document.get("title", "")), unspaced.part(document.get("content", "")))
         database.execute("INSERT INTO words (rowid, title, content) VALUES (?, ?, ?)", words)
         count += 1
     return count

@@ -42,13 +42,14 @@ def verify(archive: TextArchive, launch: Launch = LAUNCH) -> Claim:
 
 
 def harm(archive: TextArchive, statement: str) -> None:
-    """Change the current version's only segment, as a fault would."""
+    """Change the segments of the current version, as a fault would."""
     published = archive.payloads.current()
     assert published
-    path = archive.index.real(published.segments[0].files[".sqlite"].path)
-    path.chmod(0o644)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute(statement)
+    for segment in published.segments:
+        path = archive.index.real(segment.files[".sqlite"].path)
+        path.chmod(0o644)
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(statement)
 
 
 def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive) -> None:
@@ -67,6 +68,19 @@ def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: T
     archive.fold()
     assert verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)
     assert verify(archive) == claim
+
+
+@pytest.mark.parametrize("harmed", [False, True])
+def test_a_text_of_a_script_without_blanks_is_there_as_it_was(archive: TextArchive, harmed: bool) -> None:
+    text = "<title>東京</title>日本語の文章 and ภาษาไทย"
+    archive.add(TWO, {"a.warc.gz": warc({"ja.example/": text, "two.example/": text + "\u200bwith one of its own"})})
+    archive.fold()
+    if harmed:
+        harm(archive, "UPDATE words SET content = replace(content, '語', '誤')")
+        with pytest.raises(Unsettled, match="誤"):
+            verify(archive, NEXT)
+    else:
+        assert verify(archive, NEXT).counts == {"warcs": 1, "documents": 2}
 
 
 @pytest.mark.parametrize(

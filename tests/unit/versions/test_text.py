@@ -59,6 +59,26 @@ def test_words_are_words_whatever_is_in_them(archive: TextArchive) -> None:
         assert archive.urls(word) == expected, word
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "line"),
+    [
+        ("これは日本語の文章です", "日本語", "これは[日本語]の文章です"),
+        ("東京タワー2020年", "タワー", "東京[タワー]2020年"),
+        ("漢字kanji漢字", "kanji", "漢字[kanji]漢字"),
+        ("ภาษาไทยง่าย", "ไทย", "ภาษา[ไทย]ง่าย"),
+        ("国家图书馆", "图书馆", "国家[图书馆]"),
+        ("𠮷野家", "野家", "𠮷[野家]"),
+    ],
+)
+def test_words_of_scripts_without_blanks(archive: TextArchive, text: str, word: str, line: str) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": f"<title>{text}</title><p>{text}"})})
+    archive.fold()
+    (one,) = archive.search(word).best
+    assert (one.title, one.line) == (text, line)
+    assert archive.urls(text) == ["http://a.example/"]
+    assert archive.urls(text[1] + text[0]) == [], "the order of letters counts"
+
+
 def test_a_search_of_a_site_and_of_some_days(archive: TextArchive) -> None:
     archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "sub.a.example:8080/": "x", "aa.example/": "x"})})
     archive.add(TWO, {"a.warc.gz": warc({"a.example/": "x"}, "2017-01-02T00:00:00Z")})
