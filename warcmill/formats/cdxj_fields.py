@@ -56,13 +56,14 @@ def of_whole(record: WholeRecord) -> Made | None:
     status, mime = _STATUS.match(data, begin, body), None if is_revisit else _MIME.search(data, begin, body)
     url = _decoded(raw.strip()).replace(" ", "%20")
     about = _about(_REVISIT if is_revisit else mime and mime[1], status and status[1])
-    declared = digest or (original or b"").strip()
+    declared = f'"digest": "{digest.decode()}", ' if digest else digest_shown((original or b"").strip())
     shown = (
-        f'"url": {quoted(url)}, {about}{digest_shown(declared)}'
+        f'"url": {quoted(url)}, {about}{declared}'
         f'"length": "{record.extent}", "offset": "{record.offset}", "filename": ""'
     )
     kind = "revisit" if is_revisit else "response"
-    return Made(kind, url, date, shown, truncated_shown(truncated), record_id.strip(), b"")
+    last = "" if truncated is None else truncated_shown(truncated)
+    return Made(kind, url, date, shown, last, record_id.strip(), b"")
 
 
 def _body(data: bytes, begin: int) -> int:
