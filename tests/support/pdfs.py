@@ -20,6 +20,22 @@ def pdf(*pages: str, title: str = "", encrypted: bool = False) -> bytes:
     return _file(objects, encrypted)
 
 
+def laughing(depth: int) -> bytes:
+    """A PDF whose page draws a form, which draws the next one ten times, and so on to the last level."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << /XObject << /X 5 0 R >> >> /Contents 4 0 R >>",
+        b"<< /Length 5 >>\nstream\n/X Do\nendstream",
+    ]
+    form = b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << %s >> /Length %d >>\nstream\n%s\nendstream"
+    for number in range(6, 6 + depth):
+        draws = b"/X Do " * 10
+        objects.append(form % (b"/XObject << /X %d 0 R >>" % number, len(draws), draws))
+    objects += [form % (b"", 0, b""), b"<< >>"]
+    return _file(objects, encrypted=False)
+
+
 def _file(objects: list[bytes], encrypted: bool) -> bytes:
     data, places = bytearray(b"%PDF-1.4\n"), list[int]()
     for number, one in enumerate(objects, 1):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+from contextlib import closing
+from hashlib import sha512
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from typed import luigi, warcmill
 from commands.main import main
 from warcmill import layout
 from warcmill.model import FINAL, Launch
+from warcmill.stores.file import FileStore
+from warcmill.versions.lookup import open_version
 
 LAUNCH = Launch(JOB, LAUNCH_ID)
 DAY = ("--date-interval", "2026-11-21")
@@ -50,6 +55,18 @@ def marker(base: Path, task: str) -> Path:
 
 def extracts(base: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (base / "index" / "extracts").rglob("*.cdxj.gz")}
+
+
+def contents(index: Path) -> dict[str, str]:
+    """The digests of what is in the extracts of lines and of text."""
+    files = [path for kind in ("cdxj-*", "text-*") for path in (index / "extracts").glob(f"{kind}/*/*.gz")]
+    return {path.name: sha512(gzip.decompress(path.read_bytes())).hexdigest() for path in files}
+
+
+def lines(index: Path) -> list[bytes]:
+    """The lines of the current version."""
+    with closing(open_version(FileStore("index", index), "cdx")[1]) as lookup:
+        return list(lookup.beginning_with(b""))
 
 
 def claim(base: Path, task: str) -> dict[str, object]:
@@ -137,6 +154,22 @@ def test_the_deleted_index_is_made_again(line: Path) -> None:
     assert warcmill("redo", JOB, LAUNCH_ID, "cdx", "final", "--downstream")[0] == OK
     scanned(line)
     assert extracts(line) == made
+
+
+def test_one_scan_makes_the_lost_index_root_again(line: Path) -> None:
+    configure(line, f"{ON}[text]\nsince=2026-11-01\n")
+    scanned(line)
+    index = line / "index"
+    made, markers, captures = contents(index), marker(line, "index.VerifyCdx").read_bytes(), lines(index)
+    documents = json.loads(warcmill("search", "the", "--json")[1])["captures"]
+    assert (len(made), len(captures), documents > 100) == (2, 268, True)
+    shutil.rmtree(index)
+    assert warcmill("init", "--adopt", "index", "--create")[0] == OK
+    assert luigi("index", "ScanForIndexing", *DAY)[0] == OK
+    assert contents(index) == made
+    assert (lines(index), marker(line, "index.VerifyCdx").read_bytes()) == (captures, markers)
+    assert json.loads(warcmill("search", "the", "--json")[1])["captures"] == documents
+    assert warcmill("reconcile", "2026-11-21")[0] == OK
 
 
 def test_what_is_indexed_is_published_verified_and_with_nothing_new_stays(line: Path) -> None:

@@ -16,16 +16,28 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import NamedTuple
 
+from warcmill.formats.cdxj_fields import (
+    HTTP,
+    Made,
+    date_of,
+    digest_shown,
+    mime_shown,
+    of_http,
+    of_whole,
+    truncated_shown,
+    url_of,
+)
 from warcmill.formats.posted import BLOCK_LIMIT, Posted, posted
 from warcmill.formats.urlkey import urlkey
+from warcmill.formats.warc import plain
 from warcmill.formats.warc.digest import Hash
 from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST, RECORD_ID
-from warcmill.formats.warc.hearers import Head, Hearer, Listener
+from warcmill.formats.warc.hearers import Head, Hearer, Listener, WholeRecord
 from warcmill.formats.warc.http import payload_start
 
 GENERATION = 1  # raise it when keys or fields change
@@ -35,20 +47,11 @@ _OF_HTTP = frozenset({"response", "revisit", "arc"})
 _CONCURRENT, _TRUNCATED = b"WARC-Concurrent-To", b"WARC-Truncated"
 _UNNAMED = b'"filename": ""'
 _OFFSET = re.compile(rb'"offset": "(\d+)", "filename": "')
-_HTTP = ("http://", "https://", "http:", "https:")
 _HEADER_FIRST, _HEADER_LIMIT = 1 << 11, 1 << 20  # bytes in which the HTTP header is looked for
 _WAITING = 64  # captures that wait for their request, and requests that wait for their capture
 _LONG = 1 << 13  # characters of a URL that waits for nothing: what waits must take little memory
-
-_DATE = re.compile(
-    rb"(\d{4})(?:-?(0[1-9]|1[0-2])(?:-?(0[1-9]|[12]\d|3[01])"
-    rb"(?:T?([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d|60)(?:\.\d+)?)?)?)?)?Z?"
-)  # ISO 28500:2017, annex on dates of less precision; ARC has digits alone
-_LONGEST_DATE = 64
-_EARLIEST = (b"01", b"01", b"00", b"00", b"00")
-_STATUS = re.compile(rb"HTTP/\S* +(\d{3})(?!\S)")
-_MIME = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^;\s]*)", re.IGNORECASE)
-_P = ord("P")  # of POST and PUT
+_P = b"P"  # of POST and PUT
+_ABOUT_A_CAPTURE = b"application/warc-fields"
 _WORD = re.compile(rb"[^;\s]*")
 
 
@@ -84,7 +87,7 @@ class CdxLines(Hearer):
         self.captures: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self._sink = sink
-        self._waiting: dict[bytes, _Made] = {}
+        self._waiting: dict[bytes, Made] = {}
         self._requests: dict[bytes, _Requested] = {}
 
     def begin(self, head: Head, /) -> Listener | None:
@@ -94,13 +97,28 @@ class CdxLines(Hearer):
             return _Capture(self, head)
         return _Request(self, head) if kind == "request" else None
 
+    def whole(self, record: WholeRecord, /) -> None:
+        """Take most records in one look."""
+        header = record.header
+        kind = header[plain.TYPE]
+        if kind == b"request":
+            if not record.data.startswith(_P, header.end()):
+                return
+        elif kind == b"metadata":
+            if (header[plain.CONTENT_TYPE] or b"").strip() == _ABOUT_A_CAPTURE:
+                return
+        elif made := of_whole(record):
+            self.made(made)
+            return
+        super().whole(record)
+
     def close(self) -> None:
         """Pass on the captures that still waited for a request."""
         for made in self._waiting.values():
             self._pass_on(made)
         self._waiting.clear()
 
-    def made(self, made: _Made) -> None:
+    def made(self, made: Made) -> None:
         """Pass a capture on, after its request if it may have one."""
         if self._requests:
             requested = self._requests.get(made.record_id) or self._requests.get(made.concurrent)
@@ -125,7 +143,7 @@ class CdxLines(Hearer):
             while len(self._requests) > 2 * _WAITING:
                 del self._requests[next(iter(self._requests))]
 
-    def _pass_on(self, made: _Made, request: Posted | None = None) -> None:
+    def _pass_on(self, made: Made, request: Posted | None = None) -> None:
         self.captures[made.kind] += 1
         if request is None:
             line = f"{urlkey(made.url)} {made.date} {{{made.fields}{made.last}}}\n"
@@ -133,18 +151,6 @@ class CdxLines(Hearer):
             more = f', "requestBody": {quoted(request.query)}, "method": "{request.method}"'
             line = f"{urlkey(request.appended_to(made.url))} {made.date} {{{made.fields}{more}{made.last}}}\n"
         self._sink(line.encode("ascii"))
-
-
-class _Made(NamedTuple):
-    """A capture that the gate accepted. Without `record_id` it waits for no request."""
-
-    kind: str
-    url: str
-    date: str
-    fields: str
-    last: str
-    record_id: bytes
-    concurrent: bytes
 
 
 class _Requested(NamedTuple):
@@ -164,7 +170,7 @@ class _Capture:
     def __init__(self, lines: CdxLines, head: Head) -> None:
         self._lines, self._head = lines, head
         self._url = url_of(head.fields)
-        self._http = head.type in _OF_HTTP and self._url[:8].lower().startswith(_HTTP)
+        self._http = head.type in _OF_HTTP and self._url[:8].lower().startswith(HTTP)
         self._header, self._begun = b"", not self._http
         declared = head.type == "revisit" or head.fields.get(PAYLOAD_DIGEST) is not None
         self._hash: Hash | None = None if declared else hashlib.sha1(usedforsecurity=False)
@@ -196,32 +202,21 @@ class _Capture:
             return
         fields = self._head.fields
         truncated = fields.get(_TRUNCATED) if self._head.type != "revisit" else None  # Heritrix calls each revisit so
-        last = "" if truncated is None else f', "truncated": {_quoted(truncated)}'
-        shown = f'"url": {quoted(self._url)}, {self._about()}"length": "{length}", "offset": "{offset}", "filename": ""'
+        shown = (
+            f'"url": {quoted(self._url)}, {self._about()}{digest_shown(self._digest())}'
+            f'"length": "{length}", "offset": "{offset}", "filename": ""'
+        )
         record_id = fields.get(RECORD_ID, b"").strip() if self._http else b""
         concurrent = fields.get(_CONCURRENT, b"").strip()
-        self._lines.made(_Made(self._head.type, self._url, date, shown, last, record_id, concurrent))
+        made = Made(self._head.type, self._url, date, shown, truncated_shown(truncated), record_id, concurrent)
+        self._lines.made(made)
 
     def _about(self) -> str:
-        mime, status, digest = self._mime(), _STATUS.match(self._header), self._digest()
-        return "".join(
-            (
-                "" if mime is None else f'"mime": {_quoted(mime)}, ',
-                f'"status": "{status[1].decode()}", ' if status else "",
-                f'"digest": {_quoted(digest)}, ' if digest else "",
-            )
-        )
-
-    def _mime(self) -> bytes | None:
-        kind, fields = self._head.type, self._head.fields
-        if kind == "revisit":
-            return b"warc/revisit"
-        if kind in _OF_HTTP:
-            match = _MIME.search(self._header)
-            return match[1] if match else None
-        declared = fields.get(CONTENT_TYPE, b"").strip()
+        if self._head.type in _OF_HTTP:
+            return of_http(self._header, is_revisit=self._head.type == "revisit")
+        declared = self._head.fields.get(CONTENT_TYPE, b"").strip()
         match = _WORD.match(declared)
-        return match[0] if match and declared else None
+        return mime_shown(match[0] if match and declared else None)
 
     def _digest(self) -> bytes:
         if self._hash:
@@ -240,7 +235,7 @@ class _Request:
 
     def feed(self, piece: memoryview) -> None:
         if self._block is None:
-            self._block = bytearray(piece[:BLOCK_LIMIT] if piece[0] == _P else b"")
+            self._block = bytearray(piece[:BLOCK_LIMIT] if piece[:1] == _P else b"")
         elif self._block:
             self._block += piece[: BLOCK_LIMIT - len(self._block)]
 
@@ -253,39 +248,4 @@ class _Request:
 
 
 def _is_about_a_capture(head: Head) -> bool:
-    return head.fields.get(CONTENT_TYPE, b"").strip() == b"application/warc-fields"
-
-
-def url_of(fields: Mapping[bytes, bytes]) -> str:
-    """The URL as others write it, without angle brackets and blanks; '' if there is none."""
-    raw = (fields.get(b"WARC-Target-URI") or fields.get(b"URL", b"")).strip()
-    if raw.startswith(b"<") and raw.endswith(b">"):
-        raw = raw[1:-1]
-    return _decoded(raw).replace(" ", "%20")
-
-
-def date_of(fields: Mapping[bytes, bytes]) -> str:
-    """The date as 14 digits, the earliest if it is not exact; '' if it is none."""
-    raw = (fields.get(b"WARC-Date") or fields.get(b"Archive-date", b"")).strip()
-    return _digits(raw) if len(raw) <= _LONGEST_DATE else ""
-
-
-@lru_cache(256)  # records of one second follow each other
-def _digits(raw: bytes) -> str:
-    match = _DATE.fullmatch(raw)
-    if not match:
-        return ""
-    year, *rest = match.groups()
-    return (year + b"".join(part or least for part, least in zip(rest, _EARLIEST, strict=True))).decode()
-
-
-def _quoted(text: bytes) -> str:
-    return quoted(_decoded(text))
-
-
-def _decoded(text: bytes) -> str:
-    """A text of a header: UTF-8, or what is not even that as Latin 1."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return text.decode("latin-1")
+    return head.fields.get(CONTENT_TYPE, b"").strip() == _ABOUT_A_CAPTURE

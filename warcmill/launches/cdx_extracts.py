@@ -45,6 +45,7 @@ class CdxHearer(Maker):
         self._sorted = SortedLines(extracts.folder)
         self._lines = CdxLines(self._sorted.add)
         self.begin = self._lines.begin  # type: ignore[method-assign]  # saves a call for every record
+        self.whole = self._lines.whole  # type: ignore[method-assign]
 
     def leave(self, sha512: str) -> None:
         """Publish the extract of the WARC with this SHA-512, of which the gate accepted every record."""

@@ -80,18 +80,20 @@ class Cdx:
     def build(self, wanted: Sequence[Input], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
         troubles = self._make_missing(wanted)
         there = [one for one in wanted if one.name not in troubles]
-        known = list(before.segments if before else ())
+        known, remade = list(before.segments if before else ()), set[Input]()
         while True:
             plan = self._plan(there, hidden, known)
             try:
-                built = self._merged(plan, hidden, troubles, room)
+                built = self._merged(plan, hidden, room)
+            except _Unread as found:
+                self._make_again(found.one, troubles, remade)
+                there = [one for one in there if one.name not in troubles]
+                continue
             except _Damaged as found:
                 log.warning("index:%s is damaged; its WARCs are taken from their extracts", found.segment.name)
                 known.remove(found.segment)
                 continue
-            if built:
-                return replace(built, troubles=list(troubles.values()))
-            there = [one for one in there if one.name not in troubles]
+            return replace(built, troubles=list(troubles.values()))
 
     def _make_missing(self, wanted: Sequence[Input]) -> dict[str, str]:
         """Make the extracts that are not there. Returns why some cannot be made, by name."""
@@ -113,6 +115,16 @@ class Cdx:
             self.making.cdx(cdx_inputs.WARCS + one.name, one.sha512)
         except (NotReady, Mismatch, BadInput) as error:
             troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
+
+    def _make_again(self, one: Input, troubles: dict[str, str], remade: set[Input]) -> None:
+        """Make a damaged extract again, once: a disk may damage it each time."""
+        if one in remade:
+            path, why = CDXJ.path(one.sha512), "was made again, and cannot be read; look at the disk of the index root"
+            troubles[one.name] = f"{one.name}: index:{path} {why}; it is left out of the index"
+            return
+        remade.add(one)
+        self.extracts.remove(CDXJ, one.sha512)
+        self._make(one, troubles)
 
     def _plan(self, wanted: Sequence[Input], hiding: Hidden, known: Sequence[Segment]) -> _Plan:
         plan, open_ = _Plan(), {one.identity: one for one in wanted}
@@ -151,8 +163,8 @@ class Cdx:
             log.warning("%s; its WARCs are taken from their extracts", error)
             return None
 
-    def _merged(self, plan: _Plan, hiding: Hidden, troubles: dict[str, str], room: IO[bytes]) -> Built | None:
-        """Merge what is new. None if an extract was damaged: it was made again, or is in `troubles`."""
+    def _merged(self, plan: _Plan, hiding: Hidden, room: IO[bytes]) -> Built:
+        """Merge what is new. _Unread if an extract is damaged, _Damaged if a segment is."""
         old = {one.identity: one for _, made in (*plan.kept, *plan.merged) for one in made.inputs}
         kept = tuple(segment for segment, _ in plan.kept)
         if not plan.fresh:
@@ -162,13 +174,8 @@ class Cdx:
         small = [partial(self._lines, one, digests) for one in plan.fresh]
         large = [partial(self._old_lines, segment) for segment, _ in plan.merged]
         with closing(Merge(self.index.base)) as merge:
-            try:
-                lines = merge.lines(small, large)
-                spooled = segments.spool(room, hidden.visible(lines, hiding.prefixes(), met))
-            except _Unread as found:
-                self.extracts.remove(CDXJ, found.one.sha512)
-                self._make(found.one, troubles)
-                return None
+            lines = merge.lines(small, large)
+            spooled = segments.spool(room, hidden.visible(lines, hiding.prefixes(), met))
         fresh = [replace(one, extract=digests[one.name]) for one in plan.fresh]
         new = sorted([*fresh, *(one for _, made in plan.merged for one in made.inputs)])
         inputs = tuple(sorted([*old.values(), *fresh]))

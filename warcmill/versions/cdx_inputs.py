@@ -46,7 +46,7 @@ def _stages(names: Iterable[str], word: str) -> Iterator[Stage]:
 
 def seen(state: MarkerStore, index: LocalStore, word: str = "cdx", generation: int | None = None) -> str:
     """A digest of the last lines of the markers that `wanted` reads. Only those in folders that changed are read."""
-    looked = Looked(state, index, word)
+    looked = Looked(state, index, word, (word, *_STEPS))
     digest = sha512(f"{generation or GENERATION}\n".encode())
     for launch in sorted(with_markers(state, date.min, date.max), key=str):
         digest.update(f"{launch} {looked.digest(launch, partial(_seen_of, state, word))}\n".encode())

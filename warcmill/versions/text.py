@@ -80,6 +80,9 @@ class Text:
                 self.extracts.remove(TEXT, one.sha512)
                 self.making.text(cdx_inputs.WARCS + one.name, one.sha512)
                 digest = self.extracts.digest(TEXT, one.sha512)
+                if digest is None:
+                    why = "it was made again, and cannot be read; look at the disk of the index root"
+                    raise BadInput(f"index:{TEXT.path(one.sha512)}", why)
             except (NotReady, Mismatch, BadInput) as error:
                 troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
         return replace(one, extract=digest) if digest else None

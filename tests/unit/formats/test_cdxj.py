@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import random
+import re
 from typing import Any
 
 import pytest
 from captures import REQUEST, RESPONSE, capture, posted, request, response, typed
+from changed_records import RECORDS, changed
 from warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
 
 from warcmill.formats.cdxj import NO_DATE, NO_URL, CdxLines, named
 from warcmill.formats.warc.gate import examine
+from warcmill.formats.warc.hearers import Hearer, WholeRecord
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\nx"
 
@@ -253,3 +257,58 @@ def test_lines_of_good_records_stay_when_a_later_one_is_refused() -> None:
     assert not examine(io.BytesIO(data[:-3]), NAME, hearers=[hearer]).ok
     hearer.close()
     assert [parts(line)[0] for line in lines] == ["x,e)/1"]
+
+
+class _Slow(CdxLines):
+    """Listens to every record piece by piece, as to one that is large."""
+
+    def whole(self, record: WholeRecord) -> None:
+        Hearer.whole(self, record)
+
+
+ODD_LINES = (
+    (
+        rb"(?<=WARC-Target-URI: )\S+",
+        (b"<http://e.x/>", b"http://e.x/ a", b"HTTP://e.x/", b"dns:e.x", b"\xff", b" "),
+    ),
+    (rb"(?<=WARC-Date: )\S+", (b"2016", b"2016-13-01", b"20161019234428", b" 2016-10-19T23:44:28Z ", b"x" * 80)),
+    (rb"(?<=WARC-Type: )\w+", (b"response", b"revisit", b"request", b"metadata", b"resource")),
+    (rb"(?<=WARC-Record-ID: )\S+", (b"<urn:x:1>", b"x ")),
+    (rb"(?<=\nContent-Type: )\S+", (b"application/warc-fields", b"text/dns", b"application/http")),
+    (rb"HTTP/1.1 \d+", (b"HTTP/1.1", b"HTTP/1.1 2000", b"http/1.1 200", b"HTTP/1.0  404", b"POST ")),
+    (
+        rb"(?i)\ncontent-type: [\w/]+",
+        (b"\nCONTENT-TYPE:a/b;c", b"\nContent-Type : a/" + b"b" * 300, b"\n\n"),
+    ),
+)
+
+
+def odd(record: bytes, chance: random.Random) -> bytes:
+    """The record with a part of it replaced that a line shows, and with a length that fits."""
+    for _ in range(chance.randrange(3)):
+        pattern, instead = chance.choice(ODD_LINES)
+        found, new = re.search(pattern, record), chance.choice(instead)
+        record = record[: found.start()] + new + record[found.end() :] if found else record
+    header, mark, block = record.partition(b"\r\n\r\n")
+    length = b"Content-Length: %d" % (len(block) - 4)
+    return re.sub(rb"Content-Length: \d+", length, header, count=1) + mark + block
+
+
+def test_whole_records_have_the_lines_of_those_that_come_in_pieces() -> None:
+    chance, with_lines = random.Random(20_261_123), 0
+    for number in range(1_500):
+        some = chance.choices(RECORDS, k=4)
+        data = warc_gz(*[changed(one, chance) if number % 3 == 0 else odd(one, chance) for one in some])
+        heard = list[tuple[list[bytes], CdxLines]]()
+        for made in (CdxLines, _Slow):
+            lines = list[bytes]()
+            hearer = made(lines.append)
+            verdict = examine(io.BytesIO(data), NAME, hearers=[hearer])
+            assert verdict.unheard == ()
+            hearer.close()
+            heard.append((lines, hearer))
+        (fast, one), (slow, other) = heard
+        assert fast == slow
+        assert (one.captures, one.left_out) == (other.captures, other.left_out)
+        with_lines += bool(fast)
+    assert with_lines > 500

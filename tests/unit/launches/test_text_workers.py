@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import faulty_text_worker
 import pytest
-from pdfs import pdf
+from pdfs import laughing, pdf
 
 from warcmill.errors import Unavailable
 from warcmill.formats.text import document as documents
@@ -129,6 +130,21 @@ def test_a_page_nested_deep_and_one_of_a_million_tags() -> None:
         many = workers.submit(Kind.HTML, b"<p><a>x" * 300_000, "")
         assert deep.result().text == "deep"
         assert many.result().text.startswith("x")
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(cpu=1, memory=8 << 30), r"timeout: over 1 s of CPU time"),
+        (Limits(memory=1 << 28), r"its parser died: killed by SIG\w+|out of memory"),
+    ],
+)
+def test_a_pdf_that_takes_all_time_or_all_memory_costs_itself(limits: Limits, expected: str) -> None:
+    with Workers(1, limits) as workers:
+        bad = workers.submit(Kind.PDF, laughing(9), "")
+        good = workers.submit(Kind.PDF, pdf("Zymurgy"), "")
+        assert re.fullmatch(expected, bad.result().why), bad.result()
+        assert good.result().text == "Zymurgy"
 
 
 def test_text_over_the_limit_is_cut_by_the_worker() -> None:

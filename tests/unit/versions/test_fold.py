@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Iterator
 from hashlib import sha512
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Una
 from warcmill.formats.sealed import seal
 from warcmill.formats.zipnum import CDX, IDX
 from warcmill.launches.cdx_extracts import CDXJ
+from warcmill.launches.extracts import Extracts, Kind
 from warcmill.model import FINAL
 from warcmill.versions import cdx as cdx_module
 from warcmill.versions import fold as folding
@@ -168,6 +170,33 @@ def test_an_extract_is_made_again_from_the_store(archive: Archive, harm: str) ->
     assert archive.fold() == folding.Folded(1, new=True)
     assert len(archive.keys()) == 50
     assert extract.read_bytes() == sound
+
+
+def test_an_extract_that_a_disk_damages_each_time_is_named_and_the_rest_is_published(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = archive.add(ONE, {"a.warc.gz": warc("a.example/")})
+    archive.add(TWO, {"b.warc.gz": warc("b.example/")})
+    claim = archive.state.require(layout.step("cdx", launch, FINAL)).claim
+    (bad,) = (item.made.sha512 for item in claim.items if item.made)
+    read = Extracts.read
+
+    def damaged(self: Extracts, kind: Kind, sha512: str) -> Iterator[bytes]:
+        pieces = read(self, kind, sha512)
+        if sha512 == bad:
+            next(pieces)
+            raise BadInput(kind.path(sha512), "a flipped byte")
+        return pieces
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Extracts, "read", damaged)
+        folded = archive.fold()
+        (trouble,) = folded.troubles
+        assert trouble.startswith(f"daily/{ONE}/a.warc.gz: index:extracts/cdxj-1/")
+        assert trouble.endswith("look at the disk of the index root; it is left out of the index")
+        assert archive.keys() == ["example,b)/"]
+    assert archive.fold() == folding.Folded(2, new=True)
+    assert archive.keys() == ["example,a)/", "example,b)/"]
 
 
 @pytest.mark.parametrize("harm", ["missing", "changed"])

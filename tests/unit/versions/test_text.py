@@ -14,6 +14,7 @@ from warcs import warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable
+from warcmill.launches.extracts import Extracts
 from warcmill.launches.text_extracts import TEXT
 from warcmill.launches.text_workers import Workers
 from warcmill.versions import fold as folding
@@ -197,6 +198,18 @@ def test_a_warc_that_vanished_with_its_extract_is_named_and_the_rest_is_publishe
     assert (found.number, len(found.troubles)) == (1, 1)
     assert f"daily/{ONE}/a.warc.gz" in found.troubles[0]
     assert archive.urls("x") == ["http://b.example/"]
+
+
+def test_an_extract_that_a_disk_damages_each_time_is_named(
+    archive: TextArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x"})})
+    with monkeypatch.context() as patched:
+        patched.setattr(Extracts, "digest", lambda *_: None)
+        (trouble,) = archive.fold().troubles
+    assert "it was made again, and cannot be read; look at the disk of the index root; it is left out" in trouble
+    assert archive.fold() == folding.Folded(2, new=True)
+    assert archive.urls("x") == ["http://a.example/"]
 
 
 def test_a_segment_that_is_damaged_is_named_and_one_that_is_cut_is_made_again(archive: TextArchive) -> None:

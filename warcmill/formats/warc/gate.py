@@ -41,7 +41,7 @@ from warcmill.formats.warc import arc, plain
 from warcmill.formats.warc import header as warc
 from warcmill.formats.warc.digest_checks import AS_TRANSFERRED, NOT_CHECKED, PAYLOAD, UNFIT, DigestCheck, checks_for
 from warcmill.formats.warc.gzip import CHUNK
-from warcmill.formats.warc.hearers import Audience, HeardStream, Hearer, Unheard, arc_head, plain_head, warc_head
+from warcmill.formats.warc.hearers import Audience, HeardStream, Hearer, Unheard, WholeRecord, arc_head, warc_head
 from warcmill.formats.warc.reader import MemberReader, PlainReader, Reader
 from warcmill.formats.warc.record_ids import LIMIT, RecordIds
 
@@ -131,11 +131,9 @@ class _Walk:
         if self._kind is None:
             raise BadInput(self._name, "not a WARC's name: *.warc or *.arc, with .gz or without, with .open or without")
         examine_record = self._warc_record if self._is_warc else self._arc_record
-        reader, audience = self._reader, self._audience
+        reader = self._reader
         while reader.begin():
             examine_record(reader)
-            if audience:
-                audience.end(reader.offset, reader.extent(audience.size))
             if reader.offset == self._expect_offset:
                 self._expected_seen = True
             self._whole = reader.position
@@ -159,6 +157,8 @@ class _Walk:
             reader.skip(length)
         reader.skip_newlines(arc.NEWLINES)
         reader.end()
+        if self._audience:
+            self._audience.end(reader.offset, reader.extent(self._audience.size))
         if header.startswith(arc.FIRST_RECORD):
             self._described = True
 
@@ -167,22 +167,14 @@ class _Walk:
         if match := plain.match(record, proven=self._proven):
             reader.end_whole()
             if self._audience:
-                self._replay(self._audience, record, reader)
+                self._audience.whole(WholeRecord(record, match, reader.offset, reader.extent(len(record))))
             if self._proven:
                 return
-            record_id, has_payload = match
-            self._ids.add(record_id)
-            if has_payload:
+            self._ids.add(match[plain.RECORD_ID])
+            if match[plain.DIGEST]:
                 self._readings[AS_TRANSFERRED] += 1
         else:
             self._careful_record(reader)
-
-    def _replay(self, audience: Audience, record: bytes, reader: Reader) -> None:
-        """Pass a whole record to the audience after `plain` accepted it."""
-        begin = record.index(warc.END_OF_HEADER) + len(warc.END_OF_HEADER)
-        length = len(record) - begin - len(warc.END_OF_RECORD)
-        if audience.begin(plain_head(record, begin, length, reader.offset), begin) and length:
-            audience.feed(memoryview(record)[begin : begin + length])
 
     def _careful_record(self, reader: Reader) -> None:
         header = reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT)
@@ -202,6 +194,8 @@ class _Walk:
             raise reader.bad(f"the record does not end in CR LF CR LF after the {length} bytes of its Content-Length")
         for check in checks:
             self._count_reading(check, fields, reader)
+        if self._audience:
+            self._audience.end(reader.offset, reader.extent(self._audience.size))
         if not self._proven:
             self._ids.add(fields[warc.RECORD_ID])
         if not self._described:

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple, Protocol
 
 from warcmill.base.digests import Readable
 from warcmill.errors import describe
-from warcmill.formats.warc import arc
+from warcmill.formats.warc import arc, plain
 from warcmill.formats.warc import header as warc
 
-_AFTER_TYPE = len(b"WARC/1.0\r\nWARC-Type: ")
 _OF_THE_STANDARD = warc.STANDARD
 _NOT_OF_THE_STANDARD = frozenset({b"WARC-Etag", b"WARC-Last-Modified"})  # which `header` writes in lower case
 _PLAIN_FIELDS = re.compile(rb"([^\r\n:]+): (.*)\r\n").findall
@@ -52,10 +51,19 @@ def warc_head(fields: warc.Fields, length: int, offset: int) -> Head:
     return Head(offset, kind, MappingProxyType(fields), length)
 
 
-def plain_head(record: bytes, begin: int, length: int, offset: int) -> Head:
-    """Make the head of a WARC record that `plain` accepted, and whose block begins at `begin`."""
-    kind = record[_AFTER_TYPE : record.index(b"\r", _AFTER_TYPE)].decode("ascii")
-    return Head(offset, kind, _PlainFields(record[:begin]), length)
+class WholeRecord(NamedTuple):
+    """A record in one piece that `plain` accepted: all of its bytes; its header, matched; its place in the file."""
+
+    data: bytes
+    header: re.Match[bytes]
+    offset: int
+    extent: int
+
+    def head(self) -> Head:
+        """Its head, as other records have one."""
+        begin, kind = self.header.end(), self.header[plain.TYPE].decode("ascii")
+        length = len(self.data) - begin - len(warc.END_OF_RECORD)
+        return Head(self.offset, kind, _PlainFields(self.data[:begin]), length)
 
 
 class _PlainFields(Mapping[bytes, bytes]):
@@ -122,6 +130,17 @@ class Hearer:
         """Return a listener for the record that begins, or None."""
         return None
 
+    def whole(self, record: WholeRecord, /) -> None:
+        """Get a whole record that the gate accepted, as most are. Override it only where `begin` takes too long."""
+        head = record.head()
+        listener = self.begin(head)
+        if listener is None:
+            return
+        if head.length:
+            begin = record.header.end()
+            listener.feed(memoryview(record.data)[begin : begin + head.length])
+        listener.end(record.offset, record.extent)
+
     def raw(self, _piece: bytes, /) -> None:
         """The next raw bytes of the file, in order and to its end, also after a refused record."""
         return
@@ -173,6 +192,15 @@ class Audience:
                     listeners.append((hearer, listener))
         self._listeners = listeners
         return bool(listeners)
+
+    def whole(self, record: WholeRecord) -> None:
+        """Pass on a whole record that was accepted."""
+        self._listeners = []
+        for hearer in self._hearers:
+            try:
+                hearer.whole(record)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._drop(hearer, error)
 
     def feed(self, piece: memoryview) -> None:
         """Pass on bytes of the record's block. Each listener gets its own view, to keep or to release."""

@@ -21,46 +21,47 @@ def _optional(*names: str) -> str:
     return "".join(rf"(?:{name}: .*\r\n|)" for name in names)
 
 
-_ABOUT = _optional("WARC-Target-URI") + r"WARC-Date: \S.*\r\n"
-_NO_DIGEST = rf"(?:request|metadata|response|resource)\r\n{_ABOUT}{_optional('WARC-IP-Address', 'WARC-Concurrent-To')}"
-_REVISIT = rf"revisit\r\n{_ABOUT}" + _optional(
-    "WARC-Profile",
-    "WARC-Truncated",
-    "WARC-Refers-To",
-    "WARC-Payload-Digest",
-    "WARC-Refers-To-Date",
-    "WARC-Refers-To-Target-URI",
-    "WARC-Etag",
-    "WARC-Last-Modified",
+_NO_DIGEST = _optional("WARC-IP-Address", "WARC-Concurrent-To")
+_REVISIT = _optional("WARC-Profile", "WARC-Truncated", "WARC-Refers-To") + (
+    r"(?:WARC-Payload-Digest: (?P<original>.*)\r\n|)"
+    + _optional("WARC-Refers-To-Date", "WARC-Refers-To-Target-URI", "WARC-Etag", "WARC-Last-Modified")
 )
-_RESPONSE = (
-    rf"response\r\n{_ABOUT}{_optional('WARC-Truncated')}"
-    rf"WARC-Payload-Digest: (sha1:[A-Z2-7]{{32}})\r\n{_optional('WARC-IP-Address')}"
+_WITH_DIGEST = (
+    r"(?:WARC-Truncated: (?P<truncated>.*)\r\n|)"
+    rf"WARC-Payload-Digest: (?P<digest>sha1:[A-Z2-7]{{32}})\r\n{_optional('WARC-IP-Address')}"
     r"(?=WARC-Record-ID: .*\r\nContent-Type: application/http)"
 )
+_OF_TYPE = rf"(?(response)(?:{_WITH_DIGEST}|{_NO_DIGEST})|(?(revisit){_REVISIT}|{_NO_DIGEST}))"
 _HEADER = (
-    rf"WARC/1\.[01]\r\nWARC-Type: (?:{_NO_DIGEST}|{_REVISIT}|{_RESPONSE})"
-    rf"WARC-Record-ID: (\S.*)\r\n{_optional('Content-Type')}Content-Length: (\d{{1,{LENGTH_DIGITS}}})\r\n\r\n"
+    r"WARC/1\.[01]\r\nWARC-Type: (?P<type>request|metadata|resource|(?P<response>response)|(?P<revisit>revisit))\r\n"
+    rf"(?:WARC-Target-URI: (?P<url>.*)\r\n|)WARC-Date: (?P<date>\S.*)\r\n{_OF_TYPE}"
+    r"WARC-Record-ID: (?P<id>\S.*)\r\n(?:Content-Type: (?P<content_type>.*)\r\n|)"
+    rf"Content-Length: (?P<length>\d{{1,{LENGTH_DIGITS}}})\r\n\r\n"
 )
-_match_header = re.compile(_HEADER.encode()).match
+_PATTERN = re.compile(_HEADER.encode())
+_match_header = _PATTERN.match
+# Groups of a match, by number: by name they take twice as long. `original` is the digest of a revisit's payload,
+# which is in another record; `digest` matches the payload of this one.
+TYPE, URL, DATE, ORIGINAL, TRUNCATED, DIGEST, RECORD_ID, CONTENT_TYPE, LENGTH = (
+    _PATTERN.groupindex[name]
+    for name in ("type", "url", "date", "original", "truncated", "digest", "id", "content_type", "length")
+)
 
 
-def match(record: bytes, *, proven: bool = False) -> tuple[bytes, bool] | None:
-    """Return a plain record's WARC-Record-ID, and whether it has a (matching) payload digest; None for any other.
+def match(record: bytes, *, proven: bool = False) -> re.Match[bytes] | None:
+    """Match the header of a plain record, up to the begin of its block; None for any other record.
 
-    `proven`: the digest is known to match.
+    `proven`: the digest is known to match the payload.
     """
     header = _match_header(record)
     if header is None:
         return None
-    declared, record_id, length = header.groups()
+    declared, length = header.group(DIGEST, LENGTH)
     begin = header.end()
     whole = begin + int(length) + len(END_OF_RECORD) == len(record) and record.endswith(END_OF_RECORD)
     if not whole or record.find(0, 0, begin) >= 0:
         return None
-    if declared is None:
-        return record_id, False
-    return (record_id, True) if proven or _fits(declared, record, begin) else None
+    return header if proven or declared is None or _fits(declared, record, begin) else None
 
 
 def _fits(declared: bytes, record: bytes, begin: int) -> bool:
