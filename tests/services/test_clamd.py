@@ -26,7 +26,7 @@ from servers.clamd import (
     ClamdServer,
 )
 from warcmill.audit.health_clamd import check_clamd
-from warcmill.clients.clamd import Clamd, parse
+from warcmill.clients.clamd import Clamd, Stream, parse
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.files import virus_scan
 from warcmill.files.payload_scan import Limits
@@ -286,6 +286,8 @@ ANSWERS = {
     "nothing": (b"", "closed the connection unanswered"),
     "an error": (b"stream: Can't allocate memory ERROR\0", "Can't allocate memory ERROR"),
     "without end": (b"stream: " + b"x" * 100_000, "it answered"),
+    "cut": (b"stream: OK", "it answered 'stream: OK', and no end of an answer"),
+    "of a file": (b"/tmp/a: OK\0", "it answered '/tmp/a: OK'"),
 }
 
 
@@ -296,6 +298,17 @@ def test_any_other_answer_fails_the_item(what: str, tmp_path: Path, fake: Callab
     engine = stored(tmp_path, {"a.warc.gz": warc_gz(warcinfo(), CLEAN["a page"])})
     with pytest.raises(Unsettled, match=why):
         scan(engine, fake(answer))
+
+
+def test_an_ok_before_all_is_sent_is_not_about_all() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(b"stream: OK\0")
+    theirs.close()
+    stream = Stream(Clamd("/nowhere"), ours, b"zINSTREAM\0")
+    stream.send(b"a payload")
+    stream.end()
+    with pytest.raises(Unavailable, match="it answered 'stream: OK' before all was sent"):
+        stream.signature()
 
 
 @pytest.mark.parametrize("text", ["", "clamd.sock", "localhost", "a b:3310", "host:0", "host:99999", "host:", ":3310"])

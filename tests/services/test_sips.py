@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from urllib.parse import unquote
 
 import chain as steps
 import pytest
-from bag_judges import fits_profile, is_valid
+from bag_judges import filled, fits_profile, is_valid
 from engine import Engine, line_of
 from lxml import etree
 from packages import HOSTILE, schema_of
@@ -85,18 +84,7 @@ def unpacked(folder: Path, case: str, form: Form) -> Path:
     sip = Packaged.from_claim(claim)
     subprocess.run(["tar", "-xf", made.store.real(sip.sip.path), "-C", folder], check=True)
     home = folder / sip.bag
-    fill(home, made)
-    return home
-
-
-def fill(home: Path, made: Engine) -> None:
-    listed = home / "fetch.txt"
-    for line in listed.read_text("utf-8").split("\n")[:-1] if listed.exists() else []:
-        url, size, written = line.split(" ", 2)
-        path = home / written.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(made.store.real(unquote(url.removeprefix(STORE))).read_bytes())
-        assert path.stat().st_size == int(size)
+    return filled(home, STORE, made.store)
 
 
 @pytest.fixture(scope="module")

@@ -113,6 +113,7 @@ class Stream:
         self._clamd, self._connection = clamd, connection
         self._pending = bytearray(command)
         self._answered = False  # clamd closed its side: no more is sent, and its answer is there
+        self._is_whole = False  # the answer has its end
 
     def fileno(self) -> int:
         """The connection's number, to wait for the answer."""
@@ -143,13 +144,19 @@ class Stream:
         self._pending.clear()
 
     def signature(self) -> str:
-        """Return the name of what clamd found in the stream, '' for nothing; Unavailable for any other answer."""
+        """Return the name of what clamd found in the stream, '' for nothing; Unavailable for any other answer.
+
+        An "OK" that is cut may be the begin of a name; one that comes before all is sent is not about all.
+        """
         answer = self.answer()
-        if answer == "stream: OK":
+        if answer == "stream: OK" and self._is_whole and not self._answered:
             return ""
         if found := _FOUND.fullmatch(answer):
             return found[1]
-        raise self._clamd.unavailable(f"it answered {answer!a}" if answer else "it closed the connection unanswered")
+        early = " before all was sent" if self._answered else "" if self._is_whole else ", and no end of an answer"
+        raise self._clamd.unavailable(
+            f"it answered {answer!a}{early}" if answer else "it closed the connection unanswered"
+        )
 
     def answer(self) -> str:
         """Return the answer, '' when there is none, and close the connection."""
@@ -172,6 +179,7 @@ class Stream:
                 if not piece:
                     break
                 answer += piece
+        self._is_whole = answer.endswith(b"\0")
         return answer.rstrip(b"\0\n")
 
 

@@ -24,7 +24,6 @@ _LINES = 512  # a chunk
 _ENCODED = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _RESERVED = re.compile("[%\r\n]")
 _LABEL = re.compile(r"[!-9;-~](?:[ -9;-~]*[!-9;-~])?")  # printable, without a colon, no space at an end
-_SPACE = re.compile(r"\s")
 _BREAK = re.compile(r"\s*[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
@@ -101,13 +100,13 @@ def _field(field: tuple[str, str]) -> str:
 def _manifest_lines(payload: Payload, totals: _Totals) -> Iterator[str]:
     """The lines of the manifest; when they are made, `totals` are those of the payload."""
     totals.size = totals.files = totals.fetched = 0
-    for entry in payload:
-        if not entry.path.startswith(PAYLOAD):
-            raise BadInput(entry.path, f"is no path of a payload: it does not begin with {PAYLOAD}")
-        totals.size += entry.size
+    for path, size, sha512, url in payload:
+        if not path.startswith(PAYLOAD):
+            raise BadInput(path, f"is no path of a payload: it does not begin with {PAYLOAD}")
+        totals.size += size
         totals.files += 1
-        totals.fetched += bool(entry.url)
-        yield _tag_line(entry)
+        totals.fetched += bool(url)
+        yield f"{sha512}  {encode_path(path)}\n"
 
 
 def _tag_line(entry: Entry) -> str:
@@ -115,11 +114,11 @@ def _tag_line(entry: Entry) -> str:
 
 
 def _fetch_lines(payload: Iterable[Entry]) -> Iterator[str]:
-    for entry in payload:
-        if entry.url:
-            if _SPACE.search(entry.url):  # 2.2.3: percent-encoded by who knows the URL
-                raise BadInput(entry.path, f"its URL has white space in it: {entry.url!r}; write it percent-encoded")
-            yield f"{entry.url} {entry.size} {encode_path(entry.path)}\n"
+    for path, size, _, url in payload:
+        if url:
+            if url.split() != [url]:  # 2.2.3: percent-encoded by who knows the URL
+                raise BadInput(path, f"its URL has white space in it: {url!r}; write it percent-encoded")
+            yield f"{url} {size} {encode_path(path)}\n"
 
 
 def _encoded(lines: Callable[[], Iterable[str]]) -> Iterator[bytes]:

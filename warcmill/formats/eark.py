@@ -35,6 +35,7 @@ _XML: Final = "application/xml"
 # Types of IANA's list only (CSIP68): `application/warc` is not in it.
 _MIME: Final = {"gz": "application/gzip", "zip": "application/zip"}
 _OTHER_MIME: Final = "application/octet-stream"
+_made = tuple.__new__  # a named tuple of all its members, in half the time: a package has several of each file
 
 
 class Payload(NamedTuple):  # cheap to make: a package may have 100,000
@@ -143,8 +144,8 @@ def _representation(package: Package, kind: Kind) -> Iterator[bytes]:
 def _data(file: Payload) -> mets.File:
     mime = _MIME.get(file.name.rpartition(".")[2], _OTHER_MIME)
     known = file.format
-    path = f"data/{file.name}"
-    return mets.File(path, file.size, file.sha512, file.created, mime, known.name, known.version, known.pronom)
+    facts = file.size, file.sha512, file.created, mime, known.name, known.version, known.pronom
+    return _made(mets.File, (f"data/{file.name}", *facts))
 
 
 def _premis(package: Package) -> Iterator[bytes]:
@@ -156,9 +157,10 @@ def _premis(package: Package) -> Iterator[bytes]:
 
 
 def _object(identifier: str, whole: premis.Identifier, file: Payload) -> premis.File:
-    location = href(file.path)
-    names = (premis.Identifier("local", f"{identifier}/{location}"), *_ark(file.ark))
-    return premis.File(names, file.size, file.sha512, file.format, file.name, location, whole)
+    location = f"representations/{file.kind}/data/{href(file.name)}"  # its path: only a name has what is encoded
+    local = _made(premis.Identifier, ("local", f"{identifier}/{location}"))
+    names = (local, _made(premis.Identifier, ("ARK", file.ark))) if file.ark else (local,)
+    return _made(premis.File, (names, file.size, file.sha512, file.format, file.name, location, whole))
 
 
 def _ark(ark: str) -> tuple[premis.Identifier, ...]:

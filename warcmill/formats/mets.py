@@ -113,11 +113,10 @@ def _root(header: Header, identifier: str, schemas: str) -> Iterator[str]:
 def _group(identifier: str, use: str, files: Iterable[File]) -> Iterator[str]:
     kind = f" {csip.CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
     yield f'    <fileGrp ID="{identifier}" USE="{use}"{kind}>\n'
-    for number, file in enumerate(files, 1):
-        known = _format(file.format_name, file.format_version, file.pronom)
+    for number, (path, size, sha512, created, mime, *known) in enumerate(files, 1):
         yield (
-            f'      <file ID="{identifier}-{number}" {_facts(file)}{known}>'
-            f'<FLocat LOCTYPE="URL" xlink:type="simple" xlink:href="{href(file.path)}"/></file>\n'
+            f'      <file ID="{identifier}-{number}" {_facts(size, sha512, created, mime)}{_format(*known)}>'
+            f'<FLocat LOCTYPE="URL" xlink:type="simple" xlink:href="{href(path)}"/></file>\n'
         )
     yield "    </fileGrp>\n"
 
@@ -140,12 +139,11 @@ def _struct_map(header: Header, representations: list[File], *, has_schemas: boo
 
 def _md_ref(identifier: str, file: File, kind: str) -> str:
     where = f'LOCTYPE="URL" xlink:type="simple" xlink:href="{href(file.path)}"'
-    return f'<mdRef ID="{identifier}" {where} {kind} {_facts(file)}/>'
+    return f'<mdRef ID="{identifier}" {where} {kind} {_facts(file.size, file.sha512, file.created, file.mime)}/>'
 
 
-def _facts(file: File) -> str:
-    created = f'CREATED="{_escaped(file.created)}"'
-    return f'MIMETYPE="{file.mime}" SIZE="{file.size}" {created} CHECKSUM="{file.sha512}" CHECKSUMTYPE="SHA-512"'
+def _facts(size: int, sha512: str, created: str, mime: str) -> str:
+    return f'MIMETYPE="{mime}" SIZE="{size}" CREATED="{_escaped(created)}" CHECKSUM="{sha512}" CHECKSUMTYPE="SHA-512"'
 
 
 _escaped = lru_cache(maxsize=64)(escape)  # the files of a stage have one time

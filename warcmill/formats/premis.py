@@ -123,20 +123,21 @@ def _pieces(
 
 
 def _file(file: File) -> str:
+    identifiers, size, sha512, known, name, location, part_of = file
     return f"""\
   <object xsi:type="file">
-{_names("object", file.identifiers)}\
+{_names("object", identifiers)}\
     <objectCharacteristics>
       <fixity><messageDigestAlgorithm>SHA-512</messageDigestAlgorithm>\
-<messageDigest>{file.sha512}</messageDigest></fixity>
-      <size>{file.size}</size>
-{_format(file.format)}\
+<messageDigest>{sha512}</messageDigest></fixity>
+      <size>{size}</size>
+{_format(known)}\
     </objectCharacteristics>
-    <originalName>{escape(file.name)}</originalName>
+    <originalName>{escape(name)}</originalName>
     <storage><contentLocation><contentLocationType>URI</contentLocationType>\
-<contentLocationValue>{escape(file.location)}</contentLocationValue></contentLocation></storage>
+<contentLocationValue>{escape(location)}</contentLocationValue></contentLocation></storage>
     <relationship><relationshipType>structural</relationshipType>\
-<relationshipSubType>is part of</relationshipSubType>{_part_of(file.part_of)}</relationship>
+<relationshipSubType>is part of</relationshipSubType>{_part_of(part_of)}</relationship>
   </object>
 """
 

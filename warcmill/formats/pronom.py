@@ -132,10 +132,10 @@ class _Payload(Listener):
         return _decoded(bytes(self._block[: self._begin]), body) if self._is_http else body
 
 
-def read(lines: Iterable[bytes], path: Callable[[], str]) -> dict[str, Seen]:
+def read(content: bytes, path: Callable[[], str]) -> dict[str, Seen]:
     """Read what `Formats.lines` wrote; BadInput, with its path, when it did not."""
     try:
-        return {one.type: Seen(one.payloads, one.formats) for one in map(_LINES.decode, lines)}
+        return {one.type: Seen(one.payloads, one.formats) for one in _LINES.decode_lines(content)}
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadInput(path(), f"not a list of formats: {error!r}") from error
 

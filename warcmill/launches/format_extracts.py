@@ -33,4 +33,5 @@ class FormatsHearer(Formats, Maker):
 
 def read(extracts: Extracts, sha512: str) -> Mapping[str, Seen]:
     """The formats in the extract of a WARC. NotReady if there is none; BadInput if it is damaged."""
-    return pronom.read(extracts.whole(kind(), sha512).splitlines(), partial(kind().path, sha512))
+    made = kind()
+    return pronom.read(extracts.whole(made, sha512), partial(made.path, sha512))

@@ -20,7 +20,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 
 __all__ = ["Hit", "Holding", "StageHoldings", "Unstored", "Word", "of_claims", "of_stage"]
-_WARCS, _VIRAL = "warcs", "viral"
+_OF_WARCS, _OF_VIRAL = ("warcs/", "viral/"), "viral/"
 
 
 class Word(StrEnum):
@@ -94,8 +94,13 @@ def of_claims(assembled: Claim, verified: Claim, scanned: Claim | None = None) -
 
     BadInput when a WARC of 03 is not in files.verified, or a file of a later marker not in the one before.
     """
-    stored = [(item, _stored(verified, item)) for item in verified.items]
-    warcs = [(item, copy) for item, copy in stored if _folder(copy) in (_WARCS, _VIRAL)]
+    warcs, logs = list[tuple[Item, FileRef]](), list[FileRef]()
+    for item in verified.items:
+        copy = _stored(verified, item)
+        if copy.path.startswith(_OF_WARCS):
+            warcs.append((item, copy))
+        else:
+            logs.append(copy)
     listed = {item.file.label for item in assembled.items if item.outcome is Outcome.OK}
     _refuse_difference(verified, listed, {item.file.label for item, _ in warcs}, "WARCs of its 03")
     twice = {item.file.label for item, _ in warcs if is_salvaged(item)}
@@ -107,7 +112,7 @@ def of_claims(assembled: Claim, verified: Claim, scanned: Claim | None = None) -
         launch=layout.launch_of(verified.key),
         stage=Stage.parse(verified.key["stage"]),
         holdings=tuple(sorted(holdings, key=lambda one: (one.name, one.stored.path))),
-        logs=tuple(sorted(copy for _, copy in stored if _folder(copy) not in (_WARCS, _VIRAL))),
+        logs=tuple(sorted(logs)),
         unstored=tuple(sorted(map(_unstored, _refused(assembled)), key=lambda one: one.name)),
     )
 
@@ -118,17 +123,16 @@ def _is_the_open_one_of_two(item: Item, twice: Iterable[str]) -> bool:
 
 
 def _holding(item: Item, copy: FileRef, cut: bool, hits: Mapping[str, tuple[Hit, ...]] | None) -> Holding:
-    salvaged = is_salvaged(item)
-    name = layout.final_name(item.file.name) if salvaged else item.file.name
+    name = layout.final_name(item.file.name) if is_salvaged(item) else item.file.name
     found = None if hits is None else hits[copy.path]
     why = item.why if cut else ""
-    return Holding(name, _word(item, copy, cut), copy, item.file, found, why, item.offset)
+    return tuple.__new__(Holding, (name, _word(item, copy, cut), copy, item.file, found, why, item.offset))
 
 
 def _word(item: Item, copy: FileRef, cut: bool) -> Word:
     if item.outcome is Outcome.REFUSED:
         return Word.CUT
-    if _folder(copy) == _VIRAL:
+    if copy.path.startswith(_OF_VIRAL):
         return Word.VIRAL
     return Word.SALVAGED if cut else Word.WHOLE
 

@@ -140,10 +140,10 @@ def _refuse_missing(store: Store, contents: Contents) -> None:
     """Raise Mismatch when a file that the SIP refers to is missing from the store, or has another length there."""
     wanted = {entry.stored.path: entry.stored.size for entry in contents.entries}
     for folder in sorted({path.rpartition("/")[0] for path in wanted}):
-        for found in store.list(folder):
-            size = wanted.pop(found.path, found.size)
-            if found.size != size:
-                raise _changed(found.path, size, f"{found.size} bytes")
+        for path, _, found, *_ in store.list(folder):
+            size = wanted.pop(path, found)
+            if found != size:
+                raise _changed(path, size, f"{found} bytes")
     for path, size in wanted.items():
         raise _changed(path, size, "no file")
 
@@ -180,12 +180,11 @@ class _Payload:
     terms: Terms
 
     def __iter__(self) -> Iterator[bagit_writer.Entry]:
-        data, locate = _in_data(self.bag, ""), self.terms.locate.rstrip("/")
+        data, locate, terms = _in_data(self.bag, ""), self.terms.locate.rstrip("/"), self.terms
         for one in self.made:
             yield bagit_writer.Entry(data + one.path, one.size, one.sha512)
-        for entry in self.contents.entries:
-            file = entry.payload
-            url = f"{locate}/{href(entry.stored.path)}" if _is_left_out(file, self.terms) else ""
+        for file, stored in self.contents.entries:
+            url = f"{locate}/{href(stored.path)}" if _is_left_out(file, terms) else ""
             yield bagit_writer.Entry(data + file.path, file.size, file.sha512, url)
 
 

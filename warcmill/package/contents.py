@@ -28,6 +28,7 @@ from warcmill.package.terms import Terms
 from warcmill.stores import Store
 
 SOFTWARE = "Warcmill"
+_KINDS: Mapping[str, Kind] = {kind: kind for kind in eark.KINDS}
 _GZIP, _ZIP, _WARC, _ARC = (
     Format("GZIP Format", pronom="x-fmt/266"),
     Format("ZIP Format", pronom="x-fmt/263"),
@@ -184,11 +185,10 @@ def _entry(one: Named, created: str, ark: str) -> Entry:
 
 
 def _kind(stored: FileRef) -> Kind:
-    folder = stored.path.partition("/")[0]
-    for kind in eark.KINDS:
-        if folder == kind:
-            return kind
-    raise BadInput(f"store:{stored.path}", "not a file of warcs, viral or logs")
+    try:
+        return _KINDS[stored.path.partition("/")[0]]
+    except KeyError:
+        raise BadInput(f"store:{stored.path}", "not a file of warcs, viral or logs") from None
 
 
 def _format(name: str) -> Format:

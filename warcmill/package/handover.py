@@ -34,12 +34,16 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A SIP to hand over: its file's name there, its key (the digest of the claim of 05), its size and digest."""
+    """A SIP to hand over: its file's name there, its key (the digest of the claim of 05), its size and digest.
+
+    `former`: the key that earlier versions gave to this very SIP; None where it is the same.
+    """
 
     name: str
     key: str
     size: int
     sha512: str
+    former: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def _refuse_other(path: str, sip: Submission, slip: Slip | Torn) -> None:
     if isinstance(slip, Torn):
         why = f"cannot be read ({slip.why}), so it is not known whether the SIP was handed over; nothing was sent"
         raise Conflict(f"destination:{path}", f"{why}. {_GUIDE}")
-    if (slip.key, slip.sha512) != (sip.key, sip.sha512):
+    if slip.key not in (sip.key, sip.former) or slip.sha512 != sip.sha512:
         why = f"is of another SIP, with key {slip.key[:16]}...; the one to send has {sip.key[:16]}.... Nothing was sent"
         raise Conflict(f"destination:{path}", f"{why}. Two lines need a destination each; else {_GUIDE}")
 

@@ -41,7 +41,7 @@ def of_files(
     if given:
         known = GivenArks.from_claim(given.claim)
         return {file.stored.path: _given(known, launch, stage, file.stored) for file in files}
-    return {file.stored.path: _derived(terms, launch, file.name, file.stored.sha512 or "") for file in files}
+    return {stored.path: _derived(terms, launch, name, stored.sha512 or "") for name, stored in files}
 
 
 def of_sip(state: MarkerStore, launch: Launch, stage: Stage, bag: str, files: Sequence[Named], terms: Terms) -> str:

@@ -33,7 +33,10 @@ def submit(state: MarkerStore, store: Store, to: Store, launch: Launch, stage: S
     built = state.require(layout.key(BUILD, launch, stage=stage))
     facts = Packaged.from_claim(built.claim)
     before = [state.require(layout.key(SUBMIT, launch, stage=facts.before))] if facts.before else []
-    sip = Submission(layout.sip_name(launch, facts.sip.path), key_of(built), facts.sip.size, str(facts.sip.sha512))
+    own = key_of(built)
+    former = built.digest if built.digest != own else None  # earlier versions counted the orphaned SIPs too
+    name, digest = layout.sip_name(launch, facts.sip.path), str(facts.sip.sha512)
+    sip = Submission(name, own, facts.sip.size, digest, former)
     sending = Progress(str(key), sip.size)
     destination.hand_over(to, sip, lambda: _opened(store, facts.sip, sending))
     return Claim(key, rests_on(built, *before), facts=Submitted(sip.name, sip.sha512, sip.key).facts())

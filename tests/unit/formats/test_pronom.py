@@ -83,7 +83,7 @@ def test_types_without_end_and_garbage_are_bounded(monkeypatch: pytest.MonkeyPat
 
 def test_it_is_read_back_as_it_was_written_and_summed() -> None:
     formats = heard(record(block=http(PAGE, HTML)), record(block=http(PDF, HTML)))
-    read = pronom.read(formats.lines(), lambda: "x")
+    read = pronom.read(b"".join(formats.lines()), lambda: "x")
     assert {name: (seen.payloads, seen.formats) for name, seen in read.items()} == {
         "text/html": (2, {"fmt/471": 1, "fmt/18": 1})
     }
@@ -92,7 +92,7 @@ def test_it_is_read_back_as_it_was_written_and_summed() -> None:
     assert read["text/html"].payloads == 2
     for bad in (b"{", b"[]", b'{"type": "a/b"}'):
         with pytest.raises(BadInput):
-            pronom.read([bad], lambda: "x")
+            pronom.read(bad, lambda: "x")
 
 
 def test_the_versions_of_the_signatures_are_known() -> None:

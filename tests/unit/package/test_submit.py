@@ -39,13 +39,21 @@ class Line:
         self.state = MarkerStore(FileStore("state", self.folders["state"]))
         self.store = FileStore("store", self.folders["store"])
 
-    def built(self, stage: Stage, data: bytes, before: Stage | None = None, name: str = "") -> Claim:
+    def built(
+        self,
+        stage: Stage,
+        data: bytes,
+        before: Stage | None = None,
+        name: str = "",
+        orphaned: tuple[str, ...] = (),
+    ) -> Claim:
         """A SIP in the store, and its 05."""
         path = layout.stored_path("sips", LAUNCH, name or f"{stage}.tar")
         sip = FileRef("store", path, len(data), hashlib.sha512(data).hexdigest())
         self.store.commit_new(path, io.BytesIO(data), sip.size, str(sip.sha512))
         key = layout.key("package.BuildSip", LAUNCH, stage=stage)
-        facts = Packaged((stage,), before, "value", f"daily.{LAUNCH.id}.{stage}", sip).facts()
+        bag = f"daily.{LAUNCH.id}.{stage}"
+        facts = Packaged((stage,), before, "value", bag, sip, orphaned=orphaned).facts()
         inputs = (input_of(self.state, layout.key("package.BuildSip", LAUNCH, stage=before)),) if before else ()
         claim = Claim(key, inputs, outputs=(sip,), facts=facts)
         self.state.publish(key, claim)
@@ -126,6 +134,36 @@ def test_two_lines_with_one_destination_are_told_apart(line: Line, tmp_path: Pat
     other.built(FINAL, b"another bag")
     with pytest.raises(Conflict, match="Two lines need a destination each"):
         other.submit()
+
+
+ORPHANED = (f"sips/{LAUNCH}/final.2.tar",)
+
+
+def receipt(line: Line, key: str, data: bytes) -> None:
+    """Leave the receipt of a SIP with a key, as another version would."""
+    path = line.folders["destination"] / layout.receipt_path(f"daily.{LAUNCH.id}.final.tar")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"key": key, "sha512": hashlib.sha512(data).hexdigest()}))
+
+
+def test_a_receipt_with_the_key_of_a_version_that_counted_orphaned_sips_is_ours(line: Line) -> None:
+    built = line.built(FINAL, b"a bag", orphaned=ORPHANED)
+    receipt(line, claim_digest(built), b"a bag")
+    claim = line.submit()
+    assert line.ingest() == {}, "it was handed over before: nothing is sent again"
+    assert Submitted.from_claim(claim).key not in ("", claim_digest(built))
+
+
+@pytest.mark.parametrize(("key", "data"), [("", b"a bag"), ("ab" * 64, b"a bag"), (None, b"another bag")])
+@pytest.mark.parametrize("orphaned", [(), ORPHANED], ids=["none", "orphaned"])
+def test_any_other_receipt_is_of_another_sip(
+    line: Line, key: str | None, data: bytes, orphaned: tuple[str, ...]
+) -> None:
+    built = line.built(FINAL, b"a bag", orphaned=orphaned)
+    receipt(line, claim_digest(built) if key is None else key, data)
+    with pytest.raises(Conflict, match="is of another SIP"):
+        line.submit()
+    assert line.ingest() == {}
 
 
 @pytest.mark.parametrize("name", ["sha512", "key", "name"])
