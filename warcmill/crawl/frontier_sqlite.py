@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from warcmill.crawl import journal, removal, steady
-from warcmill.crawl.database import named, open_database, transaction
+from warcmill.crawl.database import named, open_database, transaction, write_back
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
     Answer,
@@ -33,6 +33,7 @@ from warcmill.crawl.uri import FOREVER, Uri
 from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
+WRITE_BACK_AT = 8000  # rows changed
 
 
 class SqliteFrontier:
@@ -59,6 +60,7 @@ class SqliteFrontier:
             raise
         with named(path):
             self.ledger = Ledger(self.db)
+        self._changes = self.db.total_changes  # when it was last written back
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         """Schedule the URIs that its crawl has not seen; answer for each, in order."""
@@ -79,7 +81,12 @@ class SqliteFrontier:
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
         """Lease up to `limit` URIs whose gates are open: by priority, then in order of arrival."""
-        return await self.within(lambda: self.ledger.lease(holder, limit, self.now(), seconds))
+
+        def act() -> list[Lease]:
+            self.ledger.table.rounds.forget_some()
+            return self.ledger.lease(holder, limit, self.now(), seconds)
+
+        return await self.within(act)
 
     async def is_empty(self) -> bool:
         """Whether nothing waits in any crawl but what a person has suspended."""
@@ -175,6 +182,9 @@ class SqliteFrontier:
         """Do something in one transaction, on the thread of the database. Any error stops the frontier."""
 
         def whole() -> T:
+            if self.db.total_changes - self._changes > WRITE_BACK_AT:
+                write_back(self.db, self.path)
+                self._changes = self.db.total_changes
             with transaction(self.db, self.path):
                 return act()
 
