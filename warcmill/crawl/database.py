@@ -17,7 +17,7 @@ from pathlib import Path
 from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
 
 APPLICATION, SCHEMA = 0x57434D4C, 2  # "WCML"
-CACHE_KIB = 32 << 10
+CACHE_KIB = 16 << 10
 PAGE, CHECKPOINT_AT = 2048, 32_000  # bytes, and pages of the WAL, if `write_back` was not called before that
 
 # statfs(2): these keep no lock, or no memory, that two hosts share. FUSE may be sshfs or rclone.
