@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from name_server import SILENT, name_server
 from raw_server import answering, serving
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import dns
+from warcmill.crawl import dns, opening, steady
+from warcmill.crawl.frontier import Gate
+from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.limits import Limits
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.stop import End
+from warcmill.crawl.uri import FOREVER, make
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -126,6 +130,50 @@ def test_a_clock_that_is_set_back_or_forward_hurries_no_host_and_lets_none_wait(
     assert len(asked) == 6
     assert all(after - before >= 0.1 for before, after in pairwise(asked))
     assert crawled.unbalanced(tmp_path) == []
+
+
+DAY = 86_400.0
+
+
+def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process has a clock that is a day ahead, and is stopped while its host is left alone."""
+    real = steady.now
+    hosts = {(host, "/"): page(["/1", "/2"]) for host in ("a.example", "b.example")}
+    with serve(hosts) as port:
+        job = crawled.job(port, "a.example", "b.example", no_delay=False, politeness=Politeness(0.0, 0.5, 0.5))
+        job = crawled.replace(job, seeds=(*job.seeds, "http://a.example:1/"))
+
+        async def first() -> None:
+            monkeypatch.setattr(opening, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
+            monkeypatch.setattr(steady, "now", lambda: real() + DAY)
+            running = await opening.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
+            running.books.hear = lambda *_: running.spider.hurry()
+            await running.crawl()
+            frontier = running.books.frontier
+            await frontier.block(Gate("never.example"), FOREVER)
+            await frontier.offer([make("http://b.example/calendar", not_before=real() + 30 * DAY)])
+            await running.books.close()  # as a kill leaves it: without its end
+
+        async def second() -> list[float]:
+            monkeypatch.undo()
+            running = await opening.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
+            db = running.books.frontier.db
+            (calendar,) = (await running.books.frontier.list(keys=["http://b.example/calendar"])).uris
+            assert calendar.not_before > real() + 29 * DAY
+            waits = [wake / 1000 for (wake,) in db.execute("SELECT wake FROM queues WHERE wake IS NOT NULL")]
+            await running.books.frontier.purge("", ["http://b.example/calendar"])
+            async with asyncio.timeout(300):
+                end = await running.crawl()
+            await running.close(end)
+            return waits
+
+        asyncio.run(first())
+        assert FOREVER in (waits := asyncio.run(second()))
+    assert all(wait < time.time() + 60 for wait in waits if wait != FOREVER)
+    assert crawled.statuses(tmp_path)["http://b.example/2"] == 404
+    assert "the clock was set back by 86,4" in crawled.told(tmp_path, "alerts.log")
 
 
 def test_a_site_is_asked_as_slowly_as_it_wants_by_its_own_log(tmp_path: Path) -> None:
