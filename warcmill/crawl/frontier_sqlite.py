@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from warcmill.crawl import journal, removal, steady
 from warcmill.crawl.database import named, open_database, transaction, write_back
+from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
     Answer,
@@ -230,14 +231,11 @@ def copy(db: sqlite3.Connection, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     except FileExistsError as error:
         raise Conflict(str(path), "it exists; a snapshot needs a new name") from error
+    except OSError as error:
+        raise failed(path, error) from error
     with named(path), closing(sqlite3.connect(path)) as target:
         db.backup(target)
         target.execute("INSERT OR REPLACE INTO about VALUES ('clean', 1)")
         target.commit()
         target.execute("PRAGMA journal_mode=DELETE")
-    for one, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-        descriptor = os.open(one, flags)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    sync(path)

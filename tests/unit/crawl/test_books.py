@@ -181,6 +181,7 @@ def test_a_result_that_no_books_take_is_refused_before_it_is_written(crawl: Path
 
 FAULTS = {
     "the WARC, at a write": ("pwrite", ".warc"),
+    "the WARC, at a write, which cannot be taken back": ("pwrite ftruncate", ".warc"),
     "the WARC, at fdatasync": ("fdatasync", ".warc"),
     "a new WARC": ("open", ".warc"),
     "crawl.log, at a write": ("write", "crawl.log"),
@@ -190,8 +191,13 @@ FAULTS = {
 }
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, call: str, kind: str, number: int) -> Callable[[], None]:
-    """Let one call fail on one kind of file; return what mends it."""
+def failing(monkeypatch: pytest.MonkeyPatch, calls: str, kind: str, number: int) -> Callable[[], None]:
+    """Let some calls fail on one kind of file; return what mends them."""
+    mends = [_failing(monkeypatch, call, kind, number) for call in calls.split()]
+    return lambda: [mend() for mend in mends] and None
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, call: str, kind: str, number: int) -> Callable[[], None]:
     real = getattr(os, call)
 
     def fails(target: Any, *args: Any, **more: Any) -> Any:

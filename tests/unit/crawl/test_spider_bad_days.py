@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
+import os
 import time
 from functools import partial
 from itertools import pairwise
@@ -15,7 +17,7 @@ from name_server import SILENT, name_server
 from raw_server import answering, serving
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import dns, opening, steady
+from warcmill.crawl import dns, launch, opening, steady
 from warcmill.crawl.frontier import Gate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.limits import Limits
@@ -269,6 +271,33 @@ def test_an_inside_address_is_not_dialled_by_a_name_or_by_a_redirect(tmp_path: P
     assert found["http://169.254.169.254/latest"] == -5002
     assert "http://a.example/" not in found or found["http://a.example/"] == -61
     assert "192.168.7.7 is not dialled: private" in running.kit.offers.refused.first["addresses"]
+
+
+def test_rows_of_progress_that_a_disk_does_not_take_are_said_in_another_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crawl goes on: its books are whole."""
+    real, begin = os.write, launch.ROW_SECONDS
+
+    def failing(descriptor: int, data: bytes) -> int:
+        if (
+            os.readlink(f"/proc/self/fd/{descriptor}").endswith("progress-statistics.log")
+            and launch.ROW_SECONDS < begin
+        ):
+            monkeypatch.setattr(launch, "ROW_SECONDS", begin)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(descriptor, data)
+
+    def fail(_: object) -> None:
+        monkeypatch.setattr(os, "write", failing)
+        monkeypatch.setattr(launch, "ROW_SECONDS", 0.001)
+
+    with serve({("a.example", "/"): page(["/b"]), ("a.example", "/b"): page([])}) as port:
+        end, _ = crawled.crawl(tmp_path, crawled.job(port, "a.example"), fail)
+    assert end is End.EMPTY
+    assert crawled.statuses(tmp_path)["http://a.example/b"] == 200
+    assert "SEVERE no row of progress: " in crawled.told(tmp_path, "alerts.log")
+    assert "Input/output error" in crawled.told(tmp_path, "alerts.log")
 
 
 def test_a_fault_of_ours_at_one_uri_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
