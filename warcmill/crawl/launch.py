@@ -126,10 +126,9 @@ class Running:
             try:
                 self.logs.progress(await self.moment())
             except Unavailable as error:
-                if self.books.stopped:
-                    return
-                with suppress(Unavailable):  # its disk may be the same
-                    self.logs.alert("SEVERE", f"no row of progress: {error}")
+                with suppress(Unavailable):  # its disk may be the same; the spider says why the books have stopped
+                    self.logs.alert("SEVERE", f"no more rows of progress: {error}")
+                return
 
 
 def began(launch: Launch) -> float:
