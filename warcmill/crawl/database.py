@@ -18,7 +18,7 @@ from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
 
 APPLICATION, SCHEMA = 0x57434D4C, 2  # "WCML"
 CACHE_KIB = 16 << 10
-PAGE, CHECKPOINT_AT = 2048, 32_000  # bytes, and pages of the WAL, if `write_back` was not called before that
+PAGE, CHECKPOINT_AT = 2048, 8000  # bytes, and pages of the WAL: each commit writes a few rows here and there
 
 # statfs(2): these keep no lock, or no memory, that two hosts share. FUSE may be sshfs or rclone.
 _NETWORKS = {
@@ -118,8 +118,8 @@ def examine(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def write_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Write what is in the WAL into the database. SQLite would do so unasked, but then tells nobody of a failing disk:
-    https://sqlite.org/c3ref/wal_autocheckpoint.html"""
+    """Write what is in the WAL into the database. SQLite does so unasked at CHECKPOINT_AT, but then tells nobody of a
+    failing disk: https://sqlite.org/c3ref/wal_autocheckpoint.html"""
     with named(path):
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

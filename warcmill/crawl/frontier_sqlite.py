@@ -34,7 +34,7 @@ from warcmill.crawl.uri import FOREVER, Uri
 from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
-WRITE_BACK_AT = 8000  # rows changed
+WRITE_BACK_AT, UNASKED_AT = 8000, 40_000  # rows changed; pages of the WAL, after which SQLite does it unasked
 
 
 class SqliteFrontier:
@@ -60,6 +60,7 @@ class SqliteFrontier:
             self._thread.shutdown()
             raise
         with named(path):
+            self.db.execute(f"PRAGMA wal_autocheckpoint={UNASKED_AT}")
             self.ledger = Ledger(self.db)
         self._changes = self.db.total_changes  # when it was last written back
 
