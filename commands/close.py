@@ -34,8 +34,11 @@ First make sure that the engine is gone. Neither silence nor age proves it, so
 this command checks neither; it prints which file was written last, and when. To
 undo a close: warcmill redo JOB LAUNCH close --downstream
 
-exit codes: 0 closed, or ended already, 1 no engine knows the launch, or it was
-closed for another reason, 2 usage, 3 configuration, 4 a root is unavailable
+A launch of the built-in crawler is not closed: warcmill pulse stop JOB puts its
+files in order, and ends it.
+
+exit codes: 0 closed, or ended already, 1 no engine knows the launch, it is the
+built-in crawler's, or it was closed for another reason, 2 usage, 3 configuration, 4 a root is unavailable
 """
 
 
@@ -57,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if how:
         out(f"{launch} has ended by its engine's own logs ({how}); nothing was written")
         return 0
+    statements.refuse_own(engines, launch)
     last = last_written(configured.rootmap(), launch)
     state.publish(claim.key, claim)
     out(f"{launch} is closed: {args.reason}", f"  {last}")

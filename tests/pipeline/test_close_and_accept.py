@@ -45,6 +45,15 @@ def test_a_launch_that_ended_by_itself_is_not_closed(line: Line) -> None:
     assert line.state.folder(LAUNCH) == {}
 
 
+def test_a_dead_launch_of_the_built_in_crawler_is_not_closed(line: Line) -> None:
+    kill_engine(line, LAUNCH)
+    (line.folders["jobs"] / LAUNCH.job / LAUNCH.id / "crawl.toml").write_text("")
+    done = line.warcmill("close", *NAMES, *REASON)
+    assert done.returncode == 1
+    assert f"warcmill pulse stop {JOB}" in done.stderr
+    assert line.state.folder(LAUNCH) == {}
+
+
 def test_an_unknown_launch_is_1(line: Line) -> None:
     done = line.warcmill("close", JOB, "20161019234428", *REASON)
     assert done.returncode == 1

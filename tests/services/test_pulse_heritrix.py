@@ -439,6 +439,32 @@ def test_a_resumed_launch_names_what_it_continues_and_its_package_holds_both(cra
     assert gaps == [(second.id, "absent log", name) for name in papers], "an engine that resumes does not write them"
 
 
+def test_a_launch_that_a_reboot_broke_off_is_continued_from_its_newest_checkpoint(
+    crawl: Crawl, port: int, fault_log: FaultLog
+) -> None:
+    crawl.configure(port, delay=200)
+    crawl.due()
+    crawl.pulse("start", crawl.job)
+    first = crawl.newest()
+    crawl.crawled(5)
+    crawl.pulse("checkpoint", crawl.job)
+    stage = str(crawl.facts("pulse.CheckpointJob", first, number="00001")["stage"])
+    crawl.server.kill()
+    fault_log.injected("Heritrix, killed")
+    crawl.server.start()
+
+    assert scan(crawl).returncode == 0
+    second = crawl.newest()
+    assert second.id > first.id
+    assert crawl.facts("pulse.Started", second)["continues"] == {"launch_id": first.id, "checkpoint": stage}
+    crawl.crawled(10)
+    assert scan(crawl).returncode == 0
+    assert crawl.newest() == second, "what runs is not continued"
+    crawl.pulse("stop", crawl.job)
+    assert scan(crawl).returncode == 0
+    assert crawl.newest() == second, "nor is what has ended"
+
+
 # What an engine complains of.
 
 

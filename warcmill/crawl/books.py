@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from warcmill.crawl import journal, log_line, recovery
+from warcmill.crawl import journal, log_line, recovery, set_back
 from warcmill.crawl.appended import Appended
 from warcmill.crawl.cookies import Cookie, Jar
 from warcmill.crawl.database import examine, transaction
@@ -80,7 +80,7 @@ Fate = Kept | WarcmillError
 class Books:
     """The books of one launch, from `open_books` to `close`. After an error of the disk they take nothing more.
 
-    `hear` is called with each result that is durable.
+    `hear` is called with each result that is durable. `set_back` is by how many seconds the clock was since the last.
     """
 
     def __init__(self, frontier: SqliteFrontier, warcs: WarcFiles, folders: Folders, mended: Sequence[str]) -> None:
@@ -92,6 +92,7 @@ class Books:
         self._open_logs()
         frontier.note = self._note
         self.hear: Callable[[Result, Kept], None] = _nothing
+        self.set_back = 0.0
 
     @property
     def stopped(self) -> WarcmillError | None:
@@ -245,6 +246,7 @@ class Books:
         self._journal.append(journal.member(lines, {CRAWL_LOG: self._log.length, **warcs}))
         self._journal.sync()
         recovery.put_lengths(self.frontier.db, "warcs", warcs)
+        set_back.note(self.frontier.db, self.frontier.now())
         self._note_logs()
 
     def _note(self, lines: Sequence[str]) -> None:
@@ -302,7 +304,10 @@ async def open_books(
         else:
             _begin(frontier, launch, begins)
         db.execute("DELETE FROM about WHERE name = 'clean'")
+        with transaction(db, frontier.path):
+            back = set_back.undo(db, frontier.now())
         books = Books(frontier, warcs(_next_serial(recovery.lengths(db))), folders, mended)
+        books.set_back = back
         books.begin(Begins.CONTINUES if before == launch else begins)
         return books
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
 
-APPLICATION, SCHEMA = 0x57434D4C, 1  # "WCML"
-CACHE_KIB = 32 << 10
+APPLICATION, SCHEMA = 0x57434D4C, 2  # "WCML"
+CACHE_KIB = 16 << 10
 PAGE, CHECKPOINT_AT = 2048, 8000  # bytes, and pages of the WAL: each commit writes a few rows here and there
 
 # statfs(2): these keep no lock, or no memory, that two hosts share. FUSE may be sshfs or rclone.
@@ -55,7 +55,8 @@ CREATE INDEX later ON waiting (until) WHERE until IS NOT NULL;
 CREATE TABLE pages (id INTEGER PRIMARY KEY, uri TEXT NOT NULL);
 CREATE TABLE sources (id INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE);
 
--- Every URI ever taken. `round` counts the crawl's fresh starts: a row of an older one is history, and may come again.
+-- Every URI ever taken. `round` counts the crawl's starts: a row of an older one whose id does not wait is history, and
+-- may come again. An id below `first` (in `about`) does not wait.
 CREATE TABLE seen (crawl INTEGER NOT NULL, digest BLOB NOT NULL, round INTEGER NOT NULL, id INTEGER, visit BLOB,
     PRIMARY KEY (crawl, digest)) WITHOUT ROWID;
 """
@@ -114,6 +115,13 @@ def examine(connection: sqlite3.Connection, path: Path) -> None:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise damaged(path, str(found).splitlines()[-1])
+
+
+def write_back(connection: sqlite3.Connection, path: Path) -> None:
+    """Write what is in the WAL into the database. SQLite does so unasked at CHECKPOINT_AT, but then tells nobody of a
+    failing disk: https://sqlite.org/c3ref/wal_autocheckpoint.html"""
+    with named(path):
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 @contextmanager

@@ -31,7 +31,7 @@ HOSTS = Path("/etc/hosts")
 LIFETIME = 20.0  # seconds for the answer to one question, from all servers
 TTL_LEAST, TTL_MOST = 5, 86_400  # seconds that an answer is kept, whatever its TTL
 TTL_FAILURE = 60
-KEPT = 100_000  # answers
+KEPT = 20_000  # answers
 NO_NAME = "no such name"
 
 Fixed = Mapping[str, tuple[str, ...]]

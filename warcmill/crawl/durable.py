@@ -23,6 +23,19 @@ def replace(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def sync(path: Path) -> None:
+    """Make a file that others have written durable, and its name."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise failed(path, error) from error
+    sync_folder(path.parent)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, durable. One that is there is taken."""
     missing = [one for one in (path, *path.parents) if not one.exists()]

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from warcmill.crawl import journal, removal, steady
-from warcmill.crawl.database import named, open_database, transaction
+from warcmill.crawl.database import named, open_database, transaction, write_back
+from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
     Answer,
@@ -33,6 +34,7 @@ from warcmill.crawl.uri import FOREVER, Uri
 from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
+WRITE_BACK_AT, UNASKED_AT = 8000, 40_000  # rows changed; pages of the WAL, after which SQLite does it unasked
 
 
 class SqliteFrontier:
@@ -58,7 +60,9 @@ class SqliteFrontier:
             self._thread.shutdown()
             raise
         with named(path):
+            self.db.execute(f"PRAGMA wal_autocheckpoint={UNASKED_AT}")
             self.ledger = Ledger(self.db)
+        self._changes = self.db.total_changes  # when it was last written back
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         """Schedule the URIs that its crawl has not seen; answer for each, in order."""
@@ -79,7 +83,12 @@ class SqliteFrontier:
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
         """Lease up to `limit` URIs whose gates are open: by priority, then in order of arrival."""
-        return await self.within(lambda: self.ledger.lease(holder, limit, self.now(), seconds))
+
+        def act() -> list[Lease]:
+            self.ledger.table.rounds.forget_some()
+            return self.ledger.lease(holder, limit, self.now(), seconds)
+
+        return await self.within(act)
 
     async def is_empty(self) -> bool:
         """Whether nothing waits in any crawl but what a person has suspended."""
@@ -175,6 +184,9 @@ class SqliteFrontier:
         """Do something in one transaction, on the thread of the database. Any error stops the frontier."""
 
         def whole() -> T:
+            if self.db.total_changes - self._changes > WRITE_BACK_AT:
+                write_back(self.db, self.path)
+                self._changes = self.db.total_changes
             with transaction(self.db, self.path):
                 return act()
 
@@ -220,14 +232,11 @@ def copy(db: sqlite3.Connection, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     except FileExistsError as error:
         raise Conflict(str(path), "it exists; a snapshot needs a new name") from error
+    except OSError as error:
+        raise failed(path, error) from error
     with named(path), closing(sqlite3.connect(path)) as target:
         db.backup(target)
         target.execute("INSERT OR REPLACE INTO about VALUES ('clean', 1)")
         target.commit()
         target.execute("PRAGMA journal_mode=DELETE")
-    for one, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-        descriptor = os.open(one, flags)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    sync(path)

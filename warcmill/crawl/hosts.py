@@ -17,7 +17,7 @@ from warcmill.crawl.http import Site
 from warcmill.crawl.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.uri import Uri
 
-REMEMBERED = 100_000  # hosts of which it is known that they were logged
+REMEMBERED = 20_000  # hosts of which it is known that they were logged
 
 
 class Hosts:

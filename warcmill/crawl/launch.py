@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from warcmill.base import clock
@@ -25,6 +26,7 @@ from warcmill.crawl.spider import Spider
 from warcmill.crawl.statistics import Figure
 from warcmill.crawl.status import Status
 from warcmill.crawl.stop import End
+from warcmill.errors import Unavailable
 from warcmill.model import Json, Launch, Stage, stamp_time
 
 ROW_SECONDS = 20.0  # between two rows of progress-statistics.log
@@ -121,7 +123,12 @@ class Running:
     async def _report(self) -> None:
         while True:
             await asyncio.sleep(ROW_SECONDS)
-            self.logs.progress(await self.moment())
+            try:
+                self.logs.progress(await self.moment())
+            except Unavailable as error:
+                with suppress(Unavailable):  # its disk may be the same; the spider says why the books have stopped
+                    self.logs.alert("SEVERE", f"no more rows of progress: {error}")
+                return
 
 
 def began(launch: Launch) -> float:

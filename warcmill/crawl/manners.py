@@ -12,7 +12,7 @@ from warcmill.crawl.job import Live
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.policies.politeness import Politeness, retry_after, wait
 
-REMEMBERED = 100_000  # hosts, and addresses
+REMEMBERED = 20_000  # hosts that are strained, and addresses that are left alone
 
 
 class Manners:
@@ -38,7 +38,7 @@ class Manners:
     def begin(self, settings: Politeness, address: str) -> None:
         """Note that an address is being asked: another host there waits."""
         if settings.by_address and not self._is_hurried(address):
-            _put(self._closed, address, steady.now() + settings.least)
+            self._close(address, steady.now() + settings.least)
 
     def after(
         self, settings: Politeness, queue: str, address: str, answer: Exchange | Failure | None, took: float,
@@ -52,11 +52,20 @@ class Manners:
             asked = retry_after(value, datetime.now(UTC))
         strain = self._strains.get(queue, 1.0)
         found = wait(settings, strain, took, answer.status if answer else 0, asked, crawl_delay)
-        _put(self._strains, queue, found.strain)
+        if found.strain > 1.0:
+            _put(self._strains, queue, found.strain)
+        else:
+            self._strains.pop(queue, None)
         until = steady.now() + found.seconds
         if settings.by_address and address:
-            _put(self._closed, address, until)
+            self._close(address, until)
         return until
+
+    def _close(self, address: str, until: float) -> None:
+        _put(self._closed, address, until)
+        for times in (self._closed, self._turns):
+            while times and next(iter(times.values())) <= steady.now():
+                times.popitem(last=False)
 
     def _is_hurried(self, address: str) -> bool:
         return self._live.job.no_delay and bool(address) and bool(self._public.why_refused(address))

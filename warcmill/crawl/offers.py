@@ -19,7 +19,7 @@ from warcmill.crawl.uri import Uri, make, shown
 from warcmill.errors import BadInput
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
-REMEMBERED = 100_000  # URIs that the frontier has
+REMEMBERED = 50_000  # URIs that the frontier has
 
 
 class Refusals:

@@ -86,6 +86,8 @@ def _opened(
     for what in books.mended:
         logs.alert("WARNING", f"launch {launch.id} was killed: {what}")
     reporter = Reporter(figures, logs)
+    if books.set_back:
+        logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
     kit = make_kit(job, books, reporter, places.scratch(job.name), figures.spending)
     books.hear = partial(reporter.kept, kit.offers)
     spider = Spider(kit, figures, began(launch))

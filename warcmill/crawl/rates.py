@@ -44,5 +44,10 @@ def after_hits(rate: Rate, recent: bytes, taken: int, now: float) -> tuple[bytes
     return b"".join(map(_TIME.pack, kept)), kept[0] + window if len(kept) >= hits else 0.0
 
 
+def earlier(recent: bytes, seconds: float) -> bytes:
+    """The last hits of a gate as if they had been so many seconds earlier."""
+    return b"".join(_TIME.pack(moment - seconds) for (moment,) in _TIME.iter_unpack(recent))
+
+
 def _within(recent: bytes, begin: float) -> list[float]:
     return [moment for (moment,) in _TIME.iter_unpack(recent) if moment > begin]

@@ -27,7 +27,7 @@ from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
 
-REMEMBERED = 100_000  # sites
+REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class RobotsFiles:
         self._live, self._books, self._fetcher = live, books, fetcher
         self._hosts, self._offers, self._heard = hosts, offers, heard
         self._sites: OrderedDict[str, Site] = OrderedDict()
+        self._size = 0
         self._asking: dict[str, asyncio.Task[Site]] = {}
 
     async def site(self, via: Uri) -> Site:
@@ -143,11 +144,15 @@ class RobotsFiles:
         standing = robots.standing(row.status)
         rules = robots.rules_for(row.text, robots.PRODUCT) if standing is Standing.RULES else Rules()
         site = Site(standing, rules, row.until, row.failures, why or f"it is answered by {row.status}")
+        self._size += _size(site) - _size(self._sites.pop(row.origin, None))
         self._sites[row.origin] = site
-        self._sites.move_to_end(row.origin)
-        if len(self._sites) > REMEMBERED:
-            self._sites.popitem(last=False)
+        while self._size > REMEMBERED and len(self._sites) > 1:  # the books have the others
+            self._size -= _size(self._sites.popitem(last=False)[1])
         return site
+
+
+def _size(site: Site | None) -> int:
+    return SITE + len(site.rules.rules) if site else 0
 
 
 def origin_of(uri: str) -> str:

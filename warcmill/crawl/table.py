@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from warcmill.crawl import rows
 from warcmill.crawl.frontier import digest
 from warcmill.crawl.queues import Queues
+from warcmill.crawl.rounds import TAKEN, Rounds
 from warcmill.crawl.rows import COLUMNS, Row
 from warcmill.crawl.status import Status
 from warcmill.crawl.texts import Names, Pages, select_in
@@ -39,20 +40,20 @@ class Table:
         self.crawls = Names(db, "crawls", "name")
         self.pages = Pages(db)
         self._sources = Names(db, "sources", "uri")
-        self._next = 1 + db.execute("SELECT coalesce(max(id), 0) FROM waiting").fetchone()[0]
-        row = db.execute("SELECT value FROM about WHERE name = 'round'").fetchone()
-        self._round: int = row[0] if row else 0
-        self._visited = bool(self._round or db.execute("SELECT 1 FROM about WHERE name = 'again'").fetchone())
+        self.rounds = Rounds(db)
+        found = db.execute("SELECT coalesce(max(id), 0) FROM waiting").fetchone()[0]
+        self._next = max(1 + found, self.rounds.first)
+        self._visited = bool(self.rounds.number or db.execute("SELECT 1 FROM about WHERE name = 'again'").fetchone())
 
     # What is there
 
     def known(self, names: Iterable[Name]) -> set[Name]:
         """Return those of the names that were taken in this round."""
-        query = "SELECT digest FROM seen WHERE crawl = ? AND round >= ? AND digest IN"
+        query = f"SELECT digest FROM seen WHERE crawl = ? AND {TAKEN} AND digest IN"
         return {
             (crawl, found)
             for crawl, digests in _by_crawl(names).items()
-            for (found,) in select_in(self.db, query, digests, (crawl, self._round))
+            for (found,) in select_in(self.db, query, digests, (crawl, *self.rounds.taken))
         }
 
     def histories(self, names: Iterable[Name]) -> dict[Name, bytes]:
@@ -69,8 +70,8 @@ class Table:
     def seen(self, crawl: str, key: str) -> tuple[int | None, bytes | None] | None:
         """Return the waiting row's id and the last visit of a URI that was taken in this round."""
         found: tuple[int | None, bytes | None] | None = self.db.execute(
-            "SELECT id, visit FROM seen WHERE crawl = ? AND digest = ? AND round >= ?",
-            (self.crawls.find(crawl), digest(crawl, key), self._round),
+            f"SELECT id, visit FROM seen WHERE crawl = ? AND digest = ? AND {TAKEN}",
+            (self.crawls.find(crawl), digest(crawl, key), *self.rounds.taken),
         ).fetchone()
         return found
 
@@ -119,7 +120,7 @@ class Table:
         self.db.executemany(
             "INSERT INTO seen (crawl, digest, round, id) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET round = excluded.round, id = excluded.id",
-            [(*name, self._round, first + place) for place, (_, name) in enumerate(fresh)],
+            [(*name, self.rounds.number, first + place) for place, (_, name) in enumerate(fresh)],
         )
         self.queues.arrived((row[1], row[2], row[0]) for row in made if row[3] is None)
         self.count(((name[0], waits(uri.not_before)) for uri, name in fresh), 1)
@@ -135,14 +136,16 @@ class Table:
 
     def end_visits(self, visits: Iterable[tuple[bytes, int | None, int, bytes]]) -> None:
         """Note visits of known URIs: visit, the row in which each waits again, crawl, digest."""
-        self.db.executemany("UPDATE seen SET visit = ?, id = ? WHERE crawl = ? AND digest = ?", visits)
+        self.db.executemany(
+            f"UPDATE seen SET visit = ?, id = ?, round = {self.rounds.number} WHERE crawl = ? AND digest = ?", visits
+        )
 
     def put_visit(self, name: Name, visit: bytes, number: int | None) -> None:
         """Note a visit of a URI that may not be known."""
         self.db.execute(
             "INSERT INTO seen (crawl, digest, round, id, visit) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET round = excluded.round, id = excluded.id, visit = excluded.visit",
-            (*name, self._round, number, visit),
+            (*name, self.rounds.number, number, visit),
         )
 
     def expect_visits_again(self) -> None:
@@ -153,26 +156,22 @@ class Table:
 
     def begin_round(self) -> None:
         """Begin afresh: nothing waits, every URI may come again, and what visits left is kept."""
-        self._round, self._visited = self._round + 1, True
+        busy = "head IS NOT NULL OR wake IS NOT NULL OR recent IS NOT NULL"
         for statement in (
             "DELETE FROM waiting",
             "DELETE FROM pages",
-            "DELETE FROM seen WHERE visit IS NULL",
-            "UPDATE queues SET priority = NULL, head = NULL, wake = NULL, recent = NULL",
+            f"UPDATE queues SET priority = NULL, head = NULL, wake = NULL, recent = NULL WHERE {busy}",
             "UPDATE crawls SET waiting = 0, suspended = 0, parsed = 0, failed = 0, removed = 0",
         ):
             self.db.execute(statement)
-        self.db.execute("INSERT OR REPLACE INTO about VALUES ('round', ?)", (self._round,))
+        self._visited = True
+        self.rounds.begin(self._next)
 
     def carry_round(self) -> None:
         """Begin with what waits, each at its time: other URIs may come again, and what visits left is kept."""
-        before, self._round, self._visited = self._round, self._round + 1, True
-        self.db.execute("DELETE FROM seen WHERE visit IS NULL AND id IS NULL")
-        self.db.execute(
-            "UPDATE seen SET round = ? WHERE round >= ? AND id IN (SELECT id FROM waiting)", (self._round, before)
-        )
         self.db.execute("UPDATE crawls SET parsed = 0, failed = 0, removed = 0")
-        self.db.execute("INSERT OR REPLACE INTO about VALUES ('round', ?)", (self._round,))
+        self._visited = True
+        self.rounds.begin(self.rounds.first)
 
     def counts(self, crawl: str) -> dict[Status, int]:
         """Return how many URIs of a crawl there are by status."""

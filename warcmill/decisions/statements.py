@@ -14,6 +14,7 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey
 from warcmill.errors import BadInput, NotReady
+from warcmill.launches.listing import OWN_CONFIGURATION
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import rests_on
@@ -34,6 +35,14 @@ def close(roots: JobRoots, launch: Launch, reason: str) -> Claim:
     if not is_known(roots, launch):
         raise BadInput(str(launch), "no engine has a folder of this launch; look at the job's name and the 14 digits")
     return Claim(layout.key("operator.Close", launch), facts={"reason": reason})
+
+
+def refuse_own(roots: JobRoots, launch: Launch) -> None:
+    """BadInput for a launch of the built-in crawler that has no end: its files are not in order before its own stop
+    has cut them to its books."""
+    if roots.jobs.stat(f"{launch.job}/{launch.id}/{OWN_CONFIGURATION}"):
+        how = f"warcmill pulse stop {launch.job}"
+        raise BadInput(str(launch), f"the built-in crawler puts it in order and ends it, also when it died: {how}")
 
 
 def findings(seen: Survey) -> list[Gap]:

@@ -1,4 +1,5 @@
-"""No spelling of an inside address is dialled: written in a link, named by a redirect, or answered by a name server.
+"""No spelling of an inside address is dialled: written in a link, named by a redirect or by
+that of a robots.txt, or answered by a name server.
 
 The proof is Python's own audit event of each connect, and a server that counts.
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
+import crawled
 import pytest
 from ada_url import URL
 from hypothesis import given
@@ -23,6 +26,7 @@ from warcmill.crawl.dns import Lookup, Resolver
 from warcmill.crawl.exchange import Exchange, Request
 from warcmill.crawl.extract import headers
 from warcmill.crawl.http import Fetcher, Site
+from warcmill.crawl.job import Retries
 from warcmill.crawl.limits import NOT_ALLOWED, Failure, Limits
 from warcmill.errors import BadConfig
 
@@ -132,6 +136,31 @@ def test_none_is_dialled_when_a_redirect_has_it(tmp_path: Path, dialled: list[ob
 
     assert asyncio.run(run()) == len(dialled)
     assert {address[0] for address in dialled} == {"127.0.0.5"}  # type: ignore[index]
+
+
+def test_none_is_dialled_when_the_redirect_of_a_robots_txt_has_it(tmp_path: Path, dialled: list[object]) -> None:
+    """A whole crawl, of a site for each spelling; no page of these sites is asked for either."""
+    sites = {f"s{number}.example": host for number, host in enumerate(HOSTS)}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := (await reader.readuntil(b"\r\n\r\n")).decode():
+            site = head.partition("Host: ")[2].partition(":")[0]
+            moved = f"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\nLocation: http://{sites[site]}/robots.txt\r\n\r\n"
+            writer.write(moved.encode())
+
+    async def run() -> list[bytes]:
+        async with serving(answer, host="127.0.0.5") as server:
+            job = crawled.job(server.port, *sites, allow_private=("127.0.0.5/32",))
+            job = replace(job, resolve=dict.fromkeys(sites, ("127.0.0.5",)), retries=Retries(1, 0.01))
+            await crawled.whole(tmp_path, job)
+            return server.requests
+
+    requests = asyncio.run(run())
+    assert {address[0] for address in dialled if isinstance(address, tuple)} == {"127.0.0.5"}
+    assert len(requests) == len(sites)
+    assert all(request.startswith(b"GET /robots.txt ") for request in requests)
+    refused = [line for line in crawled.lines(tmp_path) if line.status == NOT_ALLOWED]
+    assert len(refused) == len(sites), "each place of a robots.txt has its line"
 
 
 def test_none_is_dialled_when_a_name_server_answers_it(tmp_path: Path, dialled: list[object]) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 import killed_books
 import pytest
+from faulty_sqlite import failing as failing_sqlite
 
 from warcmill.crawl import books as books_module
-from warcmill.crawl import database
+from warcmill.crawl import database, frontier_sqlite
 from warcmill.crawl.books import Begins, Books, Kept, Result, open_books
 from warcmill.crawl.frontier import Answer, Gate, Lease, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
@@ -180,6 +181,7 @@ def test_a_result_that_no_books_take_is_refused_before_it_is_written(crawl: Path
 
 FAULTS = {
     "the WARC, at a write": ("pwrite", ".warc"),
+    "the WARC, at a write, which cannot be taken back": ("pwrite ftruncate", ".warc"),
     "the WARC, at fdatasync": ("fdatasync", ".warc"),
     "a new WARC": ("open", ".warc"),
     "crawl.log, at a write": ("write", "crawl.log"),
@@ -189,8 +191,13 @@ FAULTS = {
 }
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, call: str, kind: str, number: int) -> Callable[[], None]:
-    """Let one call fail on one kind of file; return what mends it."""
+def failing(monkeypatch: pytest.MonkeyPatch, calls: str, kind: str, number: int) -> Callable[[], None]:
+    """Let some calls fail on one kind of file; return what mends them."""
+    mends = [_failing(monkeypatch, call, kind, number) for call in calls.split()]
+    return lambda: [mend() for mend in mends] and None
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, call: str, kind: str, number: int) -> Callable[[], None]:
     real = getattr(os, call)
 
     def fails(target: Any, *args: Any, **more: Any) -> Any:
@@ -261,6 +268,64 @@ def test_a_full_disk_under_the_database_stops_the_books(crawl: Path) -> None:
     asyncio.run(broken())
     asyncio.run(mended())
     assert _whole(crawl) == []
+
+
+DATABASE = {
+    "its log, at a write": ("log", "xWrite", 0),
+    "its log, at a sync": ("log", "xSync", 1),
+    "its file, at a write": ("database", "xWrite", 1),
+    "its file, at a sync": ("database", "xSync", 1),
+    "its file, at a read": ("database", "xRead", 0),
+}
+
+
+@pytest.mark.parametrize("fault", DATABASE)
+def test_an_error_of_the_disk_under_the_database_stops_the_books(
+    crawl: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Also where SQLite would keep it to itself: while it brings its log into the file."""
+    file, method, kept_before = DATABASE[fault]
+
+    async def broken() -> None:
+        async with opened(crawl) as books:
+            await keep(books, *await leases(books, 1))
+            (lease,) = await leases(books, 2)
+            if file == "database":
+                books.frontier.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # so that the file has pages
+                books.frontier.db.execute("PRAGMA shrink_memory")
+            calls = failing_sqlite(books.frontier.db, file, method)
+            if kept_before:
+                assert (await books.keep(fetched(books, lease))).held
+                assert calls() == 0, "a commit is in the log alone"
+                monkeypatch.setattr(frontier_sqlite, "WRITE_BACK_AT", 0)
+            with pytest.raises(Unavailable, match=r"books\.sqlite is unavailable: disk I/O error"):
+                await (books.frontier.lease("h", 1) if kept_before else books.keep(fetched(books, lease)))
+            assert calls() > 0
+            assert isinstance(books.stopped, Unavailable)
+
+    async def mended() -> None:
+        async with opened(crawl) as books:
+            kept = await keep(books, *await books.frontier.lease("h", 10))
+            assert [one.held for one in kept] == [True] * (1 - kept_before)
+
+    asyncio.run(broken())
+    monkeypatch.undo()
+    asyncio.run(mended())
+    assert lines(crawl) == [killed_books.page(1), killed_books.page(2)]
+    assert _whole(crawl) == []
+
+
+def test_a_long_log_of_the_database_is_brought_into_its_file(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier_sqlite, "WRITE_BACK_AT", 10)
+
+    async def scenario() -> None:
+        async with opened(crawl) as books:
+            await books.frontier.offer([make(killed_books.page(number)) for number in range(60)])
+            before = (crawl / "books.sqlite").stat().st_size
+            await books.frontier.count()
+            assert (crawl / "books.sqlite").stat().st_size > before
+
+    asyncio.run(scenario())
 
 
 def test_tails_are_kept_and_never_written_over(crawl: Path) -> None:

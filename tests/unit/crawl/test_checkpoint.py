@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shutil
@@ -290,6 +291,27 @@ def test_a_full_disk_leaves_no_checkpoint_and_the_next_has_another_name(
     found = restore.newest(whole.parent, THE_LAUNCH)
     assert found.checkpoint
     assert found.checkpoint.folder == whole
+
+
+@pytest.mark.parametrize("call", ["fsync", "open"])
+def test_an_error_of_the_disk_below_a_snapshot_is_named(base: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    async def run() -> None:
+        async with opened(base) as crawl:
+            target, real = crawl.folders.checkpoints / "copy.sqlite", getattr(os, call)
+
+            def fails(what: object, *more: object) -> object:
+                path = os.readlink(f"/proc/self/fd/{what}") if isinstance(what, int) else str(what)
+                if path == str(target):
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                return real(what, *more)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(os, call, fails)
+                with pytest.raises(Unavailable, match=r"copy\.sqlite is unavailable: Input/output error"):
+                    await crawl.books.frontier.snapshot(target)
+            assert crawl.books.stopped is None, "the crawl goes on without that checkpoint"
+
+    asyncio.run(run())
 
 
 class _Backup:

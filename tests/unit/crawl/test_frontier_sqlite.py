@@ -8,6 +8,7 @@ import pytest
 from frontier_conformance import *  # noqa: F403
 
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
+from warcmill.crawl.uri import make
 
 
 class Here:
@@ -41,3 +42,23 @@ def there(tmp_path: Path) -> Here:
     here = Here(tmp_path)
     yield here
     here.close()
+
+
+def _steps(frontier: SqliteFrontier, crawl: str) -> tuple[int, int]:
+    """How many steps SQLite makes to count a crawl of 20 URIs, and to purge it."""
+    run(frontier.offer([make(f"http://h{n}.example/", crawl=crawl) for n in range(20)]))  # noqa: F405
+    made = []
+    frontier.db.set_progress_handler(lambda: made.append(None), 10)
+    run(frontier.count(crawl))  # noqa: F405
+    counted = len(made)
+    assert run(frontier.purge(crawl)) == 20  # noqa: F405
+    frontier.db.set_progress_handler(None, 0)
+    return counted, len(made) - counted
+
+
+def test_a_crawl_is_counted_and_purged_without_walking_the_rest(there: Here) -> None:
+    frontier = there.open()
+    alone = _steps(frontier, "first")
+    run(frontier.offer([make(f"http://h{n % 50}.example/{n}", crawl="rest") for n in range(2000)]))  # noqa: F405
+    beside = _steps(frontier, "second")
+    assert all(more <= 2 * few + 10 for few, more in zip(alone, beside, strict=True)), (alone, beside)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
+import os
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +17,13 @@ from name_server import SILENT, name_server
 from raw_server import answering, serving
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import dns
+from warcmill.crawl import dns, launch, opening, steady
+from warcmill.crawl.frontier import Gate
+from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.limits import Limits
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.stop import End
+from warcmill.crawl.uri import FOREVER, make
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -128,6 +134,50 @@ def test_a_clock_that_is_set_back_or_forward_hurries_no_host_and_lets_none_wait(
     assert crawled.unbalanced(tmp_path) == []
 
 
+DAY = 86_400.0
+
+
+def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process has a clock that is a day ahead, and is stopped while its host is left alone."""
+    real = steady.now
+    hosts = {(host, "/"): page(["/1", "/2"]) for host in ("a.example", "b.example")}
+    with serve(hosts) as port:
+        job = crawled.job(port, "a.example", "b.example", no_delay=False, politeness=Politeness(0.0, 0.5, 0.5))
+        job = crawled.replace(job, seeds=(*job.seeds, "http://a.example:1/"))
+
+        async def first() -> None:
+            monkeypatch.setattr(opening, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
+            monkeypatch.setattr(steady, "now", lambda: real() + DAY)
+            running = await opening.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
+            running.books.hear = lambda *_: running.spider.hurry()
+            await running.crawl()
+            frontier = running.books.frontier
+            await frontier.block(Gate("never.example"), FOREVER)
+            await frontier.offer([make("http://b.example/calendar", not_before=real() + 30 * DAY)])
+            await running.books.close()  # as a kill leaves it: without its end
+
+        async def second() -> list[float]:
+            monkeypatch.undo()
+            running = await opening.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
+            db = running.books.frontier.db
+            (calendar,) = (await running.books.frontier.list(keys=["http://b.example/calendar"])).uris
+            assert calendar.not_before > real() + 29 * DAY
+            waits = [wake / 1000 for (wake,) in db.execute("SELECT wake FROM queues WHERE wake IS NOT NULL")]
+            await running.books.frontier.purge("", ["http://b.example/calendar"])
+            async with asyncio.timeout(300):
+                end = await running.crawl()
+            await running.close(end)
+            return waits
+
+        asyncio.run(first())
+        assert FOREVER in (waits := asyncio.run(second()))
+    assert all(wait < time.time() + 60 for wait in waits if wait != FOREVER)
+    assert crawled.statuses(tmp_path)["http://b.example/2"] == 404
+    assert "the clock was set back by 86,4" in crawled.told(tmp_path, "alerts.log")
+
+
 def test_a_site_is_asked_as_slowly_as_it_wants_by_its_own_log(tmp_path: Path) -> None:
     """Two hosts of one address: least delay, crawl-delay, Retry-After, and the second gate by address."""
     asked: list[tuple[float, str]] = []
@@ -221,6 +271,31 @@ def test_an_inside_address_is_not_dialled_by_a_name_or_by_a_redirect(tmp_path: P
     assert found["http://169.254.169.254/latest"] == -5002
     assert "http://a.example/" not in found or found["http://a.example/"] == -61
     assert "192.168.7.7 is not dialled: private" in running.kit.offers.refused.first["addresses"]
+
+
+def test_rows_of_progress_that_a_disk_does_not_take_are_said_in_another_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crawl goes on: its books are whole."""
+    real, failed = os.write, []
+
+    def failing(descriptor: int, data: bytes) -> int:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if path.endswith("progress-statistics.log") and b"RUNNING" not in bytes(data) and not failed:
+            failed.append(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(descriptor, data)
+
+    def fail(_: object) -> None:
+        monkeypatch.setattr(os, "write", failing)
+        monkeypatch.setattr(launch, "ROW_SECONDS", 0.001)
+
+    with serve({("a.example", "/"): page(["/b"]), ("a.example", "/b"): page([])}) as port:
+        end, _ = crawled.crawl(tmp_path, crawled.job(port, "a.example"), fail)
+    assert end is End.EMPTY
+    assert crawled.statuses(tmp_path)["http://a.example/b"] == 200
+    assert "SEVERE no more rows of progress: " in crawled.told(tmp_path, "alerts.log")
+    assert "Input/output error" in crawled.told(tmp_path, "alerts.log")
 
 
 def test_a_fault_of_ours_at_one_uri_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

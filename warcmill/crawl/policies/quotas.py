@@ -18,7 +18,7 @@ from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
 
 NAME = "quotas"
-REMEMBERED = 100_000  # hosts, targets and crawls that are counted
+REMEMBERED = 50_000  # hosts, targets and crawls that are counted
 
 
 class By(StrEnum):

@@ -151,7 +151,7 @@ class WarcFiles:
         """Take back a group that was written in part; the next one is written there in any case."""
         self._length = length
         self._held.clear()
-        os.ftruncate(self._fd, length)
+        _try(self._path, lambda: os.ftruncate(self._fd, length))
 
 
 def close_name(folder: Path, name: str) -> None:
@@ -165,7 +165,7 @@ def close_name(folder: Path, name: str) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = _try(folder, lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
         _try(folder, lambda: os.fsync(descriptor))
     finally:
