@@ -7,7 +7,6 @@ second digest: SHA-1 alone can be made to collide.
 
 from __future__ import annotations
 
-import base64
 import re
 import struct
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from uuid import UUID
 from warcmill.base import clock
 from warcmill.crawl.frontier import LONGEST_HISTORY
 from warcmill.errors import BadInput
-from warcmill.formats.warc.records import Original, sha1_text
+from warcmill.formats.warc.records import Original, sha1_bytes, sha1_text
 
 SECOND = 16  # bytes of the second digest
 _VERSION = 1
@@ -106,7 +105,7 @@ def since(raw: bytes, now: float) -> float:
 
 def _sha1(text: str) -> bytes:
     try:
-        return base64.b32decode(text.removeprefix("sha1:"))
+        return sha1_bytes(text)
     except ValueError as error:
         raise BadInput(text, "not a sha1 in base32") from error
 
