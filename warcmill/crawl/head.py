@@ -7,8 +7,8 @@ are passed over. An answer without a status line is HTTP/0.9: all of it is body.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 _STATUS = re.compile(r"HTTP/(\d+(?:\.\d+)?)?[ \t]*(?:([1-9]\d\d)(?!\d))?", re.ASCII)
 _FOLD = re.compile(r"\r?\n[ \t]+")
@@ -50,8 +50,7 @@ class Fields:
         return [word for value in values if (word := value.strip())]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The head of an answer; `version` is 0.9 without one. `assumed`: the status is not the server's."""
 
     version: str
@@ -76,7 +75,8 @@ NONE = Head("0.9", ASSUMED, Fields([]), assumed=True)
 
 def parse(raw: bytes | bytearray) -> Head:
     """Parse a head with its closing empty line; without one, as far as it goes."""
-    first, *lines = _FOLD.sub(" ", raw.decode("latin-1")).split("\n")
+    text = raw.decode("latin-1")
+    first, *lines = (_FOLD.sub(" ", text) if "\n " in text or "\n\t" in text else text).split("\n")
     status = _STATUS.match(first)
     if not status:
         return NONE

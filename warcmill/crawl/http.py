@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from warcmill.crawl.addresses import Judge
@@ -39,6 +40,7 @@ class Site:
     path: str
 
     @classmethod
+    @lru_cache(1_000)  # each is asked for several times, in one visit
     def of(cls, uri: str) -> Site:
         """The site of a canonical URI; ValueError for one that is no http or https URL. Credentials are not sent."""
         parts = _URI.fullmatch(uri)

@@ -54,8 +54,8 @@ class Offers:
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """What a page links to, and may be crawled."""
-        fresh = (link for link in links if (page.crawl, link.uri) not in self._known)
-        found = (self._linked(page, link) for link in fresh)
+        crawl, known = page.crawl, self._known
+        found = [self._linked(page, link) for link in links if (crawl, link.uri) not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
 
     def at_lease(self, uri: Uri) -> Decision | None:
@@ -79,14 +79,18 @@ class Offers:
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
-        return self._made(link.uri, via=page, hops=page.hops + link.hop, source=page.source, priority=priority)
+        return self._made(
+            link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, is_canonical=link.is_uri
+        )
 
     def _made(
-        self, text: str, *, via: Uri | None = None, hops: str = "", source: str = "", priority: int = 0
-    ) -> Uri | None:
-        page = via.uri if via else ""
+        self, text: str, via: Uri | None = None, *, hops: str = "", source: str = "", priority: int = 0,
+        is_canonical: bool = False,
+    ) -> Uri | None:  # fmt: skip
+        page, crawl = (via.uri, via.crawl) if via else ("", "")
         try:
-            uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=via.crawl if via else "")
+            uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
+                       is_canonical=is_canonical)  # fmt: skip
         except BadInput as error:
             self._heard.no_uri(page, error.why, text)
             return None
