@@ -34,6 +34,10 @@ class Fields:
         for name, value in pairs:
             self._values.setdefault(name, []).append(value)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a field."""
+        return name in self._values
+
     def first(self, name: str) -> str:
         """The first value of a field; '' when there is none."""
         return self._values[name][0] if name in self._values else ""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from warcmill.base import clock
@@ -24,8 +24,7 @@ _FIXED = struct.Struct(f"<B20sQ{SECOND}sI16sB")
 _VALIDATOR = re.compile(r"[\x20-\x7e\x80-\xff]*")  # what may stand in a header of a request
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """A visit: digests and length of its payload, the validators that the server sent with it, and its record."""
 
     sha1: bytes
@@ -57,7 +56,7 @@ class History:
 
     def renewed(self, etag: str, last_modified: str) -> History:
         """The history after a revisit: the record is still the first, and the validators are the newest."""
-        return replace(self, etag=etag or self.etag, last_modified=last_modified or self.last_modified)
+        return self._replace(etag=etag or self.etag, last_modified=last_modified or self.last_modified)
 
 
 def of_visit(

@@ -49,7 +49,7 @@ def visited(moves: Transitions, uri: Uri, status: int, *, failed: bool, digest: 
 def metadata(uri: Uri, links: Iterable[Link]) -> list[tuple[str, str]]:
     """The fields of a URI's metadata record: where it comes from, and what it links to."""
     known = (("via", uri.via), ("hopsFromSeed", uri.hops), ("sourceTag", uri.source))
-    outlinks = [("outlink", f"{uri} {hop} {context}") for uri, hop, context, _, is_uri in links if is_uri]
+    outlinks = [("outlink", " ".join(link[:3])) for link in links if link.is_uri]
     return [*[(name, value) for name, value in known if value], *outlinks]
 
 

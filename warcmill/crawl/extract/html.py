@@ -54,7 +54,10 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     if base:
         found.rebase(base)
     for tag, attributes, node in elements:
-        _add(tag, attributes, node, found)
+        if tag == "a":
+            _add_anchor(attributes, found)
+        else:
+            _add(tag, attributes, node, found)
         if scripts and tag == "script":
             _add_guesses(node, found)
         if found.cut:
@@ -96,11 +99,16 @@ def _base_of(elements: Iterable[Telling]) -> str | None:
     return next((own["href"] for tag, own, _ in elements if tag == "base" and "href" in own), "")
 
 
+def _add_anchor(attributes: Attributes, found: Links) -> None:
+    """Add what most links are."""
+    rel = attributes.get("rel")
+    found.add(attributes.get("href"), LINK, "a/@href", rel is not None and "nofollow" in rel.lower())
+    if len(attributes) > 1 and not _OTHERS.isdisjoint(attributes):
+        _add_others("a", attributes, found)
+
+
 def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
-    if tag == "a":
-        rel = attributes.get("rel")
-        found.add(attributes.get("href"), LINK, "a/@href", rel is not None and "nofollow" in rel.lower())
-    elif own := _OWN.get(tag):
+    if own := _OWN.get(tag):
         own(node, attributes, found)
     elif href := attributes.get("href"):
         found.add(href, EMBED if tag in _EMBEDDED or tag == "use" else LINK, f"{tag}/@href")
