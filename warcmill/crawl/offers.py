@@ -44,7 +44,7 @@ class Offers:
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
         self._by = live.job
         self._policies = self._made_of(live.job)
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._known: OrderedDict[str, None] = OrderedDict()
         self.refused = Refusals()
 
     def seeds(self, texts: Iterable[str]) -> list[Uri]:
@@ -54,8 +54,8 @@ class Offers:
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """What a page links to, and may be crawled."""
-        crawl, known = page.crawl, self._known
-        found = [self._linked(page, link) for link in links if (crawl, link.uri) not in known]
+        space, known = _space(page.crawl), self._known
+        found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
 
     def at_lease(self, uri: Uri) -> Decision | None:
@@ -73,7 +73,7 @@ class Offers:
                     policy.taken(uri)
 
     def _remember(self, uri: Uri) -> None:
-        self._known[uri.crawl, uri.uri] = None
+        self._known[_space(uri.crawl) + uri.uri] = None
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
@@ -115,3 +115,8 @@ class Offers:
             return False
         uri.not_before = found.until
         return True
+
+
+def _space(crawl: str) -> str:
+    """What distinguishes the URIs of a crawl from those of others."""
+    return f"{crawl}\n" if crawl else ""

@@ -188,11 +188,14 @@ def warcinfo(filename: str, date: str, fields: Pairs) -> Record:
 
 def fields_block(fields: Pairs) -> bytes:
     """The block of a record of type application/warc-fields; control characters are percent-encoded."""
-    block = "".join([f"{name}: {value}\r\n" for name, value in fields]).encode("utf-8", "replace")
+    block = _lines(fields).encode("utf-8", "replace")
     if _has_controls(block, len(fields)):
-        safe = [f"{name}: {_CONTROL.sub(_escape, value)}\r\n" for name, value in fields]
-        return "".join(safe).encode("utf-8", "replace")
+        return _lines([(name, _CONTROL.sub(_escape, value)) for name, value in fields]).encode("utf-8", "replace")
     return block
+
+
+def _lines(fields: Pairs) -> str:
+    return "\r\n".join([*map(": ".join, fields), ""])
 
 
 def readable(raw: bytes) -> str:
@@ -244,8 +247,8 @@ def _record(kind: str, capture: Capture, content_type: str, block: Block, more: 
         ("Content-Type", content_type),
         ("Content-Length", str(block.length)),
     )
-    lines = ["WARC/1.1\r\n", *[f"{name}: {value}\r\n" for name, value in fields if value], "\r\n"]
-    header = "".join(lines).encode("utf-8", "surrogateescape")
-    if _has_controls(header, len(lines)):
+    given = [field for field in fields if field[1]]
+    header = f"WARC/1.1\r\n{_lines(given)}\r\n".encode("utf-8", "surrogateescape")
+    if _has_controls(header, len(given) + 2):
         raise BadInput(repr(capture.uri), "a control character in what would be a WARC header; nothing was written")
     return Record(kind, record_id, capture.date, capture.uri, header, block, payload)
