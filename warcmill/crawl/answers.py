@@ -45,4 +45,4 @@ def is_same(answer: Exchange, before: History) -> bool:
 
 def _left(answer: Exchange, record: Record, etag: str, modified: str) -> bytes:
     sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
-    return history.pack(history.of_visit(sha1, length, second, answer.date, record.id, etag, modified))
+    return history.pack(history.of_visit(sha1, length, second, record.date, record.id, etag, modified))

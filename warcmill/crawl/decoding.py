@@ -17,11 +17,14 @@ def document(exchange: Exchange, limits: Limits) -> tuple[bytes, str]:
 
     A payload whose coding is not known, or which is not of the coding it claims, is returned as it came.
     """
+    limit = min(limits.decoded, limits.ratio * exchange.payload_length + DECODED_FREE)
+    if not exchange.fields.has("content-encoding") and not exchange.fields.has("transfer-encoding"):
+        text, cut = _up_to(limit, exchange.payload())
+        return text, TOO_LONG if cut else ""
     codings = codings_of(exchange)
     unknown = [coding for coding in codings if coding.encode() not in STEPS]
     if unknown or len(codings) > CODINGS_LIMIT:
         return b"", f"{NOT_KNOWN}:{(unknown or codings)[0][:20]}"
-    limit = min(limits.decoded, limits.ratio * exchange.payload_length + DECODED_FREE)
     steps = [STEPS[coding.encode()]() for coding in codings]
     text, cut = _up_to(limit, _through(exchange.payload(), steps))
     if not text and any(step.unfit for step in steps):

@@ -12,19 +12,20 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
-
-import dns.asyncresolver
-import dns.exception
-import dns.nameserver
-import dns.resolver
+from typing import TYPE_CHECKING
 
 from warcmill.base import clock
 from warcmill.crawl.limits import NO_ADDRESS, Failure
 from warcmill.errors import BadConfig
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Capture, Record
+
+if TYPE_CHECKING:
+    import dns.asyncresolver
+    import dns.resolver
 
 BY_DNS, BY_FILE = 1, 1001
 HOSTS = Path("/etc/hosts")
@@ -91,7 +92,7 @@ class Resolver:
 
     def __init__(self, fixed: Fixed | None = None, hosts: Fixed | None = None, servers: Sequence[tuple[str, int]] = ()):
         self._fixed = {**(hosts or {}), **(fixed or {})}
-        self._resolver = _resolver(servers)
+        self._servers = servers
         self._kept: OrderedDict[str, tuple[float, Lookup | Failure]] = OrderedDict()
         self._asked: dict[str, asyncio.Task[Lookup | Failure]] = {}
 
@@ -128,8 +129,15 @@ class Resolver:
         lookup = Lookup(name, addresses, BY_DNS, ttl, started, took, server, _text(started, answers))
         return self._keep(name, lookup, ttl)
 
+    @cached_property
+    def _resolver(self) -> dns.asyncresolver.Resolver:
+        return _resolver(self._servers)
+
     async def _question(self, name: str, kind: str) -> dns.resolver.Answer | str:
         """The answer to one question; else why there is none, '' when the name has no record of this kind."""
+        import dns.exception  # noqa: PLC0415 see _resolver
+        import dns.resolver  # noqa: PLC0415
+
         try:
             return await self._resolver.resolve(f"{name}.", kind, raise_on_no_answer=False, search=False)
         except dns.resolver.NXDOMAIN:
@@ -149,6 +157,10 @@ class Resolver:
 
 
 def _resolver(servers: Sequence[tuple[str, int]]) -> dns.asyncresolver.Resolver:
+    import dns.asyncresolver  # noqa: PLC0415 a tenth of the crawler's start, and a site may need none
+    import dns.nameserver  # noqa: PLC0415
+    import dns.resolver  # noqa: PLC0415
+
     try:
         resolver = dns.asyncresolver.Resolver(configure=not servers)
     except dns.resolver.NoResolverConfiguration:
@@ -161,6 +173,8 @@ def _resolver(servers: Sequence[tuple[str, int]]) -> dns.asyncresolver.Resolver:
 
 def _text(started: datetime, answers: Iterable[dns.resolver.Answer]) -> str:
     """The records of the answers, as Heritrix writes them: the time, then a record a line."""
+    import dns.rdatatype  # noqa: PLC0415 see _resolver
+
     lines = [
         f"{rrset.name}\t\t{rrset.ttl}\tIN\t{dns.rdatatype.to_text(rrset.rdtype)}\t{data}\n"
         for answer in answers

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import Fetch
@@ -20,8 +19,7 @@ from warcmill.formats.warc.records import Block, Capture, Original, Record
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What is asked for: a canonical http or https URI; `headers` come after ours and replace those of one name."""
 
     uri: str
@@ -38,8 +36,7 @@ def request_of(uri: str, fetch: Fetch, headers: tuple[tuple[str, str], ...] = ()
     return Request(uri, fetch.method, (*headers, *asked, *fetch.headers), fetch.body.encode(), fetch.timeout)
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """An answer and its request. `close` it when its records are durable: a long block is in a scratch file.
 
     `truncated`: length, time or disconnect, '' when whole. `payload_sha1` is as
@@ -66,7 +63,7 @@ class Exchange:
     header_cut: bool = False
     extra: int = 0
     certificate: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:

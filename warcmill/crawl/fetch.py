@@ -10,7 +10,7 @@ from warcmill.crawl.uri import shown
 from warcmill.errors import BadInput
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
 _LONGEST_TIMEOUT = 86_400
 _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.statistics import Statistics
-from warcmill.crawl.uri import Uri, queue_of
+from warcmill.crawl.uri import queue_of
 from warcmill.formats.crawllog import CrawlRecord
 
 
@@ -33,7 +33,7 @@ class Figures(Statistics):
             self.documents += 1
             self.answers[str(line.status)] += 1
             self.bytes += size
-            self.spending.add(_uri(line, crawl), size, _seconds(line))
+            self.spending.add_to((queue_of(line.uri), line.source or "", crawl), size, _seconds(line))
 
     def _json(self) -> dict[str, Any]:
         return {**super()._json(), "spending": self.spending.dump()}
@@ -43,10 +43,6 @@ class Figures(Statistics):
         made = super()._from_json(found)
         made.spending = Spending.load(found.get("spending", ()))  # checkpoints of 1.0 have none
         return made
-
-
-def _uri(line: CrawlRecord, crawl: str) -> Uri:
-    return Uri(line.uri, line.uri, queue_of(line.uri), crawl, source=line.source or "")
 
 
 def _seconds(line: CrawlRecord) -> float:

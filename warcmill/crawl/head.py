@@ -7,8 +7,8 @@ are passed over. An answer without a status line is HTTP/0.9: all of it is body.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 _STATUS = re.compile(r"HTTP/(\d+(?:\.\d+)?)?[ \t]*(?:([1-9]\d\d)(?!\d))?", re.ASCII)
 _FOLD = re.compile(r"\r?\n[ \t]+")
@@ -34,6 +34,10 @@ class Fields:
         for name, value in pairs:
             self._values.setdefault(name, []).append(value)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a field."""
+        return name in self._values
+
     def first(self, name: str) -> str:
         """The first value of a field; '' when there is none."""
         return self._values[name][0] if name in self._values else ""
@@ -50,8 +54,7 @@ class Fields:
         return [word for value in values if (word := value.strip())]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The head of an answer; `version` is 0.9 without one. `assumed`: the status is not the server's."""
 
     version: str
@@ -76,7 +79,8 @@ NONE = Head("0.9", ASSUMED, Fields([]), assumed=True)
 
 def parse(raw: bytes | bytearray) -> Head:
     """Parse a head with its closing empty line; without one, as far as it goes."""
-    first, *lines = _FOLD.sub(" ", raw.decode("latin-1")).split("\n")
+    text = raw.decode("latin-1")
+    first, *lines = (_FOLD.sub(" ", text) if "\n " in text or "\n\t" in text else text).split("\n")
     status = _STATUS.match(first)
     if not status:
         return NONE

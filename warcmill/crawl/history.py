@@ -7,17 +7,16 @@ second digest: SHA-1 alone can be made to collide.
 
 from __future__ import annotations
 
-import base64
 import re
 import struct
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from warcmill.base import clock
 from warcmill.crawl.frontier import LONGEST_HISTORY
 from warcmill.errors import BadInput
-from warcmill.formats.warc.records import Original, sha1_text
+from warcmill.formats.warc.records import Original, sha1_bytes, sha1_text
 
 SECOND = 16  # bytes of the second digest
 _VERSION = 1
@@ -25,8 +24,7 @@ _FIXED = struct.Struct(f"<B20sQ{SECOND}sI16sB")
 _VALIDATOR = re.compile(r"[\x20-\x7e\x80-\xff]*")  # what may stand in a header of a request
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """A visit: digests and length of its payload, the validators that the server sent with it, and its record."""
 
     sha1: bytes
@@ -58,7 +56,7 @@ class History:
 
     def renewed(self, etag: str, last_modified: str) -> History:
         """The history after a revisit: the record is still the first, and the validators are the newest."""
-        return replace(self, etag=etag or self.etag, last_modified=last_modified or self.last_modified)
+        return self._replace(etag=etag or self.etag, last_modified=last_modified or self.last_modified)
 
 
 def of_visit(
@@ -106,7 +104,7 @@ def since(raw: bytes, now: float) -> float:
 
 def _sha1(text: str) -> bytes:
     try:
-        return base64.b32decode(text.removeprefix("sha1:"))
+        return sha1_bytes(text)
     except ValueError as error:
         raise BadInput(text, "not a sha1 in base32") from error
 

@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from warcmill.crawl.addresses import Judge
@@ -24,6 +25,7 @@ _URI = re.compile(
     r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]\\]+)(?::(\d{1,5}))?((?:[/?][^#]*)?)(?:#.*)?"
 )
 REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS"])  # others get a new connection, which swallows none (RFC 9110, 9.2.2)
+_OURS = frozenset(["host", "user-agent", "accept", "accept-encoding"])
 NOTED = 10_000  # hosts whose bad certificate is remembered
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -39,6 +41,7 @@ class Site:
     path: str
 
     @classmethod
+    @lru_cache(1_000)  # each is asked for several times, in one visit
     def of(cls, uri: str) -> Site:
         """The site of a canonical URI; ValueError for one that is no http or https URL. Credentials are not sent."""
         parts = _URI.fullmatch(uri)
@@ -117,7 +120,9 @@ def request_bytes(request: Request, site: Site, user_agent: str) -> bytes:
     """The request as it is sent (RFC 9112, 3)."""
     ours = [("Host", site.host_field), ("User-Agent", user_agent), ("Accept", ACCEPT), ("Accept-Encoding", "gzip")]
     given = {name.lower() for name, _ in request.headers}
-    fields = [(name, value) for name, value in ours if name.lower() not in given] + list(request.headers)
+    if not _OURS.isdisjoint(given):
+        ours = [(name, value) for name, value in ours if name.lower() not in given]
+    fields = [*ours, *request.headers]
     if request.body and "content-length" not in given:
         fields.append(("Content-Length", str(len(request.body))))
     head = f"{request.method} {site.path} HTTP/1.1\r\n" + "".join([f"{name}: {value}\r\n" for name, value in fields])

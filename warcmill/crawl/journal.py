@@ -18,8 +18,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from json.encoder import encode_basestring_ascii
 from typing import Any, BinaryIO, NamedTuple
 
 from isal import isal_zlib
@@ -36,6 +37,7 @@ TAKEN, DEFERRED, PURGED, COOKIES, SITE, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "F
 ROUND, CARRIED = "Fn", "Fl"
 VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_WRITTEN: Mapping[type, Callable[[Any], str]] = {str: encode_basestring_ascii, int: repr}  # the encoder's start is slow
 _LEVEL, _GZIP, _CHUNK, _LARGEST = 1, 31, 1 << 16, 1 << 28
 
 
@@ -59,7 +61,7 @@ def taken(uri: Uri) -> str:
     source = "" if uri.source == uri.uri else uri.source or "-"
     more = _name(uri) | {"source": source, "payload": uri.payload, "cluster": uri.cluster, "priority": uri.priority}
     queue = uri.queue if uri.queue != queue_of(uri.uri) else ""
-    texts = {name: text for name, text in (("hops", uri.hops), ("via", uri.via)) if _column(text) != text}
+    texts = {name: text for name, text in (("hops", uri.hops), ("via", uri.via)) if text and _column(text) != text}
     return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})
 
 
@@ -150,8 +152,8 @@ def _named(crawl: str, key: str, uri: str) -> dict[str, Any]:
 
 
 def _line(word: str, columns: list[str], more: Mapping[str, object]) -> str:
-    members = {name: value for name, value in more.items() if value}
-    tail = [_json(members)] if members else []
+    members = [f'"{name}":{_WRITTEN.get(type(value), _json)(value)}' for name, value in sorted(more.items()) if value]
+    tail = [f"{{{','.join(members)}}}"] if members else []
     return " ".join([word, *map(_column, columns), *tail])
 
 

@@ -18,7 +18,9 @@ _IN_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/[^?]*\.as
 
 def without_session(uri: str) -> str:
     """Return a canonical URI without the ids of sessions."""
-    return _IN_PATH.sub("", _IDS.sub(_joined, uri), count=1)
+    if "?" in uri or ";" in uri or "&" in uri:
+        uri = _IDS.sub(_joined, uri)
+    return _IN_PATH.sub("", uri, count=1) if "/(" in uri else uri
 
 
 def _joined(match: re.Match[str]) -> str:

@@ -49,8 +49,8 @@ def visited(moves: Transitions, uri: Uri, status: int, *, failed: bool, digest: 
 def metadata(uri: Uri, links: Iterable[Link]) -> list[tuple[str, str]]:
     """The fields of a URI's metadata record: where it comes from, and what it links to."""
     known = (("via", uri.via), ("hopsFromSeed", uri.hops), ("sourceTag", uri.source))
-    outlinks = (("outlink", f"{link.uri} {link.hop} {link.context}") for link in links if link.is_uri)
-    return [*((name, value) for name, value in known if value), *outlinks]
+    outlinks = [("outlink", " ".join(link[:3])) for link in links if link.is_uri]
+    return [*[(name, value) for name, value in known if value], *outlinks]
 
 
 def of_lookup(uri: Uri, found: Lookup | Failure, record: Record | None, began: float) -> CrawlRecord:

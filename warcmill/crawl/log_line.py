@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from warcmill.formats.crawllog import CrawlRecord
 
-_json = json.JSONEncoder(separators=(",", ":")).encode
+_json = json.JSONEncoder().encode
 _GAP = re.compile(r"[\x00-\x20\x7f-\xa0]")  # in a column it would begin the next, or the next line
 
 
 def render(record: CrawlRecord, warc: str = "", offset: int = 0) -> bytes:
     """Return the line of a URI, whose first record is at this offset of the WARC; '' for none."""
-    where = {"warcFilename": warc, "warcFileOffset": offset} if warc else {}
-    size = {} if record.content_size is None else {"contentSize": record.content_size}
-    columns = (
-        record.logged,
-        f"{_number(record.status):>5}",
-        f"{_number(record.size):>10}",
-        *map(_column, (record.uri, record.hops, record.via, record.mime, record.thread)),
-        *map(_column, (record.fetched, record.digest, record.source, ",".join(record.annotations))),
-        _json({**size, **where}),
-    )
-    return (" ".join(columns) + "\n").encode("utf-8", "backslashreplace")
+    size = [] if record.content_size is None else [f'"contentSize":{record.content_size}']
+    where = [f'"warcFilename":{_json(warc)}', f'"warcFileOffset":{offset}'] if warc else []
+    texts = [record.uri, record.hops, record.via, record.mime, record.thread, record.fetched, record.digest]
+    texts += [record.source, ",".join(record.annotations)]
+    columns = [text or "-" for text in texts]
+    if _GAP.search("".join(columns)):
+        columns = [_GAP.sub(_escape, text) for text in columns]
+    numbers = f"{_number(record.status):>5} {_number(record.size):>10}"
+    line = f"{record.logged} {numbers} {' '.join(columns)} {{{','.join([*size, *where])}}}\n"
+    return line.encode("utf-8", "backslashreplace")
 
 
 def moment(seconds: float) -> str:
     """A time as the first column has it: `2026-11-21T08:17:37.003Z`."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    part, whole = math.modf(seconds)
+    microseconds = round(part * 1e6)  # as `datetime.fromtimestamp` rounds
+    return f"{_second(int(whole) + microseconds // 1_000_000)}.{microseconds % 1_000_000 // 1000:03}Z"
 
 
 def begun(started: float, finished: float) -> str:
@@ -43,5 +46,10 @@ def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _column(text: str | None) -> str:
-    return _GAP.sub(lambda gap: f"%{ord(gap[0]):02X}", text) if text else "-"
+@lru_cache(1_000)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
+
+
+def _escape(gap: re.Match[str]) -> str:
+    return f"%{ord(gap[0]):02X}"

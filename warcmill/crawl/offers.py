@@ -44,7 +44,7 @@ class Offers:
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
         self._by = live.job
         self._policies = self._made_of(live.job)
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._known: OrderedDict[str, None] = OrderedDict()
         self.refused = Refusals()
 
     def seeds(self, texts: Iterable[str]) -> list[Uri]:
@@ -54,8 +54,8 @@ class Offers:
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """What a page links to, and may be crawled."""
-        fresh = (link for link in links if (page.crawl, link.uri) not in self._known)
-        found = (self._linked(page, link) for link in fresh)
+        space, known = _space(page.crawl), self._known
+        found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
 
     def at_lease(self, uri: Uri) -> Decision | None:
@@ -73,20 +73,24 @@ class Offers:
                     policy.taken(uri)
 
     def _remember(self, uri: Uri) -> None:
-        self._known[uri.crawl, uri.uri] = None
+        self._known[_space(uri.crawl) + uri.uri] = None
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
-        return self._made(link.uri, via=page, hops=page.hops + link.hop, source=page.source, priority=priority)
+        return self._made(
+            link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, is_canonical=link.is_uri
+        )
 
     def _made(
-        self, text: str, *, via: Uri | None = None, hops: str = "", source: str = "", priority: int = 0
-    ) -> Uri | None:
-        page = via.uri if via else ""
+        self, text: str, via: Uri | None = None, *, hops: str = "", source: str = "", priority: int = 0,
+        is_canonical: bool = False,
+    ) -> Uri | None:  # fmt: skip
+        page, crawl = (via.uri, via.crawl) if via else ("", "")
         try:
-            uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=via.crawl if via else "")
+            uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
+                       is_canonical=is_canonical)  # fmt: skip
         except BadInput as error:
             self._heard.no_uri(page, error.why, text)
             return None
@@ -111,3 +115,8 @@ class Offers:
             return False
         uri.not_before = found.until
         return True
+
+
+def _space(crawl: str) -> str:
+    """What distinguishes the URIs of a crawl from those of others."""
+    return f"{crawl}\n" if crawl else ""

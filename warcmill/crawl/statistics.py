@@ -37,6 +37,9 @@ class Figure(IntEnum):
     URLS, BYTES, ROBOTS, NOVEL, NOVEL_BYTES, DUPLICATE, DUPLICATE_BYTES, NOT_MODIFIED, NOT_MODIFIED_BYTES = range(9)
 
 
+_URLS, _BYTES = int(Figure.URLS), int(Figure.BYTES)  # by plain numbers an array is indexed ten times as fast
+
+
 class Seed(NamedTuple):
     """What came of a seed: its status, 0 before there is one, and where it leads."""
 
@@ -148,11 +151,12 @@ class Statistics:
             else Figure.DUPLICATE if _DUPLICATE in line.annotations
             else Figure.NOVEL
         )  # fmt: skip
+        novel = int(kind)
         for one in (self.total, row):
-            one[Figure.URLS] += 1
-            one[Figure.BYTES] += size
-            one[kind] += 1
-            one[kind + 1] += size
+            one[_URLS] += 1
+            one[_BYTES] += size
+            one[novel] += 1
+            one[novel + 1] += size
         code = _key(str(status), self.codes, STATUSES)
         self.codes[code] = self.codes.get(code, 0) + 1
         mime = self.mimes.setdefault(_key(line.mime or "unknown", self.mimes, MIMES), array("q", (0, 0)))

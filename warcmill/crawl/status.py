@@ -17,6 +17,8 @@ class Status(StrEnum):
     FAILED = "Failed"
     REMOVED = "Removed"
 
+    __hash__ = str.__hash__  # that of an enum is a function of Python, and every move looks its statuses up
+
 
 S = Status
 MOVES: dict[Status, frozenset[Status]] = {

@@ -48,7 +48,7 @@ class Transitions:
         if to is Status.PARSING and uri.hash and changes.get("hash") == uri.hash:
             to = Status.PARSED
         check(uri, to)
-        if not changes.keys() <= _CHANGEABLE:
+        if changes and not changes.keys() <= _CHANGEABLE:
             raise TypeError(f"no update changes {', '.join(sorted(changes.keys() - _CHANGEABLE))}")
         for act in self.before.get(to, ()):
             act(uri, to)

@@ -57,10 +57,14 @@ class Uri:
 
 def make(
     text: str, *, key: str = "", crawl: str = "", hops: str = "", via: str = "", source: str = "",
-    priority: int = 0, not_before: float = 0.0, payload: str = "", cluster: str = "",
+    priority: int = 0, not_before: float = 0.0, payload: str = "", cluster: str = "", is_canonical: bool = False,
 ) -> Uri:  # fmt: skip
-    """Return a new Uri from text as it stands on a page or in a seed list; BadInput when it cannot be fetched."""
-    uri = canonical(text)
+    """Return a new Uri from text as it stands on a page or in a seed list; BadInput when it cannot be fetched.
+
+    `is_canonical`: the text was joined with its page as browsers do, so it is parsed no second time.
+    """
+    uri = text if is_canonical else _parsed(text)
+    check(uri)
     if len(payload) > LONGEST_PAYLOAD // 4 and len(payload.encode()) > LONGEST_PAYLOAD:
         raise BadInput(shown(uri), f"its payload is larger than {LONGEST_PAYLOAD} bytes")
     return Uri(key or uri, uri, queue_of(uri), crawl, hops, via, source, priority, not_before, payload,
@@ -72,10 +76,13 @@ def canonical(text: str) -> str:
 
     BadInput when it is none, is too long, has credentials in it, or a scheme that is not fetched.
     """
-    try:
-        uri: str = ada_url.normalize_url(text).partition("#")[0]
-    except (ValueError, UnicodeEncodeError) as error:
-        raise BadInput(shown(text), "not a URI with scheme and host") from error
+    uri = _parsed(text)
+    check(uri)
+    return uri
+
+
+def check(uri: str) -> None:
+    """BadInput for a canonical URI that is not fetched: its scheme, its length, or credentials in it."""
     scheme, _, rest = uri.partition(":")
     if scheme not in _SCHEMES:
         raise BadInput(shown(uri), f"{scheme}: is not fetched, only {', '.join(sorted(_SCHEMES))}")
@@ -83,7 +90,13 @@ def canonical(text: str) -> str:
         raise BadInput(shown(uri), f"longer than {LONGEST_URI} bytes")
     if scheme[0] == "h" and "@" in rest.partition("?")[0].split("/", 3)[2]:
         raise BadInput(f"{scheme}: URI", "it has credentials in it, which are not shown here; logins are not supported")
-    return uri
+
+
+def _parsed(text: str) -> str:
+    try:
+        return str(ada_url.normalize_url(text)).partition("#")[0]
+    except (ValueError, UnicodeEncodeError) as error:
+        raise BadInput(shown(text), "not a URI with scheme and host") from error
 
 
 def queue_of(uri: str) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from warcmill.crawl import tls
 from warcmill.crawl.addresses import Judge
@@ -18,8 +17,7 @@ from warcmill.crawl.limits import CONNECT_FAILED, NOT_ALLOWED, Failure
 HELD = 1 << 18  # bytes that wait to be read before the server is made to wait
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What is dialled: a numeric address, a port, and for TLS the host's name ('' without TLS)."""
 
     address: str

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from warcmill.formats.loglines import blocks
 
@@ -41,8 +41,7 @@ _THREAD = re.compile(rb" #\d")
 _WARC_NAME = re.compile(rb'"(warcFilename|warcPrefix)"\s*+:\s*+("(?:[^"\\{\x00-\x1f]|\\.)++")')
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlRecord:
+class CrawlRecord(NamedTuple):
     """One URI, as logged; `-` and blank are None. Sizes and offsets are in bytes.
 
     Bytes that are not UTF-8 become `\\xNN`, in `warc_filename` surrogates (as `os.fsdecode` makes them).
@@ -114,7 +113,7 @@ def host(uri: str) -> str:
     """
     scheme, _, rest = uri.partition(":")
     if rest.startswith("//"):
-        authority = re.split(r"[/?#]", rest[2:], maxsplit=1)[0].rpartition("@")[2]
+        authority = rest[2:].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
     elif scheme.lower() in ("dns", "whois"):
         authority = re.split(r"[/?#;]", rest, maxsplit=1)[0]
     else:

@@ -47,7 +47,8 @@ def canonical(url: str) -> str:
 
 def surt(url: str) -> str:
     """The SURT of a canonical URL."""
-    return _authority(url) + _rest(url).lower()
+    authority, _, rest = url.partition("://")[2].partition("/")
+    return f"{_of_authority(authority)}/{rest.lower()}"
 
 
 def folder_prefix(url: str) -> str:
@@ -136,7 +137,10 @@ def _reversed_labels(host: str) -> str:
 
 def _split(url: str) -> tuple[str, str]:
     """Host and `:port` of a canonical URL."""
-    authority = url.partition("://")[2].partition("/")[0]
+    return _host_and_port(url.partition("://")[2].partition("/")[0])
+
+
+def _host_and_port(authority: str) -> tuple[str, str]:
     if authority.startswith("["):  # an IPv6 address
         host, bracket, port = authority.partition("]")
         return host + bracket, port
@@ -145,11 +149,12 @@ def _split(url: str) -> tuple[str, str]:
 
 
 def _authority(url: str) -> str:
-    return _reversed_authority(*_split(url))
+    return _of_authority(url.partition("://")[2].partition("/")[0])
 
 
 @lru_cache(10_000)
-def _reversed_authority(host: str, port: str) -> str:
+def _of_authority(authority: str) -> str:
+    host, port = _host_and_port(authority)
     return f"http://({host}{port})" if is_address(host) else f"http://({_reversed_labels(host)}{port})"
 
 

@@ -154,7 +154,7 @@ def test_a_record_that_does_not_fit_its_header_fails_alone(crawl: Path) -> None:
             bad, good = await leases(books, 1, 2)
             result = fetched(books, bad)
             (first, *rest) = result.records
-            broken = replace(first, block=Block(first.block.length + 1, "", first.block.pieces))
+            broken = first._replace(block=Block(first.block.length + 1, "", first.block.pieces))
             fates = await asyncio.gather(
                 books.keep(replace(result, records=[broken, *rest])), *[keep(books, good)], return_exceptions=True
             )

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from dns.resolver import BaseResolver, NoResolverConfiguration
 from name_server import BROKEN, FAILING, SILENT, NameServer, name_server
 
 from warcmill.crawl import dns
@@ -175,9 +176,9 @@ def test_a_hosts_file_is_read(tmp_path: Path) -> None:
 
 def test_a_machine_without_name_servers_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(*_args: object, **_more: object) -> None:
-        raise dns.dns.resolver.NoResolverConfiguration("cannot open /etc/resolv.conf")
+        raise NoResolverConfiguration("cannot open /etc/resolv.conf")
 
-    monkeypatch.setattr(dns.dns.resolver.BaseResolver, "read_resolv_conf", missing)
+    monkeypatch.setattr(BaseResolver, "read_resolv_conf", missing)
 
     async def run() -> Lookup | Failure:
         return await Resolver().lookup("a.example")

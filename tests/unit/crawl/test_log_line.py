@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 
@@ -27,7 +26,7 @@ FAILED = (
 def test_a_line_is_what_heritrix_writes(line: bytes) -> None:
     record = crawllog.parse(line.rstrip(b"\n"))
     assert isinstance(record, CrawlRecord)
-    bare = replace(record, warc_filename=None, warc_offset=None)
+    bare = record._replace(warc_filename=None, warc_offset=None)
     assert log_line.render(bare, record.warc_filename or "", record.warc_offset or 0) == line
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def record(uri: str, status: int = 200, **more: Any) -> CrawlRecord:
     plain = CrawlRecord(
         "2026-11-21T08:17:44.000Z", status, 9, uri, None, None, "text/html", "#001", None, None, None, ()
     )
-    return replace(plain, **{"content_size": 10, **more})
+    return plain._replace(**{"content_size": 10, **more})
 
 
 def weekly() -> Statistics:

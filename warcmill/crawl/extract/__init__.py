@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from warcmill.crawl.extract import css, feed, headers, html, script, sitemap
 from warcmill.crawl.extract.links import Link
@@ -18,20 +18,18 @@ _SCRIPT = ("javascript", "ecmascript", "json")
 
 def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str] = DEFAULT) -> list[Link]:
     """The links of an answer with these header fields. `data` is its payload, decoded; nothing in it raises."""
-    return [link for links in _all(data, uri, status, fields, names) for link in links]
+    found = headers.links(fields, uri, status) if "headers" in names else []
+    return found + _inside(data, uri, fields, names)
 
 
-def _all(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str]) -> Iterator[list[Link]]:
-    if "headers" in names:
-        yield headers.links(fields, uri, status)
+def _inside(data: bytes, uri: str, fields: Fields, names: Collection[str]) -> list[Link]:
     content_type = fields.first("content-type")
     kind = kind_of(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:
-        yield sitemap.from_robots(data, uri)
-    elif kind == "html" and "html" in names:
-        yield html.links(data, uri, content_type, scripts="script" in names)
-    elif kind in names:
-        yield _READERS[kind](data, uri, content_type)
+        return sitemap.from_robots(data, uri)
+    if kind == "html" and "html" in names:
+        return html.links(data, uri, content_type, scripts="script" in names)
+    return _READERS[kind](data, uri, content_type) if kind in names else []
 
 
 _READERS = {"css": css.links, "sitemap": sitemap.links, "feed": feed.links, "script": script.links}

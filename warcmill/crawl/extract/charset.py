@@ -56,6 +56,9 @@ def find(data: bytes, content_type: str = "") -> str:
     if (parameter := _PARAMETER.search(content_type)) and (name := codec(parameter[1])):
         return name
     begin = data[:PRESCAN]
+    small = begin.lower()
+    if b"charset" not in small and b"encoding" not in small:
+        return UTF8 if _is_utf8(data) else WINDOWS
     if (declared := _META.search(begin) or _XML.match(begin)) and (name := codec(declared[1].decode("ascii"))):
         return UTF8 if name.startswith("utf-16") else name
     return UTF8 if _is_utf8(data) else WINDOWS

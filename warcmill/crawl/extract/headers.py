@@ -8,6 +8,7 @@ from warcmill.crawl.extract.links import LINK, REDIRECT, Link, Links
 from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.head import Fields
 
+_FIELDS = ("location", "refresh", "content-location", "link")
 _LINK = re.compile(r"""<([^<>]*)>((?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)""")
 _REL = re.compile(r"""(?:^|;)\s*rel\s*=\s*"?([^";]*)""", re.IGNORECASE)
 _REFRESH = re.compile(
@@ -17,6 +18,8 @@ _REFRESH = re.compile(
 
 def links(fields: Fields, uri: str, status: int) -> list[Link]:
     """The links of a header; a Location counts with a redirect or a 201."""
+    if not any(map(fields.has, _FIELDS)):
+        return []
     found = Links(uri)
     if 300 <= status < 400 or status == 201:
         found.add(text(fields.first("location")), REDIRECT, "location:")

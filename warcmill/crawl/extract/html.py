@@ -40,6 +40,9 @@ _EMBEDDED = frozenset(
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset (HTML, "parse a srcset attribute")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*\)?)*")  # up to a comma that is in no brackets
 _WITH_TEXT = ("style", "script")
+_IDS_WITH_TEXT = frozenset(
+    node.tag_id for node in LexborHTMLParser("<style></style><script></script>").css("style, script")
+)
 _SCRIPT_KINDS = ("", "module", "text/javascript", "application/javascript", "text/ecmascript")
 
 
@@ -51,7 +54,10 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     if base:
         found.rebase(base)
     for tag, attributes, node in elements:
-        _add(tag, attributes, node, found)
+        if tag == "a":
+            _add_anchor(attributes, found)
+        else:
+            _add(tag, attributes, node, found)
         if scripts and tag == "script":
             _add_guesses(node, found)
         if found.cut:
@@ -66,7 +72,11 @@ def _from_tree(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
         tree = LexborHTMLParser(raw, options=LexborDocumentOptions.WO_EVENTS)
     except (SelectolaxError, ValueError, RuntimeError):
         return "", ()
-    elements = list(_telling(tree.root.traverse())) if tree.root else []
+    elements = [
+        (node.tag or "", attributes, node)
+        for node in (tree.root.traverse() if tree.root else ())
+        if ((attributes := node.attributes) and not _ANY.isdisjoint(attributes)) or node.tag_id in _IDS_WITH_TEXT
+    ]
     return _base_of(elements), elements
 
 
@@ -87,6 +97,14 @@ def _telling(elements: Iterable[Element]) -> Iterator[Telling]:
 
 def _base_of(elements: Iterable[Telling]) -> str | None:
     return next((own["href"] for tag, own, _ in elements if tag == "base" and "href" in own), "")
+
+
+def _add_anchor(attributes: Attributes, found: Links) -> None:
+    """Add what most links are."""
+    rel = attributes.get("rel")
+    found.add(attributes.get("href"), LINK, "a/@href", rel is not None and "nofollow" in rel.lower())
+    if len(attributes) > 1 and not _OTHERS.isdisjoint(attributes):
+        _add_others("a", attributes, found)
 
 
 def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
@@ -123,12 +141,6 @@ def _add_candidates(srcset: str, context: str, found: Links) -> None:
 def _add_guesses(node: Element, found: Links) -> None:
     if (node.attributes.get("type") or "").lower().strip() in _SCRIPT_KINDS:
         script.add_from(node.text() or "", found, "script")
-
-
-def _anchor(_node: Element, attributes: Attributes, found: Links) -> None:
-    rel = attributes.get("rel")
-    nofollow = rel is not None and "nofollow" in rel.lower()
-    found.add(attributes.get("href"), LINK, "a/@href", nofollow=nofollow)
 
 
 def _link(_node: Element, attributes: Attributes, found: Links) -> None:
@@ -175,7 +187,6 @@ _META_EMBEDS = frozenset(
     + ["twitter:image", "twitter:image:src", "msapplication-tileimage", "thumbnail"]
 )  # fmt: skip
 _OWN: dict[str, Callable[[Element, Attributes, Links], None]] = {
-    "a": _anchor,
     "link": _link,
     "meta": _meta,
     "form": _form,

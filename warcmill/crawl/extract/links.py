@@ -23,12 +23,14 @@ UNREADABLE, SHOWN = 100, 2_083  # links of a document that are no URL and are ke
 _PLAIN = re.compile(
     r"/(?!/)(?:[A-Za-z0-9_~!$&()*+,;=:@/-]++|%(?!2[eE])|(?<!/)\.)*+(?:\?[A-Za-z0-9_~!$&()*+,;=:@%/.?-]*)?"
 )
+_is_plain = _PLAIN.fullmatch
 _ORIGIN = re.compile(r"https?://[^/?#]+")
 _OTHER_SCHEME = re.compile(
     r"\s*(?:javascript|mailto|tel|data|about|blob|sms|whatsapp|skype|android-app|ios-app):", re.IGNORECASE
 )
 _NO_FOLLOW = frozenset(["nofollow", "none"])
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_new = tuple.__new__
 
 
 class Link(NamedTuple):
@@ -67,12 +69,12 @@ class Links:
         if base := self.join(href):
             self._set_base(base)
 
-    def add(self, written: str | None, hop: str, context: str, *, nofollow: bool = False) -> None:
+    def add(self, written: str | None, hop: str, context: str, nofollow: bool = False) -> None:
         """Add a link as it is written. One of another scheme is left out; one that cannot be read is kept as such."""
         if not written or len(written) > LONGEST:
             return
         try:
-            uri = self._origin + written if self._origin and _PLAIN.fullmatch(written) else self._parsed(written)
+            uri = self._origin + written if self._origin and _is_plain(written) else self._parsed(written)
         except ValueError:
             self._keep_unreadable(written, hop, context)
             return
@@ -82,12 +84,12 @@ class Links:
         if known is None and len(self._found) >= LIMIT:
             self.cut = True
         elif known is None or (known.nofollow and not nofollow):
-            self._found[uri, hop] = Link(uri, hop, context, nofollow)
+            self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True))  # half the time of Link(...)
 
     def join(self, written: str) -> str:
         """Join a link with the base; '' when it makes no http or https URL."""
         try:
-            return self._origin + written if self._origin and _PLAIN.fullmatch(written) else self._parsed(written)
+            return self._origin + written if self._origin and _is_plain(written) else self._parsed(written)
         except ValueError:
             return ""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # The tree's work grows with the square of these: at the limits it is a fifth of a second, and some 100 MB.
+FEW = 1_000  # tags: so few cannot take long, whatever they are
 TAGS = 10_000  # opening tags: each may be inside all before it
 ATTRIBUTES = 10_000  # of one tag, about: each is compared with all before it
 REOPENED = 1_000_000  # elements: each formatting element may be opened anew in each later one (13.2.4.3)
@@ -47,10 +48,12 @@ class Tag:
 
 def too_much(page: bytes) -> bool:
     """Whether the tree of a page could take long to build, or much memory."""
-    tags = page.count(b"<") - page.count(b"</")
+    tags = page.count(b"<")
+    if tags > FEW:
+        tags -= page.count(b"</")
     if tags > TAGS:
         return True
-    if tags > 1_000 and tags * len(_FORMATTING.findall(page)) > REOPENED:
+    if tags > FEW and tags * len(_FORMATTING.findall(page)) > REOPENED:
         return True
     if all(page.find(b">", at, at + _LONG) >= 0 for at in range(0, len(page) - _LONG, _LONG)):
         return False

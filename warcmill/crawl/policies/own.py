@@ -50,8 +50,9 @@ class Own:
 
 def load(names: Iterable[str]) -> list[tuple[str, object]]:
     """Make the policies of these names; BadConfig for one that is not installed, or cannot be made."""
-    installed = {point.name: point for point in entry_points(group=GROUP)}
-    return [(name, _made(name, installed)) for name in names]
+    wanted = list(names)
+    installed = {point.name: point for point in entry_points(group=GROUP)} if wanted else {}  # it reads every package
+    return [(name, _made(name, installed)) for name in wanted]
 
 
 def _made(name: str, installed: dict[str, EntryPoint]) -> object:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from warcmill.crawl.limits import CONNECTION_LOST, TIMED_OUT
 
@@ -61,6 +60,8 @@ def retry_after(value: str, now: datetime) -> float:
     """What a Retry-After asks for: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
     if _SECONDS.fullmatch(value.strip()):
         return min(float(value), LONGEST)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers say so
+
     try:
         until = parsedate_to_datetime(value)
     except (ValueError, IndexError, TypeError, OverflowError):

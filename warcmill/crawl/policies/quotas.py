@@ -28,6 +28,8 @@ class By(StrEnum):
     TARGET = "target"
     CRAWL = "crawl"
 
+    __hash__ = str.__hash__  # that of an enum is a function of Python
+
 
 class Spent(NamedTuple):
     """What was fetched: documents, bytes as transferred, and seconds that the fetches took."""
@@ -35,6 +37,9 @@ class Spent(NamedTuple):
     documents: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+
+_NOTHING = Spent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +83,12 @@ class Spending:
 
     def add(self, uri: Uri, size: int, seconds: float) -> None:
         """Count an answer."""
-        for by, name in _NAMES.items():
-            key = by, name(uri)
-            documents, total, took = self._spent.pop(key, Spent())
+        self.add_to([name(uri) for name in _NAMES.values()], size, seconds)
+
+    def add_to(self, names: Iterable[str], size: int, seconds: float) -> None:
+        """Count an answer of a host, a target and a crawl."""
+        for key in zip(_NAMES, names, strict=True):
+            documents, total, took = self._spent.pop(key, _NOTHING)
             self._spent[key] = Spent(documents + 1, total + size, took + seconds)
             if len(self._spent) > REMEMBERED:
                 self._spent.popitem(last=False)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-
-from dateutil.rrule import rrule, rruleset, rrulestr
+from typing import TYPE_CHECKING
 
 from warcmill.errors import BadConfig
+
+if TYPE_CHECKING:
+    from dateutil.rrule import rrule
 
 NEVER = 0.0
 _OFTEN = frozenset(["SECONDLY", "MINUTELY"])
@@ -39,6 +41,8 @@ class Calendar:
     _rule: rrule = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        from dateutil.rrule import rruleset, rrulestr  # noqa: PLC0415 few jobs have a calendar
+
         try:
             parsed = rrulestr(self.rule, dtstart=datetime(1970, 1, 1, tzinfo=UTC))
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:

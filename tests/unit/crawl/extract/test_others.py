@@ -13,6 +13,8 @@ from warcmill.crawl import extract
 from warcmill.crawl.extract import charset, css, feed, headers, html, script, sitemap
 from warcmill.crawl.extract.links import Link, Links
 from warcmill.crawl.head import Fields
+from warcmill.crawl.uri import make
+from warcmill.errors import BadInput
 
 URI = "http://news.example/en/0"
 
@@ -230,3 +232,22 @@ def test_deep_json_is_no_fault() -> None:
     page = b'<script type="application/ld+json">' + b"[" * 100_000 + b"</script>"
     assert html.links(page, URI) == []
     assert feed.links(b'{"a":' * 100_000, URI) == []
+
+
+_PARTS = [*"ab/.?#%2eE:@\\ \t\n;&=[]{}|^<>\"'é\u2028ß\x00\x7f~!$()+,01\ud800"]
+_PARTS += ["http://", "https:", "//", "%2E", "%00", "xn--", "..", "/./", "a.example", "[::1]", "0x7f.1", ":80", "u@"]
+
+
+@given(st.sampled_from([URI, "http://[::1]/", "https://a.example:8443/b?c"]), st.lists(st.sampled_from(_PARTS)))
+def test_a_joined_link_is_canonical_and_needs_no_second_parser(base: str, parts: list[str]) -> None:
+    links = Links(base)
+    links.add("".join(parts), "L", "a/@href")
+    for link in (one for one in links.all() if one.is_uri):
+        assert outcome(link.uri, is_canonical=True) == outcome(link.uri, is_canonical=False)
+
+
+def outcome(text: str, *, is_canonical: bool) -> str:
+    try:
+        return make(text, is_canonical=is_canonical).uri
+    except BadInput as error:
+        return str(error)

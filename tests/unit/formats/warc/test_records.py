@@ -138,3 +138,16 @@ def test_readable_bytes_are_one_line_of_ascii_and_come_back(raw: bytes) -> None:
 def test_digests_are_sha1_in_base32() -> None:
     assert sha1(b"") == "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
     assert base64.b32decode(sha1(b"x")[5:]) == hashlib.sha1(b"x").digest()
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_a_digest_comes_back_from_its_text(digest: bytes) -> None:
+    text = records.sha1_text(digest)
+    assert text == f"sha1:{base64.b32encode(digest).decode()}"
+    assert records.sha1_bytes(text) == digest
+
+
+@pytest.mark.parametrize("text", ["", "sha1:", "sha1:3I42", f"sha1:{'a' * 32}", f"sha1:{'1' * 32}", f"sha1:{'é' * 32}"])
+def test_no_other_text_is_taken_for_a_digest(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 of an encoding, too
+        records.sha1_bytes(text)
