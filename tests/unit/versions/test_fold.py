@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Iterable
 from hashlib import sha512
 from pathlib import Path
 
@@ -332,7 +333,11 @@ def test_lines_that_come_back_in_another_order_are_never_published(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.add(ONE, {"a.warc.gz": warc("a.example/"), "b.warc.gz": warc("b.example/")})
-    monkeypatch.setattr("heapq.merge", lambda *sources: reversed([line for one in sources for line in one]))
+
+    def backwards(sources: Iterable[Iterable[list[bytes]]]) -> list[list[bytes]]:
+        return [[line for source in sources for batch in source for line in batch][::-1]]
+
+    monkeypatch.setattr("warcmill.versions.merge.merged", backwards)
     with pytest.raises(Mismatch, match="lines in order"):
         archive.fold()
     assert archive.lists.numbers() == []
