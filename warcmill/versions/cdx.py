@@ -17,7 +17,6 @@ from functools import partial
 from itertools import chain
 from typing import IO
 
-from warcmill.base.side_by_side import side_by_side
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats import cdxj
 from warcmill.formats.zipnum import CDX
@@ -27,7 +26,7 @@ from warcmill.launches.extracts import Extracts
 from warcmill.launches.per_warc import Making
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
-from warcmill.versions import cdx_inputs, hidden, segments
+from warcmill.versions import cdx_inputs, hidden, making_again, segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden, hidden_lines
 from warcmill.versions.inputs import Input
@@ -105,7 +104,7 @@ class Cdx:
                 there[folder] = self.index.names(folder)
             if name not in there[folder]:
                 missing.append(one)
-        side_by_side(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)))
+        making_again.each(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)), self.name)
         return troubles
 
     def _make(self, one: Input, troubles: dict[str, str]) -> None:
