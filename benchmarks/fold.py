@@ -122,7 +122,9 @@ def _lookup(index: FileStore, keys: Sequence[str]) -> float:
 def _fold(folder: Path) -> None:
     state = MarkerStore(FileStore("state", folder / "state"))
     index = FileStore("index", folder / "index")
-    done = fold(state, index, Given(state, Here(FileStore("store", folder / "store"), Extracts(index)), index), "file:///warcs")
+    done = fold(
+        state, index, Given(state, Here(FileStore("store", folder / "store"), Extracts(index)), index), "file:///warcs"
+    )
     assert done.new, done
 
 
