@@ -1,7 +1,7 @@
 """A stage's Parquet file, beside reading the same extracts and compressing their lines again: CPU of each by turns.
 
-LINES captures of random URLs in ten extracts. Ours reads each extract twice, as it compares its count before it uses a
-line, merges them by key, parses every line, and writes all columns by zstd. The peer reads each once, and compresses
+LINES captures of random URLs in ten extracts. Ours reads each extract once, merges them by key, parses every line, and
+writes all columns by zstd. The peer reads each once, and compresses
 its lines as they are: by zlib, as an extract is compressed, and by zstd.
 """
 
@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from benchmarks.crawllog import Row
 from benchmarks.fold import random_extracts
-from warcmill.formats.columns import NOTHING, Known
 from warcmill.index import column_files
 from warcmill.launches import cdx_extracts
 from warcmill.launches.extracts import LEVEL, Extracts
@@ -42,7 +41,7 @@ def rows() -> Iterator[Row]:
 
         def ours() -> None:
             with tempfile.TemporaryFile(dir=folder) as room:
-                assert column_files.fill(extracts, store, warcs, "final", _nothing, room) == number
+                assert column_files.fill(extracts, store, warcs, "final", None, room) == number
 
         def by_zlib() -> None:
             with tempfile.TemporaryFile(dir=folder) as room:
@@ -60,10 +59,6 @@ def rows() -> Iterator[Row]:
             what = f"columns of {number:,} captures"
             ratio = f"{peer / mine:.2f} x as fast"
             yield what, f"{mine:.2f} s", f"{peer:.2f} s read + {name}", ratio, TARGET if name == "zlib" else "-"
-
-
-def _nothing(_warc: str, _offset: int) -> Known:
-    return NOTHING
 
 
 def _zlib(extracts: Extracts, warcs: dict[str, str], room: IO[bytes]) -> None:

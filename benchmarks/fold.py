@@ -25,6 +25,7 @@ from benchmarks.gate import child_cpu
 from warcmill.formats.cdxj import GENERATION, all_named
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.per_warc import Here
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -121,7 +122,9 @@ def _lookup(index: FileStore, keys: Sequence[str]) -> float:
 def _fold(folder: Path) -> None:
     state = MarkerStore(FileStore("state", folder / "state"))
     index = FileStore("index", folder / "index")
-    done = fold(state, index, Given(state, FileStore("store", folder / "store"), index), "file:///warcs")
+    done = fold(
+        state, index, Given(state, Here(FileStore("store", folder / "store"), Extracts(index)), index), "file:///warcs"
+    )
     assert done.new, done
 
 

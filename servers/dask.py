@@ -7,22 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import libraries, pins, process
+from servers import cluster, libraries, pins, process
+from servers.cluster import READY_SECONDS, Cluster
 from servers.pins import HOST, Ports
-from servers.ports import answers, refuse_taken
+from servers.ports import answers
 
 NAME = "dask"
-WORKERS = ("one", "two")
-READY_SECONDS = 300
 _REGISTERED = "Registered to:"
 
 
 @dataclass(frozen=True)
-class Dask:
+class Dask(Cluster):
     """A scheduler: its address, and methods to start and kill it and its workers."""
 
-    folder: Path
-    ports: Ports
+    name = NAME
+    head = "scheduler"
 
     @property
     def url(self) -> str:
@@ -61,14 +60,6 @@ class Dask:
         self._start(name, command, {"PYTHONPATH": f"{path}:{self.libraries}" if path else self.libraries})
         process.wait_ready(self.folder, name, lambda: log.read_text().count(_REGISTERED) > before, READY_SECONDS)
 
-    def kill(self, name: str) -> None:
-        """SIGKILL a worker, or the `scheduler`."""
-        process.kill(self.folder, name)
-
-    def stop(self, name: str) -> None:
-        """SIGTERM a worker, or the `scheduler`."""
-        process.stop(self.folder, name)
-
     def _start(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
         process.start(self.folder, name, command, {"PYTHONPATH": self.libraries, **environment})
 
@@ -80,17 +71,9 @@ def at(work: Path, ports: Ports = pins.DASK) -> Dask:
 
 def up(work: Path, ports: Ports = pins.DASK) -> Dask:
     """Start what does not run of a scheduler and two workers."""
-    cluster = at(work, ports)
-    if process.running(cluster.folder, "scheduler") is None:
-        refuse_taken(NAME, ports)
-        cluster.start()
-    for name in WORKERS:
-        if process.running(cluster.folder, name) is None:
-            cluster.add(name)
-    return cluster
+    return cluster.up(at(work, ports))
 
 
 def down(work: Path) -> list[str]:
     """End all of it, the workers first."""
-    folder = work / NAME
-    return [name for name in sorted(process.names(folder), key="scheduler".__eq__) if process.stop(folder, name)]
+    return cluster.down(at(work))

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import libraries, packages, pins, process
+from servers import cluster, libraries, packages, pins, process
+from servers.cluster import READY_SECONDS, Cluster
 from servers.pins import HOST, Ports
-from servers.ports import refuse_taken
 
 NAME = "spark"
-WORKERS = ("one", "two")
-READY_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class Spark:
+class Spark(Cluster):
     """A master: its address, and methods to start and kill it and its workers."""
 
-    folder: Path
-    ports: Ports
+    name = NAME
+    head = "master"
 
     @property
     def url(self) -> str:
@@ -40,10 +38,6 @@ class Spark:
         """Start a worker, and wait until the master has it: about 5 s."""
         size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self.folder / f"work-{name}")]
         self._start(name, "worker.Worker", [*size, self.url], "Successfully registered with master")
-
-    def kill(self, name: str) -> None:
-        """SIGKILL a worker, or the `master`. The executors of a killed worker end by themselves."""
-        process.kill(self.folder, name)
 
     def _start(self, name: str, main: str, words: list[str], ready: str) -> None:
         log = process.log_of(self.folder, name)
@@ -67,17 +61,9 @@ def at(work: Path, ports: Ports = pins.SPARK) -> Spark:
 
 def up(work: Path, ports: Ports = pins.SPARK) -> Spark:
     """Start what does not run of a master and two workers."""
-    cluster = at(work, ports)
-    if process.running(cluster.folder, "master") is None:
-        refuse_taken(NAME, ports)
-        cluster.start()
-    for name in WORKERS:
-        if process.running(cluster.folder, name) is None:
-            cluster.add(name)
-    return cluster
+    return cluster.up(at(work, ports))
 
 
 def down(work: Path) -> list[str]:
     """End all of it, the workers first."""
-    folder = work / NAME
-    return [name for name in sorted(process.names(folder), key="master".__eq__) if process.stop(folder, name)]
+    return cluster.down(at(work))

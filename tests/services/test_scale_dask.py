@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from scaled import ScaledLine, build, copy_of
 import warcmill
 from servers import dask as dask_server
 from servers import pins, ports, process
+from servers.cluster import WORKERS
 from servers.dask import Dask
 
 MANY = 30
@@ -28,13 +31,13 @@ def dask(cluster: Dask) -> Iterator[Dask]:
     """The scheduler with its two workers; put right again after a test has broken them."""
     yield cluster
     for name in process.names(cluster.folder):
-        if name not in ("scheduler", *dask_server.WORKERS):
+        if name not in ("scheduler", *WORKERS):
             cluster.stop(name)
     if process.running(cluster.folder, "scheduler") is None:
-        for name in dask_server.WORKERS:
+        for name in WORKERS:
             cluster.stop(name)
         cluster.start()
-    for name in dask_server.WORKERS:
+    for name in WORKERS:
         if process.running(cluster.folder, name) is None:
             cluster.add(name)
 
@@ -70,6 +73,22 @@ def test_a_worker_that_is_killed_in_the_middle_costs_nothing(dask: Dask, many: P
     assert len(line.extracts()) == MANY
 
 
+def test_ctrl_c_gives_up_what_is_under_way_and_a_retry_does_the_rest(dask: Dask, many: Path, tmp_path: Path) -> None:
+    line = line_on(dask, many, tmp_path / "line")
+    running = line.luigi("cdx")
+    line.wait_for_some(running)
+    with dask.frozen(*WORKERS):
+        running.send_signal(signal.SIGINT)
+        code, printed = line.ended(running)
+    assert code == -signal.SIGINT, printed
+    assert "what was waiting is not begun" in printed
+    given_up = set(re.findall(r"store:warcs/\S+/(\d+\.warc\.gz): given up", printed))
+    assert given_up
+    assert 0 < line.settled() <= MANY - len(given_up)
+    line.index("cdx")
+    assert line.settled() == MANY
+
+
 def test_a_scheduler_that_vanishes_in_the_middle_fails_the_rest_which_a_retry_does(
     dask: Dask, many: Path, tmp_path: Path
 ) -> None:
@@ -85,7 +104,7 @@ def test_a_scheduler_that_vanishes_in_the_middle_fails_the_rest_which_a_retry_do
     code, printed = line.warcmill("doctor")
     assert code == 1
     assert "Start the scheduler, or correct [scale] url" in printed
-    for name in dask_server.WORKERS:
+    for name in WORKERS:
         dask.stop(name)
     dask.start()
     dask.add("one")
@@ -94,7 +113,7 @@ def test_a_scheduler_that_vanishes_in_the_middle_fails_the_rest_which_a_retry_do
 
 
 def test_a_cluster_without_a_worker_is_named(dask: Dask, many: Path, tmp_path: Path) -> None:
-    for name in dask_server.WORKERS:
+    for name in WORKERS:
         dask.stop(name)
     line = line_on(dask, many, tmp_path / "line")
     code, printed = line.ended(line.luigi("cdx"))

@@ -204,7 +204,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/launches/whole.py",
     "warcmill/versions/looked.py",
     # The fields of a CDXJ line, written again for Parquet.
-    "warcmill/formats/columns.py",
+    "warcmill/formats/cdxj_table.py",
     # How any JSON is sent, and the configuration of pywb.
     "warcmill/web/answer.py",
     "warcmill/web/replay.py",

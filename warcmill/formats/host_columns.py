@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from urllib.parse import SplitResult
 
 from warcmill.formats.surt import suffixes
 
@@ -32,7 +33,7 @@ def host_columns(host: str) -> HostColumns:
         return (host, *_NONE[2:], host)
     labels = host.rstrip(".").split(".")
     last = [*reversed(labels)]
-    known = suffixes()(host)
+    known = suffixes().extract_urllib(SplitResult("", host, "", "", ""))  # it need not be cut out of a URL
     return (
         host,
         *(*last[:_PARTS], *(None,) * _PARTS)[:_PARTS],
@@ -45,6 +46,8 @@ def host_columns(host: str) -> HostColumns:
 
 
 def _is_address(host: str) -> bool:
+    if not (host[-1:].isdigit() or ":" in host):
+        return False  # as most names: an error costs more
     try:
         ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -8,6 +8,7 @@ virus: it is for the analysis of an archive, not for its readers.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -17,7 +18,6 @@ from typing import IO, TYPE_CHECKING
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
-from warcmill.formats import cdxj
 from warcmill.launches import cdx_extracts, cdx_making, holdings
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
@@ -30,6 +30,8 @@ from warcmill.versions.merge import Merge
 
 if TYPE_CHECKING:
     from warcmill.formats.columns import About
+
+log = logging.getLogger(__name__)
 
 
 def folder(launch: Launch) -> str:
@@ -69,28 +71,58 @@ def write(state: MarkerStore, store: Store, index: LocalStore, launch: Launch, s
 
 
 def fill(
-    extracts: Extracts, store: Store, warcs: Mapping[str, str], segment: str, about: About, room: IO[bytes]
+    extracts: Extracts, store: Store, warcs: Mapping[str, str], segment: str, about: About | None, room: IO[bytes]
 ) -> int:
-    """Write the captures of some WARCs, by name with their SHA-512, as one Parquet file; return how many."""
+    """Write the captures of some WARCs, by name with their SHA-512, as one Parquet file; return how many.
+
+    Extracts that are missing are made again first. Each is read once: if one proves damaged, it is made again, and the
+    file is begun anew.
+    """
+    for name, sha512 in sorted(warcs.items()):
+        if not extracts.has(CDXJ, sha512):
+            cdx_making.make(extracts, store, WARCS + name, sha512)
+    again = set[str]()
+    while True:
+        try:
+            return _filled(extracts, warcs, segment, about, room)
+        except _Unread as found:
+            if found.warc in again:
+                raise found.why from found
+            log.warning("index:%s; it is made again", found.why)
+            again.add(found.warc)
+            extracts.remove(CDXJ, warcs[found.warc])
+            cdx_making.make(extracts, store, WARCS + found.warc, warcs[found.warc])
+            room.seek(0)
+            room.truncate()
+
+
+def _filled(extracts: Extracts, warcs: Mapping[str, str], segment: str, about: About | None, room: IO[bytes]) -> int:
     from warcmill.formats import columns  # noqa: PLC0415 the extra `columns` need not be installed
 
     with closing(Merge(extracts.folder)) as merge:
-        lines = merge.lines([partial(_lines, extracts, store, *warc) for warc in sorted(warcs.items())])
-        return columns.write(lines, segment, about, room)
+        sources = [partial(_batches, extracts, *warc) for warc in sorted(warcs.items())]
+        return columns.write(merge.batches(sources), segment, about, room)
 
 
-def _lines(extracts: Extracts, store: Store, warc: str, sha512: str) -> Iterator[bytes]:
-    """The lines of a WARC with its name; its extract is made again if it is missing or damaged."""
+def _batches(extracts: Extracts, warc: str, sha512: str) -> Iterator[list[bytes]]:
+    """The lines of a WARC with its name."""
     try:
-        cdx_extracts.tally(extracts, sha512)
-    except (NotReady, BadInput):
-        extracts.remove(CDXJ, sha512)
-        cdx_making.make(extracts, store, WARCS + warc, sha512)
-    return (cdxj.named(line, warc) for line in cdx_extracts.lines(extracts, sha512))
+        yield from cdx_extracts.batches(extracts, sha512, warc)
+    except (NotReady, BadInput) as error:
+        raise _Unread(warc, error) from error
 
 
-def _about(state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, warcs: Mapping[str, str]) -> About:
-    """What other steps know about each capture of the stage."""
+class _Unread(Exception):
+    """The extract of a WARC cannot be read any more."""
+
+    def __init__(self, warc: str, why: NotReady | BadInput) -> None:
+        self.warc, self.why = warc, why
+
+
+def _about(
+    state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, warcs: Mapping[str, str]
+) -> About | None:
+    """What other steps know about each capture of the stage; None if they know nothing."""
     from warcmill.formats.columns import Known  # noqa: PLC0415 as above
 
     texts = {}
@@ -98,6 +130,9 @@ def _about(state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage,
         texts = {warc: TextLengths(extracts, sha512) for warc, sha512 in warcs.items()}
     held = holdings.of_stage(state, launch, stage).holdings
     hits = {(one.stored.path.removeprefix(WARCS), hit.offset): hit.signature for one in held for hit in one.hits or ()}
+
+    if not texts and not hits:
+        return None
 
     def about(warc: str, offset: int) -> Known:
         return Known(texts[warc].at(offset) if warc in texts else None, hits.get((warc, offset)))

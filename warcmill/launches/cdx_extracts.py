@@ -8,6 +8,7 @@ Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.cdxj.named
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -75,9 +76,13 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> T
     for line in read:
         number += 1
         found += bool(offsets) and cdxj.offset(line) in offsets
+    _check(known, number, sha512)
+    return Tally(known.captures, known.left_out, found)
+
+
+def _check(known: Counts, number: int, sha512: str) -> None:
     if number != sum(known.captures.values()):
         raise BadInput(CDXJ.path(sha512), f"it has {number} lines, and counts {dict(known.captures)}")
-    return Tally(known.captures, known.left_out, found)
 
 
 def _counts(first: bytes, sha512: str) -> Counts:
@@ -94,3 +99,22 @@ def lines(extracts: Extracts, sha512: str) -> Iterator[bytes]:
     BadInput if it is damaged, at the latest after the last line: use none of them before.
     """
     return islice(extracts.lines(CDXJ, sha512), 1, None)
+
+
+def batches(extracts: Extracts, sha512: str, name: str, digest: hashlib._Hash | None = None) -> Iterator[list[bytes]]:
+    """The lines of a WARC with its name, sorted, many at a time. NotReady if there is no extract.
+
+    BadInput if it is damaged, or has not the lines that it counts, at the latest after the last batch: use none of
+    them before. `digest` gets the content.
+    """
+    known, number, held = None, 0, b""
+    for piece in extracts.read(CDXJ, sha512):
+        if digest:
+            digest.update(piece)
+        whole, end, held = (held + piece).rpartition(b"\n")
+        batch = cdxj.all_named(whole + end, name).splitlines(keepends=True)
+        if batch and known is None:
+            known = _counts(batch.pop(0), sha512)
+        number += len(batch)
+        yield batch
+    _check(known or _counts(held, sha512), number + bool(held), sha512)

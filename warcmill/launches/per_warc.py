@@ -15,7 +15,7 @@ from warcmill.errors import NotReady, Unavailable
 from warcmill.launches import cdx_extracts, cdx_making, text_extracts, text_making
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.text_known import Known
-from warcmill.launches.text_workers import Workers
+from warcmill.launches.text_workers import Workers, kept
 from warcmill.stores import Store
 from warcmill.stores.opening import Access, open_folder, open_store
 
@@ -106,7 +106,7 @@ def make(order: Order) -> cdx_extracts.Tally | text_extracts.Tally:
     store, extracts = order.place.open()
     if order.what is What.CDX:
         return Here(store, extracts).cdx(order.path, order.sha512, order.offsets)
-    with Workers(order.cores, known=KNOWN) as workers:
+    with kept(order.cores, KNOWN) as workers:
         return Here(store, extracts, workers).text(order.path, order.sha512, order.offsets)
 
 

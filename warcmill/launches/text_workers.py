@@ -1,21 +1,25 @@
 """Extract documents in worker processes, on all cores. A worker that dies or hangs costs one document.
 
+`kept` keeps them for the next WARC: to start one takes as long as a hundred documents.
+
 What is said of a document follows from the document alone: one whose worker died is tried again by a new worker, since
 the documents before it may have filled the memory.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from queue import SimpleQueue
+from threading import local
 from types import TracebackType
 from typing import Self
 
@@ -58,6 +62,9 @@ class Workers:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         """End them, whatever they do."""
         self._closed = True
         for worker in list(self._all):
@@ -65,6 +72,11 @@ class Workers:
         self._threads.shutdown(cancel_futures=True)
         for worker in self._all:
             worker.end()
+
+    def leave(self) -> None:
+        """Let go of them in a process that has them from the one it was forked from: they are that one's."""
+        for worker in self._all:
+            worker.leave()
 
     def submit(self, kind: Kind, data: bytes, charset: str) -> Future[Document]:
         """Have a document extracted. The result says why where there is no text; Unavailable if no worker begins."""
@@ -81,6 +93,9 @@ class Workers:
     def _extract(self, kind: Kind, data: bytes, charset: str) -> Document:
         worker = self._idle.get()
         try:
+            if worker and worker.has_ended():  # while it was idle
+                self._drop(worker)
+                worker = None
             is_new = worker is None
             worker = worker or self._start()
             found = worker.ask(kind, data, charset)
@@ -95,9 +110,12 @@ class Workers:
             self._idle.put(worker)
 
     def _replace(self, worker: _Worker) -> _Worker:
+        self._drop(worker)
+        return self._start()
+
+    def _drop(self, worker: _Worker) -> None:
         worker.end()
         self._all.discard(worker)
-        return self._start()
 
     def _start(self) -> _Worker:
         worker = _Worker(self._command, self._limits)
@@ -106,6 +124,49 @@ class Workers:
             worker.kill()
         worker.wait_until_ready()
         return worker
+
+
+class _Kept(local):
+    """The workers of each thread: threads that share some would have to agree on when to end them."""
+
+    workers: Workers | None = None
+
+
+_kept = _Kept()
+
+
+@contextmanager
+def kept(number: int, known: Known) -> Iterator[Workers]:
+    """Workers that this thread keeps. They end when the block raises, and with the process, in whatever way that ends.
+
+    A worker ends by itself as soon as nobody has the other end of its socket open.
+    """
+    workers = _kept.workers
+    if workers is None or workers.number != number:
+        _end_kept()
+        workers = _kept.workers = Workers(number, known=known)
+    try:
+        yield workers
+    except BaseException:
+        _end_kept()
+        raise
+
+
+def _end_kept() -> None:
+    workers, _kept.workers = _kept.workers, None
+    if workers:
+        workers.close()
+
+
+def _forked() -> None:
+    """Let go of the workers of the process that this one was forked from."""
+    if _kept.workers:
+        _kept.workers.leave()
+    _kept.workers = None
+
+
+atexit.register(_end_kept)
+os.register_at_fork(after_in_child=_forked)
 
 
 class _Worker:
@@ -170,6 +231,14 @@ class _Worker:
         self.is_spoilt = True
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return refused(f"its parser died: {how}")
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    def leave(self) -> None:
+        """Close this end of its socket; it ends once no process has it open."""
+        self._socket.close()
 
     def kill(self) -> None:
         """End it, whatever it does; its thread notices."""

@@ -18,9 +18,8 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -28,6 +27,7 @@ from typing import Any
 
 from warcmill import errors, layout
 from warcmill.base import clock
+from warcmill.base.side_by_side import threads
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.markers import attempt_files
 from warcmill.markers.attempt_files import Attempt
@@ -192,19 +192,16 @@ class _Settling:
 def _as_done(
     ask: Callable[[FileRef], _Done], files: Iterable[FileRef], at_once: int
 ) -> Iterator[list[tuple[int, FileRef, Callable[[], _Done]]]]:
-    """Yield batches of files, with their numbers, as their results become ready: in order when `at_once` is 1.
-
-    Threads get this one's context, so that their log lines belong to this step.
-    """
+    """Yield batches of files, with their numbers, as their results become ready: in order when `at_once` is 1."""
     if at_once == 1:
         for number, file in enumerate(files):
             yield [(number, file, partial(ask, file))]
         return
-    with ThreadPoolExecutor(at_once) as threads:
+    with threads(at_once) as submit:
         left, waiting = enumerate(files), dict[Future[_Done], tuple[int, FileRef]]()
         while True:
             for number, file in islice(left, 2 * at_once - len(waiting)):
-                waiting[threads.submit(copy_context().run, ask, file)] = number, file
+                waiting[submit(ask, file)] = number, file
             if not waiting:
                 return
             done = wait(waiting, return_when=FIRST_COMPLETED).done

@@ -46,7 +46,7 @@ class Dask:
         client = self._client()
         future = client.submit(answer, work, pure=False)
         try:
-            return result(wait_for(lambda seconds: future.result(timeout=seconds), self._workers, self._url))
+            return result(wait_for(lambda seconds: future.result(timeout=seconds), self._workers, self._url, work.name))
         except KilledWorker as error:
             why = "it killed several workers, one after the other: perhaps they have too little memory. See their logs"
             raise Unavailable(work.name, f"{why}; then run the task again") from error

@@ -41,7 +41,7 @@ class Spark:
     def ready(self, number: int, probe: Work) -> Ready:
         """Have each slot of the cluster answer which Warcmill it has, and do the probe; again once there are more."""
         context = self._context()
-        wait_for(partial(self._first_executor, context), lambda: 0, self._url)
+        wait_for(partial(self._first_executor, context), lambda: 0, self._url, probe.name)
         slots = _slots(context)
         if slots > self._probed:
             self._everywhere(context, slots, lambda _: [version("warcmill")], probe.name)
@@ -67,7 +67,7 @@ class Spark:
         """Wait for a job, by a thread that can be left."""
         job = self._waiting.submit(collect)
         try:
-            return wait_for(job.result, partial(_executors, context), self._url)
+            return wait_for(job.result, partial(_executors, context), self._url, name)
         except Unavailable:
             context.cancelAllJobs()
             raise

@@ -14,24 +14,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain
 from typing import IO
 
-from warcmill.base.side_by_side import side_by_side
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats import cdxj
 from warcmill.formats.zipnum import CDX
+from warcmill.launches import cdx_extracts
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.per_warc import Making
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
-from warcmill.versions import cdx_inputs, hidden, segments
+from warcmill.versions import cdx_inputs, hidden, making_again, segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden, hidden_lines
 from warcmill.versions.inputs import Input
 from warcmill.versions.lookup import Lookup
-from warcmill.versions.merge import Merge
+from warcmill.versions.merge import Batch, Merge
 from warcmill.versions.payloads import Published
 from warcmill.versions.segments import Made, Segment
 
@@ -106,7 +106,7 @@ class Cdx:
                 there[folder] = self.index.names(folder)
             if name not in there[folder]:
                 missing.append(one)
-        side_by_side(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)))
+        making_again.each(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)), self.name)
         return troubles
 
     def _make(self, one: Input, troubles: dict[str, str]) -> None:
@@ -174,7 +174,7 @@ class Cdx:
         small = [partial(self._lines, one, digests) for one in plan.fresh]
         large = [partial(self._old_lines, segment) for segment, _ in plan.merged]
         with closing(Merge(self.index.base)) as merge:
-            lines = merge.lines(small, large)
+            lines = chain.from_iterable(merge.batches(small, large))
             spooled = segments.spool(room, hidden.visible(lines, hiding.prefixes(), met))
         fresh = [replace(one, extract=digests[one.name]) for one in plan.fresh]
         new = sorted([*fresh, *(one for _, made in plan.merged for one in made.inputs)])
@@ -184,30 +184,21 @@ class Cdx:
             inputs, kept, New(spooled.lines, lambda index, folder: segments.commit(index, folder, spooled, made))
         )
 
-    def _lines(self, one: Input, digests: dict[str, str]) -> Iterator[bytes]:
+    def _lines(self, one: Input, digests: dict[str, str]) -> Iterator[Batch]:
         """The lines of a WARC with its name, without those left out; at their end, the digest of its extract."""
         digest = hashlib.sha512()
         left_out = frozenset(one.left_out)
         try:
-            for line in islice(self._named(one, digest), 1, None):
-                if not (left_out and cdxj.offset(line) in left_out):
-                    yield line
+            for batch in cdx_extracts.batches(self.extracts, one.sha512, one.name, digest):
+                yield [line for line in batch if cdxj.offset(line) not in left_out] if left_out else batch
         except (BadInput, NotReady) as error:
             log.warning("index:%s; it is made again", error)
             raise _Unread(one) from error
         digests[one.name] = digest.hexdigest()
 
-    def _named(self, one: Input, digest: hashlib._Hash) -> Iterator[bytes]:
-        held = b""
-        for piece in self.extracts.read(CDXJ, one.sha512):
-            digest.update(piece)
-            whole, end, held = (held + piece).rpartition(b"\n")
-            yield from cdxj.all_named(whole + end, one.name).splitlines(keepends=True)
-
-    def _old_lines(self, segment: Segment) -> Iterator[bytes]:
+    def _old_lines(self, segment: Segment) -> Iterator[Batch]:
         try:
-            for lines in segments.blocks_of(self.index, segment):
-                yield from lines
+            yield from segments.blocks_of(self.index, segment)
         except (BadInput, Mismatch, NotReady) as error:
             log.warning("%s", error)
             raise _Damaged(segment) from error

@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 from typing import IO
 
-from warcmill.base.side_by_side import side_by_side
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
@@ -22,7 +21,7 @@ from warcmill.launches.per_warc import Making
 from warcmill.launches.text_extracts import GENERATION, TEXT
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
-from warcmill.versions import cdx_inputs, segments, text_segments
+from warcmill.versions import cdx_inputs, making_again, segments, text_segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden
 from warcmill.versions.inputs import Input
@@ -58,8 +57,7 @@ class Text:
     def build(self, wanted: Sequence[Input], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         troubles: dict[str, str] = {}
         at_once = self.making.at_once(sum(self.index.stat(TEXT.path(one.sha512)) is None for one in wanted))
-        digested = side_by_side(lambda one: self._digested(one, troubles), wanted, at_once)
-        there = list(filter(None, digested))
+        there = making_again.each(lambda one: self._digested(one, troubles), wanted, at_once, self.name)
         kept, fresh = self._plan(there, before.segments if before else ())
         listed = tuple(sorted(there))
         if not fresh:

@@ -13,6 +13,7 @@ from scaled import ScaledLine, build, copy_of
 
 from servers import pins, ports, process
 from servers import spark as spark_server
+from servers.cluster import WORKERS
 from servers.spark import Spark
 
 MANY = 30
@@ -41,7 +42,7 @@ def spark(cluster: Spark) -> Iterator[Spark]:
     if process.running(cluster.folder, "master") is None:
         spark_server.down(cluster.folder.parent)
         cluster.start()
-    for name in spark_server.WORKERS:
+    for name in WORKERS:
         if process.running(cluster.folder, name) is None:
             cluster.add(name)
 

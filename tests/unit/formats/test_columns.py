@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import product
 
 import pytest
 from pyarrow import parquet
@@ -23,7 +24,7 @@ def line(key: str = "example,gov)/", date: str = "20161019234428", **fields: str
 def rows(*lines: bytes, known: dict[int, Known] | None = None) -> list[dict[str, object]]:
     """What is read again of lines that were written; columns without a value are left out."""
     file = BytesIO()
-    assert columns.write(lines, "final", lambda _, offset: (known or {}).get(offset, NOTHING), file) == len(lines)
+    assert columns.write([lines], "final", lambda _, offset: (known or {}).get(offset, NOTHING), file) == len(lines)
     return [{name: value for name, value in row.items() if value is not None} for row in columns.read(file)]
 
 
@@ -90,6 +91,33 @@ def test_any_text_of_a_url_is_kept(url: str, shown: str) -> None:
     assert rows(line(url=url), line())[0]["url"] == shown
 
 
+ODD_URLS = (
+    "HTTP://H.example/", "http://u:p@h.example:80/a", "http://h.example", "http://h.example?q=/", "http://h/a?#x",
+    "http://h/?", "http://h/a#b?c", "http://[::1]:8080/x?y#z", "http://[a/b]/c", "http://1.2.3.4:70000/", "http://h:/p",
+    "http://h:x/p", "https://a.co.uk/?a?b", "mailto:a@b", "no url", "", "http:///p", "abcdefg:/p", "abcdefg://h/",
+    'http://h/"', "http://h/\xe4", "http://h./p",
+)  # fmt: skip
+
+
+def test_lines_and_urls_of_all_forms_are_read_side_by_side_as_each_alone() -> None:
+    usual = {"mime": "text/html", "status": "200", "digest": "sha1:A", "length": "1", "offset": "2", "filename": "f"}
+    forms = [
+        usual,
+        {**usual, "digest": "md5:A"},
+        {**usual, "truncated": "length"},
+        {name: value for name, value in usual.items() if name != "mime"} | {"truncated": "time"},
+        {name: value for name, value in usual.items() if name != "status"},
+        dict(reversed(usual.items())),
+    ]
+    lines = [
+        f"example)/{number:03} 20161019234428 {json.dumps({'url': url} | form)}\n".encode()
+        for number, (url, form) in enumerate(product(("http://a.example/b?c", *ODD_URLS), forms))
+    ]
+    assert rows(*lines) == [row for one in lines for row in rows(one)]
+    few = [one for one in lines if b"\\" not in one and b"truncated" not in one and b"filename" in one[-22:]]
+    assert rows(*few) == [row for one in few for row in rows(one)]
+
+
 @pytest.mark.parametrize("lines", [[b"one two {\n"], [b"a 1 {} {}\n"], [line(), b"a 20161019234428 []\n"]])
 def test_what_is_no_line_is_refused(lines: list[bytes]) -> None:
     with pytest.raises(BadInput, match="CDXJ"):
@@ -102,7 +130,7 @@ def test_a_file_is_sorted_in_groups_with_statistics_and_the_same_bytes_each_time
     monkeypatch.setattr(columns, "GROUP", 2)
     files = [BytesIO(), BytesIO()]
     for file in files:
-        columns.write(map(line, "abcde"), "final", lambda *_: NOTHING, file)
+        columns.write([[*map(line, "abc")], [*map(line, "de")]], "final", None, file)
     assert files[0].getvalue() == files[1].getvalue()
     found = parquet.ParquetFile(files[0])
     groups = [found.metadata.row_group(number) for number in range(found.num_row_groups)]
@@ -117,7 +145,7 @@ def test_a_file_is_sorted_in_groups_with_statistics_and_the_same_bytes_each_time
 
 def test_a_damaged_page_is_found() -> None:
     file = BytesIO()
-    columns.write(map(line, "abc"), "final", lambda *_: NOTHING, file)
+    columns.write([[*map(line, "abc")]], "final", None, file)
     data = bytearray(file.getvalue())
     start = parquet.ParquetFile(file).metadata.row_group(0).column(0).data_page_offset
     data[start + 40] ^= 1
@@ -128,5 +156,5 @@ def test_a_damaged_page_is_found() -> None:
 def test_a_stage_without_captures_is_a_file_without_rows() -> None:
     assert rows() == []
     file = BytesIO()
-    columns.write([], "final", lambda *_: NOTHING, file)
+    columns.write([], "final", None, file)
     assert parquet.ParquetFile(file).schema_arrow.names == SCHEMA.names

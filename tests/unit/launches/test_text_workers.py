@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +18,9 @@ from pdfs import laughing, pdf
 from warcmill.errors import Unavailable
 from warcmill.formats.text import document as documents
 from warcmill.formats.text.document import Document, Kind
+from warcmill.launches.text_known import Known
 from warcmill.launches.text_worker import OUT_OF_MEMORY, Limits
-from warcmill.launches.text_workers import Workers
+from warcmill.launches.text_workers import Workers, kept
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
 SMALL = Limits(cpu=20, wall=60, memory=64 << 20)
@@ -151,3 +155,91 @@ def test_text_over_the_limit_is_cut_by_the_worker() -> None:
     with Workers(1) as workers:
         found = workers.submit(Kind.PLAIN, b"x" * (documents.MOST + 5), "").result()
     assert (len(found.text), found.is_cut) == (documents.MOST, True)
+
+
+def words(workers: Workers) -> str:
+    return workers.submit(Kind.PLAIN, b"some words", "").result(300).text
+
+
+def children() -> set[int]:
+    """The processes that this one has started."""
+    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
+def started(since: set[int]) -> set[int]:
+    """The processes that were started since, by any thread of this one."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for path in tasks for pid in path.read_text().split()} - since
+
+
+def wait_until_ended(pid: int) -> None:
+    until = time.monotonic() + 300
+    while Path(f"/proc/{pid}").exists() and "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text():
+        assert time.monotonic() < until, f"process {pid} is still there"
+        time.sleep(0.02)
+
+
+def test_kept_workers_serve_the_next_block_and_end_when_one_raises() -> None:
+    before = children()
+    with kept(1, Known()) as first:
+        assert words(first) == "some words"
+    (pid,) = started(before)
+    with kept(1, Known()) as second:
+        assert words(second) == "some words"
+    assert second is first
+    assert started(before) == {pid}
+    with pytest.raises(ValueError, match="of a WARC"), kept(1, Known()):
+        raise ValueError("of a WARC")
+    assert not started(before)
+    with kept(1, Known()) as third:
+        assert words(third) == "some words"
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_a_kept_worker_that_ends_while_it_is_idle_costs_nothing(by: signal.Signals) -> None:
+    before = children()
+    with kept(1, Known()) as workers:
+        assert words(workers) == "some words"
+    (pid,) = started(before)
+    os.kill(pid, by)
+    wait_until_ended(pid)
+    with kept(1, Known()) as workers:
+        assert workers.submit(Kind.PLAIN, b"others", "").result(300).text == "others"
+
+
+KEEPS = """
+import os, sys
+from warcmill.formats.text.document import Kind
+from warcmill.launches.text_known import Known
+from warcmill.launches.text_workers import kept
+with kept(1, Known()) as workers:
+    workers.submit(Kind.PLAIN, b"words", "").result()
+    (worker,) = workers._all
+print(worker._process.pid, flush=True)
+if not os.fork():
+    with kept(1, Known()) as others:
+        assert others is not workers
+        print(others.submit(Kind.PLAIN, b"of a fork", "").result().text, flush=True)
+    os._exit(0)
+os.wait()
+with kept(1, Known()) as again:
+    assert again is workers
+    print(again.submit(Kind.PLAIN, b"of its parent", "").result().text, flush=True)
+sys.stdin.read(1)
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_kept_workers_end_with_their_process_and_a_fork_has_its_own(how: str) -> None:
+    command = (sys.executable, "-c", KEEPS)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        pid, of_a_fork, of_its_parent = (process.stdout.readline().strip() for _ in range(3))
+        assert (of_a_fork, of_its_parent) == ("of a fork", "of its parent")
+        if how == "kill":
+            process.kill()
+        else:
+            process.stdin.close()
+        process.wait(300)
+    wait_until_ended(int(pid))

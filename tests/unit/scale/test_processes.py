@@ -116,5 +116,5 @@ def test_waiting_ends_once_a_cluster_had_no_worker_for_a_while(monkeypatch: pyte
 
     monkeypatch.setattr("warcmill.scale.PATIENCE", 6)
     with pytest.raises(Unavailable, match=r"tcp://a:1 is unavailable: for 6 s it has had no worker; start one"):
-        wait_for(late, lambda: left.pop(0), "tcp://a:1")
+        wait_for(late, lambda: left.pop(0), "tcp://a:1", "a piece")
     assert (asked, left) == ([2] * 8, [])

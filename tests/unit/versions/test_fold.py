@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha512
 from pathlib import Path
+from typing import Any
 
 import pytest
 from captures import response
@@ -14,8 +15,9 @@ from indexed import PLACE, Archive
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout
-from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Unavailable
+from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Unavailable, Unsettled
 from warcmill.formats.sealed import seal
+from warcmill.formats.warc import gate
 from warcmill.formats.zipnum import CDX, IDX
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts, Kind
@@ -361,24 +363,37 @@ def test_lines_that_come_back_in_another_order_are_never_published(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.add(ONE, {"a.warc.gz": warc("a.example/"), "b.warc.gz": warc("b.example/")})
-    monkeypatch.setattr("heapq.merge", lambda *sources: reversed([line for one in sources for line in one]))
+
+    def backwards(sources: Iterable[Iterable[list[bytes]]]) -> list[list[bytes]]:
+        return [[line for source in sources for batch in source for line in batch][::-1]]
+
+    monkeypatch.setattr("warcmill.versions.merge.merged", backwards)
     with pytest.raises(Mismatch, match="lines in order"):
         archive.fold()
     assert archive.lists.numbers() == []
     assert archive.payloads.current() is None
 
 
-def test_a_store_that_does_not_answer_stops_the_fold(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive.add(ONE, {"a.warc.gz": warc("a.example/")})
+def test_a_warc_out_of_reach_fails_the_fold_by_name_once_the_others_are_made(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.add(ONE, {f"{name}.warc.gz": warc(f"{name}.example/") for name in "abc"})
     shutil.rmtree(archive.base / "index/extracts")
+    examine = gate.examine
 
-    def no_answer(*_: object, **__: object) -> object:
+    def no_answer(stream: Any, name: str, *rest: Any, **more: Any) -> object:
+        if name != "b.warc.gz":
+            return examine(stream, name, *rest, **more)
         raise Unavailable("store:warcs/daily", "timed out")
 
     with monkeypatch.context() as patched:
         patched.setattr("warcmill.formats.warc.gate.examine", no_answer)
-        with pytest.raises(Unavailable):
+        with pytest.raises(
+            Unsettled, match=r"publishes nothing without them: 1 item\(s\) failed: .*/b\.warc\.gz: .*timed"
+        ):
             archive.fold()
+    assert (archive.lists.numbers(), archive.payloads.current()) == ([], None)
+    assert len(list((archive.base / "index/extracts").rglob("*.gz"))) == len("ac")
     assert archive.fold() == folding.Folded(1, new=True)
 
 
