@@ -74,8 +74,8 @@ def key(task: str, launch: Launch, **more: object) -> Key:
 
 def step(word: str, launch: Launch, stage: Stage | str | None = None) -> Key:
     """Return the key of a step of a launch, or of one of its stages, by the word that operators type."""
-    task = chain.by_word(chain.ROWS)[word].task
-    return key(task, launch) if stage is None else key(task, launch, stage=stage)
+    params = (("job", launch.job), ("launch_id", launch.id))
+    return Key(chain.by_word(chain.ROWS)[word].task, params if stage is None else (*params, ("stage", str(stage))))
 
 
 def launch_of(key: Key) -> Launch:
