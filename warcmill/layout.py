@@ -44,6 +44,7 @@ _FIELDS = {
 }
 
 
+@cache
 def _parser(pattern: str) -> re.Pattern[str]:
     fields = {name: f"(?P<{name}>{rule})" for name, rule in _FIELDS.items()}
     return re.compile(pattern.replace(".", r"\.").format(**fields))
@@ -54,12 +55,12 @@ _SIP = re.compile(r"(?P<stage>[a-z0-9-]+)(\.(?P<number>[2-9]|[1-9][0-9]{1,8}))?\
 
 
 @cache
-def _parsers(rows: chain.Rows) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """The tasks and patterns of markers' names, by the text of the name before its first field."""
-    parsers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+def _by_beginning(rows: chain.Rows) -> dict[str, list[chain.Row]]:
+    """The rows by the text of their markers' names before the first field."""
+    found: dict[str, list[chain.Row]] = {}
     for row in rows:
-        parsers.setdefault(row.marker.partition("{")[0], []).append((row.task, _parser(row.marker)))
-    return parsers
+        found.setdefault(row.marker.partition("{")[0], []).append(row)
+    return found
 
 
 def _pattern(task: str) -> str:
@@ -148,12 +149,12 @@ def run_path(key: Key) -> str:
 
 def parse_marker_name(name: str) -> Key | None:
     """Return the key whose marker has this name; None when it is not a marker's name."""
-    for begin, parsers in _parsers(chain.ROWS).items():
+    for begin, rows in _by_beginning(chain.ROWS).items():
         if not name.startswith(begin):
             continue  # a month of launches has tens of thousands of names
-        for task, pattern in parsers:
-            if match := pattern.fullmatch(name):
-                return Key(task, tuple(sorted(match.groupdict().items())))
+        for row in rows:
+            if match := _parser(row.marker).fullmatch(name):
+                return Key(row.task, tuple(sorted(match.groupdict().items())))
     return None
 
 

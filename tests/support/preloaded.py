@@ -208,6 +208,17 @@ def _modules() -> Iterator[str]:
             yield found.name
 
 
+def _know_what_each_asks() -> None:
+    """Keep what a process finds out once, and each command would again: how names are read, and what siegfried is."""
+    from warcmill import chain, layout  # noqa: PLC0415 only in the server
+    from warcmill.formats import pronom  # noqa: PLC0415
+
+    for row in chain.ROWS:
+        layout._parser(row.marker)
+    pronom.tools()
+    pronom.signatures()
+
+
 def _serve(requests: socket.socket) -> tuple[str, list[str]]:
     """Fork for each request; when that ends, send its exit code. Return only in what is forked, with its command."""
     ended, ending = os.pipe2(os.O_NONBLOCK)  # the system writes to it whenever a child has ended
@@ -342,6 +353,7 @@ if __name__ == "__main__":
     sys.path[0] = str(_ROOT)
     for name in (*LIBRARIES, *_modules()):
         importlib.import_module(name)
+    _know_what_each_asks()
     assert threading.active_count() == 1, "a thread would be missing in what is forked"
     gc.collect()
     gc.freeze()
