@@ -44,6 +44,7 @@ _FIELDS = {
 }
 
 
+@cache
 def _parser(pattern: str) -> re.Pattern[str]:
     fields = {name: f"(?P<{name}>{rule})" for name, rule in _FIELDS.items()}
     return re.compile(pattern.replace(".", r"\.").format(**fields))
@@ -54,12 +55,12 @@ _SIP = re.compile(r"(?P<stage>[a-z0-9-]+)(\.(?P<number>[2-9]|[1-9][0-9]{1,8}))?\
 
 
 @cache
-def _parsers(rows: chain.Rows) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """The tasks and patterns of markers' names, by the text of the name before its first field."""
-    parsers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+def _by_first_word(rows: chain.Rows) -> dict[str, list[chain.Row]]:
+    """The rows by the first word of their markers' names: a month of launches has tens of thousands of names."""
+    found: dict[str, list[chain.Row]] = {}
     for row in rows:
-        parsers.setdefault(row.marker.partition("{")[0], []).append((row.task, _parser(row.marker)))
-    return parsers
+        found.setdefault(row.marker.partition(".")[0], []).append(row)
+    return found
 
 
 def _pattern(task: str) -> str:
@@ -74,8 +75,8 @@ def key(task: str, launch: Launch, **more: object) -> Key:
 
 def step(word: str, launch: Launch, stage: Stage | str | None = None) -> Key:
     """Return the key of a step of a launch, or of one of its stages, by the word that operators type."""
-    task = chain.by_word(chain.ROWS)[word].task
-    return key(task, launch) if stage is None else key(task, launch, stage=stage)
+    params = (("job", launch.job), ("launch_id", launch.id))
+    return Key(chain.by_word(chain.ROWS)[word].task, params if stage is None else (*params, ("stage", str(stage))))
 
 
 def launch_of(key: Key) -> Launch:
@@ -148,12 +149,9 @@ def run_path(key: Key) -> str:
 
 def parse_marker_name(name: str) -> Key | None:
     """Return the key whose marker has this name; None when it is not a marker's name."""
-    for begin, parsers in _parsers(chain.ROWS).items():
-        if not name.startswith(begin):
-            continue  # a month of launches has tens of thousands of names
-        for task, pattern in parsers:
-            if match := pattern.fullmatch(name):
-                return Key(task, tuple(sorted(match.groupdict().items())))
+    for row in _by_first_word(chain.ROWS).get(name.partition(".")[0], ()):
+        if match := _parser(row.marker).fullmatch(name):
+            return Key(row.task, tuple(sorted(match.groupdict().items())))
     return None
 
 

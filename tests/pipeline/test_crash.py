@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
+import preloaded
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 14_400  # seconds; a sweep of all points takes minutes, on a slow machine an hour
-
-
-def crash(*words: str) -> subprocess.CompletedProcess[str]:
-    """The harness, in a process of its own: it forks a child for every point."""
-    path = os.pathsep.join(str(ROOT / one) for one in ("", "tests/support", "scripts"))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "crash.sweep", *words]
-    return subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +37,8 @@ def test_no_call_can_fail_so_that_something_is_lost_doubled_or_false(
 ) -> None:
     """A sample stands for all points, which are many: `scripts/test sweep` tries them, and so does .ci/run."""
     is_sample = not pytestconfig.getoption("--every-point")
-    done = crash(*words, *(["--sample"] if is_sample else []))
+    more = ["--sample"] if is_sample else []
+    done = preloaded.run("crash.sweep", *words, *more, env=preloaded.of_harness())
     tell(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     assert ", violations: 0" in done.stdout

@@ -35,12 +35,11 @@ def port() -> Iterator[int]:
         yield port
 
 
-def begun(folder: Path, *words: str) -> tuple[subprocess.Popen[bytes], int]:
+def begun(folder: Path, *words: str) -> tuple[preloaded.Process, int]:
     """The command, in a folder of a person who has set nothing up, and the terminal that it prints to."""
     env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
-    command = [sys.executable, "-m", "commands.main", "crawl", *words]
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, cwd=folder, env=env, stdout=theirs, stderr=theirs)
+    process = preloaded.start("commands.main", "crawl", *words, env=env, folder=folder, out=theirs, err=theirs)
     os.close(theirs)
     return process, ours
 

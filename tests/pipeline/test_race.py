@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import preloaded
 import pytest
 
 from warcmill import layout
@@ -19,7 +17,6 @@ from warcmill.model import FINAL, Key, Launch
 from warcmill.stores import Stat, sentinel
 from warcmill.stores.file import FileStore
 
-ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = Launch("daily", "20161019234428")
 KEYS = [layout.key(task, LAUNCH, stage=FINAL) for task in ("output.AssembleOutput", "output.PackageLogs")]
 
@@ -27,14 +24,7 @@ KEYS = [layout.key(task, LAUNCH, stage=FINAL) for task in ("output.AssembleOutpu
 def test_four_processes_at_one_marker(pytestconfig: pytest.Config, tell: Callable[[str], None]) -> None:
     """A third of the trials here: `scripts/test sweep` makes all, and so does .ci/run."""
     each = 25 if pytestconfig.getoption("--every-point") else 8
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(ROOT / one) for one in ("", "tests/support", "scripts")),
-    }
-    command = [sys.executable, "-m", "crash.race", "--each", str(each)]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=7_200, check=False
-    )
+    done = preloaded.run("crash.race", "--each", str(each), env=preloaded.of_harness())
     tell(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
     assert ", violations: 0" in done.stdout

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from line import Line, line_at
 
+from servers import ports
 from warcmill.stores import sentinel
 
 FAKE = "#!/bin/sh\n# Stands for a pywb of some version, which cannot be installed side by side.\necho '{}'\n"
@@ -96,8 +97,7 @@ def taken() -> Iterator[int]:
 
 @pytest.mark.parametrize(("key", "free"), [("port", "replay_port"), ("replay_port", "port")])
 def test_a_taken_port_is_named(line: Line, tmp_path: Path, taken: int, key: str, free: str) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as once:
-        unused = once.getsockname()[1]
+    unused = ports.free({free: 0})[free]
     add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.10.0')}", f"{key}={taken}", f"{free}={unused}")
     done = line.warcmill("serve")
     assert (done.returncode, done.stdout) == (4, "")

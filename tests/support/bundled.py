@@ -61,7 +61,7 @@ def enlarge(line: Line) -> None:
     warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
     whole = warc.read_bytes()
     with warc.open("wb") as file:
-        for _ in range((96 << 20) // len(whole)):
+        for _ in range((48 << 20) // len(whole)):
             file.write(whole)
 
 

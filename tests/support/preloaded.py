@@ -2,11 +2,12 @@
 imported the libraries already.
 
 Of the time of a short command, nearly all goes into the import of Luigi and of Warcmill's library, and into taking them
-apart at the end; and tests run a thousand commands. One server for each pytest process imports these once; each command
+apart at the end; and tests run a thousand commands. A server of each pytest process imports these once; each command
 is forked from it, and then runs as `python -m` runs it: with its own words, environment, working folder, output, locks,
 signals and exit code. `tasks` and `commands` are imported by each command anew: they keep what they find at import,
 such as their process. What a command starts in its turn as one of our two commands is forked from the server as well:
-so `warcmill scan` starts its scans.
+so `warcmill scan` starts its scans. The harnesses of `tests/support`, which fork for themselves, have a server of their
+own: Python must start with a path and a hash seed for them.
 
 A test that is about the start of a command starts a Python of its own.
 """
@@ -45,6 +46,7 @@ COMMANDS = {
     ("luigi",): "luigi",
     ("warcmill",): "commands.main",
 }
+_ROOT = Path(__file__).parents[2]
 _NUMBER = 12  # bytes of a process's number, and of its exit code, in an answer
 _AT_CTRL_C = 0.25  # seconds
 _LARGEST = 1 << 17  # bytes of a request; the system takes one whole, or not at all
@@ -113,11 +115,10 @@ class Process:
 
 @dataclass(frozen=True)
 class _Server:
-    """The process that commands are forked from."""
+    """A process that commands are forked from."""
 
     requests: socket.socket
     process: subprocess.Popen[bytes]
-    started_with: Mapping[str, str]
 
     def stop(self) -> None:
         self.requests.close()
@@ -128,8 +129,8 @@ def start(
     module: str, *words: str, env: Mapping[str, str], folder: Path | None = None, out: int = PIPE, err: int = PIPE
 ) -> Process:
     """Start a command, and let it run. It prints to pipes, as `subprocess.Popen` names them, or to these files."""
-    server = _server()
-    assert _at_start(env) == server.started_with, "this environment needs a Python that starts with it"
+    assert _has_server(env), "this environment needs a Python that starts with it"
+    server = _server(_at_start(env))
     pipes = {word: os.pipe() for word, file in (("stdout", out), ("stderr", err)) if file == PIPE}
     files = {"stdout": out, "stderr": err} | {word: writing for word, (_, writing) in pipes.items()}
     files["stderr"] = files["stdout"] if err == STDOUT else files["stderr"]
@@ -147,7 +148,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, in the working folder if no other is given; `together`: stdout has what a terminal would show."""
     cwd = folder or Path.cwd()
-    if _at_start(env) != _server().started_with:
+    if not _has_server(env):
         command = [sys.executable, *_as_typed(module), *words]
         return subprocess.run(
             command,
@@ -167,24 +168,34 @@ def run(
         return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
 
 
+def of_harness() -> dict[str, str]:
+    """The environment of a harness of `tests/support`: two runs of it meet the same calls in the same order."""
+    path = os.pathsep.join(str(_ROOT / one) for one in ("", "tests/support", "scripts"))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+
+
 def _as_typed(module: str) -> list[str]:
     return [module] if module == "-c" else ["-m", module]
 
 
-def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+def _at_start(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What of an environment Python looks at when it starts, and not later."""
-    return {name: text for name, text in env.items() if name.startswith(("PYTHON", "LC_", "LANG"))}
+    return tuple(sorted((name, text) for name, text in env.items() if name.startswith(("PYTHON", "LC_", "LANG"))))
+
+
+def _has_server(env: Mapping[str, str]) -> bool:
+    return _at_start(env) in (_at_start(os.environ), _at_start(of_harness()))
 
 
 @cache
-def _server() -> _Server:
+def _server(started_with: tuple[tuple[str, str], ...]) -> _Server:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, __file__, str(theirs.fileno())]
         # Luigi reads this file when it is imported, and keeps its keys: those of the first test's line.
-        env = {name: text for name, text in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
+        env = {name: text for name, text in os.environ.items() if name != "LUIGI_CONFIG_PATH"} | dict(started_with)
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/", env=env, stdin=subprocess.DEVNULL)
-    server = _Server(ours, process, _at_start(os.environ))
+    server = _Server(ours, process)
     atexit.register(server.stop)
     return server
 
@@ -192,9 +203,20 @@ def _server() -> _Server:
 def _modules() -> Iterator[str]:
     """Those of Warcmill's library. Without those of extras, which a line may lack."""
     extras = ("warcmill.formats.text.", "warcmill.scale.dask", "warcmill.scale.spark")
-    for found in pkgutil.walk_packages([str(Path(__file__).parents[2] / "warcmill")], "warcmill."):
+    for found in pkgutil.walk_packages([str(_ROOT / "warcmill")], "warcmill."):
         if not found.name.startswith(extras):
             yield found.name
+
+
+def _know_what_each_asks() -> None:
+    """Keep what a process finds out once, and each command would again: how names are read, and what siegfried is."""
+    from warcmill import chain, layout  # noqa: PLC0415 only in the server
+    from warcmill.formats import pronom  # noqa: PLC0415
+
+    for row in chain.ROWS:
+        layout._parser(row.marker)
+    pronom.tools()
+    pronom.signatures()
 
 
 def _serve(requests: socket.socket) -> tuple[str, list[str]]:
@@ -328,9 +350,10 @@ if __name__ == "__main__":
     import quick_luigi
 
     quick_luigi.install()
-    sys.path[0] = str(Path(__file__).parents[2])
+    sys.path[0] = str(_ROOT)
     for name in (*LIBRARIES, *_modules()):
         importlib.import_module(name)
+    _know_what_each_asks()
     assert threading.active_count() == 1, "a thread would be missing in what is forked"
     gc.collect()
     gc.freeze()

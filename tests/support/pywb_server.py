@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from servers import oracles
+from servers import oracles, ports
 
 SECONDS = 300
 
@@ -25,9 +24,7 @@ def running(folder: Path, collections: Mapping[str, tuple[Path, Path]]) -> Itera
         name: {"archive_paths": f"{warcs}/", "index_paths": str(index)} for name, (warcs, index) in collections.items()
     }
     (folder / "config.yaml").write_text(json.dumps({"collections": places}))
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = ports.free({"pywb": 0})["pywb"]
     command = [oracles.bin_folder("pywb") / "wayback", "-b", "127.0.0.1", "-p", str(port)]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)

@@ -16,6 +16,7 @@ from warcmill.crawl.wire import Wire
 from warcmill.formats.warc.records import sha1_text
 
 LINGER = 0.25  # seconds for what lies beyond the end, from a server that said that it closes
+LATE = 0.1  # seconds after which a look at the time comes late: this process could not run
 NOT_HTTP = "notHttp"  # noted where the status is not the server's
 
 
@@ -31,6 +32,7 @@ class Conversation:
         self._began, self._before = self._loop.time(), wire.received
         self._started = datetime.now(UTC)
         self._timer: asyncio.TimerHandle | None = None
+        self._due, self._late = self._began, 0.0
         self._truncated, self._expired, self._header_cut = "", False, False
 
     @property
@@ -98,14 +100,23 @@ class Conversation:
         return self._loop.time() - self._began
 
     def _look(self) -> None:
-        """End the connection when a limit of time is reached; else look again when the next one may be."""
-        silent = self._loop.time() - self._wire.last
+        """End the connection when a limit of time is reached; else look again when the next one may be.
+
+        A time in which this process was stopped, or the machine slept, is not the server's, nor is the moment after it,
+        in which what came meanwhile is read.
+        """
+        now = self._loop.time()
+        if (late := now - self._due) > LATE:
+            self._late += late + LATE
+            self._wire.last = min(now, self._wire.last + late + LATE)
+        elapsed, silent = now - self._began - self._late, now - self._wire.last
         received = self._wire.received - self._before
-        if self._limits.expired(self._elapsed, silent, received):
+        if self._limits.expired(elapsed, silent, received):
             self._expired = True
             self._wire.abort("too slow")
         else:
-            self._timer = self._loop.call_later(self._limits.next_look(self._elapsed, silent), self._look)
+            self._due = now + self._limits.next_look(elapsed, silent)
+            self._timer = self._loop.call_at(self._due, self._look)
 
     def _digest(self, part: bytes) -> None:
         self._sha1.update(part)

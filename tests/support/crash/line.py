@@ -207,25 +207,32 @@ def index_on_late(folder: Path) -> None:
 
 
 def text_on(folder: Path) -> None:
-    """The bundled launch, in the store, whose text is switched on after that."""
-    done_sample(folder)
+    """A launch of one small WARC, in the store, whose text is switched on after that. Of two, one would be extracted in
+    another process, whose calls nobody sees.
+    """
+    source = folder.with_name("wget")
+    source.mkdir()
+    shutil.copy(WGET / "WGET-one.warc.gz", source)
+    _text_on(folder, source)
+
+
+def _text_on(folder: Path, source: Path) -> None:
+    line_without_a_launch(folder)
+    assert import_warcs(folder, source)
+    assert run_line(folder)
     with (folder / "luigi.cfg").open("a") as config:
         config.write("\n[text]\nsince=2016-01-01\n")
 
 
 def run_text(folder: Path) -> bool:
     """Extract the text of its only stage."""
-    return _run(folder, lambda: index.SolrIndex(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
+    return _run(folder, lambda: index.SolrIndex(job="wget", launch_id=WGET_LAUNCH, stage="final"))
 
 
 def extracted_wget(folder: Path) -> None:
-    """A small launch, in the store, whose text is extracted; no version has it."""
-    line_without_a_launch(folder)
-    assert import_warcs(folder)
-    assert run_line(folder)
-    with (folder / "luigi.cfg").open("a") as config:
-        config.write("\n[text]\nsince=2016-01-01\n")
-    assert _run(folder, lambda: index.SolrIndex(job="wget", launch_id=WGET_LAUNCH, stage="final"))
+    """A launch of two, whose text is extracted; no version has it."""
+    _text_on(folder, WGET)
+    assert run_text(folder)
 
 
 def fold_text(folder: Path) -> bool:
@@ -395,10 +402,10 @@ def line_without_a_launch(folder: Path) -> None:
     assert init(folder)
 
 
-def import_warcs(folder: Path) -> bool:
+def import_warcs(folder: Path, source: Path = WGET) -> bool:
     """`warcmill import` of what wget left."""
     add_config_path(str(folder / "luigi.cfg"))
-    return verb("import", str(WGET), "--job", "wget", "--launch-id", WGET_LAUNCH)
+    return verb("import", str(source), "--job", "wget", "--launch-id", WGET_LAUNCH)
 
 
 def import_between_scans(folder: Path) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import luigi
+from crash import asked
 from crash.calls import Call
 from crash.line import Scenario, freeze_clock
 from crash.watch import Watch, watch
@@ -43,11 +44,15 @@ class Fault:
 
 @dataclass
 class Trace:
-    """The calls of an undisturbed run, in order; `steps` are (number of calls before, task) as steps end."""
+    """The calls of an undisturbed run, in order; `steps` are (number of calls before, task) as steps end.
+
+    `answers`: what siegfried has told it.
+    """
 
     calls: list[Call] = field(default_factory=list)
     steps: list[tuple[int, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    answers: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
     def step_at(self, call: int) -> str:
         """The task whose end is the next after a call; '' after the last."""
@@ -163,7 +168,7 @@ def trace(scenario: Scenario, folder: Path, notes: Path) -> Trace:
         seen.mind_the_gaps()
         _note_steps(found)
         fine = scenario.act(folder)
-        found.unseen = seen.unseen
+        found.unseen, found.answers = seen.unseen, asked.answers
         notes.write_bytes(pickle.dumps(found))
         return fine
 
@@ -171,6 +176,7 @@ def trace(scenario: Scenario, folder: Path, notes: Path) -> Trace:
     if status != 0:
         raise AssertionError(f"the undisturbed run failed ({status}):\n{notes.with_suffix('.log').read_text()}")
     found: Trace = pickle.loads(notes.read_bytes())
+    asked.answers.update(found.answers)  # the runs that are forked from now on know them
     return found
 
 
@@ -226,6 +232,7 @@ def _settle_in(log: Path, limit: int) -> None:
         os.dup2(file.fileno(), 2)
     atexit._clear()  # what the parent does when it ends is not the child's
     freeze_clock()
+    asked.remember()
 
 
 def copy_of(base: Path, folder: Path) -> Path:

@@ -78,7 +78,7 @@ def _own_key(server: Heritrix, folder: Path) -> tuple[Path, Path]:
 def between(server: Heritrix, folder: Path) -> Iterator[Between]:
     """The proxy, for a while."""
     with Between(server, folder) as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
+        threading.Thread(target=one.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield one
         finally:

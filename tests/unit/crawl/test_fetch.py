@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -166,8 +167,8 @@ def test_a_body_is_sent_with_its_length(tmp_path: Path) -> None:
 def twice(between: float = 0.0, expected: tuple[bytes, bytes] = (HI, HI)) -> Use:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
         for number, answer in enumerate(expected):
-            if number:
-                await asyncio.sleep(between)
+            for _ in range(20 * bool(number)):  # in turns: what the server is to do meanwhile comes before the last
+                await asyncio.sleep(between / 20)
             assert block(await fetcher.fetch(Request(f"http://localhost:{server.port}/"), ["127.0.0.1"])) == answer
 
     return use
@@ -322,6 +323,20 @@ def test_a_pause_of_ours_is_not_the_servers_silence(tmp_path: Path) -> None:
     sent = [OK + b"Content-Length: 60000\r\n\r\n", b"x" * 30_000, b"x" * 30_000]
     result = got(fetch_one(tmp_path, answering(sent), Limits(idle=0.5, fastest=60_000)))
     assert (result.truncated, result.payload_length) == ("", 60_000)
+
+
+def test_a_time_in_which_this_process_was_stopped_is_not_the_servers_silence(tmp_path: Path) -> None:
+    """The server is in this process, too: it answers some turns after both have been stopped for all limits' length."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        time.sleep(0.5)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        writer.write(HI)
+
+    limits = Limits(connect=5.0, idle=0.3, total=0.4, grace=0.3, slowest=1 << 20)
+    assert block(fetch_one(tmp_path, handle, limits)) == HI
 
 
 def test_a_connection_reset_leaves_what_came(tmp_path: Path) -> None:

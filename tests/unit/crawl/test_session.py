@@ -98,7 +98,7 @@ def test_an_edit_of_its_files_counts_from_the_next_uri_on_and_one_with_a_fault_d
     monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
 
     async def alerted(folder: Path, text: str) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while text not in crawled.told(folder, "alerts.log"):
                 await asyncio.sleep(0.01)
 

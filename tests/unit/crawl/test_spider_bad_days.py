@@ -27,7 +27,7 @@ from warcmill.crawl.uri import FOREVER, make
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-QUICK = Limits(connect=1.0, idle=0.2, total=0.5, grace=0.1)
+QUICK = Limits(connect=60.0, idle=0.2, total=0.5, grace=0.1)
 
 
 def raw(tmp_path: Path, *answers: bytes | list[bytes | float], limits: Limits = QUICK) -> dict[str, int | None]:

@@ -166,7 +166,7 @@ class Meeting(dict[tuple[str, str], Page]):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._both = threading.Barrier(2, timeout=60)
+        self._both = threading.Barrier(2, timeout=300)
 
     def get(self, key: Any, default: Any = None) -> Any:
         if key[1] in ("/1", "/2"):

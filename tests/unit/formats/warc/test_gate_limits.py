@@ -13,11 +13,12 @@ SECONDS = 60  # of CPU: ten times what it takes, and what runs away takes longer
 
 # Each leaves an iterable of raw bytes in `data`, made as it is read: the process must not owe its memory to us.
 PRELUDE = """
-import itertools, re, sys, time, zlib, zstandard
+import itertools, re, sys, time, zstandard
+from isal import isal_zlib
 from warcmill.formats.warc.gate import examine
 
-def packed(parts, level=1):
-    packer = zlib.compressobj(level, wbits=31)
+def packed(parts):
+    packer = isal_zlib.compressobj(1, wbits=31)  # zeros become a thousandth: as by zlib, in a fortieth of its time
     yield from map(packer.compress, parts)
     yield packer.flush()
 
@@ -115,8 +116,8 @@ def test_refused_in_bounded_memory_and_time(attacked: str) -> None:
 
 
 BOMBS = {
-    "gzip": "b''.join(packed(itertools.repeat(MIB, 400), 9))",
-    "gzip, gzip": "b''.join(packed([b''.join(packed(itertools.repeat(MIB, 200), 9))] * 100, 9))",
+    "gzip": "b''.join(packed(itertools.repeat(MIB, 400)))",
+    "gzip, gzip": "b''.join(packed([b''.join(packed(itertools.repeat(MIB, 200)))] * 100))",
     # 65,000 blocks of four bytes, each of which is 128 KiB of zeros (RFC 8878, 3.1.1.2)
     "zstd": "bytes.fromhex('28b52ffd0058') + bytes.fromhex('02001000') * 65000",
     "zstd, zstd": "zstandard.compress((bytes.fromhex('28b52ffd0058') + bytes.fromhex('02001000') * 65000) * 20)",

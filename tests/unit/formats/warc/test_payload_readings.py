@@ -20,7 +20,7 @@ from warcmill.formats.warc.gate import Verdict
 from warcmill.formats.warc.http import CODINGS_LIMIT, DECODED_FREE, DECODED_RATIO
 
 BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 30
-LONG = random.Random(8).randbytes(2 * KEPT)
+LONG = random.Random(8).randbytes(KEPT + KEPT // 8)
 CHUNKED, GZIP = b"Transfer-Encoding: chunked", b"Content-Encoding: gzip"
 
 
