@@ -116,6 +116,11 @@ def jar(artifact: str, pin: str) -> Path:
     return home / f"{name}-{version}.jar"
 
 
+def tika() -> Path:
+    """The jar of tika-app, which has all that it needs in it."""
+    return jar(pins.TIKA, pins.TIKA_SHA256)
+
+
 def listing(folder: Path) -> str:
     """`{sha256}  {name}` for each file of `folder`, by name: what the pins hold the digest of."""
     return "".join(f"{sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()))

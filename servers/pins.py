@@ -34,6 +34,8 @@ ECJ: Final = "org.eclipse.jdt:ecj:3.33.0"
 ECJ_SHA256: Final = "f7686c4960cf70c2ebc5c500a73a8cfc04541b730c18f1c5c21329889b137f45"
 JWARC: Final = "org.netpreserve:jwarc:0.36.0"
 JWARC_SHA256: Final = "b472300077903e33c1efcb05d94e62bef8abe3179c6166c9597e6ec6d7c426da"
+TIKA: Final = "org.apache.tika:tika-app:3.2.2"  # newer ones are not published there
+TIKA_SHA256: Final = "7b6da1143ea867fc162e1397bfde904a3ee059491fa7079383b63dbad15a38e3"
 
 REPLAYWEB: Final = "replaywebpage@2.5.3"
 REPLAYWEB_SHA256: Final = "b7d35c39c4da9b7121c5a393911d8675d4cc6f19513c380191e16b086bea812c"

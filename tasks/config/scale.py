@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import luigi
 
-from tasks.config import sections
+from tasks.config import sections, text
 from warcmill.errors import BadConfig
 from warcmill.launches.elsewhere import Elsewhere
 from warcmill.launches.extracts import Extracts
@@ -67,9 +67,8 @@ def runner() -> Runner:
 def place(config: Settings) -> Place:
     """Where workers find the store and the index root; no symbolic link is followed there."""
     access = config.access
-    return Place(
-        config.store, Access(access.block_size, access.known_hosts, access.key_file, links=Links()), config.index
-    )
+    reached = Access(access.block_size, access.known_hosts, access.key_file, links=Links())
+    return Place(config.store, reached, config.index, text.tika())
 
 
 def making(config: Settings, extracts: Extracts) -> Making:

@@ -22,7 +22,7 @@ from warcmill.model import FileRef, Json, Launch, Stage
 
 def cdx(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.cdx; fails as `extracted`."""
-    work = Work(CDXJ, making.at_once, making.cdx, partial(cdx_extracts.tally, extracts), _facts)
+    work = Work((CDXJ,), making.at_once, making.cdx, partial(cdx_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "cdx", work)
     return replace(claim, counts=_counts(claim))
 

@@ -6,7 +6,7 @@ Whole and salvaged WARCs are indexed: never viral ones, never cut ones.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,13 +27,13 @@ Tally = TypeVar("Tally")
 
 @dataclass(frozen=True)
 class Work(Generic[Tally]):
-    """A kind of extract: how it is made from the store, how it is counted, and the facts of an item that follow.
+    """Extracts of these kinds: how one is made from the store, how it is counted, and the facts of an item that follow.
 
     `make` gets the path of a WARC, its SHA-512, and the offsets at which a virus was found; `tally` all but the path.
     `tally`: NotReady where there is no extract.
     """
 
-    kind: Kind
+    kinds: Sequence[Kind]
     at_once: Callable[[int], int]
     make: Callable[[str, str, frozenset[int]], Tally]
     tally: Callable[[str, frozenset[int]], Tally]
@@ -59,7 +59,9 @@ def extracted(
     left = sum(file.size for file in indexed if (file.root, file.path) not in known)
     extracting = _Extracting(extracts, work, indexed, Progress(str(key), left))
     missing = sum(
-        not extracts.has(work.kind, str(file.sha512)) for file in indexed if (file.root, file.path) not in known
+        not any(extracts.has(kind, str(file.sha512)) for kind in work.kinds)
+        for file in indexed
+        if (file.root, file.path) not in known
     )
     items = run_items(attempts, indexed, extracting.version, extracting.item, work.at_once(missing))
     return Claim(key, rests_on(assembled, verified, *filter(None, [scanned])), items=items)
@@ -73,9 +75,11 @@ class _Extracting(Generic[Tally]):
     progress: Progress
 
     def version(self, copy: FileRef) -> str:
-        """A text that changes with the WARC, or with its hits. The store is not asked: an extract may be there."""
+        """A text that changes with the WARC, its hits, or what is counted. The store is not asked: there may be an
+        extract."""
         hits = ",".join(str(offset) for offset in sorted(self._hits(copy)))
-        return f"{copy.sha512} {hits}"
+        counted, generation = f"{copy.sha512} {hits}", self.work.kinds[-1].generation
+        return counted if generation == 1 else f"{counted} {generation}"
 
     def item(self, copy: FileRef) -> tuple[Item, ...]:
         """Take the extract of a WARC, or make it; count it."""
@@ -95,7 +99,8 @@ class _Extracting(Generic[Tally]):
             return None
         except BadInput as error:
             log.warning("index:%s; it is made again", error)
-            self.extracts.remove(self.work.kind, str(copy.sha512))
+            for kind in self.work.kinds:
+                self.extracts.remove(kind, str(copy.sha512))
             return None
 
     def _hits(self, copy: FileRef) -> frozenset[int]:

@@ -17,7 +17,7 @@ from warcmill.index.routing import Routing
 from warcmill.index.solr_document import FILE, document
 from warcmill.index.text_lines import Line, Shown, key_of, lines_of
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import GENERATION, TEXT
+from warcmill.launches.text_extracts import GENERATION, kind_of
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.inputs import Hiding
@@ -78,8 +78,9 @@ class SolrSink:
 
     def _only(self, one: Part, other: Part | None) -> Iterator[Line]:
         """The documents that one part shows, and the other does not."""
-        if self._extracts.digest(TEXT, one.input.sha512) is None:
-            raise NotReady(f"index:{TEXT.path(one.input.sha512)}", "missing or damaged; the next scan makes it again")
+        kind = kind_of(one.input.generation)
+        if self._extracts.digest(kind, one.input.sha512) is None:
+            raise NotReady(f"index:{kind.path(one.input.sha512)}", "missing or damaged; the next scan makes it again")
         here, there = self._shown(one), self._shown(other) if other else None
         for line in lines_of(self._extracts, one.input):
             if here.has(line) and not (there and there.has(line)):
@@ -134,4 +135,4 @@ class _Sending:
 def _same_text(one: Part, other: Part) -> bool:
     """Whether the ids and texts of both are those of one extract, which can be read."""
     same = (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
-    return same and one.input.generation == GENERATION
+    return same and one.input.generation >= GENERATION

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from warcmill.formats.surt import registered
+from warcmill.formats.text import office
 from warcmill.formats.text.document import Kind, kind_of
 
 FILE = "source_file"  # the field with the name of the WARC
@@ -32,6 +33,7 @@ _MADE = (FILE, "host", "domain", "public_suffix", "crawl_date", "crawl_year", "c
 FIELDS = frozenset((*_TAKEN, *_MADE))
 _WORDS = frozenset({"title", "content"})
 _NORMS = {Kind.HTML: "html", Kind.PDF: "pdf", Kind.PLAIN: "text"}
+_OF_OFFICE = {"word": office.WORD, "excel": office.EXCEL, "powerpoint": office.POWERPOINT}
 
 
 def document(line: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -47,10 +49,18 @@ def document(line: Mapping[str, Any], name: str) -> dict[str, Any]:
         "crawl_date": f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:{time[12:]}Z",
         "crawl_year": int(time[:4]),
         "content_type": served,
-        "content_type_norm": _NORMS.get(kind_of(served) or Kind.UNDECLARED, "other"),
+        "content_type_norm": _norm(served),
     }
     taken = {field: value for field, value in line.items() if field in _TAKEN}
     return {field: _cut(field, value) for field, value in {**taken, **made}.items() if value != ""}
+
+
+def _norm(served: str) -> str:
+    """The kind of a document by its type, as webarchive-discovery names it."""
+    kind, type_ = kind_of(served), served.strip().lower()
+    if kind is Kind.OFFICE:
+        return next((norm for norm, types in _OF_OFFICE.items() if type_ in types), "other")
+    return _NORMS.get(kind or Kind.UNDECLARED, "other")
 
 
 def _cut(field: str, value: object) -> object:

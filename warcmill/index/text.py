@@ -15,7 +15,7 @@ from warcmill.index.extracting import Work, extracted
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.per_warc import Making
-from warcmill.launches.text_extracts import TEXT, Tally
+from warcmill.launches.text_extracts import KINDS, Tally
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 def text(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.text; fails as `extracted`."""
-    work = Work(TEXT, making.at_once, making.text, partial(text_extracts.tally, extracts), _facts)
+    work = Work(KINDS, making.at_once, making.text, partial(text_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "text", work)
     return replace(claim, counts=_counts(claim))
 

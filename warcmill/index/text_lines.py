@@ -11,7 +11,7 @@ from typing import Any
 from warcmill.errors import Mismatch
 from warcmill.formats.urlkey import urlkey
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT
+from warcmill.launches.text_extracts import kind_of
 from warcmill.versions import hidden
 from warcmill.versions.inputs import Input
 
@@ -39,10 +39,10 @@ def key_of(line: Line) -> bytes:
 
 def lines_of(extracts: Extracts, one: Input) -> Iterator[Line]:
     """The documents of a WARC. Mismatch, at the end, if its extract is not the one that a version lists."""
-    digest = hashlib.sha512()
-    for number, line in enumerate(extracts.lines(TEXT, one.sha512)):
+    digest, kind = hashlib.sha512(), kind_of(one.generation)
+    for number, line in enumerate(extracts.lines(kind, one.sha512)):
         digest.update(line)
         if number:  # the first line counts them
             yield json.loads(line)
     if one.extract and digest.hexdigest() != one.extract:
-        raise Mismatch(f"index:{TEXT.path(one.sha512)}", one.extract, digest.hexdigest())
+        raise Mismatch(f"index:{kind.path(one.sha512)}", one.extract, digest.hexdigest())

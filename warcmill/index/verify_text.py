@@ -6,19 +6,22 @@ they are, or not at all if they must not be shown. In Solr also by host, and in 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 from warcmill import layout
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.formats.text.captures import OTHER_TYPE
+from warcmill.formats.text.document import Kind
 from warcmill.index.asking_solr import AskingSolr, Tally
 from warcmill.index.asking_text import AskingText, compare
 from warcmill.index.sink_solr import Place
 from warcmill.index.text_lines import Line, Shown, lines_of
-from warcmill.launches import holdings
+from warcmill.launches import holdings, text_extracts
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT
+from warcmill.launches.text_extracts import Counts, kind_of
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed, TextIndexedFile
@@ -82,10 +85,11 @@ class _Verifying:
     def item(self, file: FileRef) -> tuple[Item, ...]:
         """Ask for the documents of one WARC."""
         one, number = require(self.asking, self.solr, file), _documents(self.known[file])
+        lines = self._counted(one, self.known[file])
         left_out = (*one.left_out, *self.hits.get(file, ()))
         in_version, shown = Shown(left_out, {}), Shown(left_out, self.asking.hidden.prefixes())
         tally: Tally = self.solr.tally() if self.solr else {}
-        asked, sample, seen, kept = _sample(number), list[Line](), 0, 0
+        asked, sample, seen, kept = _sample(lines), list[Line](), 0, 0
         for line in self._lines(one):
             if seen in asked:
                 sample.append(line)
@@ -93,17 +97,28 @@ class _Verifying:
                 self.solr.count(tally, line)
             kept += in_version.has(line)
             seen += 1
-        compare(f"lines of {TEXT.path(one.sha512)}", number, seen)
+        compare(f"lines of {kind_of(one.generation).path(one.sha512)}", lines, seen)
         self.asking.check(one.name, kept, [(line, in_version.has(line)) for line in sample])
         if self.solr:
             self.solr.check(one.name, tally, [(line, shown.has(line)) for line in sample])
         return (Item(self.sources[file], Outcome.OK, file, facts={"documents": number}),)
 
+    def _counted(self, one: Input, known: TextIndexedFile) -> int:
+        """How many lines its extract must have. Mismatch if that counts other documents than index.text."""
+        kind = kind_of(one.generation)
+        try:
+            found = text_extracts.counts(self.extracts, kind, one.sha512)
+        except BadInput as error:
+            raise _made_again(error) from error
+        if not _is_same(known, found):
+            raise Mismatch(f"documents that {kind.path(one.sha512)} counts", _shown(known), _shown(found))
+        return sum(found.documents.values())
+
     def _lines(self, one: Input) -> Iterator[Line]:
         try:
             yield from lines_of(self.extracts, one)
-        except BadInput as error:  # it refuses nothing for good: the next fold makes the extract again
-            raise NotReady(f"index:{error.path}", f"{error.why}; run index.SolrIndex again") from error
+        except BadInput as error:
+            raise _made_again(error) from error
 
 
 def _open(
@@ -129,3 +144,21 @@ def _sample(number: int) -> frozenset[int]:
 
 def _documents(file: TextIndexedFile) -> int:
     return sum(file.documents.values())
+
+
+def _is_same(known: TextIndexedFile, found: Counts) -> bool:
+    """Whether a marker and an extract count the same. Markers made before office documents were documents have them
+    among captures of another type, and stay as they are."""
+    documents, left_out = Counter(found.documents), Counter(found.left_out)
+    if Kind.OFFICE not in known.documents:
+        left_out[OTHER_TYPE] += documents.pop(Kind.OFFICE, 0)
+    return documents == Counter(known.documents) and left_out == Counter(known.left_out)
+
+
+def _shown(counted: TextIndexedFile | Counts) -> str:
+    return f"{dict(counted.documents)}, and left out {dict(counted.left_out)}"
+
+
+def _made_again(error: BadInput) -> NotReady:
+    """A damaged extract refuses nothing for good: the next fold makes it again."""
+    return NotReady(f"index:{error.path}", f"{error.why}; run index.SolrIndex again")

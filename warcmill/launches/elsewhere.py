@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 from warcmill.errors import Unavailable
@@ -22,6 +22,10 @@ class Elsewhere:
         self._versions = versions(tools.PACKAGES)
         self._ready = Ready(1)
 
+    @property
+    def has_office(self) -> bool:
+        return self._place.tika is not None
+
     def at_once(self, number: int) -> int:
         """As the runner can. Raises what keeps a worker from the work, before any is begun."""
         if number:
@@ -30,17 +34,17 @@ class Elsewhere:
         return self._ready.at_once
 
     def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx_extracts.Tally:
-        tally: cdx_extracts.Tally = self._make(What.CDX, cdx_extracts.CDXJ, path, sha512, offsets)
+        tally: cdx_extracts.Tally = self._make(What.CDX, (cdx_extracts.CDXJ,), path, sha512, offsets)
         return tally
 
     def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text_extracts.Tally:
-        tally: text_extracts.Tally = self._make(What.TEXT, text_extracts.TEXT, path, sha512, offsets)
+        tally: text_extracts.Tally = self._make(What.TEXT, text_extracts.KINDS, path, sha512, offsets)
         return tally
 
-    def _make(self, what: What, kind: Kind, path: str, sha512: str, offsets: Set[int]) -> Any:
+    def _make(self, what: What, kinds: Sequence[Kind], path: str, sha512: str, offsets: Set[int]) -> Any:
         order = Order(what, self._place, path, sha512, frozenset(offsets), self._ready.cores)
         tally = self._runner.do(Work(f"store:{path}", make, order, self._versions))
-        if not self._extracts.has(kind, sha512):
+        if not any(self._extracts.has(kind, sha512) for kind in kinds):
             why = f"a worker made it, and it is not here: share the folder {self._place.index} with all workers"
-            raise Unavailable(f"index:{kind.path(sha512)}", why)
+            raise Unavailable(f"index:{kinds[-1].path(sha512)}", why)
         return tally

@@ -12,10 +12,12 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from warcmill.errors import NotReady, Unavailable
-from warcmill.launches import cdx_extracts, cdx_making, text_extracts, text_making
+from warcmill.launches import cdx_extracts, cdx_making, text_extracts, text_making, tika
 from warcmill.launches.extracts import Extracts
+from warcmill.launches.text_extracts import Office
 from warcmill.launches.text_known import Known
 from warcmill.launches.text_workers import Workers, kept
+from warcmill.launches.tika import Tika
 from warcmill.stores import Store
 from warcmill.stores.opening import Access, open_folder, open_store
 
@@ -38,6 +40,10 @@ class Making(Protocol):
     missing, Mismatch if it is no longer as it was verified.
     """
 
+    @property
+    def has_office(self) -> bool:
+        """Whether office documents are extracted."""
+
     def at_once(self, number: int) -> int:
         """How many of so many WARCs are read at a time; asked before the first."""
 
@@ -55,6 +61,11 @@ class Here:
     store: Store
     extracts: Extracts
     workers: Workers | None = None
+    office: Office | None = None
+
+    @property
+    def has_office(self) -> bool:
+        return self.office is not None
 
     def at_once(self, _number: int) -> int:
         return 1
@@ -65,7 +76,7 @@ class Here:
 
     def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text_extracts.Tally:
         assert self.workers is not None, "who wants text gives workers"
-        text_making.make(self.extracts, self.store, self.workers, path, sha512)
+        text_making.make(self.extracts, self.store, self.workers, path, sha512, self.office)
         return _made(lambda: text_extracts.tally(self.extracts, sha512, offsets), text_extracts.TEXT.path(sha512))
 
 
@@ -78,11 +89,12 @@ def _made(tally: Callable[[], Tally], path: str) -> Tally:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the WARCs are, a path or a URL, and the folder of the index root."""
+    """Where the WARCs are, a path or a URL; the folder of the index root; and what extracts office documents."""
 
     store: str
     access: Access
     index: str
+    tika: Tika | None = None
 
     def open(self) -> tuple[Store, Extracts]:
         """Open both, or Unavailable."""
@@ -106,10 +118,13 @@ def make(order: Order) -> cdx_extracts.Tally | text_extracts.Tally:
     store, extracts = order.place.open()
     if order.what is What.CDX:
         return Here(store, extracts).cdx(order.path, order.sha512, order.offsets)
+    office = tika.kept(order.place.tika, order.cores) if order.place.tika else None
     with kept(order.cores, KNOWN) as workers:
-        return Here(store, extracts, workers).text(order.path, order.sha512, order.offsets)
+        return Here(store, extracts, workers, office).text(order.path, order.sha512, order.offsets)
 
 
 def reach(place: Place) -> None:
-    """Unavailable if this process does not reach the store and the index root."""
+    """Unavailable if this process does not reach the store and the index root, or has not what extracts."""
     place.open()
+    if place.tika:
+        place.tika.check()

@@ -1,11 +1,15 @@
 """The extract of a WARC's documents: a first line that counts them, which begins with a blank, then a line for each.
 
-     {"documents": {"html": 196, "pdf": 5}, "left_out": {"other type": 31, "revisit": 19}, "without_text": 1}
+     {"documents": {"html": 196, "pdf": 5}, "left_out": {"other type": 31}, "unread": 0, "without_text": 1}
     {"id": "20161019234428/JY2Fdv…==/0b4a8cf0f5a1bd27-4620", "url": "http://gov.example/", …, "content": "…"}
 
 Fields are named as webarchive-discovery's schema names them; so is the ID, up to its second `/`. What follows tells two
 captures of one URL in one second apart: the beginning of the WARC's SHA-512, and the record's offset. A document
 without text has `parse_error`, which says why. Lines are sorted by their bytes, as `LC_ALL=C sort` does it.
+
+Office documents need an extractor, which need not be configured. So there are two generations of the same code: in an
+extract of GENERATION they are `unread`; one of WITH_OFFICE has their text. A WARC without any has but the former, on
+every machine, and both count the same documents.
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Protocol
 
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput, Mismatch
@@ -29,8 +34,18 @@ from warcmill.formats.warc.hearers import Head, Listener
 from warcmill.launches.extracts import Extracts, Maker
 from warcmill.launches.extracts import Kind as ExtractKind
 
-GENERATION = 1  # raise it when the text of the same document, or the fields, change
-TEXT = ExtractKind("text", GENERATION, "jsonl.gz")
+# Raise both by 2 when the text of the same document, or the fields, change.
+GENERATION, WITH_OFFICE = 2, 3
+NO_EXTRACTOR = "no extractor configured"
+
+
+def kind_of(generation: int) -> ExtractKind:
+    """The kind of the extracts of a generation."""
+    return ExtractKind("text", generation, "jsonl.gz")
+
+
+TEXT, OFFICE_TEXT = kind_of(GENERATION), kind_of(WITH_OFFICE)
+KINDS = (OFFICE_TEXT, TEXT)  # the one with more text first
 Submit = Callable[[Kind, bytes, str], Future[Document]]
 _IN_MEMORY = 64 << 20  # bytes of lines that are sorted at once
 _PENDING, _PENDING_BYTES = 256, 128 << 20  # documents, and bytes of them, that wait for their text
@@ -44,6 +59,7 @@ class Counts:
     documents: Mapping[str, int]
     left_out: Mapping[str, int]
     without_text: int
+    unread: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +69,25 @@ class Tally(Counts):
     found: int
 
 
+class Office(Protocol):
+    """What extracts office documents: `submit` as for others; `tool` is what it is, with its version."""
+
+    @property
+    def tool(self) -> str: ...
+
+    def submit(self, kind: Kind, data: bytes, charset: str, /) -> Future[Document]: ...
+
+
 class TextHearer(Maker):
     """Makes the extract of the WARC with this SHA-512 while the gate reads it; `submit` has a document extracted."""
 
-    def __init__(self, extracts: Extracts, sha512: str, submit: Submit) -> None:
-        self._extracts, self._sha512, self._submit = extracts, sha512, submit
+    def __init__(self, extracts: Extracts, sha512: str, submit: Submit, office: Office | None = None) -> None:
+        self._extracts, self._sha512, self._submit, self._office = extracts, sha512, submit, office
+        self._kind = TEXT
         self._sorted = SortedLines(extracts.folder, _IN_MEMORY)
         self._captures = Captures(self._captured)
         self._pending: deque[tuple[Captured, Kind | None, Future[Document], int]] = deque()
-        self._pending_bytes = self._without_text = 0
+        self._pending_bytes = self._without_text = self._unread = 0
 
     def begin(self, head: Head, /) -> Listener | None:
         """Listen to captures."""
@@ -76,10 +102,11 @@ class TextHearer(Maker):
         counts = {
             "documents": self._captures.documents,
             "left_out": self._captures.left_out,
+            "unread": self._unread,
             "without_text": self._without_text,
         }
         first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
-        self._extracts.leave(TEXT, sha512, chain([first], self._sorted))
+        self._extracts.leave(self._kind, sha512, chain([first], self._sorted))
 
     def close(self) -> None:
         """Free what it holds."""
@@ -93,15 +120,26 @@ class TextHearer(Maker):
         kind = read_as(captured.kind, captured.payload)
         why = captured.why or ("" if kind else NOT_A_DOCUMENT)
         future: Future[Document] = Future()
-        if kind and not why:
-            future = self._submit(kind, captured.payload, captured.charset)
-        else:
+        if why or not kind:
             future.set_result(refused(why))
+        elif kind is Kind.OFFICE:
+            future = self._submit_office(captured)
+        else:
+            future = self._submit(kind, captured.payload, captured.charset)
         size = len(captured.payload)
         self._pending.append((captured.without_payload(), kind, future, size))
         self._pending_bytes += size
         while len(self._pending) > _PENDING or self._pending_bytes > _PENDING_BYTES:
             self._take()
+
+    def _submit_office(self, captured: Captured) -> Future[Document]:
+        if self._office:
+            self._kind = OFFICE_TEXT
+            return self._office.submit(Kind.OFFICE, captured.payload, captured.charset)
+        self._unread += 1
+        unread: Future[Document] = Future()
+        unread.set_result(refused(NO_EXTRACTOR))
+        return unread
 
     def _take(self) -> None:
         """Wait for the text of the oldest document, and add its line."""
@@ -110,9 +148,25 @@ class TextHearer(Maker):
         document = future.result()
         self._without_text += bool(document.why)
         fields = _fields(captured, size, document, f"{self._sha512[:16]}-{captured.offset}")
-        if kind:
-            fields["tool"] = tool_of(kind)
+        if tool := self._tool_of(kind):
+            fields["tool"] = tool
         self._sorted.add(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
+
+    def _tool_of(self, kind: Kind | None) -> str:
+        """What reads documents of a kind, and its version; '' if nothing does."""
+        if kind is Kind.OFFICE:
+            return self._office.tool if self._office else ""
+        return tool_of(kind) if kind else ""
+
+
+def best(extracts: Extracts, sha512: str) -> ExtractKind:
+    """The kind of the extract of a WARC that has most text. Whether there is one at all, its reader finds."""
+    return OFFICE_TEXT if extracts.has(OFFICE_TEXT, sha512) else TEXT
+
+
+def counts(extracts: Extracts, kind: ExtractKind, sha512: str) -> Counts:
+    """What an extract counts, which is not read further. Otherwise as `tally`."""
+    return _counts(next(extracts.lines(kind, sha512), b""), kind.path(sha512))
 
 
 def _fields(captured: Captured, size: int, document: Document, capture: str) -> dict[str, str | int | None]:
@@ -144,15 +198,16 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> T
 
     NotReady if there is none; BadInput if it is damaged, or has not the lines that it counts.
     """
-    read = extracts.lines(TEXT, sha512)
-    known = _counts(next(read, b""), sha512)
+    kind = best(extracts, sha512)
+    read = extracts.lines(kind, sha512)
+    known = _counts(next(read, b""), kind.path(sha512))
     number = found = 0
     for line in read:
         number += 1
         found += bool(offsets) and offset(line) in offsets
     if number != sum(known.documents.values()):
-        raise BadInput(TEXT.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
-    return Tally(known.documents, known.left_out, known.without_text, found)
+        raise BadInput(kind.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
+    return Tally(known.documents, known.left_out, known.without_text, found, unread=known.unread)
 
 
 def offset(line: bytes) -> int:
@@ -166,14 +221,15 @@ def lines(extracts: Extracts, sha512: str, without: Set[int] = frozenset()) -> I
 
     BadInput if it is damaged, at the latest after the last line: use none of them before.
     """
-    for line in islice(extracts.lines(TEXT, sha512), 1, None):
+    for line in islice(extracts.lines(best(extracts, sha512), sha512), 1, None):
         if not without or offset(line) not in without:
             yield line
 
 
-def _counts(first: bytes, sha512: str) -> Counts:
+def _counts(first: bytes, path: str) -> Counts:
     try:
         document = json.loads(first)
-        return Counts(document["documents"], document["left_out"], document["without_text"])
+        documents, left_out = document["documents"], document["left_out"]
+        return Counts(documents, left_out, document["without_text"], unread=document["unread"])
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(TEXT.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
+        raise BadInput(path, f"its first line does not count its lines: {first[:80]!r}", 0) from error

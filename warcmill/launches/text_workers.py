@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
+from json import JSONDecodeError
 from queue import SimpleQueue
 from threading import local
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from warcmill.errors import Unavailable
 from warcmill.formats.text.document import MOST, Document, Kind, refused
@@ -32,7 +33,7 @@ _MODULE = "warcmill.launches.text_worker"
 COMMAND = (sys.executable, "-P", "-m", _MODULE)
 _PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the environment, which may hold passwords
 _MOST_ANSWER = 8 * MOST
-_START = 60  # seconds that a worker may take to begin
+_START = 600  # seconds that a worker may take to begin
 _ASKED_TO_END = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
@@ -126,6 +127,13 @@ class Workers:
         return worker
 
 
+def _document(answer: dict[str, Any]) -> Document:
+    """The document of an answer; TypeError if it is none."""
+    if not all(isinstance(answer.get(name, ""), str) for name in ("text", "title", "why")):
+        raise TypeError(answer)
+    return Document(**answer)
+
+
 class _Kept(local):
     """The workers of each thread: threads that share some would have to agree on when to end them."""
 
@@ -204,12 +212,15 @@ class _Worker:
         self._socket.settimeout(self._limits.wall)
         try:
             send(self._socket, {"kind": kind, "size": len(data), "charset": charset[:100]}, data)
-            found = Document(**receive(self._socket, _MOST_ANSWER))
+            found = _document(receive(self._socket, _MOST_ANSWER))
         except TimeoutError:
             self.end()
             return refused(f"timeout: over {self._limits.wall} s")
         except (OSError, EOFError):
             return self._died()
+        except (UnicodeDecodeError, JSONDecodeError, TypeError):
+            self.end()
+            return refused("its parser answered garbage")
         except ValueError:
             self.end()
             return refused("its text is over the limit")

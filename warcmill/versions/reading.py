@@ -12,7 +12,7 @@ from warcmill.formats import cdxj
 from warcmill.formats.zipnum import CDX, IDX, LOC
 from warcmill.launches import cdx_extracts, text_extracts
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT
+from warcmill.launches.text_extracts import kind_of
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, hidden, segments, text, text_segments
 from warcmill.versions.hidden import Hidden
@@ -68,7 +68,7 @@ def _text_shown(_index: LocalStore, _segment: Segment, _said: Hidden) -> Iterato
 
 
 def _text_has_any(index: LocalStore, one: Input, _said: Hidden) -> bool:
-    lines = islice(Extracts(index).lines(TEXT, one.sha512), 1, None)
+    lines = islice(Extracts(index).lines(kind_of(one.generation), one.sha512), 1, None)
     return any(text_extracts.offset(line) not in one.left_out for line in lines)
 
 

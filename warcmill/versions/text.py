@@ -2,13 +2,16 @@
 
 As with the CDX, new WARCs make a new segment, and a segment that is not at least FACTOR times as large is made again
 with them. Documents come from extracts. What is hidden stays in the segments: a query leaves it out.
+
+An extract in which office documents are unread is made again once something reads them, and becomes an input of another
+generation. Its text stays when that is switched off.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,7 +21,7 @@ from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.per_warc import Making
-from warcmill.launches.text_extracts import GENERATION, TEXT
+from warcmill.launches.text_extracts import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, kind_of
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx_inputs, making_again, segments, text_segments
@@ -30,6 +33,7 @@ from warcmill.versions.segments import Made, Segment
 
 FACTOR = 4
 NAME = "text"
+_LOST = "the text of its office documents is lost, and [text] tika, by which it would be made again, is not set"
 log = logging.getLogger(__name__)
 
 
@@ -49,14 +53,30 @@ class Text:
         return Extracts(self.index)
 
     def seen(self) -> str:
-        return cdx_inputs.seen(self.state, self.index, NAME, self.generation)
+        seen = cdx_inputs.seen(self.state, self.index, NAME, self.generation)
+        return hashlib.sha512(f"{seen} {WITH_OFFICE}".encode()).hexdigest() if self.making.has_office else seen
 
     def wanted(self, before: Sequence[Input]) -> Wanted:
-        return cdx_inputs.wanted(self.state, before, NAME, self.generation)
+        found = cdx_inputs.wanted(self.state, before, NAME, self.generation)
+        had = {one.sha512 for one in before if one.generation == WITH_OFFICE}
+        inputs = (replace(one, generation=self._generation(one.sha512, had)) for one in found.inputs)
+        return replace(found, inputs=tuple(inputs))
+
+    def _generation(self, sha512: str, had: Set[str]) -> int:
+        """Of which generation the extract of a WARC should be, as far as it is known before the WARC is read."""
+        is_there = sha512 in had or self.index.stat(OFFICE_TEXT.path(sha512))
+        return WITH_OFFICE if is_there or self._is_short(sha512) else GENERATION
+
+    def _is_short(self, sha512: str) -> bool:
+        """Whether office documents are unread in an extract that could be read."""
+        try:
+            return self.making.has_office and text_extracts.counts(self.extracts, TEXT, sha512).unread > 0
+        except (NotReady, BadInput):
+            return False
 
     def build(self, wanted: Sequence[Input], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         troubles: dict[str, str] = {}
-        at_once = self.making.at_once(sum(self.index.stat(TEXT.path(one.sha512)) is None for one in wanted))
+        at_once = self.making.at_once(sum(self.index.stat(_path(one)) is None for one in wanted))
         there = making_again.each(lambda one: self._digested(one, troubles), wanted, at_once, self.name)
         kept, fresh = self._plan(there, before.segments if before else ())
         listed = tuple(sorted(there))
@@ -70,20 +90,32 @@ class Text:
         return Built(listed, kept, New(written.lines, commit), list(troubles.values()))
 
     def _digested(self, one: Input, troubles: dict[str, str]) -> Input | None:
-        """The input with the digest of its extract, which is made if it is missing or damaged; None in trouble."""
-        digest = self.extracts.digest(TEXT, one.sha512)
-        if digest is None:
+        """The input with the digest of its extract, which is made if it is missing, damaged, or short of office
+        documents that can be read; None in trouble."""
+        found = self._found(one)
+        if found is None:
             try:
                 log.info("text: %s is read again from the store", one.name)
-                self.extracts.remove(TEXT, one.sha512)
+                for kind in KINDS:
+                    self.extracts.remove(kind, one.sha512, if_damaged=True)
                 self.making.text(cdx_inputs.WARCS + one.name, one.sha512)
-                digest = self.extracts.digest(TEXT, one.sha512)
-                if digest is None:
+                found = self._found(one)
+                if not found:
                     why = "it was made again, and cannot be read; look at the disk of the index root"
-                    raise BadInput(f"index:{TEXT.path(one.sha512)}", why)
+                    raise BadInput(f"index:{_path(one)}", why)
             except (NotReady, Mismatch, BadInput) as error:
                 troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
-        return replace(one, extract=digest) if digest else None
+        if found and found.generation < one.generation:
+            troubles[one.name] = f"{one.name}: {_LOST}"
+        return found
+
+    def _found(self, one: Input) -> Input | None:
+        """The input, with the digest and the generation of the extract that is there; None if one has to be made."""
+        for kind in KINDS:
+            digest = self.extracts.digest(kind, one.sha512)
+            if digest and (kind is OFFICE_TEXT or not self._is_short(one.sha512)):
+                return replace(one, generation=kind.generation, extract=digest)
+        return None
 
     def _plan(self, wanted: Sequence[Input], known: Sequence[Segment]) -> tuple[tuple[Segment, ...], list[Input]]:
         """The segments that are kept, and the WARCs of which a new one is made."""
@@ -104,7 +136,7 @@ class Text:
         return tuple(segment for _, segment, _ in kept), sorted(fresh)
 
     def _size(self, one: Input) -> int:
-        found = self.index.stat(TEXT.path(one.sha512))
+        found = self.index.stat(_path(one))
         return found.size if found else 0
 
     def _still_true(self, segment: Segment, wanted: dict[str, Input]) -> Made | None:
@@ -125,12 +157,17 @@ class Text:
             if text_extracts.offset(line) not in one.left_out:
                 yield line
         if digest.hexdigest() != one.extract:
-            raise Mismatch(f"index:{TEXT.path(one.sha512)}", one.extract, digest.hexdigest())
+            raise Mismatch(f"index:{_path(one)}", one.extract, digest.hexdigest())
 
     def _digesting(self, one: Input, digest: hashlib._Hash) -> Iterator[bytes]:
-        lines = self.extracts.lines(TEXT, one.sha512)
+        lines = self.extracts.lines(kind_of(one.generation), one.sha512)
         for first in islice(lines, 1):
             digest.update(first)
         for line in lines:
             digest.update(line)
             yield line
+
+
+def _path(one: Input) -> str:
+    """The path of the extract of an input."""
+    return kind_of(one.generation).path(one.sha512)

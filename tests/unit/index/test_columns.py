@@ -126,7 +126,7 @@ def test_a_text_extract_that_is_missing_is_named_with_what_makes_it_again(engine
     extracted(engine)
     for path in (engine.base / "index/extracts").rglob(f"*.{TEXT.ext}"):
         path.unlink()
-    with pytest.raises(NotReady, match=r"text-1.*index\.FoldText makes it again"):
+    with pytest.raises(NotReady, match=r"text-2.*index\.FoldText makes it again"):
         written(engine)
     assert index_of(engine).stat(FILE) is None
 

@@ -222,4 +222,4 @@ def test_an_unfit_marker_is_named() -> None:
     item = Item(FileRef("output", "x", 1), Outcome.OK, facts={"documents": {"html": "1"}, "left_out": {}, "hits": 0})
     with pytest.raises(BadInput, match=r"index.text.daily"):
         TextIndexed.from_claim(Claim(key, items=(item,)))
-    assert (TEXT.generation, text_extracts.GENERATION) == (1, 1)
+    assert (TEXT.generation, text_extracts.GENERATION, text_extracts.WITH_OFFICE) == (2, 2, 3)

@@ -16,6 +16,7 @@ from typing import Any
 import faulty_text_worker
 import pytest
 from captures import capture, response
+from office import WORD, PlainOffice
 from pdfs import pdf
 from warcs import NAME, WEEKLY, warc_gz, warcinfo
 
@@ -26,7 +27,7 @@ from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.payload import UNKNOWN_CODING
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT, Counts, Submit, Tally, TextHearer
+from warcmill.launches.text_extracts import NO_EXTRACTOR, OFFICE_TEXT, TEXT, Counts, Submit, Tally, TextHearer
 from warcmill.launches.text_worker import Limits
 from warcmill.launches.text_workers import Workers
 from warcmill.stores import sentinel
@@ -143,6 +144,34 @@ def test_a_document_that_kills_its_parser_is_named_and_costs_no_other(extracts: 
     assert text_extracts.tally(extracts, sha512).without_text == 3
 
 
+def test_office_documents_are_counted_and_read_where_something_does(extracts: Extracts, workers: Workers) -> None:
+    records = [
+        response("http://e.x/paper", WORD, body=b"zymurgy"),
+        response("http://e.x/fault", WORD, body=b"signal 11"),
+        response("http://e.x/sniffed", body=b"{\\rtf1}"),
+        response("http://e.x/page", WORD, body=b"<html><p>a page"),
+        response("http://e.x/coding", WORD, b"Content-Encoding: x-strange", body=b"x"),
+    ]
+    data, counted = warc_gz(*records), ({"office": 4, "undeclared": 1}, {})
+    sha512 = leave(extracts, data, workers.submit)
+    assert text_extracts.tally(extracts, sha512) == Tally(*counted, 4, 0, unread=3)
+    found = documents(extracts, sha512)
+    assert {url[11:]: one.get("parse_error") for url, one in found.items()} == {
+        "paper": NO_EXTRACTOR, "fault": NO_EXTRACTOR, "sniffed": NO_EXTRACTOR, "page": None, "coding": UNKNOWN_CODING,
+    }  # fmt: skip
+    assert (found["http://e.x/page"]["content"], "tool" in found["http://e.x/paper"]) == ("a page", False)
+
+    with PlainOffice() as office, closing(TextHearer(extracts, sha512, workers.submit, office)) as hearer:
+        assert examine(io.BytesIO(data), NAME, hearers=[hearer]).ok
+        hearer.leave(sha512)
+    assert extracts.has(OFFICE_TEXT, sha512)
+    found = documents(extracts, sha512)
+    why = {url[11:]: one["parse_error"] for url, one in found.items() if "parse_error" in one}
+    assert why == {"fault": "its parser died: killed by SIGSEGV", "coding": UNKNOWN_CODING}
+    assert text_extracts.tally(extracts, sha512) == Tally(*counted, 2, 0), "of two, the one with more text"
+    assert (found["http://e.x/paper"]["content"], found["http://e.x/paper"]["tool"]) == ("words of zymurgy", "plain 1")
+
+
 def test_the_same_warc_gives_the_same_bytes(extracts: Extracts, workers: Workers) -> None:
     data = WEEKLY.read_bytes()
     sha512 = leave(extracts, data, workers.submit)
@@ -175,7 +204,7 @@ def test_records_with_a_hit_are_counted_and_can_be_left_out(extracts: Extracts, 
 def test_one_that_is_missing_or_does_not_count(extracts: Extracts) -> None:
     with pytest.raises(NotReady):
         text_extracts.tally(extracts, "0" * 128)
-    too_many = b' {"documents": {"html": 2}, "left_out": {}, "without_text": 0}\n'
+    too_many = b' {"documents": {"html": 2}, "left_out": {}, "unread": 0, "without_text": 0}\n'
     for first in (b"", b"no json\n", b' {"documents": {}}\n', b" []\n", too_many):
         extracts.leave(TEXT, "1" * 128, [first])
         with pytest.raises(BadInput):

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from warcmill.formats.text import office
+
 MOST = 10_000_000  # characters of a document's text; what follows is cut off
 MOST_TITLE = 1_000
 MOST_WHY = 200
@@ -19,6 +21,7 @@ class Kind(StrEnum):
     HTML = "html"
     PDF = "pdf"
     PLAIN = "plain"
+    OFFICE = "office"  # what `office` lists; counted, whether or not anything reads it
     UNDECLARED = "undeclared"  # its bytes decide, as in a browser
 
 
@@ -50,6 +53,7 @@ _KINDS = {
     "unknown/unknown": Kind.UNDECLARED,
     "application/unknown": Kind.UNDECLARED,
     "*/*": Kind.UNDECLARED,
+    **dict.fromkeys(office.TYPES, Kind.OFFICE),
 }
 _HTML = re.compile(
     rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)(?=[ >])"
@@ -69,13 +73,18 @@ def kind_of(media_type: str) -> Kind | None:
 
 
 def read_as(declared: Kind, data: bytes) -> Kind | None:
-    """The kind that a payload is read as: what it declares, else what its bytes are. None if they are no document."""
-    if declared is not Kind.UNDECLARED:
+    """The kind that a payload is read as: what it declares, else what its bytes are. None if they are no document.
+
+    Bytes overrule a declared office document that is HTML or PDF.
+    """
+    if declared not in (Kind.UNDECLARED, Kind.OFFICE):
         return declared
     if data.startswith(_PDF):
         return Kind.PDF
     if _HTML.match(data[:MOST_HEAD].removeprefix(_MARKS[0])):
-        return Kind.HTML
+        return Kind.HTML  # also as an office document: servers declare tables so, for a program to open them
+    if declared is Kind.OFFICE or office.begins(data):
+        return Kind.OFFICE
     return None if is_binary(data) else Kind.PLAIN
 
 

@@ -14,7 +14,7 @@ def document(declared: Kind, data: bytes, charset: str = "") -> Document:
         return html.document(data, charset)
     if kind is Kind.PDF:
         return pdf.document(data)
-    return refused(NOT_A_DOCUMENT) if kind is None else _plain(data, charset)
+    return _plain(data, charset) if kind is Kind.PLAIN else refused(NOT_A_DOCUMENT)
 
 
 def _plain(data: bytes, charset: str) -> Document:
