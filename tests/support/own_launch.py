@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import killed_books
@@ -108,7 +107,7 @@ def _line(uri: Uri) -> CrawlRecord:
     if uri.http_status < 0:
         return line
     begun, digest = log_line.begun(now, now), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
-    return replace(line, size=200, mime="text/html", content_size=240, fetched=begun, digest=digest)
+    return line._replace(size=200, mime="text/html", content_size=240, fetched=begun, digest=digest)
 
 
 def _moment(found: Statistics) -> Moment:
