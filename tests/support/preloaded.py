@@ -50,6 +50,14 @@ _ROOT = Path(__file__).parents[2]
 _NUMBER = 12  # bytes of a process's number, and of its exit code, in an answer
 _AT_CTRL_C = 0.25  # seconds
 _LARGEST = 1 << 17  # bytes of a request; the system takes one whole, or not at all
+_AT_START = ("PYTHON", "LC_", "LANG")  # how the names begin of what Python looks at when it starts, and not later
+# As they were before any test changed one.
+_OURS = dict(os.environ)
+_HARNESS = {
+    **_OURS,
+    "PYTHONPATH": os.pathsep.join(str(_ROOT / one) for one in ("", "tests/support", "scripts")),
+    "PYTHONHASHSEED": "0",
+}
 
 
 class Process:
@@ -63,6 +71,9 @@ class Process:
             socket.send_fds(
                 requests, [json.dumps(request).encode()], [out if isinstance(out, int) else out.fileno(), err, writing]
             )
+        except BaseException:
+            os.close(reading)
+            raise
         finally:
             os.close(writing)
         self._answer = open(reading, "rb", buffering=0)  # noqa: SIM115 `wait` closes it
@@ -170,8 +181,7 @@ def run(
 
 def of_harness() -> dict[str, str]:
     """The environment of a harness of `tests/support`: two runs of it meet the same calls in the same order."""
-    path = os.pathsep.join(str(_ROOT / one) for one in ("", "tests/support", "scripts"))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    return {**os.environ, **dict(_at_start(_HARNESS))}
 
 
 def _as_typed(module: str) -> list[str]:
@@ -179,12 +189,11 @@ def _as_typed(module: str) -> list[str]:
 
 
 def _at_start(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What of an environment Python looks at when it starts, and not later."""
-    return tuple(sorted((name, text) for name, text in env.items() if name.startswith(("PYTHON", "LC_", "LANG"))))
+    return tuple(sorted((name, text) for name, text in env.items() if name.startswith(_AT_START)))
 
 
 def _has_server(env: Mapping[str, str]) -> bool:
-    return _at_start(env) in (_at_start(os.environ), _at_start(of_harness()))
+    return _at_start(env) in (_at_start(_OURS), _at_start(_HARNESS))
 
 
 @cache
@@ -192,8 +201,9 @@ def _server(started_with: tuple[tuple[str, str], ...]) -> _Server:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, __file__, str(theirs.fileno())]
-        # Luigi reads this file when it is imported, and keeps its keys: those of the first test's line.
-        env = {name: text for name, text in os.environ.items() if name != "LUIGI_CONFIG_PATH"} | dict(started_with)
+        # Luigi reads LUIGI_CONFIG_PATH when it is imported, and keeps its keys: those of the first test's line.
+        left_out = ("LUIGI_CONFIG_PATH", *_AT_START)
+        env = {name: text for name, text in _OURS.items() if not name.startswith(left_out)} | dict(started_with)
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/", env=env, stdin=subprocess.DEVNULL)
     server = _Server(ours, process)
     atexit.register(server.stop)
