@@ -16,6 +16,7 @@ from luigi.configuration import get_config
 from tasks.config import collections, columns, index, package, scale, sections, switches, text
 from tasks.config import roots as places
 from tasks.config.folders import config_file
+from tasks.config.unchanged import while_unchanged
 from warcmill.base.nearest import did_you_mean
 from warcmill.chain import Wanted
 from warcmill.clients.notice import Channels
@@ -151,6 +152,7 @@ class Settings:
             raise BadConfig(f"[{places.IMPORTED}]", f"{why} {places.IMPORTED}")
         return open_folder("output", site.output)
 
+    @while_unchanged
     def wanted(self) -> Wanted:
         """The switches that are on, for steps that depend on one; or BadConfig."""
         wanted = switches.wanted() | package.switches(has_index=bool(self.index))
@@ -196,6 +198,11 @@ def settings() -> Settings:
     """
     if missing := _missing_file():
         raise BadConfig("[warcmill]", f"{missing}. Correct it; for a new line: warcmill init FOLDER")
+    return _read()
+
+
+@while_unchanged
+def _read() -> Settings:
     try:
         roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)
@@ -262,6 +269,7 @@ def _missing(error: Exception) -> str:
     return f"{what}. {_missing_file() or 'Run ' + _INIT}"
 
 
+@while_unchanged
 def check_hardened() -> None:
     """BadConfig unless Luigi is set to fail loudly: by default it exits 0 over failed tasks and missing outputs."""
     config = get_config()
