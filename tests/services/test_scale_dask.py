@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scaled import ScaledLine, build, copy_of
+from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, build, copy_of
 
 import warcmill
 from servers import dask as dask_server
 from servers import pins, ports, process
 from servers.cluster import WORKERS
 from servers.dask import Dask
-
-MANY = 30
 
 
 @pytest.fixture(scope="session")
@@ -55,22 +53,11 @@ def line_on(dask: Dask, built: Path, to: Path, url: str = "") -> ScaledLine:
 def test_processes_and_dask_leave_the_same_claims_and_extracts(dask: Dask, tmp_path: Path) -> None:
     built = build(tmp_path / "built", 4)
     here, there = copy_of(built, tmp_path / "here"), line_on(dask, built, tmp_path / "there")
-    for word in ("cdx", "text"):
-        here.index(word)
-        there.index(word)
-        assert there.claim(word) == here.claim(word)
-    assert there.extracts() == here.extracts()
-    assert len(here.extracts()) == 8
+    assert_the_same(here, there, 4)
 
 
 def test_a_worker_that_is_killed_in_the_middle_costs_nothing(dask: Dask, many: Path, tmp_path: Path) -> None:
-    line = line_on(dask, many, tmp_path / "line")
-    running = line.luigi("cdx")
-    assert line.wait_for_some(running) < MANY
-    dask.kill("two")
-    code, printed = line.ended(running)
-    assert code == 0, printed
-    assert len(line.extracts()) == MANY
+    assert_nothing_is_lost(line_on(dask, many, tmp_path / "line"), dask.kill, "two")
 
 
 def test_ctrl_c_gives_up_what_is_under_way_and_a_retry_does_the_rest(dask: Dask, many: Path, tmp_path: Path) -> None:

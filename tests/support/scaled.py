@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from warcmill.stores import sentinel
 
 STEPS = {"cdx": "index.CdxIndex", "text": "index.SolrIndex", "columns": "index.Columns"}
 SECONDS = 600
+MANY = 30
 
 
 def build(base: Path, number: int) -> Path:
@@ -116,3 +118,23 @@ def copy_of(built: Path, to: Path, scale: str = "", environment: dict[str, str] 
     switches = "\n[index]\nsince=2016-01-01\n\n[text]\nsince=2016-01-01\n"
     (to / "luigi.cfg").write_text(f"{configuration(line.folders, line.layout)}{switches}\n{scale}")
     return line
+
+
+def assert_the_same(here: ScaledLine, there: ScaledLine, number: int) -> None:
+    """Index so many WARCs on both lines: they have the same claims and extracts."""
+    for word in ("cdx", "text"):
+        here.index(word)
+        there.index(word)
+        assert there.claim(word) == here.claim(word)
+    assert there.extracts() == here.extracts()
+    assert len(here.extracts()) == 2 * number
+
+
+def assert_nothing_is_lost(line: ScaledLine, kill: Callable[[str], None], name: str) -> None:
+    """Kill one part of a cluster in the middle: all the same, each of many WARCs is indexed."""
+    running = line.luigi("cdx")
+    assert line.wait_for_some(running) < MANY
+    kill(name)
+    code, printed = line.ended(running)
+    assert code == 0, printed
+    assert len(line.extracts()) == MANY

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scaled import ScaledLine, build, copy_of
+from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, build, copy_of
 
 from servers import pins, ports, process
 from servers import spark as spark_server
 from servers.cluster import WORKERS
 from servers.spark import Spark
 
-MANY = 30
 READ = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -61,12 +60,7 @@ def line_on(spark: Spark, built: Path, to: Path, **more: str) -> ScaledLine:
 def test_processes_and_spark_leave_the_same_claims_and_extracts(spark: Spark, tmp_path: Path) -> None:
     built = build(tmp_path / "built", 4)
     here, there = copy_of(built, tmp_path / "here"), line_on(spark, built, tmp_path / "there")
-    for word in ("cdx", "text"):
-        here.index(word)
-        there.index(word)
-        assert there.claim(word) == here.claim(word)
-    assert there.extracts() == here.extracts()
-    assert len(here.extracts()) == 8
+    assert_the_same(here, there, 4)
 
 
 def test_spark_reads_the_parquet_files(spark: Spark, tmp_path: Path) -> None:
@@ -90,26 +84,15 @@ def test_spark_reads_the_parquet_files(spark: Spark, tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_in_the_middle_costs_nothing(spark: Spark, many: Path, tmp_path: Path) -> None:
-    line = line_on(spark, many, tmp_path / "line")
-    running = line.luigi("cdx")
-    assert line.wait_for_some(running) < MANY
-    spark.kill("two")
-    code, printed = line.ended(running)
-    assert code == 0, printed
-    assert len(line.extracts()) == MANY
+    assert_nothing_is_lost(line_on(spark, many, tmp_path / "line"), spark.kill, "two")
 
 
 def test_a_master_that_vanishes_in_the_middle_costs_nothing_and_then_is_named(
     spark: Spark, many: Path, tmp_path: Path
 ) -> None:
-    line = line_on(spark, many, tmp_path / "line")
-    running = line.luigi("cdx")
-    assert line.wait_for_some(running) < MANY
-    spark.kill("master")
-    code, printed = line.ended(running)
-    assert code == 0, printed
-    assert len(line.extracts()) == MANY
-    code, printed = line.ended(line_on(spark, many, tmp_path / "later").luigi("cdx"))
+    assert_nothing_is_lost(line_on(spark, many, tmp_path / "line"), spark.kill, "master")
+    later = line_on(spark, many, tmp_path / "later")
+    code, printed = later.ended(later.luigi("cdx"))
     assert code == 30
     assert f"the Spark master {spark.url} is unavailable" in printed
     assert "Start it, or correct [scale] url" in printed

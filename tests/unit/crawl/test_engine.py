@@ -63,6 +63,18 @@ def done(engine: WarcmillEngine) -> int:
     return found.done if found else 0
 
 
+def end(engine: WarcmillEngine, folder: Path, number: signal.Signals) -> None:
+    """Send its process a signal, and wait until it has ended."""
+    os.kill(json.loads((folder / "jobs/news/state/lock").read_text())["pid"], number)
+    until(lambda: not engine.look("news").running)
+
+
+def damage_the_database(folder: Path) -> None:
+    database = folder / "jobs/news/state/books.sqlite"
+    Path(f"{database}-wal").unlink(missing_ok=True)
+    database.write_bytes(b"\xff" * 4096)
+
+
 def all_lines(folder: Path) -> list[str]:
     launches = sorted(path.name for path in (folder / "output/logs/news").iterdir())
     return [crawled.plain(line.uri) for launch in launches for line in crawled.lines(folder, Launch("news", launch))]
@@ -104,8 +116,7 @@ def test_a_launch_whose_process_is_killed_is_put_in_order_by_stop_and_goes_on(
     engine.configure("news", files(port))
     launch = engine.start("news")
     until(lambda: done(engine) > 20)
-    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
-    until(lambda: not engine.look("news").running)
+    end(engine, tmp_path, signal.SIGKILL)
     seen = engine.look("news")
     assert (seen.died, seen.launch_id) == (True, launch)
     engine.stop("news")
@@ -124,8 +135,7 @@ def test_a_start_puts_a_dead_launch_in_order_too(engine: WarcmillEngine, port: i
     engine.configure("news", files(port))
     first = engine.start("news")
     until(lambda: done(engine) > 5)
-    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
-    until(lambda: not engine.look("news").running)
+    end(engine, tmp_path, signal.SIGKILL)
     second = engine.start("news")
     assert second > first
     assert f"FINISHED {first}" in (tmp_path / "jobs/news/job.log").read_text()
@@ -137,11 +147,8 @@ def test_a_database_that_is_damaged_is_made_again_from_the_journal(
     engine.configure("news", files(port))
     launch = engine.start("news")
     until(lambda: done(engine) > 20)
-    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
-    until(lambda: not engine.look("news").running)
-    database = tmp_path / "jobs/news/state/books.sqlite"
-    Path(f"{database}-wal").unlink(missing_ok=True)
-    database.write_bytes(b"\xff" * 4096)
+    end(engine, tmp_path, signal.SIGKILL)
+    damage_the_database(tmp_path)
     engine.stop("news")
     last = last_launch.last(tmp_path / "jobs/news")
     assert last
@@ -160,8 +167,7 @@ def test_sigterm_ends_with_a_checkpoint(engine: WarcmillEngine, port: int, tmp_p
     engine.configure("news", files(port))
     engine.start("news")
     until(lambda: done(engine) > 5)
-    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGTERM)
-    until(lambda: not engine.look("news").running)
+    end(engine, tmp_path, signal.SIGTERM)
     last = last_launch.last(tmp_path / "jobs/news")
     assert last
     assert last.word == "FINISHED"
@@ -178,8 +184,7 @@ def test_a_launch_of_a_job_that_visits_again_follows_the_one_before_and_nothing_
     assert engine.follows("news") == "", "it was never launched"
     first = engine.start("news")
     until(lambda: done(engine) > 20)
-    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
-    until(lambda: not engine.look("news").running)
+    end(engine, tmp_path, signal.SIGKILL)
     assert engine.follows("news") == first
     with pytest.raises(Conflict, match="cannot be followed"):
         engine.start("news", follows="20260101000000")
@@ -203,11 +208,8 @@ def test_a_launch_that_follows_and_has_lost_its_database_keeps_the_times_of_the_
     engine.stop("news")
     engine.start("news", follows=first)
     until(lambda: done(engine) > 20)
-    os.kill(json.loads((tmp_path / "jobs/news/state/lock").read_text())["pid"], signal.SIGKILL)
-    until(lambda: not engine.look("news").running)
-    database = tmp_path / "jobs/news/state/books.sqlite"
-    Path(f"{database}-wal").unlink(missing_ok=True)
-    database.write_bytes(b"\xff" * 4096)
+    end(engine, tmp_path, signal.SIGKILL)
+    damage_the_database(tmp_path)
     engine.start("news", follows=engine.follows("news"))
     until(lambda: done(engine) > 20)
     engine.stop("news")
