@@ -11,7 +11,7 @@ from warcmill.crawl.heard import Heard
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.keys import without_session
 from warcmill.crawl.policies import decision
-from warcmill.crawl.policies.decision import AtOffer, Decision, Verdict
+from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_OFFER, Own
 from warcmill.crawl.policies.patterns import Extensions, Patterns
 from warcmill.crawl.policies.traps import Traps
@@ -58,19 +58,13 @@ class Offers:
         found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
 
-    def at_lease(self, uri: Uri) -> Decision | None:
-        """What the policies have against a URI now: they may have been changed since it was offered."""
-        found = decision.judge([self._live.job.scope], uri)
-        return None if found.verdict is Verdict.ACCEPT else found
-
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
-        """Tell the policies what the frontier took. What it has is not offered again: most links of a site repeat."""
+        """Hear what the frontier took. What it has is not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
             if answer.answer is not Answer.REFUSED:
                 self._remember(uri)
             if answer.answer is Answer.NEW:
-                for policy in self._now():
-                    policy.taken(uri)
+                self._traps.taken(uri)
 
     def _remember(self, uri: Uri) -> None:
         self._known[_space(uri.crawl) + uri.uri] = None
@@ -97,19 +91,23 @@ class Offers:
         uri.key = without_session(uri.uri)
         return uri
 
-    def _now(self) -> list[AtOffer]:
+    def _now(self) -> list[Ask]:
         """The policies of the job as it is now. Only traps count, so they stay."""
         if self._by is not self._live.job:
             self._by, self._policies = self._live.job, self._made_of(self._live.job)
         return self._policies
 
-    def _made_of(self, job: Job) -> list[AtOffer]:
-        return [job.scope, self._traps, Patterns(job.patterns), Extensions(job.extensions)]
+    def _made_of(self, job: Job) -> list[Ask]:
+        built_in: dict[str, Ask] = {
+            "scope": job.scope.judge,
+            "traps": self._traps.judge,
+            "patterns": Patterns(job.patterns).judge,
+            "extensions": Extensions(job.extensions).judge,
+        }
+        return self._own.among(built_in, AT_OFFER)
 
     def _accepted(self, uri: Uri) -> bool:
         found = decision.judge(self._now(), uri)
-        if found.verdict is Verdict.ACCEPT:
-            found = self._own.judge(AT_OFFER, uri) or found
         if found.verdict is Verdict.REJECT:
             self.refused.add(uri.uri, found)
             return False
