@@ -104,7 +104,7 @@ def at_lease(live: Live, spending: Spending, own: Own) -> list[Ask]:
         "expiry": lambda uri: live.job.expiry.judge(uri, steady.now()),
         "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, spending, uri),
     }
-    return own.among(built_in, AT_LEASE)
+    return list(own.among(built_in, AT_LEASE).values())
 
 
 def _no_address(why: Failure) -> Answer:

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
 from warcmill.crawl.frontier import Answer, Offered
+from warcmill.crawl.head import Fields
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.keys import without_session
-from warcmill.crawl.policies import decision
+from warcmill.crawl.policies import decision, nofollow
 from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_OFFER, Own
 from warcmill.crawl.policies.patterns import Extensions, Patterns
+from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.traps import Traps
 from warcmill.crawl.uri import Uri, make, shown
 from warcmill.errors import BadInput
@@ -32,7 +34,8 @@ class Refusals:
     def add(self, uri: str, found: Decision) -> None:
         """Note a refusal."""
         self.counts[found.policy] += 1
-        self.first.setdefault(found.policy, f"{shown(uri)}: {found.why}")
+        if found.policy not in self.first:
+            self.first[found.policy] = f"{shown(uri)}: {found.why}"
 
 
 class Offers:
@@ -42,7 +45,7 @@ class Offers:
         self._live, self._heard, self._own = live, heard, own
         bounds = live.job.traps
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
-        self._by = live.job
+        self._by, self._are_logged = live.job, live.job.scope_log
         self._policies = self._made_of(live.job)
         self._known: OrderedDict[str, None] = OrderedDict()
         self.refused = Refusals()
@@ -57,6 +60,14 @@ class Offers:
         space, known = _space(page.crawl), self._known
         found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
+
+    def followed(self, page: Uri, links: Sequence[Link], fields: Fields) -> Sequence[Link]:
+        """The links of a page that it does not ask to leave out; the others are refused."""
+        found = nofollow.followed(links, nofollow.closes(fields, PRODUCT))
+        for link in set(links).difference(found):
+            left = Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source)
+            self._note(nofollow.REFUSED, left)
+        return found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
         """Hear what the frontier took. What it has is not offered again: most links of a site repeat."""
@@ -91,13 +102,13 @@ class Offers:
         uri.key = without_session(uri.uri)
         return uri
 
-    def _now(self) -> list[Ask]:
+    def _now(self) -> dict[str, Ask]:
         """The policies of the job as it is now. Only traps count, so they stay."""
         if self._by is not self._live.job:
             self._by, self._policies = self._live.job, self._made_of(self._live.job)
         return self._policies
 
-    def _made_of(self, job: Job) -> list[Ask]:
+    def _made_of(self, job: Job) -> dict[str, Ask]:
         built_in: dict[str, Ask] = {
             "scope": job.scope.judge,
             "traps": self._traps.judge,
@@ -107,12 +118,18 @@ class Offers:
         return self._own.among(built_in, AT_OFFER)
 
     def _accepted(self, uri: Uri) -> bool:
-        found = decision.judge(self._now(), uri)
+        found = decision.judge(self._now().values(), uri)
+        if found.verdict is not Verdict.ACCEPT:
+            self._note(found, uri)
+        uri.not_before = found.until
+        return found.verdict is not Verdict.REJECT
+
+    def _note(self, found: Decision, uri: Uri) -> None:
         if found.verdict is Verdict.REJECT:
             self.refused.add(uri.uri, found)
-            return False
-        uri.not_before = found.until
-        return True
+        if self._are_logged:
+            number = list(self._policies).index(found.policy) if found.policy in self._policies else -1
+            self._heard.judged(number, found, uri)
 
 
 def _space(crawl: str) -> str:

@@ -76,24 +76,38 @@ LINKED = ["/1", "/2", "/3", "http://b.example/1"]
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("named", "refused", "status"),
+    ("named", "refused", "status", "logged"),
     [
-        (("picky",), {"picky": 1, "scope": 1, "quotas": 1}, -5003),
-        (("slow", "scope", "picky"), {"picky": 1, "scope": 1, "quotas": 1}, -5003),
-        (("picky", "quotas", "scope"), {"picky": 3}, -5001),
+        (
+            ("picky",), {"picky": 1, "scope": 1, "quotas": 1}, -5003,
+            ["4 picky REJECT http://a.example/1", "0 scope REJECT http://b.example/1"],
+        ),
+        (
+            ("slow", "scope", "picky"), {"picky": 1, "scope": 1, "quotas": 1}, -5003,
+            ["3 slow DEFER http://a.example/", "5 picky REJECT http://a.example/1", "3 slow DEFER http://a.example/2",
+             "3 slow DEFER http://a.example/3", "4 scope REJECT http://b.example/1"],
+        ),
+        (
+            ("picky", "quotas", "scope"), {"picky": 3}, -5001,
+            ["3 picky REJECT http://a.example/1", "3 picky REJECT http://b.example/1"],
+        ),
     ],
-)
+)  # fmt: skip
 def test_the_job_orders_the_built_in_ones_too_and_none_is_left_out(
-    tmp_path: Path, named: tuple[str, ...], refused: dict[str, int], status: int
+    tmp_path: Path, named: tuple[str, ...], refused: dict[str, int], status: int, logged: list[str]
 ) -> None:
     """Picky is against /1 at any host, and against /3 when it is leased: by then the quota is reached."""
     site = {("a.example", "/"): page(LINKED), ("a.example", "/2"): page([]), ("a.example", "/3"): page([])}
+    quotas = (Quota(By.HOST, documents=2),)
     with serve(site) as port:
-        _, running = crawled.crawl(
-            tmp_path, crawled.job(port, "a.example", policies=named, quotas=(Quota(By.HOST, documents=2),))
-        )
+        job = crawled.job(port, "a.example", policies=named, quotas=quotas, scope_log=True)
+        _, running = crawled.crawl(tmp_path, job)
     assert dict(running.kit.offers.refused.counts) == refused
     assert crawled.statuses(tmp_path)["http://a.example/3"] == status
+    assert [row[0] for row in crawled.left_out(tmp_path)] == logged
+    about = crawled.left_out(tmp_path)[-1][1]
+    assert (crawled.plain(about["via"]), about["hopPath"]) == ("http://a.example/", "L")
+    assert about["why"] in ("odd", "of no site of the crawl")
 
 
 @pytest.mark.usefixtures("installed")

@@ -34,11 +34,11 @@ class Own:
         self._names, self._failed = names, failed
         self._made = load(names)
 
-    def among(self, built_in: Mapping[str, Ask], when: str) -> list[Ask]:
+    def among(self, built_in: Mapping[str, Ask], when: str) -> dict[str, Ask]:
         """Return these built-in policies, and others that are asked at an offer or at a lease, in the job's order."""
         asks = {name: partial(self._ask, name, ask) for name, made in self._made if (ask := getattr(made, when, None))}
         order = (*(name for name in built_in if name not in self._names), *self._names)
-        return [ask for name in order if (ask := built_in.get(name) or asks.get(name))]
+        return {name: ask for name in order if (ask := built_in.get(name) or asks.get(name))}
 
     def _ask(self, name: str, ask: Callable[[Uri], Decision | None], uri: Uri) -> Decision | None:
         try:
