@@ -128,6 +128,12 @@ def told(folder: Path, log: str) -> str:
     return (folder / "output/logs" / LAUNCH.job / LAUNCH.id / log).read_text()
 
 
+def left_out(folder: Path) -> list[tuple[str, Any]]:
+    """The lines of scope.log: number, policy, decision and URI without its port; and what else it says."""
+    rows = [line.split(" ", 5) for line in told(folder, "scope.log").splitlines()]
+    return [(" ".join([*row[1:4], plain(row[4])]), json.loads(row[5])) for row in rows]
+
+
 def web(*pages: tuple[str, str, Page]) -> dict[tuple[str, str], Page]:
     return {(host, path): page for host, path, page in pages}
 

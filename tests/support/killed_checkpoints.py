@@ -21,7 +21,8 @@ from warcmill.crawl.frontier import Gate, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.job_log import JobLog
 from warcmill.crawl.launch_folders import LaunchFolders
-from warcmill.crawl.logs import Logs
+from warcmill.crawl.logs import SCOPE, Logs
+from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.recovery import Folders
 from warcmill.crawl.statistics import Statistics
 from warcmill.crawl.uri import make
@@ -63,7 +64,7 @@ async def crawl(folder: Path) -> None:
     books = await open_books(
         frontier, LAUNCH, Folders(made.warcs, made.logs), lambda serial: killed_books.warc_files(folder, serial)
     )
-    logs, found = Logs(made.logs, lambda: MOMENT), Statistics()
+    logs, found = Logs(made.logs, lambda: MOMENT, scope=True), Statistics()
     found.catch_up(made.logs)
     job_log = JobLog(made.job, made.own, THE_LAUNCH, lambda: MOMENT)
     await frontier.set_rate(Gate(""), Rate(at_once=None))
@@ -73,6 +74,7 @@ async def crawl(folder: Path) -> None:
     while leases := await frontier.lease("holder", 12):
         await asyncio.gather(*(killed_books.visit(books, lease) for lease in leases))
         logs.alert("WARNING", f"{len(leases)} visits")
+        logs.judged(0, Decision(Verdict.REJECT, "scope", "far"), make("http://far.example/"))
         visits += len(leases)
         if visits >= EACH:
             visits = 0
@@ -139,10 +141,12 @@ def _unusable(folder: Path, found: restore.Checkpoint) -> list[str]:
 
 
 def _without_a_log(folder: Path) -> list[str]:
-    """Stages that lack one of the seven logs."""
+    """Stages that lack one of the eight logs."""
     names = {split_log_name(path.name) for path in folders(folder).logs.iterdir() if path.suffix != ".orphan"}
     stages = {stage for _, stage in names}
-    return [f"{stage} has no {name}" for stage in stages for name in ENGINE_LOGS if (name, stage) not in names]
+    return [
+        f"{stage} has no {name}" for stage in stages for name in (*ENGINE_LOGS, SCOPE) if (name, stage) not in names
+    ]
 
 
 # The restoring, in a child

@@ -15,6 +15,7 @@ from warcmill.crawl.frontier import Gate, Lease, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.job_log import JobLog, Word
 from warcmill.crawl.logs import Logs
+from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.progress import Moment
 from warcmill.crawl.recovery import Folders
 from warcmill.crawl.reports import Ending, Processor
@@ -46,7 +47,7 @@ async def _crawl(output: Path, jobs: Path, layout: OutputLayout, launch: Launch)
     frontier = SqliteFrontier(state / "books.sqlite")
     books = await open_books(frontier, launch.id, Folders(folders.warcs, folders.logs), _warcs_in(folders.warcs))
     await frontier.set_rate(Gate(""), Rate(at_once=None))
-    logs, found = Logs(folders.logs), Statistics([killed_books.page(0)])
+    logs, found = Logs(folders.logs, scope=True), Statistics([killed_books.page(0)])
     job_log.write(Word.PAUSED)
     job_log.write(Word.RUNNING)
     await frontier.offer([make(killed_books.page(0))])
@@ -98,6 +99,7 @@ async def _visit(books: Books, logs: Logs, found: Statistics, lease: Lease) -> N
     if fails:
         logs.nonfatal(line, "ConnectionRefusedError: Connect call failed")
         logs.no_uri(uri.uri, "http://[bad/", "not a URI with scheme and host")
+        logs.judged(0, Decision(Verdict.REJECT, "scope", "of no site of the crawl"), make("http://far.example/"))
 
 
 def _line(uri: Uri) -> CrawlRecord:

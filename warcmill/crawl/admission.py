@@ -1,8 +1,8 @@
-"""May this URI be fetched now? Asked at its lease: scope, the end of the crawl, quotas, policies of others, address,
-robots.txt, and whose turn it is."""
+"""May this URI be fetched now? Asked at its lease."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,9 +11,8 @@ from warcmill.crawl.hosts import Hosts
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.manners import Manners
-from warcmill.crawl.offers import Offers
-from warcmill.crawl.policies import quotas
-from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies import decision, quotas
+from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_LEASE, Own
 from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.policies.robots import Standing
@@ -42,31 +41,28 @@ class Later(NamedTuple):
     again: float = 0.0
 
 
+_STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
 Answer = Admitted | Refused | Later | Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The policies that are asked at a lease, in their order."""
+    """What is asked at a lease: `policies` that need no network, then the address, robots.txt, and whose turn it is."""
 
     live: Live
-    offers: Offers
+    policies: Sequence[Ask]
     hosts: Hosts
     robots: RobotsFiles
     manners: Manners
-    spending: Spending
-    own: Own
 
     async def ask(self, uri: Uri) -> Answer:
         """Judge a URI; what is admitted is under way from now on."""
         job = self.live.job.of(uri)
-        if against := self.offers.at_lease(uri):
-            return Refused(lines.OUT_OF_SCOPE, against)
-        if against := job.expiry.judge(uri, steady.now()) or quotas.judge(job.quotas, self.spending, uri):
-            return Refused(lines.QUOTA, against)
-        if against := self.own.judge(AT_LEASE, uri):
-            deferred = against.verdict is Verdict.DEFER
-            return Later(0.0, against.until) if deferred else Refused(lines.BY_OWN, against)
+        against = decision.judge(self.policies, uri)
+        if against.verdict is Verdict.DEFER:
+            return Later(0.0, against.until)
+        if against.verdict is Verdict.REJECT:
+            return Refused(_STATUSES.get(against.policy, lines.BY_OWN), against)
         addresses = await self.hosts.addresses(uri)
         if isinstance(addresses, Failure):
             return _no_address(addresses)
@@ -95,6 +91,20 @@ class Admission:
             return None
         opens = self.manners.after(job.politeness, uri.queue, address, None, 0.0, site.rules.delay)
         return Later(opens) if opens else None
+
+
+def at_lease(live: Live, spending: Spending, own: Own) -> list[Ask]:
+    """Return the policies that need no network, in the job's order, as its files have them at the time."""
+
+    def scope(uri: Uri) -> Decision | None:
+        return live.job.scope.judge(uri)  # the job's of now: an edit replaces it
+
+    built_in: dict[str, Ask] = {
+        "scope": scope,
+        "expiry": lambda uri: live.job.expiry.judge(uri, steady.now()),
+        "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, spending, uri),
+    }
+    return list(own.among(built_in, AT_LEASE).values())
 
 
 def _no_address(why: Failure) -> Answer:

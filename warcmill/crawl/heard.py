@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.uri import Uri
 from warcmill.formats.crawllog import CrawlRecord
 
@@ -21,6 +22,10 @@ class Heard(Protocol):
 
     def policy_failed(self, name: str, uri: Uri, trace: str) -> None:
         """A policy of others failed, so it decided nothing (runtime-errors.log)."""
+        ...
+
+    def judged(self, number: int, found: Decision, uri: Uri) -> None:
+        """A policy, by its number in their order, rejected or deferred a link (scope.log)."""
         ...
 
     def no_uri(self, via: str, why: str, text: str) -> None:

@@ -70,6 +70,7 @@ class Job:
     `allow_private` are networks of inside addresses that may be dialled; with `no_delay` these are crawled without
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
     machine's. `conditional` says which URIs are asked for by what is new: those that pages embed, or all, or none.
+    `scope_log`: whether each link that a policy refuses has a line in scope.log.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Job:
     recrawl: Recrawl | None = None
     expiry: Expiry = field(default_factory=Expiry)
     policies: tuple[str, ...] = ()
+    scope_log: bool = False
     sheets: Sheets = field(default_factory=Sheets)
 
     def of(self, uri: Uri) -> Job:

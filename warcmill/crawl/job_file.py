@@ -32,7 +32,8 @@ TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 KEYS = (
-    "contact", "no_delay", "expires", "pages", *NUMBERS, *LISTS, *TABLES, *job_settings.KEYS, job_settings.SHEETS,
+    "contact", "no_delay", "expires", "pages", "scope_log", *NUMBERS, *LISTS, *TABLES, *job_settings.KEYS,
+    job_settings.SHEETS,
 )  # fmt: skip
 
 
@@ -73,6 +74,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         extensions=texts["extensions"],
         allow_private=texts["allow_private"],
         no_delay=job_values.flag(found, "no_delay"),
+        scope_log=job_values.flag(found, "scope_log"),
         resolve=parse_fixed(texts["resolve"]),
         name_servers=tuple(map(_server, texts["name_servers"])),
         expiry=Expiry({} if ends is None else {"": ends}),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warcmill.crawl.addresses import Judge
-from warcmill.crawl.admission import Admission
+from warcmill.crawl.admission import Admission, at_lease
 from warcmill.crawl.books import Books
 from warcmill.crawl.dns import Resolver, read_hosts
 from warcmill.crawl.heard import Heard
@@ -15,7 +15,6 @@ from warcmill.crawl.http import Fetcher
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
-from warcmill.crawl.policies import own
 from warcmill.crawl.policies.own import Own
 from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.robots_files import RobotsFiles
@@ -51,8 +50,8 @@ def make_kit(job: Job, books: Books, heard: Heard, scratch: Path, spending: Spen
     judge = Judge(job.allow_private)
     fetcher = Fetcher(judge, job.limits, job.user_agent, scratch)
     hosts = Hosts(Resolver(job.resolve, read_hosts(), job.name_servers), judge, books, heard)
-    others = Own(own.load(job.policies), heard.policy_failed)
+    others = Own(job.policies, heard.policy_failed)
     offers, manners = Offers(live, heard, others), Manners(live)
     robots = RobotsFiles(live, books, fetcher, hosts, offers, heard)
-    admission = Admission(live, offers, hosts, robots, manners, spending, others)
+    admission = Admission(live, at_lease(live, spending, others), hosts, robots, manners)
     return Kit(live, books, fetcher, admission, manners, offers, heard)

@@ -42,6 +42,11 @@ def begun(started: float, finished: float) -> str:
     return f"{digits}+{max(0, round((finished - started) * 1000))}"
 
 
+def column(text: str) -> str:
+    """Return a text as one column of a line."""
+    return _GAP.sub(_escape, text) or "-"
+
+
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 

@@ -1,12 +1,13 @@
-"""Write the five logs of a launch that its books do not keep: alerts, errors and progress.
+"""Write the logs of a launch that its books do not keep: alerts, errors and progress; and scope.log, if the job has it.
 
     alerts.log               TIME LEVEL message                 what a person should look at
     uri-errors.log           TIME VIA "message" URI             text on a page that is no URI
     nonfatal-errors.log      a line of crawl.log, then why      a fetch that failed
     runtime-errors.log       a line of crawl.log, then a traceback
     progress-statistics.log  see `progress`
+    scope.log                see `scope_log`                a link that a policy rejected or deferred
 
-crawl.log and frontier.recover.gz are the books'. With a checkpoint all seven get its name as a suffix.
+crawl.log and frontier.recover.gz are the books'. With a checkpoint all get its name as a suffix.
 """
 
 from __future__ import annotations
@@ -16,26 +17,33 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from warcmill.crawl import log_line, progress
+from warcmill.crawl import log_line, progress, scope_log
 from warcmill.crawl.appended import Appended, sync_folder
 from warcmill.crawl.durable import failed, is_cut
+from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.progress import Moment, Progress
 from warcmill.crawl.recovery import LOGS
+from warcmill.crawl.uri import Uri
 from warcmill.errors import Conflict
 from warcmill.formats.crawllog import CrawlRecord
 from warcmill.layout import ENGINE_LOGS, split_log_name
 
 ALERTS, NONFATAL, PROGRESS = "alerts.log", "nonfatal-errors.log", "progress-statistics.log"
-RUNTIME, URI_ERRORS = "runtime-errors.log", "uri-errors.log"
+RUNTIME, URI_ERRORS, SCOPE = "runtime-errors.log", "uri-errors.log", "scope.log"
 OURS = tuple(name for name in ENGINE_LOGS if name not in LOGS)
 LONGEST = 1 << 16  # bytes of one message: a page must not fill the disk by its faults
 
 
 class Logs:
-    """The five logs in `folder`, from `Logs(...)` to `close`. A full disk raises Unavailable, with the file's name."""
+    """The logs in `folder`, from `Logs(...)` to `close`. A full disk raises Unavailable, with the file's name.
 
-    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+    `scope`: whether scope.log is one of them, from a launch's begin to its end: else a kill in a rotation could not
+    be told from its first line.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], float] = time.time, *, scope: bool = False) -> None:
         self._folder, self._now = folder, now
+        self._names = (*OURS, SCOPE) if scope else OURS
         self._progress = Progress()
         finish_rotation(folder)
         self._open()
@@ -50,6 +58,10 @@ class Logs:
         """Note text on the page `via` that is no URI."""
         quoted = _flat(why).replace('"', "'")
         self._write(URI_ERRORS, f'{log_line.moment(self._now())} {_flat(via)} "{quoted}" {_flat(text)}')
+
+    def judged(self, number: int, found: Decision, uri: Uri) -> None:
+        """Note what the policy of this number in their order has against a link."""
+        self._write(SCOPE, scope_log.line(self._now(), number, found, uri))
 
     def nonfatal(self, line: CrawlRecord, why: str) -> None:
         """Note why a fetch failed, under its line of crawl.log."""
@@ -72,11 +84,11 @@ class Logs:
     def rotate(self, stage: str) -> None:
         """Rename the logs for a stage, after the books have renamed theirs; new ones begin. Conflict when that was
         done already."""
-        for name in OURS:
+        for name in self._names:
             if (target := self._folder / f"{name}.{stage}").exists():
                 raise Conflict(str(target), "is there already; nothing was renamed. A stage's logs are rotated once")
         self.close()
-        _rename(self._folder, OURS, stage)
+        _rename(self._folder, self._names, stage)
         self._open()
 
     def close(self) -> None:
@@ -86,7 +98,7 @@ class Logs:
             file.close()
 
     def _open(self) -> None:
-        self._files = {name: Appended(self._folder / name) for name in OURS}
+        self._files = {name: Appended(self._folder / name) for name in self._names}
         for name, file in self._files.items():
             if is_cut(self._folder / name):
                 file.append(b"\n")
@@ -97,12 +109,12 @@ class Logs:
 
 
 def finish_rotation(folder: Path) -> None:
-    """Rename the five logs for the newest stage, if a kill kept them from it. Call it after the books are open."""
+    """Rename the logs for the newest stage, if a kill kept them from it. Call it after the books are open."""
     names = {path.name for path in folder.iterdir()}
     stages = {stage for name in names for _, stage in [split_log_name(name)] if stage != "final"}
     if stages:
         newest = max(stages)
-        _rename(folder, (name for name in OURS if f"{name}.{newest}" not in names and name in names), newest)
+        _rename(folder, (name for name in (*OURS, SCOPE) if f"{name}.{newest}" not in names and name in names), newest)
 
 
 def _rename(folder: Path, names: Iterable[str], stage: str) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
 from warcmill.crawl.frontier import Answer, Offered
+from warcmill.crawl.head import Fields
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.job import Job, Live
 from warcmill.crawl.keys import without_session
-from warcmill.crawl.policies import decision
-from warcmill.crawl.policies.decision import AtOffer, Decision, Verdict
+from warcmill.crawl.policies import decision, nofollow
+from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_OFFER, Own
 from warcmill.crawl.policies.patterns import Extensions, Patterns
+from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.traps import Traps
 from warcmill.crawl.uri import Uri, make, shown
 from warcmill.errors import BadInput
@@ -32,7 +34,8 @@ class Refusals:
     def add(self, uri: str, found: Decision) -> None:
         """Note a refusal."""
         self.counts[found.policy] += 1
-        self.first.setdefault(found.policy, f"{shown(uri)}: {found.why}")
+        if found.policy not in self.first:
+            self.first[found.policy] = f"{shown(uri)}: {found.why}"
 
 
 class Offers:
@@ -42,7 +45,7 @@ class Offers:
         self._live, self._heard, self._own = live, heard, own
         bounds = live.job.traps
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
-        self._by = live.job
+        self._by, self._are_logged = live.job, live.job.scope_log
         self._policies = self._made_of(live.job)
         self._known: OrderedDict[str, None] = OrderedDict()
         self.refused = Refusals()
@@ -58,19 +61,21 @@ class Offers:
         found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
 
-    def at_lease(self, uri: Uri) -> Decision | None:
-        """What the policies have against a URI now: they may have been changed since it was offered."""
-        found = decision.judge([self._live.job.scope], uri)
-        return None if found.verdict is Verdict.ACCEPT else found
+    def followed(self, page: Uri, links: Sequence[Link], fields: Fields) -> Sequence[Link]:
+        """The links of a page that it does not ask to leave out; the others are refused."""
+        found = nofollow.followed(links, nofollow.closes(fields, PRODUCT))
+        for link in set(links).difference(found):
+            left = Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source)
+            self._note(nofollow.REFUSED, left)
+        return found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
-        """Tell the policies what the frontier took. What it has is not offered again: most links of a site repeat."""
+        """Hear what the frontier took. What it has is not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
             if answer.answer is not Answer.REFUSED:
                 self._remember(uri)
             if answer.answer is Answer.NEW:
-                for policy in self._now():
-                    policy.taken(uri)
+                self._traps.taken(uri)
 
     def _remember(self, uri: Uri) -> None:
         self._known[_space(uri.crawl) + uri.uri] = None
@@ -97,24 +102,34 @@ class Offers:
         uri.key = without_session(uri.uri)
         return uri
 
-    def _now(self) -> list[AtOffer]:
+    def _now(self) -> dict[str, Ask]:
         """The policies of the job as it is now. Only traps count, so they stay."""
         if self._by is not self._live.job:
             self._by, self._policies = self._live.job, self._made_of(self._live.job)
         return self._policies
 
-    def _made_of(self, job: Job) -> list[AtOffer]:
-        return [job.scope, self._traps, Patterns(job.patterns), Extensions(job.extensions)]
+    def _made_of(self, job: Job) -> dict[str, Ask]:
+        built_in: dict[str, Ask] = {
+            "scope": job.scope.judge,
+            "traps": self._traps.judge,
+            "patterns": Patterns(job.patterns).judge,
+            "extensions": Extensions(job.extensions).judge,
+        }
+        return self._own.among(built_in, AT_OFFER)
 
     def _accepted(self, uri: Uri) -> bool:
-        found = decision.judge(self._now(), uri)
-        if found.verdict is Verdict.ACCEPT:
-            found = self._own.judge(AT_OFFER, uri) or found
+        found = decision.judge(self._now().values(), uri)
+        if found.verdict is not Verdict.ACCEPT:
+            self._note(found, uri)
+        uri.not_before = found.until
+        return found.verdict is not Verdict.REJECT
+
+    def _note(self, found: Decision, uri: Uri) -> None:
         if found.verdict is Verdict.REJECT:
             self.refused.add(uri.uri, found)
-            return False
-        uri.not_before = found.until
-        return True
+        if self._are_logged:
+            number = list(self._policies).index(found.policy) if found.policy in self._policies else -1
+            self._heard.judged(number, found, uri)
 
 
 def _space(crawl: str) -> str:

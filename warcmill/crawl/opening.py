@@ -78,7 +78,7 @@ def _opened(
     places: Places, job: Job, launch: Launch, books: Books, job_log: JobLog, resume: Checkpoint | None
 ) -> Running:
     folders = places.folders(launch)
-    logs, figures = Logs(folders.logs), _figures(job, resume)
+    logs, figures = Logs(folders.logs, scope=job.scope_log), _figures(job, resume)
     for what in figures.catch_up(folders.logs):
         logs.alert("SEVERE", what)
     for what in restore.damaged(folders.checkpoints, resume) if resume else ():

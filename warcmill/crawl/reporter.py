@@ -9,6 +9,7 @@ from warcmill.crawl.books import Kept, Result
 from warcmill.crawl.figures import Figures
 from warcmill.crawl.logs import Logs
 from warcmill.crawl.offers import Offers
+from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.uri import Uri, shown
 from warcmill.formats.crawllog import CrawlRecord
 
@@ -44,6 +45,10 @@ class Reporter:
             self._logs.runtime(lines.of_failure(uri, lines.FAULT), trace)
             what = f"policy {name} failed at {shown(uri.uri)}, so it decided nothing there; the crawl continues"
             self._logs.alert("SEVERE", f"{what}. runtime-errors.log has its first traceback, summary.json their number")
+
+    def judged(self, number: int, found: Decision, uri: Uri) -> None:
+        """A policy rejected or deferred a link."""
+        self._logs.judged(number, found, uri)
 
     def no_uri(self, via: str, why: str, text: str) -> None:
         """What a page links to is no URI."""

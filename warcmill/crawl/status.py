@@ -25,7 +25,7 @@ MOVES: dict[Status, frozenset[Status]] = {
     S.CREATED: frozenset({S.SCHEDULED, S.SUSPENDED, S.FAILED, S.REMOVED}),
     S.SCHEDULED: frozenset({S.DOWNLOADING, S.SUSPENDED, S.FAILED, S.REMOVED}),
     S.SUSPENDED: frozenset({S.SCHEDULED, S.REMOVED}),
-    # Back to Scheduled: it is tried again, or deferred. To Parsed: the same bytes as before.
+    # Back to Scheduled: it is tried again, or deferred. To Parsed: its holder had nothing to parse.
     S.DOWNLOADING: frozenset({S.PARSING, S.PARSED, S.SCHEDULED, S.SUSPENDED, S.FAILED, S.REMOVED}),
     S.PARSING: frozenset({S.PARSED, S.FAILED}),
     # Scheduled once more: it is visited again, or a person asks for it.

@@ -1,30 +1,18 @@
-"""The one place where a URI changes: every move is checked by the table, dated, and reported."""
+"""The one place where a URI changes: every move is checked by the table, and dated."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from warcmill.crawl import steady
 from warcmill.crawl.status import MOVES, Status
 from warcmill.crawl.uri import Uri, shown
 from warcmill.errors import BadInput
 
-
-class Change(NamedTuple):
-    """A move that was made: the URI as it is now, and where it was before."""
-
-    uri: Uri
-    before: Status
-    at: float
-
-
 Action = Callable[[Uri, Status], None]
 """Called with the URI and the status that it moves to, or has moved to."""
-
-Subscriber = Callable[[Change], None]
 
 _FIXED = frozenset({"key", "uri", "queue", "crawl", "status", "updated"})
 _CHANGEABLE = frozenset(one.name for one in dataclasses.fields(Uri)) - _FIXED
@@ -32,21 +20,21 @@ _CHANGEABLE = frozenset(one.name for one in dataclasses.fields(Uri)) - _FIXED
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """The moves of a crawl's URIs, with what is done before and after a move to a status, and who hears of each.
+    """The moves of a crawl's URIs, with what is done before and after a move to a status.
 
-    An action before that raises prevents the move: the URI is as it was.
+    An action before that raises prevents the move: the URI is as it was. Statistics and the journal hear of a visit
+    from the books, once it is durable: a move may still come to nothing.
     """
 
     before: Mapping[Status, Sequence[Action]] = field(default_factory=dict)
     after: Mapping[Status, Sequence[Action]] = field(default_factory=dict)
-    subscribers: Sequence[Subscriber] = ()
     now: Callable[[], float] = steady.now
 
     def update(self, uri: Uri, to: Status, **changes: object) -> Status:
-        """Move a URI, set its other fields, and return its status: a page with the hash of its last visit is Parsed
-        without parsing. BadInput for a move that is not in the table: nothing is changed."""
-        if to is Status.PARSING and uri.hash and changes.get("hash") == uri.hash:
-            to = Status.PARSED
+        """Move a URI, set its other fields, and return its status.
+
+        BadInput for a move that is not in the table: nothing is changed.
+        """
         check(uri, to)
         if changes and not changes.keys() <= _CHANGEABLE:
             raise TypeError(f"no update changes {', '.join(sorted(changes.keys() - _CHANGEABLE))}")
@@ -56,13 +44,11 @@ class Transitions:
         return to
 
     def _set(self, uri: Uri, to: Status, changes: dict[str, object]) -> None:
-        was, uri.status, uri.updated = uri.status, to, self.now()
+        uri.status, uri.updated = to, self.now()
         for name, value in changes.items():
             setattr(uri, name, value)
         for act in self.after.get(to, ()):
             act(uri, to)
-        for hear in self.subscribers:
-            hear(Change(uri, was, uri.updated))
 
 
 def check(uri: Uri, to: Status) -> None:

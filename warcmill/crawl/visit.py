@@ -6,7 +6,6 @@ Whatever goes wrong with a URI ends as a line of its own; an error of the books 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
 
 from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines, steady
 from warcmill.crawl.admission import Admitted, Later, Refused
@@ -19,8 +18,6 @@ from warcmill.crawl.history import History
 from warcmill.crawl.kit import Kit
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.outcome import Outcome
-from warcmill.crawl.policies import nofollow
-from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.status import Status
 from warcmill.errors import BadInput, WarcmillError, describe
 
@@ -87,21 +84,13 @@ class Visit:
     async def _keep(self, answer: Exchange, before: History | None, opens: float) -> None:
         uri, kit = self._uri, self._kit
         links, note = self._links(answer)
-        found = kit.offers.of(uri, self._followed(answer, links))
+        followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
+        found = kit.offers.of(uri, followed)
         judged = answers.judge(answer, before, lines.metadata(uri, links))
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), steady.now())
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
         due, left = again.when(self._job, uri, judged.history), judged.history
         await kit.books.keep(Result(uri, self._lease, judged.records, line, left, found, opens, due, cookies))
-
-    def _followed(self, answer: Exchange, links: Sequence[Link]) -> Sequence[Link]:
-        """The links that may be followed; the others are counted as refused."""
-        if not self._job.nofollow:
-            return links
-        found = nofollow.followed(links, nofollow.closes(answer.fields, PRODUCT))
-        for link in set(links).difference(found):
-            self._kit.offers.refused.add(link.uri, nofollow.REFUSED)
-        return found
 
     def _links(self, answer: Exchange) -> tuple[list[Link], tuple[str, ...]]:
         """The links of an answer, and a note for the log."""

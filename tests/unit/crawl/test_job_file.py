@@ -52,6 +52,8 @@ def test_every_key_is_read() -> None:
         workers = 3
         warc_size = 1000
         checkpoint_hours = 0.5
+        policies = ["quotas", "scope"]
+        scope_log = true
         [limits]
         documents = 10
         [politeness]
@@ -76,6 +78,7 @@ def test_every_key_is_read() -> None:
     assert (job.ceilings.documents, job.retries.times, job.traps.depth, job.limits.body) == (10, 1, 5, 1000)
     assert (job.politeness.least, job.politeness.by_address, job.checkpoint_hours) == (1, False, 0.5)
     assert job.extractors == {"html", "script"}
+    assert (job.policies, job.scope_log) == (("quotas", "scope"), True)
     assert (job.nofollow, job.expiry.ends) == (True, {"": 1798675200.0})
     assert job.quotas == (Quota(By.HOST, documents=9), Quota(By.CRAWL, seconds=60))
     assert job.recrawl == Calendar("FREQ=DAILY")

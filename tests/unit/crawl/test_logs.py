@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ from warcmill import layout
 from warcmill.crawl import progress
 from warcmill.crawl.job_log import JobLog, Word
 from warcmill.crawl.logs import OURS, Logs
+from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.progress import Moment, Progress
+from warcmill.crawl.uri import Uri, make
 from warcmill.errors import Conflict, Unavailable
 from warcmill.formats import crawllog, joblog
 from warcmill.formats.crawllog import CrawlRecord
@@ -142,6 +145,36 @@ def test_a_fault_of_a_fetch_stands_under_its_line_and_looks_like_no_other(tmp_pa
     assert (tmp_path / "uri-errors.log").read_text() == (
         "2026-11-21T08:17:44.000Z http://a.example/  \"a 'quoted' reason\" http://exa mple.example/ \n"
     )
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_scope_log_has_heritrix_s_columns_and_is_rotated_as_the_others(tmp_path: Path, *, is_rotated: bool) -> None:
+    logs = Logs(tmp_path, now, scope=True)
+    logs.judged(2, Decision(Verdict.REJECT, "no calendars", 'a "why"\n'), make("http://a.example/1", hops="L"))
+    odd = Uri("", "http://exa mple/\x1b\n", "", "", "L", "v", "s")
+    logs.judged(-1, Decision(Verdict.DEFER, "later", until=NOW), odd)
+    if is_rotated:
+        (tmp_path / f"crawl.log.{STAGE}").touch()  # a kill after the books have renamed
+        logs.close()
+        logs = Logs(tmp_path, now, scope=True)
+    else:
+        logs.rotate(STAGE)
+    logs.close()
+    lines = (tmp_path / f"scope.log.{STAGE}").read_text().splitlines()
+    assert [line.split(" ", 5)[:5] for line in lines] == [
+        ["2026-11-21T08:17:44.000Z", "2", "no%20calendars", "REJECT", "http://a.example/1"],
+        ["2026-11-21T08:17:44.000Z", "-1", "later", "DEFER", "http://exa%20mple/%1B%0A"],
+    ]
+    assert [json.loads(line.split(" ", 5)[5]) for line in lines] == [
+        {"hopPath": "L", "via": "", "seed": "", "why": 'a "why"\n'},
+        {"hopPath": "L", "via": "v", "seed": "s", "why": "", "until": "2026-11-21T08:17:44.000Z"},
+    ]
+    assert (tmp_path / "scope.log").read_bytes() == b""
+
+
+def test_a_launch_without_scope_log_has_none(tmp_path: Path) -> None:
+    Logs(tmp_path, now).close()
+    assert not (tmp_path / "scope.log").exists()
 
 
 def test_a_message_of_a_page_has_a_bound(tmp_path: Path) -> None:

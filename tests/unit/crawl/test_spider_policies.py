@@ -152,11 +152,14 @@ def test_links_that_a_page_asks_not_to_follow_are_left_out_where_the_job_obeys(t
         ("a.example", "/2"): page([]),
     }
     with serve(site) as port:
-        _, running = crawled.crawl(tmp_path, crawled.job(port, "a.example", nofollow=True))
+        _, running = crawled.crawl(tmp_path, crawled.job(port, "a.example", nofollow=True, scope_log=True))
     found = crawled.statuses(tmp_path)
     assert {"http://a.example/meta", "http://a.example/tag", "http://a.example/i.png"} <= found.keys()
     assert not {"http://a.example/secret", "http://a.example/2"} & found.keys()
     assert running.kit.offers.refused.counts == {"nofollow": 3}
+    assert sorted({row[0] for row in crawled.left_out(tmp_path)}) == [
+        "-1 nofollow REJECT http://a.example/2", "-1 nofollow REJECT http://a.example/secret",
+    ]  # fmt: skip
     outlinks = crawled.metadata(crawled.warcs(tmp_path)[0])[f"http://a.example:{port}/"]
     assert "/secret L a/@href" in outlinks, "the record has what the page links to, followed or not"
 

@@ -10,7 +10,7 @@ import pytest
 from warcmill.crawl import data_uri, fetch
 from warcmill.crawl.fetch import Fetch
 from warcmill.crawl.status import MOVES, Status
-from warcmill.crawl.transitions import Change, Transitions
+from warcmill.crawl.transitions import Transitions
 from warcmill.crawl.uri import LONGEST_PAYLOAD, LONGEST_URI, Uri, canonical, make, queue_of
 from warcmill.errors import BadInput
 
@@ -133,24 +133,11 @@ def test_what_a_uri_is_known_by_never_changes() -> None:
     assert uri.status is Status.CREATED
 
 
-def test_the_same_bytes_as_before_are_not_parsed() -> None:
-    uri = moved(Status.SCHEDULED, Status.DOWNLOADING)
-    assert Transitions().update(uri, Status.PARSING, hash="sha1:A") is Status.PARSING
-    again = moved(Status.SCHEDULED, Status.DOWNLOADING)
-    again.hash = "sha1:A"
-    assert Transitions().update(again, Status.PARSING, hash="sha1:A") is Status.PARSED
-    changed = moved(Status.SCHEDULED, Status.DOWNLOADING)
-    changed.hash = "sha1:A"
-    assert Transitions().update(changed, Status.PARSING, hash="sha1:B") is Status.PARSING
-    assert changed.hash == "sha1:B"
-
-
-def test_actions_run_before_and_after_and_subscribers_hear_of_each_move() -> None:
+def test_actions_run_before_and_after_a_move() -> None:
     told: list[object] = []
     moves = Transitions(
         before={Status.SCHEDULED: [lambda uri, to: told.append(("before", uri.status, to))]},
         after={Status.SCHEDULED: [lambda uri, to: told.append(("after", uri.status, to))]},
-        subscribers=[told.append],
         now=lambda: NOW,
     )
     uri = make("http://a.example/")
@@ -158,7 +145,6 @@ def test_actions_run_before_and_after_and_subscribers_hear_of_each_move() -> Non
     assert told == [
         ("before", Status.CREATED, Status.SCHEDULED),
         ("after", Status.SCHEDULED, Status.SCHEDULED),
-        Change(uri, Status.CREATED, NOW),
     ]
 
 

@@ -1,10 +1,10 @@
-"""What a policy says of a URI, and how several are asked: the first that has something against it wins."""
+"""What a policy says of a URI, and how several are asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from warcmill.crawl.uri import Uri
 
@@ -27,28 +27,20 @@ class Decision(NamedTuple):
 
 
 ACCEPTED = Decision(Verdict.ACCEPT)
+Ask = Callable[[Uri], Decision | None]
+"""A policy as it is asked: it returns what it has against a URI; None for nothing."""
 
 
-class AtOffer(Protocol):
-    """A policy about what a page links to, before that is offered to the frontier."""
+def judge(policies: Iterable[Ask], uri: Uri) -> Decision:
+    """Ask the policies in their order: the first that rejects decides, else the first that defers.
 
-    @property
-    def name(self) -> str:
-        """Its name in the job's file and in the log."""
-        ...
-
-    def judge(self, uri: Uri) -> Decision | None:
-        """Return what it has against a URI; None for nothing."""
-        ...
-
-    def taken(self, uri: Uri) -> None:
-        """Hear of a URI that the frontier took."""
-        ...
-
-
-def judge(policies: Iterable[AtOffer], uri: Uri) -> Decision:
-    """Ask the policies in their order."""
-    for policy in policies:
-        if decision := policy.judge(uri):
-            return decision
-    return ACCEPTED
+    So a deferral is no way around those after it.
+    """
+    deferred = ACCEPTED
+    for ask in policies:
+        if found := ask(uri):
+            if found.verdict is Verdict.REJECT:
+                return found
+            if deferred is ACCEPTED:
+                deferred = found
+    return deferred

@@ -4,21 +4,25 @@
     no-calendars = "ours.policies:NoCalendars"
 
 The entry point is called without arguments, once a launch. What it makes has `at_offer(uri)`, `at_lease(uri)`, or both,
-which return a Decision, or None for nothing against the URI. Each is asked after the policies of Warcmill.
+which return a Decision, or None for nothing against the URI. A job names them in the order in which they are asked,
+among the built-in ones; built-in ones that it does not name come first.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 
-from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
 
-GROUP = "warcmill.policies"
+GROUP, WHERE = "warcmill.policies", "crawl.toml policies"
 AT_OFFER, AT_LEASE = "at_offer", "at_lease"
+BUILT_IN = ("scope", "traps", "patterns", "extensions", "expiry", "quotas")
+"""The built-in policies that a job may name. Those that need the network are asked after all others."""
 Failed = Callable[[str, Uri, str], None]
 """Hears of a policy that failed: its name, the URI, a traceback."""
 
@@ -26,16 +30,15 @@ Failed = Callable[[str, Uri, str], None]
 class Own:
     """The policies that a job names, in its order. One that fails costs its decision alone: the next is asked."""
 
-    def __init__(self, policies: Sequence[tuple[str, object]], failed: Failed) -> None:
-        self._asked = {
-            when: [(name, ask) for name, made in policies if (ask := getattr(made, when, None))]
-            for when in (AT_OFFER, AT_LEASE)
-        }
-        self._failed = failed
+    def __init__(self, names: tuple[str, ...], failed: Failed) -> None:
+        self._names, self._failed = names, failed
+        self._made = load(names)
 
-    def judge(self, when: str, uri: Uri) -> Decision | None:
-        """Return the first decision against a URI, at its offer or its lease."""
-        return next((found for name, ask in self._asked[when] if (found := self._ask(name, ask, uri))), None)
+    def among(self, built_in: Mapping[str, Ask], when: str) -> dict[str, Ask]:
+        """Return these built-in policies, and others that are asked at an offer or at a lease, in the job's order."""
+        asks = {name: partial(self._ask, name, ask) for name, made in self._made if (ask := getattr(made, when, None))}
+        order = (*(name for name in built_in if name not in self._names), *self._names)
+        return {name: ask for name in order if (ask := built_in.get(name) or asks.get(name))}
 
     def _ask(self, name: str, ask: Callable[[Uri], Decision | None], uri: Uri) -> Decision | None:
         try:
@@ -48,18 +51,23 @@ class Own:
         return found._replace(policy=name) if found and found.verdict is not Verdict.ACCEPT else None
 
 
-def load(names: Iterable[str]) -> list[tuple[str, object]]:
-    """Make the policies of these names; BadConfig for one that is not installed, or cannot be made."""
-    wanted = list(names)
-    installed = {point.name: point for point in entry_points(group=GROUP)} if wanted else {}  # it reads every package
-    return [(name, _made(name, installed)) for name in wanted]
+def load(names: tuple[str, ...]) -> list[tuple[str, object]]:
+    """Make the policies of these names that are not built in; BadConfig for one that is neither built in nor
+    installed, for one that cannot be made, and for a name that means two."""
+    installed = {point.name: point for point in entry_points(group=GROUP)} if names else {}  # it reads every package
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise BadConfig(f"{WHERE} {twice}", "is named twice; leave one")
+    if both := next((name for name in names if name in BUILT_IN and name in installed), ""):
+        raise BadConfig(f"{WHERE} {both}", f"{installed[both].value} has the name of a built-in policy; rename it")
+    return [(name, _made(name, installed)) for name in names if name not in BUILT_IN]
 
 
 def _made(name: str, installed: dict[str, EntryPoint]) -> object:
-    where = f"crawl.toml policies {name}"
+    where = f"{WHERE} {name}"
     if name not in installed:
         there = f"installed are {', '.join(sorted(installed))}" if installed else "none is installed"
-        raise BadConfig(where, f"no package here has such a policy, in the entry points {GROUP}; {there}")
+        ours = f"built in are {', '.join(BUILT_IN)}"
+        raise BadConfig(where, f"no package here has such a policy, in the entry points {GROUP}; {there}; {ours}")
     try:
         made: object = installed[name].load()()
     except Exception as error:  # its code is not ours

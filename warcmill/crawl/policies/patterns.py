@@ -32,9 +32,6 @@ class Patterns:
         found: Sequence[int] = self._all.Match(uri.uri) if self._expressions else ()
         return Decision(Verdict.REJECT, self.name, f"matches {self._expressions[min(found)]}") if found else None
 
-    def taken(self, uri: Uri) -> None:
-        """It does not matter to the expressions."""
-
 
 class Extensions:
     """Rejects each URI whose path ends in one of the extensions, in upper or lower case."""
@@ -51,9 +48,6 @@ class Extensions:
         if dot < 0 or last[dot:] not in self._unwanted:
             return None
         return Decision(Verdict.REJECT, self.name, f"the extension {last[dot:]} is not wanted")
-
-    def taken(self, uri: Uri) -> None:
-        """It does not matter to the extensions."""
 
 
 def _compiled(expressions: Sequence[str]) -> re2.Set:

@@ -44,9 +44,6 @@ class Scope:
         why = self._against(uri, uri.surt)
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
-    def taken(self, uri: Uri) -> None:
-        """It does not matter to the scope."""
-
     def _against(self, uri: Uri, surt: str) -> str:
         if uri.hops.endswith("P"):
             return ""

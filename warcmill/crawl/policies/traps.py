@@ -36,7 +36,7 @@ class Traps:
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
     def taken(self, uri: Uri) -> None:
-        """Count the query of a URI."""
+        """Count the query of a URI that the frontier took."""
         path, query, _ = uri.uri.partition("?")
         if query:
             key = _key(path)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from warcmill.crawl.keys import without_session
-from warcmill.crawl.policies.decision import ACCEPTED, Verdict, judge
+from warcmill.crawl.policies.decision import ACCEPTED, Decision, Verdict, judge
 from warcmill.crawl.policies.patterns import Extensions, Patterns
 from warcmill.crawl.policies.prefixes import Prefixes, read
 from warcmill.crawl.policies.scope import Reach, Scope, is_embedded
@@ -212,11 +212,15 @@ def test_queries_of_very_many_paths_take_bounded_memory(monkeypatch: pytest.Monk
     assert len(traps._counts) == 100
 
 
-def test_policies_are_asked_in_their_order_and_the_first_that_objects_decides() -> None:
-    policies = [scope(), Extensions(["zip"]), Traps()]
+def test_the_first_policy_that_rejects_decides_else_the_first_that_defers() -> None:
+    policies = [scope().judge, Extensions(["zip"]).judge, Traps().judge]
+    later, latest = (Decision(Verdict.DEFER, name, until=9.0) for name in ("later", "latest"))
     assert judge(policies, make("http://a.example/news/", hops="L")) == ACCEPTED
     assert judge(policies, make("http://b.example/x.zip", hops="L")).policy == "scope"
     assert judge(policies, make("http://a.example/news/a/a/a/x.zip", hops="L")).policy == "extensions"
+    slow = [lambda _: later, *policies, lambda _: latest]
+    assert judge(slow, make("http://b.example/x.zip", hops="L")).policy == "scope"
+    assert judge(slow, make("http://a.example/news/", hops="L")) == later
 
 
 # Keys without sessions
