@@ -42,7 +42,7 @@ ABOUT = (
 
 def members(about: tuple[tuple[str, str], ...], *, by_reference: bool) -> Iterator[Member]:
     made = package(FILES)
-    everything = eark.members(made, eark.documents(made))
+    everything = eark.members(made.files, eark.documents(made))
     left_out = {one.path for one in made.files if one.kind != "logs"} if by_reference else set()
     entries = [
         bagit_writer.Entry(

@@ -81,7 +81,7 @@ def agents() -> list[premis.Agent]:
 def write(made: eark.Package, folder: Path, files: Mapping[tuple[eark.Kind, str], bytes]) -> Path:
     """Write a package under `folder`; its own folder."""
     home = folder / made.header.identifier
-    for member in eark.members(made, eark.documents(made)):
+    for member in eark.members(made.files, eark.documents(made)):
         path = home / member.path
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(member, Document):

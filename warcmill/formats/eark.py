@@ -14,7 +14,7 @@ is never in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
@@ -93,9 +93,9 @@ def documents(package: Package, make: Make = measured) -> list[Document]:
     return sorted([described, preserved, *schemas, *representations, make(ROOT, root)], key=_path_bytes)
 
 
-def members(package: Package, made: Sequence[Document]) -> list[Payload | Document]:
-    """Return all files of a package in the order of their paths' bytes."""
-    everything: list[Payload | Document] = [*package.files, *made]
+def members(files: Iterable[Payload], made: Sequence[Document]) -> list[Payload | Document]:
+    """Return files of a package and its documents in the order of their paths' bytes."""
+    everything: list[Payload | Document] = [*files, *made]
     return sorted(everything, key=_path_bytes)
 
 

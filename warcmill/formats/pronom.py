@@ -145,7 +145,9 @@ def merged(several: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
     total: dict[str, Seen] = {}
     for types in several:
         for declared, seen in types.items():
-            sum_ = total.setdefault(declared, Seen())
+            sum_ = total.get(declared)
+            if sum_ is None:
+                sum_ = total[declared] = Seen()
             sum_.payloads += seen.payloads
             for name, number in seen.formats.items():
                 sum_.add(name, number)

@@ -35,6 +35,8 @@ from warcmill.package.contents import Collector, Contents, replacing
 from warcmill.package.terms import Terms
 from warcmill.stores import Store
 
+_made = tuple.__new__  # a named tuple of all its members, in half the time: a bag of 100,000 files has each twice
+
 
 @dataclass(frozen=True, slots=True)
 class Sip:
@@ -159,11 +161,10 @@ def _prepared(store: Store, contents: Contents, terms: Terms, number: int, make:
     made = eark.documents(package, make)
     tags = bagit_writer.tag_files(_about(contents, package, terms), _Payload(bag, contents, made, terms), make)
     members = [Member(f"{bag}/{tag.path}", tag.size, tag.sha512, tag.chunks) for tag in _in_order(tags)]
-    stored = {file.path: entry.stored for entry in contents.entries if not _is_left_out(file := entry.payload, terms)}
-    for one in eark.members(package, made):
-        if isinstance(one, Document) or one.path in stored:
-            chunks = one.chunks if isinstance(one, Document) else _stored(store, stored[one.path])
-            members.append(Member(f"{bag}/{_in_data(bag, one.path)}", one.size, one.sha512, chunks))
+    stored = {file: entry.stored for entry in contents.entries if not _is_left_out(file := entry.payload, terms)}
+    for one in eark.members(stored, made):
+        chunks = one.chunks if isinstance(one, Document) else _stored(store, stored[one])
+        members.append(Member(f"{bag}/{_in_data(bag, one.path)}", one.size, one.sha512, chunks))
     size = tar_writer.size_of((one.name, one.size) for one in members)
     name = f"{contents.stage}.tar" if number == 1 else f"{contents.stage}.{number}.tar"
     path = layout.stored_path("sips", contents.launch, name)
@@ -183,9 +184,9 @@ class _Payload:
         data, locate, terms = _in_data(self.bag, ""), self.terms.locate.rstrip("/"), self.terms
         for one in self.made:
             yield bagit_writer.Entry(data + one.path, one.size, one.sha512)
-        for file, stored in self.contents.entries:
-            url = f"{locate}/{href(stored.path)}" if _is_left_out(file, terms) else ""
-            yield bagit_writer.Entry(data + file.path, file.size, file.sha512, url)
+        for file, (_, path, *_) in self.contents.entries:
+            url = f"{locate}/{href(path)}" if _is_left_out(file, terms) else ""
+            yield _made(bagit_writer.Entry, (data + file.path, file.size, file.sha512, url))
 
 
 def _is_left_out(file: Payload, terms: Terms) -> bool:

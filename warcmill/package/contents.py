@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from warcmill import __version__, layout
@@ -35,6 +35,9 @@ _GZIP, _ZIP, _WARC, _ARC = (
     Format("WARC", pronom="fmt/289"),
     Format("Internet Archive ARC"),
 )
+
+_SUFFIXES = len(".warc.open")  # characters: more of a name's end say nothing of its format
+_made = tuple.__new__  # a named tuple of all its members, in half the time: a package may have 100,000
 
 
 class Entry(NamedTuple):
@@ -180,8 +183,9 @@ def replacing(package: Package, number: int) -> Package:
 def _entry(one: Named, created: str, ark: str) -> Entry:
     kind: Kind = _kind(one.stored)
     assert one.stored.sha512 is not None
-    payload = Payload(kind, one.name, one.stored.size, one.stored.sha512, created, _format(one.name), ark)
-    return Entry(payload, one.stored)
+    format_ = _format(one.name[-_SUFFIXES:])
+    payload = _made(Payload, (kind, one.name, one.stored.size, one.stored.sha512, created, format_, ark))
+    return _made(Entry, (payload, one.stored))
 
 
 def _kind(stored: FileRef) -> Kind:
@@ -191,8 +195,10 @@ def _kind(stored: FileRef) -> Kind:
         raise BadInput(f"store:{stored.path}", "not a file of warcs, viral or logs") from None
 
 
-def _format(name: str) -> Format:
-    plain = layout.final_name(name).lower()
+@lru_cache(maxsize=256)  # most files of a package end alike
+def _format(end: str) -> Format:
+    """The format of a file, by the end of its name."""
+    plain = layout.final_name(end).lower()
     for suffix, known in ((".gz", _GZIP), (".zip", _ZIP), (".warc", _WARC), (".arc", _ARC)):
         if plain.endswith(suffix):
             return known

@@ -118,18 +118,18 @@ class FileStore:
     def read(self, path: str, most: int) -> bytes:
         """Return the bytes of a small file, at most `most`; NotReady when there is none. It takes a third of the time
         of `open`, for callers that read tens of thousands."""
-        return self._take(path, lambda descriptor, size: _read_all(descriptor, min(size, most)))
+        return self._take(path, _read_first, most)
 
     def read_end(self, path: str, most: int) -> tuple[bytes, int]:
         """Return the last bytes of a file, at most `most`, and its length; NotReady when there is none."""
-        return self._take(path, lambda descriptor, size: (os.pread(descriptor, most, max(size - most, 0)), size))
+        return self._take(path, _read_last, most)
 
-    def _take(self, path: str, take: Callable[[int, int], T]) -> T:
-        """Return the result of `take` for an open file's descriptor and its length."""
+    def _take(self, path: str, take: Callable[[int, int, int], T], most: int) -> T:
+        """Return the result of `take` for an open file's descriptor, its length and `most`."""
         try:
             descriptor, size = _open_plain(f"{self.base}/{self._inside(path)}", os.O_RDONLY | os.O_CLOEXEC)
             try:
-                return take(descriptor, size)
+                return take(descriptor, size, most)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -326,8 +326,14 @@ def _open_plain(path: str, flags: int, folder: int | None = None) -> tuple[int, 
     return descriptor, status.st_size
 
 
-def _read_all(descriptor: int, size: int) -> bytes:
-    """Read the first `size` bytes of a plain file, or all when it is shorter; read(2) may return only a part."""
+def _read_last(descriptor: int, size: int, most: int) -> tuple[bytes, int]:
+    """Read the last bytes of a plain file of this size, at most `most`; return its size too."""
+    return os.pread(descriptor, most, max(size - most, 0)), size
+
+
+def _read_first(descriptor: int, size: int, most: int) -> bytes:
+    """Read the first bytes of a plain file of this size, at most `most`; read(2) may return only a part."""
+    size = min(size, most)
     data = os.read(descriptor, size)
     while len(data) < size and (chunk := os.read(descriptor, size - len(data))):
         data += chunk

@@ -158,7 +158,7 @@ def test_the_same_values_give_the_same_bytes_and_documents_can_be_read_again() -
 
 def test_members_come_in_the_order_of_their_paths() -> None:
     made = package(FILES)
-    paths = [member.path for member in eark.members(made, eark.documents(made))]
+    paths = [member.path for member in eark.members(made.files, eark.documents(made))]
     assert paths == sorted(paths)
     assert len(paths) == len(FILES) + 11
 
