@@ -232,6 +232,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/policies/robots.py",
     "warcmill/crawl/rates.py",
     "warcmill/crawl/rows.py",
+    "warcmill/crawl/scope_log.py",
     "warcmill/formats/warc/records.py",
 }
 CHECKS = (
