@@ -24,8 +24,8 @@ from typing import BinaryIO
 from warcmill.base import clock
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch
-from warcmill.formats.warc import gate
-from warcmill.formats.warc.hearers import Head, Hearer
+from warcmill.formats.warc import gate, plain
+from warcmill.formats.warc.hearers import Head, Hearer, WholeRecord
 from warcmill.model import parse_stamp
 from warcmill.stores import Stat
 from warcmill.stores.source_folder import SourceFolder
@@ -59,8 +59,15 @@ class Dates(Hearer):
         self._stamp = ""
 
     def begin(self, head: Head, /) -> None:
-        """Note a record's date: it counts once the next record begins, as the gate has accepted this one by then."""
-        raw = head.fields.get(b"WARC-Date") or head.fields.get(b"Archive-date") or b""
+        """Note a record's date."""
+        self._note(head.fields.get(b"WARC-Date") or head.fields.get(b"Archive-date") or b"")
+
+    def whole(self, record: WholeRecord, /) -> None:
+        """Note the date of most records: the gate has it from the header, and nobody makes a head for it."""
+        self._note(record.header[plain.DATE])
+
+    def _note(self, raw: bytes) -> None:
+        """Note a date: it counts once the next record begins, as the gate has accepted this one by then."""
         if raw == self._raw:  # a request has the date of its response, and many pages come in a second
             self._pending = self._stamp
             return

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from io import BytesIO
 from operator import itemgetter
 from typing import Any
 
@@ -39,15 +38,16 @@ _USUAL_LINE = re.compile(
 )
 _ANOTHER = b"-\n"
 _AT = {f"f{4 * number + 3}": name for number, name in enumerate(_USUAL)}  # the columns of a line that is cut at quotes
-_NAMED_AT = {f"f{4 * number + 1}": name for number, name in enumerate(_USUAL)}
-_CSV = csv.ConvertOptions(
-    include_columns=["f0", *_AT, *_NAMED_AT],
-    column_types={
+# As many fields, and the last one is this: then they are all of them, as what a line has more comes after it.
+_LAST_AT, _LAST = f"f{4 * len(_USUAL) - 3}", [*_USUAL][-1]
+_CSV: dict[str, Any] = {
+    "include_columns": ["f0", *_AT, _LAST_AT],
+    "column_types": {
         "f0": pa.string(),
         **{at: _USUAL[name] for at, name in _AT.items()},
-        **dict.fromkeys(_NAMED_AT, WORD),
+        _LAST_AT: WORD,
     },
-)
+}
 _TEXTS = pa.schema([(name, pa.string()) for name in _TYPES if name not in ("key", "date")])
 _SURROGATE = b"\\ud"
 
@@ -81,10 +81,10 @@ def _cut(lines: Sequence[bytes]) -> tuple[pa.Table, list[int]] | None:
     reading = csv.ReadOptions(use_threads=False, block_size=len(document) + 1)
     cutting = csv.ParseOptions(delimiter='"', quote_char=False, escape_char=False, invalid_row_handler=skip)
     try:
-        found = csv.read_csv(BytesIO(document), reading, cutting, _CSV).combine_chunks()
+        found = csv.read_csv(pa.BufferReader(document), reading, cutting, _converting(document)).combine_chunks()
     except pa.ArrowInvalid:
         return None
-    if found.num_rows + len(others) != len(lines) or not _has_names(found):
+    if found.num_rows + len(others) != len(lines) or not _is_named(found):
         return None
     first = pc.split_pattern(found["f0"], " ")
     if pc.any(pc.not_equal(pc.list_value_length(first), 3)).as_py():
@@ -93,11 +93,14 @@ def _cut(lines: Sequence[bytes]) -> tuple[pa.Table, list[int]] | None:
     return _table(made | {"key": pc.list_element(first, 0), "date": pc.list_element(first, 1)}), others
 
 
-def _has_names(found: pa.Table) -> bool:
-    """Whether every field has the name that it has in the usual lines."""
-    return found.num_rows > 0 and all(
-        found[at].chunk(0).dictionary.to_pylist() == [name] for at, name in _NAMED_AT.items()
-    )
+def _converting(document: bytes) -> csv.ConvertOptions:
+    """How fields become texts. The lines that we make are ASCII, which need not be checked again field by field."""
+    return csv.ConvertOptions(**_CSV, check_utf8=not document.isascii())
+
+
+def _is_named(found: pa.Table) -> bool:
+    """Whether the last field of every line has the name that it has in the usual lines."""
+    return found.num_rows > 0 and [*found[_LAST_AT].chunk(0).dictionary.to_pylist()] == [_LAST]
 
 
 def _by_json(lines: Sequence[bytes]) -> pa.Table:
@@ -131,7 +134,7 @@ def _parsed(fields: Sequence[bytes]) -> pa.Table:
         document = b"".join(map(_readable, fields))
     reading = arrow_json.ReadOptions(use_threads=False, block_size=len(document) + 1)  # no line across two blocks
     known = arrow_json.ParseOptions(explicit_schema=_TEXTS, unexpected_field_behavior="ignore")
-    found = arrow_json.read_json(BytesIO(document), reading, known)
+    found = arrow_json.read_json(pa.BufferReader(document), reading, known)
     if found.num_rows != len(fields):
         raise BadInput("CDXJ", f"{len(fields)} lines are {found.num_rows} documents")
     return found

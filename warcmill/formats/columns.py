@@ -137,8 +137,13 @@ def _without_sha1(digests: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _times(dates: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The times of 14 digits each. The 30th of February, which a WARC may have, is the 1st or 2nd of March."""
+    """The times of 14 digits each, of which many captures share one: each is read once.
+
+    The 30th of February, which a WARC may have, is the 1st or 2nd of March.
+    """
+    coded = dates.combine_chunks().dictionary_encode()
     try:
-        return pc.strptime(dates, format="%Y%m%d%H%M%S", unit="ms").cast(_MS)
+        times = pc.strptime(coded.dictionary, format="%Y%m%d%H%M%S", unit="ms").cast(_MS)
+        return times.take(coded.indices)
     except pa.ArrowInvalid as error:
         raise BadInput("CDXJ", f"not a line: {error}") from error

@@ -73,7 +73,7 @@ def _of_the_web(urls: Any) -> _Parts:
         _mapped(schemes, [one.removesuffix(":") for one in schemes.dictionary.to_pylist()]),
         _mapped(authorities, [host.lower() for host, _, _ in places]),
         _mapped(authorities, [port for _, _, port in places]),
-        pc.binary_join_element_wise("", flat.take(begins), "/"),
+        pc.binary_replace_slice(flat.take(begins), 0, 0, "/"),
         _or_none(flat.take(second)),
     )
 
