@@ -38,14 +38,13 @@ _USUAL_LINE = re.compile(
 )
 _ANOTHER = b"-\n"
 _AT = {f"f{4 * number + 3}": name for number, name in enumerate(_USUAL)}  # the columns of a line that is cut at quotes
-# As many fields, and the last one is this: then they are all of them, as what a line has more comes after it.
-_LAST_AT, _LAST = f"f{4 * len(_USUAL) - 3}", [*_USUAL][-1]
+_NAMED_AT = {f"f{4 * number + 1}": name for number, name in enumerate(_USUAL)}
 _CSV: dict[str, Any] = {
-    "include_columns": ["f0", *_AT, _LAST_AT],
+    "include_columns": ["f0", *_AT, *_NAMED_AT],
     "column_types": {
         "f0": pa.string(),
         **{at: _USUAL[name] for at, name in _AT.items()},
-        _LAST_AT: WORD,
+        **dict.fromkeys(_NAMED_AT, WORD),
     },
 }
 _TEXTS = pa.schema([(name, pa.string()) for name in _TYPES if name not in ("key", "date")])
@@ -84,7 +83,7 @@ def _cut(lines: Sequence[bytes]) -> tuple[pa.Table, list[int]] | None:
         found = csv.read_csv(pa.BufferReader(document), reading, cutting, _converting(document)).combine_chunks()
     except pa.ArrowInvalid:
         return None
-    if found.num_rows + len(others) != len(lines) or not _is_named(found):
+    if found.num_rows + len(others) != len(lines) or not _has_names(found):
         return None
     first = pc.split_pattern(found["f0"], " ")
     if pc.any(pc.not_equal(pc.list_value_length(first), 3)).as_py():
@@ -98,9 +97,11 @@ def _converting(document: bytes) -> csv.ConvertOptions:
     return csv.ConvertOptions(**_CSV, check_utf8=not document.isascii())
 
 
-def _is_named(found: pa.Table) -> bool:
-    """Whether the last field of every line has the name that it has in the usual lines."""
-    return found.num_rows > 0 and [*found[_LAST_AT].chunk(0).dictionary.to_pylist()] == [_LAST]
+def _has_names(found: pa.Table) -> bool:
+    """Whether every field has the name that it has in the usual lines."""
+    return found.num_rows > 0 and all(
+        found[at].chunk(0).dictionary.to_pylist() == [name] for at, name in _NAMED_AT.items()
+    )
 
 
 def _by_json(lines: Sequence[bytes]) -> pa.Table:

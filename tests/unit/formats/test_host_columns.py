@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warcmill.formats import host_columns as module
 from warcmill.formats.host_columns import HOST_COLUMNS, host_columns
-from warcmill.formats.surt import suffixes
 
 
 def parts(host: str) -> dict[str, str]:
@@ -41,15 +39,3 @@ def test_an_address_has_no_parts(address: str) -> None:
 
 def test_a_url_without_a_host_has_nothing() -> None:
     assert parts("") == {}
-
-
-def test_a_usual_name_is_cut_as_any_other_is() -> None:
-    rules = sorted(suffixes().tlds)
-    odd = [rule for rule in rules if "!" in rule or "*" in rule]
-    ends = [rule.replace("!", "").replace("*", "wild") for rule in (*odd, *rules[::20])]
-    hosts = [
-        f"{begin}{end}" for end in (*ends, "unlisted", "host-9.unlisted") for begin in ("", "b.", "a.b.", "xn--p1ai.")
-    ]
-    usual = [host for host in hosts if host.isascii()]
-    assert len(usual) > 2_000
-    assert [module._usual_domains(host.split(".")) for host in usual] == [*map(module._domains, usual)]
