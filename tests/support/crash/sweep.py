@@ -78,9 +78,9 @@ def points(trace: Trace, every_read: bool = False) -> list[Fault]:
 
 
 def sample(trace: Trace, faults: Sequence[Fault]) -> list[Fault]:
-    """A fixed part of the points, in their order: four of each step, and each way to go wrong at least once.
+    """A fixed part of the points, in their order: two of each step, and each way to go wrong at least once.
 
-    Of a step: killed, failed and out of disk at the call that names its marker, and killed just after that.
+    A step is killed at the call that names its marker, and just after that.
     """
     kinds = {fault.kind: fault for fault in reversed(faults)}
     by_step: dict[str, list[Fault]] = {}
@@ -95,8 +95,7 @@ def _around_its_marker(trace: Trace, faults: Sequence[Fault]) -> Iterator[Fault]
     naming = [fault.at for fault in faults if trace.calls[fault.at].op in NAMES]
     markers = [at for at in naming if layout.parse_marker_path(trace.calls[at].to.removeprefix("state/"))]
     at = [faults[0].at, *naming, *markers][-1]
-    yield from (fault for fault in faults if fault.at == at and fault.kind in ("kill", "error", "full"))
-    yield from [fault for fault in faults if fault.at > at and fault.kind == "kill"][:1]
+    yield from [fault for fault in faults if fault.at >= at and fault.kind == "kill"][:2]
 
 
 def names(trace: Trace, faults: Sequence[Fault]) -> Iterator[str]:
