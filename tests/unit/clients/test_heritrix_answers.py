@@ -45,9 +45,24 @@ def test_a_launch_that_begins_is_nascent_for_a_moment() -> None:
     assert parse_job(body.replace(b"State>RUNNING<", b"State>NASCENT<"), "job").state is JobState.PREPARING
 
 
-def test_a_launch_that_ends_is_finished_and_active_for_a_moment() -> None:
-    body = recorded("job-running.xml").replace(b"Active: RUNNING", b"Active: FINISHED")
-    assert parse_job(body.replace(b"State>RUNNING<", b"State>FINISHED<"), "job").state is JobState.STOPPING
+@pytest.mark.parametrize(
+    ("description", "controller"),
+    [
+        (b"Active: FINISHED", b"FINISHED"),
+        (b"Not running: ABORTED", b"STOPPING"),
+        (b"Not running: ABORTED", b"FINISHED"),
+    ],
+)
+def test_a_launch_that_ends_contradicts_itself_for_a_moment(description: bytes, controller: bytes) -> None:
+    body = recorded("job-running.xml").replace(b"Active: RUNNING", description)
+    body = body.replace(b"State>RUNNING<", b"State>%b<" % controller)
+    assert parse_job(body, "job").state is JobState.STOPPING
+
+
+def test_a_state_that_no_engine_has_is_refused_by_name() -> None:
+    body = recorded("job-running.xml").replace(b"Active: RUNNING", b"Not running: ABORTED")
+    with pytest.raises(BadInput, match="a job in a state unknown here: 'Not running: ABORTED', controller 'RUNNING'"):
+        parse_job(body, "job")
 
 
 def test_a_running_job() -> None:

@@ -118,7 +118,8 @@ def parse_script(body: bytes, where: str) -> Script:
 def _state(description: str, controller: str | None, where: str) -> JobState:
     """The description decides: a job paused after its end is `Finished: ...`, though its controller is PAUSING.
 
-    A launch that begins is `Active: NASCENT` for a moment, one that ends `Active: FINISHED`.
+    A launch that begins is `Active: NASCENT` for a moment; one that ends `Active: FINISHED`, or `Not running: ABORTED`
+    while its controller is STOPPING.
     """
     if description.startswith("Finished"):
         return JobState.FINISHED
@@ -126,7 +127,9 @@ def _state(description: str, controller: str | None, where: str) -> JobState:
         return JobState(description.upper())
     if description.startswith("Active") and controller == "NASCENT":
         return JobState.PREPARING
-    if description.startswith("Active") and controller == "FINISHED":
+    if (description.startswith("Active") and controller == "FINISHED") or (
+        description.startswith("Not running") and controller in ("STOPPING", "FINISHED")
+    ):
         return JobState.STOPPING
     if description.startswith("Active") and controller in ACTIVE:
         return JobState(controller)
