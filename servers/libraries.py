@@ -20,7 +20,7 @@ def folder(name: str) -> Path:
     """The folder with what `config/oracles/{name}.lock` lists."""
     lock = LOCKS / f"{name}.lock"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
-    home = packages.default_work() / "packages" / f"library-{name}-{sys.version_info[1]}-{digest}"
+    home = packages.folder() / f"library-{name}-{sys.version_info[1]}-{digest}"
     with packages.making(home) as building:
         if building is not None:
             command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]

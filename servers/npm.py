@@ -15,7 +15,7 @@ SECONDS = 300
 
 def package(named: str, pin: str) -> Path:
     """The folder with the files of `NAME@VERSION`; Mismatch if what npm fetched has another sha256 than `pin`."""
-    home = packages.default_work() / "packages" / named.replace("@", "-")
+    home = packages.folder() / named.replace("@", "-")
     with packages.making(home) as building:
         if building is not None:
             _fetch(named, pin, building)

@@ -28,7 +28,7 @@ def bin_folder(name: str) -> Path:
     if not lock.is_file():
         raise Unavailable(f"oracle {name}", f"{lock} does not exist; scripts/lock_oracle writes it")
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
-    home = packages.default_work() / "packages" / f"oracle-{name}-{sys.version_info[1]}-{digest}"
+    home = packages.folder() / f"oracle-{name}-{sys.version_info[1]}-{digest}"
     with packages.making_in_place(home) as missing:
         if missing:
             _install(home, lock)

@@ -60,6 +60,12 @@ def default_work() -> Path:
     return Path(named).resolve() if named else Path(__file__).resolve().parent.parent / ".services"
 
 
+def folder() -> Path:
+    """The folder of all that is fetched and made once. By its real path: the programs of an environment name it, and a
+    link to it may go."""
+    return (default_work() / "packages").resolve()
+
+
 def program(name: str, package: str) -> Path:
     """The path of the program `name`; if there is none, `Unavailable` names the system package to install."""
     found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
@@ -76,7 +82,7 @@ def java() -> Path:
 
 def heritrix() -> Path:
     """The unpacked Heritrix distribution: its `lib/` is the class path."""
-    home = default_work() / "packages" / f"heritrix-{pins.HERITRIX_VERSION}"
+    home = folder() / f"heritrix-{pins.HERITRIX_VERSION}"
     with making(home) as building:
         if building is not None:
             _fetch_heritrix(building)
@@ -108,7 +114,7 @@ def solr() -> Path:
 def jar(artifact: str, pin: str) -> Path:
     """One jar without dependencies: `artifact` is `group:name:version`."""
     _, name, version = artifact.split(":")
-    home = default_work() / "packages" / f"{name}-{version}"
+    home = folder() / f"{name}-{version}"
     with making(home) as building:
         if building is not None:
             _maven(building, "copy", f"-Dartifact={artifact}", f"-DoutputDirectory={building}")
@@ -149,7 +155,7 @@ def _fetch_heritrix(building: Path) -> None:
 
 def _jars(name: str, pom: str, pin: str) -> Path:
     """The folder `name`, with all jars of `pom` and their dependencies in `lib/`."""
-    home = default_work() / "packages" / name
+    home = folder() / name
     with making(home) as building:
         if building is not None:
             (building / "pom.xml").write_text(pom, encoding="utf-8")

@@ -166,6 +166,16 @@ def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch: pytest
         packages.java()
 
 
+def test_what_is_made_once_has_its_real_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The programs of an environment begin with its path: by way of a link they would fail once that is gone."""
+    made, work = tmp_path / "made", tmp_path / "work"
+    for folder in (made, work):
+        folder.mkdir()
+    (work / "packages").symlink_to(made)
+    monkeypatch.setenv("WARCMILL_SERVICES", str(work))
+    assert packages.folder() == made
+
+
 def test_a_package_that_is_not_the_pinned_one_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WARCMILL_SERVICES", str(tmp_path))
     monkeypatch.setattr(pins, "HERITRIX_SHA256", "0" * 64)
