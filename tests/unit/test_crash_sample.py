@@ -29,15 +29,10 @@ def test_of_each_step_it_has_the_points_around_its_marker_and_of_all_points_each
         (2, "kill-half"),
         (2, "full-half"),
         (3, "kill"),
-        (3, "error"),
-        (3, "full"),
         (3, "error-done"),
         (4, "kill"),
         (8, "kill"),
-        (8, "error"),
-        (8, "full"),
         (9, "kill"),
-        (10, "error"),
     ]
     assert {one.kind for one in found} == {one.kind for one in points}
 
