@@ -40,29 +40,30 @@ def test_the_state(name: str, state: JobState) -> None:
     assert job(name).state is state
 
 
+def described(description: bytes) -> Job:
+    """The recorded running job, whose controller is RUNNING, with another description."""
+    return parse_job(recorded("job-running.xml").replace(b"Active: RUNNING", description), "job")
+
+
 def test_a_launch_that_begins_is_nascent_for_a_moment() -> None:
-    body = recorded("job-running.xml").replace(b"Active: RUNNING", b"Active: NASCENT")
-    assert parse_job(body.replace(b"State>RUNNING<", b"State>NASCENT<"), "job").state is JobState.PREPARING
+    assert described(b"Active: NASCENT").state is JobState.PREPARING
 
 
-@pytest.mark.parametrize(
-    ("description", "controller"),
-    [
-        (b"Active: FINISHED", b"FINISHED"),
-        (b"Not running: ABORTED", b"STOPPING"),
-        (b"Not running: ABORTED", b"FINISHED"),
-    ],
-)
-def test_a_launch_that_ends_contradicts_itself_for_a_moment(description: bytes, controller: bytes) -> None:
-    body = recorded("job-running.xml").replace(b"Active: RUNNING", description)
-    body = body.replace(b"State>RUNNING<", b"State>%b<" % controller)
-    assert parse_job(body, "job").state is JobState.STOPPING
+@pytest.mark.parametrize("description", [b"Active: FINISHED", b"Not running: ABORTED", b"Not running: FINISHED"])
+def test_a_launch_that_ends_contradicts_its_controller_for_a_moment(description: bytes) -> None:
+    # Seen: its controller was STOPPING, or RUNNING, as it is once more where a crawl is stopped just after it resumed.
+    assert described(description).state is JobState.STOPPING
 
 
-def test_a_state_that_no_engine_has_is_refused_by_name() -> None:
-    body = recorded("job-running.xml").replace(b"Active: RUNNING", b"Not running: ABORTED")
-    with pytest.raises(BadInput, match="a job in a state unknown here: 'Not running: ABORTED', controller 'RUNNING'"):
-        parse_job(body, "job")
+def test_a_controller_is_not_asked() -> None:
+    body = recorded("job-running.xml").replace(b"State>RUNNING<", b"State>PAUSING<")
+    assert parse_job(body, "job").state is JobState.RUNNING
+
+
+@pytest.mark.parametrize("description", [b"Dreaming: RUNNING", b"Active: DREAMING", b"Active", b"ready", b"Launching"])
+def test_a_state_that_no_engine_has_is_refused_by_name(description: bytes) -> None:
+    with pytest.raises(BadInput, match=f"a job in a state unknown here: '{description.decode()}'"):
+        described(description)
 
 
 def test_a_running_job() -> None:
@@ -137,7 +138,6 @@ def test_what_is_no_job_is_refused(body: bytes) -> None:
     ("old", "new"),
     [
         (b"Active: RUNNING", b"Dreaming: RUNNING"),
-        (b"<crawlControllerState>RUNNING", b"<crawlControllerState>DREAMING"),
         (b"<statusDescription>Active: RUNNING", b"<statusDescription>"),
         (b"<launchCount>1<", b"<launchCount>one<"),
         (b"<launchCount>1<", b"<launchCount>-1<"),

@@ -1,7 +1,7 @@
 """Parse a Heritrix engine's XML about itself and its jobs into dataclasses. Pure.
 
-DTDs and entities are refused. Which elements exist depends on a job's state (an unbuilt job has no
-`crawlControllerState`), so only a job's name and `statusDescription` are required.
+DTDs and entities are refused. Which elements exist depends on a job's state (an unbuilt job has no reports), so only
+a job's name and `statusDescription` are required.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from warcmill.errors import BadInput
 
 
 class JobState(StrEnum):
-    """The state of a job. A finished job is FINISHED, whatever its controller shows: see `_state`."""
+    """The state of a job."""
 
     UNBUILT = "UNBUILT"
     READY = "READY"
@@ -33,6 +33,19 @@ class JobState(StrEnum):
 
 
 ACTIVE: Final = frozenset(JobState) - {JobState.UNBUILT, JobState.READY, JobState.FINISHED}
+
+# How the engine describes a job: `Ready`, `Finished: ABORTED`, or `Active: ` and its controller's state.
+_BY_WORD: Final = {
+    "Unbuilt": JobState.UNBUILT,
+    "Ready": JobState.READY,
+    "Not running": JobState.STOPPING,  # its parts are being stopped one by one, the controller already is
+    "Finished": JobState.FINISHED,
+}
+_BY_CONTROLLER: Final = {
+    **{state.value: state for state in ACTIVE},
+    "NASCENT": JobState.PREPARING,  # a launch begins
+    "FINISHED": JobState.STOPPING,  # a launch ends: its parts are not stopped yet
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ def parse_job(body: bytes, where: str) -> Job:
     description = _needed(root, "statusDescription", where)
     return Job(
         name=_needed(root, "shortName", where),
-        state=_state(description, _text(root, "crawlControllerState"), where),
+        state=_state(description, where),
         description=description,
         launches=_number(root, "launchCount", where),
         exit_status=_text(root, "crawlExitStatus"),
@@ -115,25 +128,16 @@ def parse_script(body: bytes, where: str) -> Script:
     return Script(output, (_text(root, "exception") or "it failed without a word") if failed else None)
 
 
-def _state(description: str, controller: str | None, where: str) -> JobState:
-    """The description decides: a job paused after its end is `Finished: ...`, though its controller is PAUSING.
+def _state(description: str, where: str) -> JobState:
+    """The state by the description alone: it is one moment, while `crawlControllerState` is read a moment earlier.
 
-    A launch that begins is `Active: NASCENT` for a moment; one that ends `Active: FINISHED`, or `Not running: ABORTED`
-    while its controller is STOPPING.
+    The controller may also go back to RUNNING or EMPTY after a stop has begun, and to PAUSING after the end.
     """
-    if description.startswith("Finished"):
-        return JobState.FINISHED
-    if description in ("Unbuilt", "Ready"):
-        return JobState(description.upper())
-    if description.startswith("Active") and controller == "NASCENT":
-        return JobState.PREPARING
-    if (description.startswith("Active") and controller == "FINISHED") or (
-        description.startswith("Not running") and controller in ("STOPPING", "FINISHED")
-    ):
-        return JobState.STOPPING
-    if description.startswith("Active") and controller in ACTIVE:
-        return JobState(controller)
-    raise BadInput(where, f"a job in a state unknown here: {description!r}, controller {controller!r}")
+    word, _, controller = description.partition(": ")
+    state = _BY_CONTROLLER.get(controller) if word == "Active" else _BY_WORD.get(word)
+    if state is None:
+        raise BadInput(where, f"a job in a state unknown here: {description!r}")
+    return state
 
 
 def _root(body: bytes, where: str, name: str) -> Element:
