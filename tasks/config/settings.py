@@ -203,6 +203,7 @@ def settings() -> Settings:
 
 @while_unchanged
 def _read() -> Settings:
+    """The sections of the line, read together; BadConfig for a key that is missing or wrong."""
     try:
         roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)

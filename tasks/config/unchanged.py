@@ -1,6 +1,6 @@
 """Keep what was read of the configuration for as long as that stays the same.
 
-Luigi needs a millisecond to read a section, and asks each of a thousand tasks several times.
+To read a section through Luigi takes a millisecond, and each task of a run needs it several times.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     nonfatal-errors.log      a line of crawl.log, then why      a fetch that failed
     runtime-errors.log       a line of crawl.log, then a traceback
     progress-statistics.log  see `progress`
-    scope.log                see `scope_log`                a link that a policy rejected or deferred
+    scope.log                see `scope_log`                 a link that a policy rejected or deferred
 
 crawl.log and frontier.recover.gz are the books'. With a checkpoint all get its name as a suffix.
 """
@@ -37,8 +37,8 @@ LONGEST = 1 << 16  # bytes of one message: a page must not fill the disk by its 
 class Logs:
     """The logs in `folder`, from `Logs(...)` to `close`. A full disk raises Unavailable, with the file's name.
 
-    `scope`: whether scope.log is one of them, from a launch's begin to its end: else a kill in a rotation could not
-    be told from its first line.
+    `scope`: whether scope.log is one of them. It stays so from a launch's begin to its end: otherwise a log that lacks
+    since a rotation was killed could not be distinguished from one that has just begun.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time, *, scope: bool = False) -> None:

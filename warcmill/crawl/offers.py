@@ -64,9 +64,10 @@ class Offers:
     def followed(self, page: Uri, links: Sequence[Link], fields: Fields) -> Sequence[Link]:
         """The links of a page that it does not ask to leave out; the others are refused."""
         found = nofollow.followed(links, nofollow.closes(fields, PRODUCT))
-        for link in set(links).difference(found):
-            left = Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source)
-            self._note(nofollow.REFUSED, left)
+        if len(found) < len(links):
+            for link in set(links).difference(found):
+                left = Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source)
+                self._note(nofollow.REFUSED, left)
         return found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
@@ -128,7 +129,7 @@ class Offers:
         if found.verdict is Verdict.REJECT:
             self.refused.add(uri.uri, found)
         if self._are_logged:
-            number = list(self._policies).index(found.policy) if found.policy in self._policies else -1
+            number = [nofollow.REFUSED.policy, *self._policies].index(found.policy) - 1  # nofollow is asked before them
             self._heard.judged(number, found, uri)
 
 

@@ -114,9 +114,8 @@ def _group(identifier: str, use: str, files: Iterable[File]) -> Iterator[str]:
     kind = f" {csip.CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
     yield f'    <fileGrp ID="{identifier}" USE="{use}"{kind}>\n'
     for number, (path, size, sha512, created, mime, *known) in enumerate(files, 1):
-        yield (  # as `_facts` has it, without a call for each file
-            f'      <file ID="{identifier}-{number}" MIMETYPE="{mime}" SIZE="{size}" CREATED="{_escaped(created)}"'
-            f' CHECKSUM="{sha512}" CHECKSUMTYPE="SHA-512"{_format(*known)}>'
+        yield (
+            f'      <file ID="{identifier}-{number}" {_facts(size, sha512, created, mime)}{_format(*known)}>'
             f'<FLocat LOCTYPE="URL" xlink:type="simple" xlink:href="{href(path)}"/></file>\n'
         )
     yield "    </fileGrp>\n"

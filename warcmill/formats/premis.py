@@ -208,11 +208,7 @@ def _term(element: str, vocabulary: str, label: str, code: str | None) -> str:
 
 
 def _names(what: str, identifiers: Iterable[Identifier]) -> str:
-    text = ""
-    for kind, value in identifiers:  # in place of `_name`: a package has 200,000 of them
-        before, after = _around(what, kind)
-        text += f"    {before}{escape(value)}{after}\n"
-    return text
+    return "".join(f"    {_name(what, identifier)}\n" for identifier in identifiers)
 
 
 def _name(what: str, identifier: Identifier) -> str:
