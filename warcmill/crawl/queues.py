@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -44,7 +43,7 @@ class Queues:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self.names = Names(db, "queues", "name")
-        self.out: Counter[int] = Counter()
+        self.out: dict[int, int] = {}  # leases of queues that have any
         row = db.execute("SELECT value FROM about WHERE name = 'rate'").fetchone()
         self._usual = rates.read(row[0]) if row else POLITE
 
@@ -56,16 +55,16 @@ class Queues:
             picked.append(row)
             taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
         for queue, number in taken.values():
-            self.out[queue.id] += number
+            self.out[queue.id] = self.out.get(queue.id, 0) + number
             if queue.rate.hits is not None:
                 self._note_hits(queue, number, now)
         return picked
 
     def give_back(self, queue: int) -> None:
         """Note that a lease of a queue has ended."""
-        self.out[queue] -= 1
-        if self.out[queue] <= 0:
-            del self.out[queue]
+        left = self.out.pop(queue) - 1
+        if left:
+            self.out[queue] = left
 
     def open_due(self, now: float) -> None:
         """Open the queues whose time has come, and let the rows be leased that have waited long enough."""

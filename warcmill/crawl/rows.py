@@ -14,6 +14,7 @@ Row = tuple[int, int, int, int | None, int, str, str | None, int, int | None, st
 
 COLUMNS = "id, queue, priority, until, crawl, uri, hops, via, source, more"
 _STATUS = tuple(Status)  # its place is on disk: add at the end only
+_PLACE = {status: place for place, status in enumerate(_STATUS)}
 _VISIT = struct.Struct("<BhI")
 
 
@@ -29,7 +30,7 @@ class Visit(NamedTuple):
 def pack_visit(uri: Uri, history: bytes) -> bytes:
     """Return a visit as bytes: 7 and its history."""
     http_status = max(-32768, min(uri.http_status, 32767))
-    return _VISIT.pack(_STATUS.index(uri.status), http_status, ended(uri)) + history
+    return _VISIT.pack(_PLACE[uri.status], http_status, ended(uri)) + history
 
 
 def ended(uri: Uri) -> int:
