@@ -177,7 +177,7 @@ def edited(edits: list[tuple[int, int, bytes]]) -> bytes:
     return text
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(EDITS.map(edited), min_size=1, max_size=4), st.sampled_from([b"", b"\n"]))
 @example([USUAL.replace(b"2026-11-21", b"2026-02-30"), USUAL], b"\n")
 @example([USUAL.replace(b"A.warc.gz", b"a\\u0041.warc.gz"), USUAL], b"\n")

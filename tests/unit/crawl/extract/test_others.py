@@ -218,7 +218,7 @@ def test_malformed_input_never_raises(data: bytes, content_type: str) -> None:
 )  # fmt: skip
 def test_hostile_input_takes_linear_time(unit: bytes) -> None:
     """Quadratic time would take minutes for each."""
-    data = unit * 40_000
+    data = unit * 20_000
     wrapped = [data, b"<img srcset='" + data, b"<p style='" + data, b"<style>" + data, b"url(" + data, b"<a " + data]
     for text in wrapped:
         for read in READERS:
