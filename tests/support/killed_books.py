@@ -144,7 +144,7 @@ def line(uri: Uri) -> CrawlRecord:
 
 
 def violations(folder: Path, db: sqlite3.Connection) -> list[str]:
-    """What does not agree: log lines, records, journal and visits."""
+    """What does not agree: log lines, records, journal, visits, and what quotas count."""
     lines, unread = read_logs(folder)
     wrong = [f"unread line {one.raw[:60]!r}" for one in unread]
     logged = Counter(one.uri for one in lines)
@@ -166,6 +166,10 @@ def violations(folder: Path, db: sqlite3.Connection) -> list[str]:
     waiting = db.execute("SELECT (SELECT count(*) FROM waiting), (SELECT total(waiting) FROM crawls)").fetchone()
     if not len(lines) == visits == kept or waiting[0] != waiting[1]:
         wrong.append(f"{len(lines)} lines, {visits} visits counted, {kept} kept; {waiting} wait")
+    documents = sum((one.status or 0) > 0 for one in lines)
+    spent = db.execute("SELECT total(documents) FROM spent WHERE what = 'crawl'").fetchone()[0]
+    if spent != documents:
+        wrong.append(f"{documents} documents are logged, and quotas count {spent}")
     return wrong
 
 

@@ -14,9 +14,9 @@ from warcmill.crawl.manners import Manners
 from warcmill.crawl.policies import decision, quotas
 from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_LEASE, Own
-from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.robots_files import RobotsFiles, Site, path_of
+from warcmill.crawl.spending import Looked
 from warcmill.crawl.uri import Uri
 
 
@@ -51,6 +51,7 @@ class Admission:
 
     live: Live
     policies: Sequence[Ask]
+    spent: Looked
     hosts: Hosts
     robots: RobotsFiles
     manners: Manners
@@ -58,7 +59,10 @@ class Admission:
     async def ask(self, uri: Uri) -> Answer:
         """Judge a URI; what is admitted is under way from now on."""
         job = self.live.job.of(uri)
+        if job.quotas:
+            await self.spent.look(uri)
         against = decision.judge(self.policies, uri)
+        self.spent.forget(uri)
         if against.verdict is Verdict.DEFER:
             return Later(0.0, against.until)
         if against.verdict is Verdict.REJECT:
@@ -93,7 +97,7 @@ class Admission:
         return Later(opens) if opens else None
 
 
-def at_lease(live: Live, spending: Spending, own: Own) -> list[Ask]:
+def at_lease(live: Live, spent: Looked, own: Own) -> list[Ask]:
     """Return the policies that need no network, in the job's order, as its files have them at the time."""
 
     def scope(uri: Uri) -> Decision | None:
@@ -102,7 +106,7 @@ def at_lease(live: Live, spending: Spending, own: Own) -> list[Ask]:
     built_in: dict[str, Ask] = {
         "scope": scope,
         "expiry": lambda uri: live.job.expiry.judge(uri, steady.now()),
-        "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, spending, uri),
+        "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, spent.of(uri), uri),
     }
     return list(own.among(built_in, AT_LEASE).values())
 

@@ -173,6 +173,7 @@ class Books:
             (result, fate) for result, fate in zip(results, fates, strict=True) if isinstance(fate, Kept) and fate.held
         ]
         lines = self._end_leases([result for result, _ in done])
+        self.frontier.ledger.spending.add((result.uri, result.line) for result, _ in done if result.line)
         offered = self._offer([uri for result, _ in done for uri in result.found], lines)
         self.warcs.sync()
         self._append_lines(done)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
 
-APPLICATION, SCHEMA = 0x57434D4C, 2  # "WCML"
+APPLICATION, SCHEMA = 0x57434D4C, 3  # "WCML"
 CACHE_KIB = 16 << 10
 PAGE, CHECKPOINT_AT = 2048, 8000  # bytes, and pages of the WAL: each commit writes a few rows here and there
 
@@ -33,6 +33,9 @@ CREATE TABLE cookies (crawl INTEGER NOT NULL, domain TEXT NOT NULL, path TEXT NO
     secure INTEGER NOT NULL, PRIMARY KEY (crawl, domain, path, name)) WITHOUT ROWID;
 CREATE TABLE sites (origin TEXT PRIMARY KEY, status INTEGER NOT NULL, until REAL NOT NULL,
     failures INTEGER NOT NULL, text BLOB NOT NULL) WITHOUT ROWID;
+-- What was fetched of each host, target and crawl: `what` is one of these.
+CREATE TABLE spent (what TEXT NOT NULL, name TEXT NOT NULL, documents INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    seconds REAL NOT NULL, PRIMARY KEY (what, name)) WITHOUT ROWID;
 -- Those of the launch that the books are open for.
 CREATE TABLE files (name TEXT PRIMARY KEY, folder TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;

@@ -28,6 +28,7 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.ledger import Ledger
 from warcmill.crawl.queues import by_queue
+from warcmill.crawl.spending import Spends
 from warcmill.crawl.status import Status
 from warcmill.crawl.transitions import Transitions
 from warcmill.crawl.uri import FOREVER, Uri
@@ -94,6 +95,10 @@ class SqliteFrontier:
         """Whether nothing waits in any crawl but what a person has suspended."""
         query = "SELECT total(waiting) FROM crawls"
         return await self.within(lambda: not self.db.execute(query).fetchone()[0])
+
+    async def spent(self, uri: Uri) -> Spends:
+        """What was fetched of the host, target and crawl of a URI."""
+        return await self.within(lambda: self.ledger.spending.of(uri))
 
     async def next_time(self) -> float | None:
         """When the next queue opens, or the next URI has waited long enough; None: never."""

@@ -16,8 +16,8 @@ from warcmill.crawl.job import Job, Live
 from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies.own import Own
-from warcmill.crawl.policies.quotas import Spending
 from warcmill.crawl.robots_files import RobotsFiles
+from warcmill.crawl.spending import Looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Kit:
         self.fetcher.close()
 
 
-def make_kit(job: Job, books: Books, heard: Heard, scratch: Path, spending: Spending) -> Kit:
+def make_kit(job: Job, books: Books, heard: Heard, scratch: Path) -> Kit:
     """Put the parts of a launch together; long answers are kept in `scratch` until they are in a WARC."""
     live = Live(job)
     judge = Judge(job.allow_private)
@@ -53,5 +53,6 @@ def make_kit(job: Job, books: Books, heard: Heard, scratch: Path, spending: Spen
     others = Own(job.policies, heard.policy_failed)
     offers, manners = Offers(live, heard, others), Manners(live)
     robots = RobotsFiles(live, books, fetcher, hosts, offers, heard)
-    admission = Admission(live, at_lease(live, spending, others), hosts, robots, manners)
+    spent = Looked(books.frontier.spent)
+    admission = Admission(live, at_lease(live, spent, others), spent, hosts, robots, manners)
     return Kit(live, books, fetcher, admission, manners, offers, heard)

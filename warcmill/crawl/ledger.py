@@ -27,6 +27,7 @@ from warcmill.crawl.frontier import (
 from warcmill.crawl.jars import Jars
 from warcmill.crawl.leases import Held, Leases
 from warcmill.crawl.sites import Sites
+from warcmill.crawl.spending import Spending
 from warcmill.crawl.status import Status
 from warcmill.crawl.table import Table, waits
 from warcmill.crawl.uri import Uri
@@ -45,6 +46,7 @@ class Ledger:
         self.leases = Leases()
         self.jars = Jars(db)
         self.sites = Sites(db)
+        self.spending = Spending(db)
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         """Schedule the URIs that their crawl has not seen; answer for each, in order."""
@@ -149,11 +151,13 @@ class Ledger:
         self.queues.out.clear()
         self.jars.clear()
         self.sites.clear()
+        self.spending.clear()
         self.table.begin_round()
 
     def carry_round(self) -> None:
         """Begin with what waits, each at its time, and with the cookies and robots.txt that were got; all other URIs
-        may come again."""
+        may come again, and quotas begin anew."""
+        self.spending.clear()
         self.table.carry_round()
 
     def _end(self, lease: Lease) -> Held | None:

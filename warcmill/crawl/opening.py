@@ -88,7 +88,7 @@ def _opened(
     reporter = Reporter(figures, logs)
     if books.set_back:
         logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
-    kit = make_kit(job, books, reporter, places.scratch(job.name), figures.spending)
+    kit = make_kit(job, books, reporter, places.scratch(job.name))
     books.hear = partial(reporter.kept, kit.offers)
     spider = Spider(kit, figures, began(launch))
     stage = resume.stage if resume else None

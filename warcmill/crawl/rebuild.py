@@ -5,7 +5,7 @@
     rebuild(..., base=copy)                         from a copy of the launch that it continues or follows
 
 What waits, what was seen and what visits left are as they were; rates and blocks are
-set anew by who wants them.
+set anew by who wants them. What quotas count is summed from crawl.log again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from __future__ import annotations
 import base64
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from warcmill.crawl.recovery import CRAWL_LOG, Folders
 from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import Uri, queue_of
 from warcmill.errors import NotReady
+from warcmill.formats import crawllog
+from warcmill.formats.crawllog import CrawlRecord
 from warcmill.formats.warc.writer import OPEN
 from warcmill.layout import split_log_name
 
@@ -67,7 +70,8 @@ def _journals(logs: Path, after: str) -> list[Path]:
 
 def _replay(ledger: Ledger, database: Path, path: Path, folders: Folders) -> int:
     """Replay one journal, a group in a transaction; return how many groups."""
-    suffix, number = path.name.removeprefix(journal.NAME), 0
+    suffix, number, counted = path.name.removeprefix(journal.NAME), 0, 0
+    log = f"{CRAWL_LOG}{suffix}"
     with path.open("rb") as stream:
         for group in journal.members(stream):
             logs, warcs = _lengths(group, suffix)
@@ -75,10 +79,23 @@ def _replay(ledger: Ledger, database: Path, path: Path, folders: Folders) -> int
                 break
             with transaction(ledger.db, database):
                 _apply(ledger, group.entries)
+                ledger.spending.add(_answers(folders.logs / log, counted, logs.get(log, counted)))
                 recovery.put_lengths(ledger.db, "logs", {**logs, path.name: group.end})
                 recovery.put_lengths(ledger.db, "warcs", warcs)
-            number += 1
+            number, counted = number + 1, logs.get(log, counted)
     return number
+
+
+def _answers(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlRecord]]:
+    """The lines of a group, and the URI of each as far as quotas need it."""
+    if begin == end:
+        return
+    with log.open("rb") as stream:
+        stream.seek(begin)
+        text = BytesIO(stream.read(end - begin))
+    for line in crawllog.lines(text):
+        if isinstance(line, CrawlRecord):
+            yield Uri(line.uri, line.uri, queue_of(line.uri), source=line.source or ""), line
 
 
 def _lengths(group: Member, suffix: str) -> tuple[dict[str, int], dict[str, int]]:

@@ -22,6 +22,7 @@ def begin_purge(ledger: Ledger, crawl: str) -> None:
     ledger.db.execute("UPDATE crawls SET name = NULL WHERE name = ?", (crawl,))
     ledger.table.crawls.forget()
     ledger.jars.forget(crawl)
+    ledger.spending.forget(crawl)
 
 
 def purge_some(ledger: Ledger, now: float) -> tuple[int, bool]:

@@ -26,7 +26,7 @@ class Reporter:
         """A result is durable."""
         offers.taken(result.found, kept.offered)
         if result.line:
-            self._figures.add(result.line, result.uri.crawl)
+            self._figures.add(result.line)
 
     def failed(self, line: CrawlRecord, why: str) -> None:
         """A URI got no answer, or was refused."""

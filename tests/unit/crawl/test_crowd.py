@@ -20,7 +20,6 @@ from warcmill.crawl import dns, hosts, log_line, manners, offers, robots_files, 
 from warcmill.crawl.database import CACHE_KIB
 from warcmill.crawl.figures import Figures
 from warcmill.crawl.job import Job, Live
-from warcmill.crawl.policies import quotas
 from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import make
 from warcmill.formats.crawllog import CrawlRecord
@@ -83,7 +82,7 @@ def _tables() -> dict[str, float]:
             * manners.REMEMBERED,
             "robots": _each(lambda host, _: sites._remember(SiteRow(f"http://{host}", 200, 2e10, 0, RULES), ""))
             * robots_files.REMEMBERED / (robots_files.SITE + 4),
-            "figures": _each(line) * max(statistics.HOSTS, quotas.REMEMBERED),
+            "figures": _each(line) * statistics.HOSTS,
             "offers": _each(offer) * offers.REMEMBERED,
         }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import killed_books
@@ -42,17 +43,25 @@ def checkpointed(database: Path) -> None:
     db.close()
 
 
+def spent_in(database: Path) -> list[tuple[object, ...]]:
+    """What quotas have counted."""
+    with closing(sqlite3.connect(database)) as db:
+        return db.execute("SELECT * FROM spent").fetchall()
+
+
 @pytest.mark.parametrize("at", KILLS)
 def test_a_crawl_whose_database_was_damaged_goes_on_and_loses_nothing(tmp_path: Path, at: int) -> None:
     crawl = killed_books.new_folder(tmp_path / "crawl")
     killed_books.run(crawl, killed_books.Kill(at))
     database = crawl / "books.sqlite"
     checkpointed(database)
+    spent = spent_in(database)
     damage(database)
     with pytest.raises(BadInput, match=r"books\.sqlite: the database is damaged .* can be rebuilt from the journal"):
         asyncio.run(killed_books.crawl(crawl))
     assert rebuild.rebuild(database, killed_books.LAUNCH, folders(crawl)) > 0
     assert (crawl / "books.sqlite.orphan").exists(), "the damaged one is kept"
+    assert spent_in(database) == spent
     assert killed_books.run(crawl) == 0
     assert killed_books.at_the_end(crawl) == []
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import crawled
+import pytest
 from several_hosts import Page, page, serve
 
 from warcmill.crawl import restore
@@ -67,7 +68,10 @@ def test_what_is_over_a_quota_is_refused_with_its_reason_in_crawl_log(tmp_path: 
     assert crawled.statuses(tmp_path)["http://a.example/robots.txt"] == 200
 
 
-def test_a_quota_counts_on_in_a_launch_that_continues_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("continues", "documents"), [(True, 1), (False, 3)])
+def test_a_quota_counts_on_in_a_launch_that_continues_another_and_anew_in_one_that_follows(
+    tmp_path: Path, continues: bool, documents: int
+) -> None:
     async def act(port: int) -> Running:
         job = crawled.job(port, "a.example", quotas=(Quota(By.TARGET, documents=3),), ceilings=Ceilings(documents=2))
         places = crawled.places(tmp_path)
@@ -75,14 +79,16 @@ def test_a_quota_counts_on_in_a_launch_that_continues_another(tmp_path: Path) ->
         assert await first.crawl() is End.DOCUMENTS
         stage = await first.checkpoint()
         await first.close(End.DOCUMENTS)
-        resume = restore.named(tmp_path / "jobs/news/checkpoints", "news", str(stage))
-        second = await open_launch(places, replace(job, ceilings=Ceilings()), Launch("news", "20261121091844"), resume)
+        resume = restore.named(tmp_path / "jobs/news/checkpoints", "news", str(stage)) if continues else None
+        follows = "" if continues else crawled.LAUNCH.id
+        next_one = Launch("news", "20261121091844")
+        second = await open_launch(places, replace(job, ceilings=Ceilings()), next_one, resume, follows)
         await second.close(await second.crawl())
         return second
 
     with serve(dict(LINKED)) as port:
         running = asyncio.run(act(port))
-    assert (running.figures.documents, running.summary()["refused"]) == (1, {"quotas": 1})
+    assert (running.figures.documents, running.summary()["refused"]) == (documents, {"quotas": 1})
 
 
 def test_nothing_is_fetched_after_the_end_of_the_crawl(tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ What a fetch needs first (`P`, a robots.txt) is never refused: without it nothin
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from warcmill.base import clock
 from warcmill.crawl.policies.decision import Decision, Verdict
@@ -18,7 +17,6 @@ from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
 
 NAME = "quotas"
-REMEMBERED = 50_000  # hosts, targets and crawls that are counted
 
 
 class By(StrEnum):
@@ -37,6 +35,10 @@ class Spent(NamedTuple):
     documents: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+    def plus(self, size: int, seconds: float) -> Spent:
+        """The sum with one more document."""
+        return Spent(self.documents + 1, self.bytes + size, self.seconds + seconds)
 
 
 _NOTHING = Spent()
@@ -64,57 +66,20 @@ class Quota:
         return f"{self.seconds:,} seconds" if self.seconds and spent.seconds >= self.seconds else ""
 
 
-_NAMES: Mapping[By, Callable[[Uri], str]] = {
+NAMES: Mapping[By, Callable[[Uri], str]] = {
     By.HOST: lambda uri: uri.queue,
     By.TARGET: lambda uri: uri.source,
     By.CRAWL: lambda uri: uri.crawl,
 }
 
 
-class Spending:
-    """What was fetched, by host, target and crawl. Of very many, those that were met last are counted."""
-
-    def __init__(self) -> None:
-        self._spent: OrderedDict[tuple[By, str], Spent] = OrderedDict()
-
-    def of(self, by: By, uri: Uri) -> Spent:
-        """What was fetched of the host, target or crawl of a URI."""
-        return self._spent.get((by, _NAMES[by](uri)), Spent())
-
-    def add(self, uri: Uri, size: int, seconds: float) -> None:
-        """Count an answer."""
-        self.add_to([name(uri) for name in _NAMES.values()], size, seconds)
-
-    def add_to(self, names: Iterable[str], size: int, seconds: float) -> None:
-        """Count an answer of a host, a target and a crawl."""
-        for key in zip(_NAMES, names, strict=True):
-            documents, total, took = self._spent.pop(key, _NOTHING)
-            self._spent[key] = Spent(documents + 1, total + size, took + seconds)
-            if len(self._spent) > REMEMBERED:
-                self._spent.popitem(last=False)
-
-    def dump(self) -> list[list[str | float]]:
-        """Return all of it as JSON, for `load`."""
-        return [
-            [str(by), name, spent.documents, spent.bytes, spent.seconds] for (by, name), spent in self._spent.items()
-        ]
-
-    @classmethod
-    def load(cls, found: Iterable[tuple[str, str, float, float, float]]) -> Self:
-        """Return what `dump` gave."""
-        made = cls()
-        for by, name, documents, size, seconds in found:
-            made._spent[By(by), name] = Spent(int(documents), int(size), seconds)
-        return made
-
-
-def judge(quotas: Iterable[Quota], spending: Spending, uri: Uri) -> Decision | None:
-    """Return the quota that a URI has none left of."""
+def judge(quotas: Iterable[Quota], spent: Mapping[By, Spent], uri: Uri) -> Decision | None:
+    """Return the quota that a URI has none left of; `spent` is what was fetched of its host, target and crawl."""
     if uri.hops.endswith("P"):
         return None
     for quota in quotas:
-        if most := quota.reached(spending.of(quota.by, uri)):
-            name = _NAMES[quota.by](uri) or "of the job"
+        if most := quota.reached(spent.get(quota.by, _NOTHING)):
+            name = NAMES[quota.by](uri) or "of the job"
             return Decision(Verdict.REJECT, NAME, f"{most} of {quota.by} {name} were fetched")
     return None
 

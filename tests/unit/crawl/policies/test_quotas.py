@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from warcmill.crawl.database import open_database
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.policies.quotas import REMEMBERED, By, Expiry, Quota, Spending, judge
+from warcmill.crawl.policies.quotas import By, Expiry, Quota, judge
+from warcmill.crawl.spending import Spending
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadConfig
+from warcmill.formats.crawllog import CrawlRecord
 
 NEWS = make("https://news.example/a", source="https://news.example/", crawl="daily")
 OTHER = make("https://other.example/a", source="https://news.example/", crawl="daily")
+
+
+@pytest.fixture
+def spending(tmp_path: Path) -> Iterator[Spending]:
+    database = open_database(tmp_path / "books.sqlite")
+    yield Spending(database)
+    database.close()
+
+
+def answer(uri: Uri, size: int, milliseconds: int, status: int = 200) -> tuple[Uri, CrawlRecord]:
+    """A URI, and its line in crawl.log."""
+    took = f"20261121081844000+{milliseconds}"
+    line = CrawlRecord("", status, size, uri.uri, uri.hops, uri.via, "text/html", "#001", took, "", uri.source, ())
+    return uri, line._replace(content_size=size)
 
 
 def why(decision: Decision | None) -> str:
@@ -28,37 +48,44 @@ def why(decision: Decision | None) -> str:
         (Quota(By.CRAWL, documents=3, bytes=2_001, seconds=4), ""),
     ],
 )
-def test_the_first_quota_that_is_reached_is_named(quota: Quota, against: str) -> None:
-    spending = Spending()
-    spending.add(NEWS, 1_000, 1.5)
-    assert judge([quota], spending, NEWS) is None
-    spending.add(NEWS, 1_000, 1.5)
-    assert why(judge([quota], spending, NEWS)) == against
-    assert why(judge([quota], Spending.load(spending.dump()), NEWS)) == against
+def test_the_first_quota_that_is_reached_is_named(spending: Spending, quota: Quota, against: str) -> None:
+    spending.add([answer(NEWS, 1_000, 1_500)])
+    assert judge([quota], spending.of(NEWS), NEWS) is None
+    spending.add([answer(NEWS, 1_000, 1_500)])
+    assert why(judge([quota], spending.of(NEWS), NEWS)) == against
 
 
-def test_a_host_has_its_own_and_a_target_shares_it_between_hosts() -> None:
-    spending, quotas = Spending(), [Quota(By.HOST, documents=2), Quota(By.TARGET, documents=3)]
-    for uri in (NEWS, NEWS):
-        spending.add(uri, 1, 0.1)
-    assert why(judge(quotas, spending, NEWS))
-    assert judge(quotas, spending, OTHER) is None
-    spending.add(OTHER, 1, 0.1)
-    assert why(judge(quotas, spending, OTHER)) == "3 documents of target https://news.example/ were fetched"
+def test_a_host_has_its_own_and_a_target_shares_it_between_hosts(spending: Spending) -> None:
+    quotas = [Quota(By.HOST, documents=2), Quota(By.TARGET, documents=3)]
+    spending.add([answer(NEWS, 1, 100), answer(NEWS, 1, 100)])
+    assert why(judge(quotas, spending.of(NEWS), NEWS))
+    assert judge(quotas, spending.of(OTHER), OTHER) is None
+    spending.add([answer(OTHER, 1, 100)])
+    assert why(judge(quotas, spending.of(OTHER), OTHER)) == "3 documents of target https://news.example/ were fetched"
 
 
-def test_what_a_fetch_needs_first_is_never_refused() -> None:
-    spending = Spending()
-    spending.add(NEWS, 1, 0.1)
-    assert judge([Quota(By.HOST, documents=1)], spending, make("https://news.example/robots.txt", hops="LP")) is None
+def test_what_a_fetch_needs_first_is_neither_counted_nor_refused(spending: Spending) -> None:
+    robots = make("https://news.example/robots.txt", hops="LP", source=NEWS.source, crawl="daily")
+    spending.add([answer(robots, 1, 100), answer(NEWS, 1, 100, status=-404)])
+    assert spending.of(NEWS) == {}
+    spending.add([answer(NEWS, 1, 100)])
+    assert judge([Quota(By.HOST, documents=1)], spending.of(robots), robots) is None
 
 
-def test_a_million_hosts_are_not_remembered() -> None:
-    spending, quotas = Spending(), [Quota(By.HOST, documents=1)]
-    for number in range(REMEMBERED):
-        spending.add(Uri("k", "http://h/", f"h{number}"), 1, 0.0)
-    assert judge(quotas, spending, Uri("k", "http://h/", "h0")) is None
-    assert judge(quotas, spending, Uri("k", "http://h/", f"h{REMEMBERED - 1}"))
+def test_each_of_very_many_hosts_is_counted(spending: Spending) -> None:
+    hosts = [Uri("k", "http://h/", f"h{number}") for number in range(60_000)]
+    spending.add(answer(uri, 1, 0) for uri in hosts)
+    assert why(judge([Quota(By.HOST, documents=1)], spending.of(hosts[0]), hosts[0])) == (
+        "1 documents of host h0 were fetched"
+    )
+
+
+def test_a_crawl_whose_name_is_given_again_begins_anew(spending: Spending) -> None:
+    spending.add([answer(NEWS, 1, 100)])
+    spending.forget("daily")
+    assert set(spending.of(NEWS)) == {By.HOST, By.TARGET}
+    spending.clear()
+    assert spending.of(NEWS) == {}
 
 
 def test_a_quota_below_nothing_is_refused() -> None:
