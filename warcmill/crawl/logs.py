@@ -37,8 +37,8 @@ LONGEST = 1 << 16  # bytes of one message: a page must not fill the disk by its 
 class Logs:
     """The logs in `folder`, from `Logs(...)` to `close`. A full disk raises Unavailable, with the file's name.
 
-    `scope`: whether scope.log is one of them. It stays so from a launch's begin to its end: otherwise a log that lacks
-    since a rotation was killed could not be distinguished from one that has just begun.
+    `scope`: whether scope.log is one of them. It stays so from a launch's begin to its end: otherwise a log that is
+    missing because a rotation was killed could not be distinguished from one that has just begun.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time, *, scope: bool = False) -> None:
