@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_LEASE, Own
 from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.robots_files import RobotsFiles, Site, path_of
-from warcmill.crawl.spending import Looked
+from warcmill.crawl.spending import Sums
 from warcmill.crawl.uri import Uri
 
 
@@ -45,13 +45,33 @@ _STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines
 Answer = Admitted | Refused | Later | Failure
 
 
+class JudgedSums:
+    """What quotas count, of the URIs that are judged now: it is read before, as a policy does not wait."""
+
+    def __init__(self, read: Callable[[Uri], Awaitable[Sums]]) -> None:
+        self._read = read
+        self._found: dict[tuple[str, str], Sums] = {}
+
+    async def read(self, uri: Uri) -> None:
+        """Read the sums of a URI, for `of`."""
+        self._found[uri.crawl, uri.key] = await self._read(uri)
+
+    def of(self, uri: Uri) -> Sums:
+        """Return the sums that were read; none, where the job has no quotas."""
+        return self._found.get((uri.crawl, uri.key), {})
+
+    def forget(self, uri: Uri) -> None:
+        """Forget the sums of a URI that was judged."""
+        self._found.pop((uri.crawl, uri.key), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """What is asked at a lease: `policies` that need no network, then the address, robots.txt, and whose turn it is."""
 
     live: Live
     policies: Sequence[Ask]
-    spent: Looked
+    sums: JudgedSums
     hosts: Hosts
     robots: RobotsFiles
     manners: Manners
@@ -60,9 +80,9 @@ class Admission:
         """Judge a URI; what is admitted is under way from now on."""
         job = self.live.job.of(uri)
         if job.quotas:
-            await self.spent.look(uri)
+            await self.sums.read(uri)
         against = decision.judge(self.policies, uri)
-        self.spent.forget(uri)
+        self.sums.forget(uri)
         if against.verdict is Verdict.DEFER:
             return Later(0.0, against.until)
         if against.verdict is Verdict.REJECT:
@@ -97,7 +117,7 @@ class Admission:
         return Later(opens) if opens else None
 
 
-def at_lease(live: Live, spent: Looked, own: Own) -> list[Ask]:
+def at_lease(live: Live, sums: JudgedSums, own: Own) -> list[Ask]:
     """Return the policies that need no network, in the job's order, as its files have them at the time."""
 
     def scope(uri: Uri) -> Decision | None:
@@ -106,7 +126,7 @@ def at_lease(live: Live, spent: Looked, own: Own) -> list[Ask]:
     built_in: dict[str, Ask] = {
         "scope": scope,
         "expiry": lambda uri: live.job.expiry.judge(uri, steady.now()),
-        "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, spent.of(uri), uri),
+        "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, sums.of(uri), uri),
     }
     return list(own.among(built_in, AT_LEASE).values())
 

@@ -28,7 +28,7 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.ledger import Ledger
 from warcmill.crawl.queues import by_queue
-from warcmill.crawl.spending import Spends
+from warcmill.crawl.spending import Sums
 from warcmill.crawl.status import Status
 from warcmill.crawl.transitions import Transitions
 from warcmill.crawl.uri import FOREVER, Uri
@@ -96,7 +96,7 @@ class SqliteFrontier:
         query = "SELECT total(waiting) FROM crawls"
         return await self.within(lambda: not self.db.execute(query).fetchone()[0])
 
-    async def spent(self, uri: Uri) -> Spends:
+    async def spent(self, uri: Uri) -> Sums:
         """What was fetched of the host, target and crawl of a URI."""
         return await self.within(lambda: self.ledger.spending.of(uri))
 

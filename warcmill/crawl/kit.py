@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warcmill.crawl.addresses import Judge
-from warcmill.crawl.admission import Admission, at_lease
+from warcmill.crawl.admission import Admission, JudgedSums, at_lease
 from warcmill.crawl.books import Books
 from warcmill.crawl.dns import Resolver, read_hosts
 from warcmill.crawl.heard import Heard
@@ -17,7 +17,6 @@ from warcmill.crawl.manners import Manners
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies.own import Own
 from warcmill.crawl.robots_files import RobotsFiles
-from warcmill.crawl.spending import Looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,6 @@ def make_kit(job: Job, books: Books, heard: Heard, scratch: Path) -> Kit:
     others = Own(job.policies, heard.policy_failed)
     offers, manners = Offers(live, heard, others), Manners(live)
     robots = RobotsFiles(live, books, fetcher, hosts, offers, heard)
-    spent = Looked(books.frontier.spent)
-    admission = Admission(live, at_lease(live, spent, others), spent, hosts, robots, manners)
+    sums = JudgedSums(books.frontier.spent)
+    admission = Admission(live, at_lease(live, sums, others), sums, hosts, robots, manners)
     return Kit(live, books, fetcher, admission, manners, offers, heard)

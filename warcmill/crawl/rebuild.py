@@ -87,7 +87,7 @@ def _replay(ledger: Ledger, database: Path, path: Path, folders: Folders) -> int
 
 
 def _answers(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlRecord]]:
-    """The lines of a group, and the URI of each as far as quotas need it."""
+    """The lines of a group, and the URI of each as far as quotas need it; crawl.log does not name its crawl."""
     if begin == end:
         return
     with log.open("rb") as stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from warcmill.crawl.policies.quotas import NAMES, By, Spent
 from warcmill.crawl.uri import Uri
@@ -14,7 +14,7 @@ _ADD = (
     "INSERT INTO spent VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,"
     " bytes = bytes + excluded.bytes, seconds = seconds + excluded.seconds"
 )
-Spends = Mapping[By, Spent]
+Sums = Mapping[By, Spent]
 """What was fetched of the host, the target and the crawl of a URI."""
 
 
@@ -34,7 +34,7 @@ class Spending:
                     sums[by, name(uri)] = before.plus(line.content_size or 0, _seconds(line))
         self._db.executemany(_ADD, [(*key, *spent) for key, spent in sums.items()])
 
-    def of(self, uri: Uri) -> Spends:
+    def of(self, uri: Uri) -> Sums:
         """Return the sums that a URI shares."""
         query = "SELECT documents, bytes, seconds FROM spent WHERE what = ? AND name = ?"
         rows = {by: self._db.execute(query, (by, name(uri))).fetchone() for by, name in NAMES.items()}
@@ -47,26 +47,6 @@ class Spending:
     def clear(self) -> None:
         """Forget all."""
         self._db.execute("DELETE FROM spent")
-
-
-class Looked:
-    """The sums of the URIs that are judged now: they are read before, as a policy does not wait."""
-
-    def __init__(self, read: Callable[[Uri], Awaitable[Spends]]) -> None:
-        self._read = read
-        self._found: dict[tuple[str, str], Spends] = {}
-
-    async def look(self, uri: Uri) -> None:
-        """Read the sums of a URI, for `of`."""
-        self._found[uri.crawl, uri.key] = await self._read(uri)
-
-    def of(self, uri: Uri) -> Spends:
-        """Return the sums that were read."""
-        return self._found.get((uri.crawl, uri.key), {})
-
-    def forget(self, uri: Uri) -> None:
-        """Forget the sums of a URI that was judged."""
-        self._found.pop((uri.crawl, uri.key), None)
 
 
 def is_document(line: CrawlRecord) -> bool:

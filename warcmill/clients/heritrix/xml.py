@@ -38,7 +38,7 @@ ACTIVE: Final = frozenset(JobState) - {JobState.UNBUILT, JobState.READY, JobStat
 _BY_WORD: Final = {
     "Unbuilt": JobState.UNBUILT,
     "Ready": JobState.READY,
-    "Not running": JobState.STOPPING,  # its parts are being stopped one by one, the controller already is
+    "Not running": JobState.STOPPING,  # the controller has stopped, other parts of the job have not
     "Finished": JobState.FINISHED,
 }
 _BY_CONTROLLER: Final = {
@@ -129,9 +129,10 @@ def parse_script(body: bytes, where: str) -> Script:
 
 
 def _state(description: str, where: str) -> JobState:
-    """The state by the description alone: it is one moment, while `crawlControllerState` is read a moment earlier.
+    """Take the state from the description alone.
 
-    The controller may also go back to RUNNING or EMPTY after a stop has begun, and to PAUSING after the end.
+    The engine reads `crawlControllerState` a moment earlier, so the two may disagree. The controller also returns to
+    RUNNING or EMPTY for a moment after a stop has begun, and to PAUSING if a job is paused after its end.
     """
     word, _, controller = description.partition(": ")
     state = _BY_CONTROLLER.get(controller) if word == "Active" else _BY_WORD.get(word)
