@@ -21,6 +21,8 @@ stamps = st.datetimes(min_value=datetime(1996, 1, 1), max_value=datetime(9999, 1
 )
 launches = st.builds(Launch, jobs, stamps)
 stages = st.one_of(st.just(FINAL), st.builds(Stage, st.integers(0, 99999), stamps))
+digits = st.from_regex(r"[0-9]{20}", fullmatch=True)
+hosts = st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True)
 names = st.binary(min_size=1, max_size=80).filter(lambda raw: b"/" not in raw and b"\0" not in raw)
 
 
@@ -55,11 +57,12 @@ def test_no_other_text_is_a_marker(text: str) -> None:
     assert key is None or layout.marker_name(key) == text
 
 
-@given(keys(), stamps, st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True), st.integers(1, 1 << 22))
+@given(keys(), digits, hosts, st.integers(1, 1 << 22))
 def test_the_file_of_an_attempt_names_its_step(key: Key, stamp: str, host: str, pid: int) -> None:
     folder, _, name = layout.attempt_path(key, stamp, host, pid).rpartition("/")
     assert layout.parse_attempt_name(name) == key
     assert folder == layout.attempts_folder(layout.folder_of(key))
+    assert len(name) <= layout.LONGEST_NAME
 
 
 def test_what_is_no_file_of_an_attempt_names_none() -> None:

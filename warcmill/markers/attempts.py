@@ -74,7 +74,7 @@ class Attempts:
 
     def __init__(self, state: MarkerStore, key: Key) -> None:
         self.state, self.key = state, key
-        self._path = layout.attempt_path(key, clock.stamp(), temporary.host(), os.getpid())
+        self._path = layout.attempt_path(key, clock.fine_stamp(), temporary.host(), os.getpid())
 
     def earlier(self) -> list[Attempt]:
         """Return all attempts, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -244,9 +245,8 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("bad", BAD_LINES.values(), ids=BAD_LINES)
 def test_a_line_that_no_step_writes_is_named_and_blocks_nothing(
-    state: MarkerStore, bad: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    state: MarkerStore, bad: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(attempt_files, "_reported", set())  # another test's file of this second has this one's name
     attempt(state, Work())
     (path,) = (state.store.base / layout.state_folder(layout.launch_of(KEY)) / "attempts").iterdir()
     lines = path.read_bytes().splitlines(keepends=True)
@@ -277,3 +277,14 @@ def test_what_is_no_file_among_the_attempts_blocks_nothing(state: MarkerStore) -
     again = Work()
     attempt(state, again)
     assert again.asked == []
+
+
+@pytest.mark.parametrize("pids", [(9981, 10012), (32767, 301)], ids=["one digit more", "numbers begin again"])
+def test_of_one_second_the_attempt_that_began_last_is_the_last(
+    state: MarkerStore, pids: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: pids[0])
+    attempt(state, Work())
+    monkeypatch.setattr(os, "getpid", lambda: pids[1])
+    Attempts(state, KEY).forget(FILES[0])
+    assert "done again" in gaps.why_lacking(tuple(Attempts(state, KEY).earlier()))
