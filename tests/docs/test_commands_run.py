@@ -30,7 +30,7 @@ ELSEWHERE = {
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),
     "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
     "scripts/test services": (".ci/run", "run ./scripts/test services"),
-    "scripts/test sweep": (".ci/run", "run ./scripts/test sweep\n"),
+    "scripts/test sweep": (".ci/run", "run ./scripts/test sweep --each 4\n"),
     "scripts/test": (".ci/run", "run ./scripts/test\n"),
     "python -m benchmarks.books_sweep": ("tests/unit/crawl/test_books_killed.py", "sweep"),
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),
