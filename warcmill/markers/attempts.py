@@ -38,6 +38,7 @@ from warcmill.stores import temporary
 
 log = logging.getLogger(__name__)
 Settled = dict[tuple[str, str], tuple[str, tuple[Item, ...]]]  # by root and path: the version, and the items
+_under_way: dict[tuple[str, Key], str] = {}  # by state root and step: the file of the attempt that this process makes
 _Done = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
 
 
@@ -70,11 +71,16 @@ def _is_of(item: Item, file: FileRef) -> bool:
 
 
 class Attempts:
-    """The attempts at one step."""
+    """The attempts at one step, and a new one. What is made within `attempt` for the same step adds to its file."""
 
     def __init__(self, state: MarkerStore, key: Key) -> None:
         self.state, self.key = state, key
-        self._path = layout.attempt_path(key, clock.fine_stamp(), temporary.host(), os.getpid())
+        path = layout.attempt_path(key, clock.fine_stamp(), temporary.host(), os.getpid())
+        self._path = _under_way.get(self._place, path)
+
+    @property
+    def _place(self) -> tuple[str, Key]:
+        return str(self.state.store.base), self.key
 
     def earlier(self) -> list[Attempt]:
         """Return all attempts, oldest first."""
@@ -104,6 +110,7 @@ class Attempts:
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Note any exception that ends an attempt, for `warcmill why` and notices, and raise it again."""
+        _under_way[self._place] = self._path
         try:
             yield
         except KeyboardInterrupt as error:
@@ -112,6 +119,8 @@ class Attempts:
         except BaseException as error:
             self._note({"error": errors.describe(error), "kind": attempt_files.kind(error)})
             raise
+        finally:
+            del _under_way[self._place]
 
     def _note(self, line: dict[str, Any]) -> None:
         """Add a last line. When that fails too, on a full disk for example, the attempt's own error is raised."""

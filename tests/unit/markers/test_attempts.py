@@ -288,3 +288,14 @@ def test_of_one_second_the_attempt_that_began_last_is_the_last(
     monkeypatch.setattr(os, "getpid", lambda: pids[1])
     Attempts(state, KEY).forget(FILES[0])
     assert "done again" in gaps.why_lacking(tuple(Attempts(state, KEY).earlier()))
+
+
+def test_a_run_of_a_step_has_one_file_however_long_it_takes(state: MarkerStore) -> None:
+    with pytest.raises(Unsettled), Attempts(state, KEY).attempt():
+        time.sleep(0.001)  # a name made later would be another one
+        attempt(state, Work(b=OSError("gone")))
+    (found,) = Attempts(state, KEY).earlier()
+    assert [sorted(line) for line in found.lines][-1] == ["error", "kind"]
+    assert len(found.lines) == 4
+    attempt(state, Work())
+    assert len(Attempts(state, KEY).earlier()) == 2
