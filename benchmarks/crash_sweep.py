@@ -39,7 +39,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if args.folder is None:
-        text, fine = sweep.run(SCENARIOS["line"], argparse.Namespace(every_read=True, sample=False, each=1, at=[], kind=[]))
+        every = argparse.Namespace(every_read=True, sample=False, each=1, at=[], kind=[])
+        text, fine = sweep.run(SCENARIOS["line"], every)
         print(text)
         return 0 if fine else 1
     return corpus(args)

@@ -290,10 +290,16 @@ def test_of_one_second_the_attempt_that_began_last_is_the_last(
     assert "done again" in gaps.why_lacking(tuple(Attempts(state, KEY).earlier()))
 
 
+def late_attempt(state: MarkerStore, work: Work) -> None:
+    """Settle the items in a run of the step that began a little earlier: a name made now would be another one."""
+    with Attempts(state, KEY).attempt():
+        time.sleep(0.001)
+        attempt(state, work)
+
+
 def test_a_run_of_a_step_has_one_file_however_long_it_takes(state: MarkerStore) -> None:
-    with pytest.raises(Unsettled), Attempts(state, KEY).attempt():
-        time.sleep(0.001)  # a name made later would be another one
-        attempt(state, Work(b=OSError("gone")))
+    with pytest.raises(Unsettled):
+        late_attempt(state, Work(b=OSError("gone")))
     (found,) = Attempts(state, KEY).earlier()
     assert [sorted(line) for line in found.lines][-1] == ["error", "kind"]
     assert len(found.lines) == 4
