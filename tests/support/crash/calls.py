@@ -11,7 +11,7 @@ CHANGES = frozenset(
     {"create", "truncate", "write", "link", "rename", "unlink", "mkdir", "rmdir", "symlink", "chmod", "sql"}
 )
 NAMELESS = "(nameless)"  # the name of a file that has none
-_OWN = re.compile(r"\.\d+\.[0-9a-f]{8}(?:\.tmp)?(?=\.|$)|\.\d+\.jsonl$|\.[0-9a-f]{8}$")
+_OWN = re.compile(r"\.\d+\.[0-9a-f]{8}(?:\.tmp)?(?=\.|$)|\.\d{20}(?=\.)|\.\d+\.jsonl$|\.[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Call:
         return self.op in CHANGES and not self.failed
 
     def __str__(self) -> str:
-        """The call, without what differs from run to run in temporary names: process and random digits."""
+        """The call, without what differs from run to run in names: process, random digits, an attempt's microsecond."""
         text = f"{self.op} {_plain(self.path)}"
         return f"{text} -> {_plain(self.to)}" if self.to else text
 
