@@ -28,6 +28,7 @@ LISTED, MEMORY = 5_000, 200  # links of a page of hosts, MB
 TOML = """\
 no_delay = true
 robots = "ignore"
+hops = {hops}
 allow_private = ["127.0.0.0/8"]
 name_servers = ["127.0.0.1:{port}"]
 [limits]
@@ -80,7 +81,8 @@ def crawl(folder: Path, what: str, number: int) -> Crawled:
         (folder / root / SENTINEL).write_text(json.dumps({"roots": [root]}))
     toml, seeds, surts, _ = PAPERS
     with web(number) as (port, names):
-        (job / toml).write_text(TOML.format(port=names, documents=2 if what == "links" else 0))
+        documents, hops = (2, 1) if what == "links" else (0, pages(number))  # each page of hosts leads to the next
+        (job / toml).write_text(TOML.format(port=names, documents=documents, hops=hops))
         (job / seeds).write_text(f"http://index.crowd.example:{port}/{what}/0\n")
         (job / surts).write_text("http://(example,crowd,\n")
         words = [sys.executable, "-c", CRAWLER, str(folder / "output"), str(folder / "jobs"), "kind-first", "crowd"]
