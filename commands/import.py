@@ -22,7 +22,7 @@ from tasks.config.settings import Settings, settings
 from tasks.step import open_line
 from warcmill import layout
 from warcmill.decisions import import_allowed, importing
-from warcmill.decisions.import_order import Order, Result
+from warcmill.decisions.import_order import Order, Result, why_never_found
 from warcmill.errors import Busy
 from warcmill.launches.rootmap import RootMap
 from warcmill.markers import locks
@@ -71,8 +71,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """FOLDER --job NAME [--launch-id LAUNCH] [--json]."""
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the WARCs; only read")
     parser.add_argument("--job", type=job, required=True, metavar="NAME", help="the job that the launch is of")
-    parser.add_argument("--launch-id", type=launch_id, metavar="LAUNCH", help="its id: 14 digits, a UTC time")
+    parser.add_argument("--launch-id", type=_launch_id, metavar="LAUNCH", help="its id: 14 digits, a UTC time")
     add_json(parser)
+
+
+def _launch_id(text: str) -> str:
+    """LAUNCH of a day that a scan can find."""
+    if why := why_never_found(parsed := launch_id(text)):
+        raise argparse.ArgumentTypeError(why)
+    return parsed
 
 
 def run(args: argparse.Namespace) -> int:

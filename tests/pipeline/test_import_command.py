@@ -199,6 +199,8 @@ def test_folders_of_the_line_files_and_what_is_not_there(fresh: Fresh) -> None:
     refused = fresh.warcmill("import", "/nowhere", "--job", "other")
     assert (refused.returncode, "there is no such folder; mount its disk" in refused.stderr) == (4, True)
     assert fresh.imports("--launch-id", "2016").returncode == 2
+    refused = fresh.imports("--launch-id", "09990101000000")
+    assert (refused.returncode, "no scan takes days of the year 0999" in refused.stderr) == (2, True), refused.stderr
     assert fresh.warcmill("import", str(fresh.source), "--job", "../x").returncode == 2
 
 

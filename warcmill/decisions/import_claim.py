@@ -7,7 +7,7 @@ from collections.abc import Callable
 from warcmill import layout
 from warcmill.base.clock import stamp_text
 from warcmill.decisions.foreign import Found
-from warcmill.decisions.import_order import TASK, Order
+from warcmill.decisions.import_order import TASK, Order, why_never_found
 from warcmill.decisions.import_taking import Taking
 from warcmill.decisions.take_in import Taken
 from warcmill.errors import BadInput
@@ -19,12 +19,15 @@ from warcmill.stores.source_folder import SourceFolder
 
 
 def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: Order, taking: Taking) -> Launch:
-    """The launch that these WARCs become; BadInput when no record has a date, or there is such a launch."""
+    """The launch that these WARCs become; BadInput when no record has a date, no scan would find it, or there is one."""
     dates = [taken.first for taken in taking.new.values() if taken.first]
     if not order.launch_id and not dates:
         why = "no whole record in it has a date that could name the launch; name it: --launch-id 14 digits"
         raise BadInput(str(source.base), why)
     launch = Launch.parse(order.job, order.launch_id or min(dates))
+    if why := why_never_found(launch.id):
+        why = f"the earliest date of its records is {stamp_text(launch.id)}, and {why}; name it: --launch-id 14 digits"
+        raise BadInput(str(source.base), why)
     if root.stat(str(launch)) or state.store.names(layout.state_folder(launch)) - {"aside", "attempts"}:
         why = "there is such a launch already, with other files; give this one an id of its own: --launch-id 14 digits"
         raise BadInput(str(launch), why)

@@ -10,6 +10,14 @@ from warcmill.markers.claim import Claim
 from warcmill.model import Launch
 
 TASK = "operator.Import"
+YEARS = range(1000, 9999)  # an interval of Luigi has no year before or after these: it writes 0999 as 999
+
+
+def why_never_found(launch_id: str) -> str:
+    """Why no scan could find a launch of this id, so that its WARCs would never be stored; '' when one can."""
+    if int(launch_id[:4]) in YEARS:
+        return ""
+    return f"no scan takes days of the year {launch_id[:4]}: a launch is of {YEARS[0]} to {YEARS[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -451,3 +451,14 @@ def test_lines_of_the_ledger_that_were_cut_or_whose_warc_is_gone_do_not_count(be
     assert at.settled() == {}
     (at.path / "warcs" / "a.warc.gz").write_bytes(b"123456789")
     assert list(at.settled()) == ["1:2:9:3/a.warc.gz"]
+
+
+@pytest.mark.parametrize("date", [b"0001-01-01T00:00:00Z", b"0999-12-31T23:59:59Z", b"9999-12-31T23:59:59Z"])
+def test_a_date_whose_launch_no_scan_would_find_is_refused_and_another_id_may_be_given(
+    bench: Bench, date: bytes
+) -> None:
+    bench.put("a.warc.gz", warc(b"a", date))
+    with pytest.raises(BadInput, match=r"the earliest date of its records is \d{4}-.* --launch-id 14 digits"):
+        bench.import_()
+    assert not (bench.base / "imported" / "old").exists()
+    assert bench.import_(launch_id=DATE).claim == bench.marker()
