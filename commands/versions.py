@@ -45,8 +45,9 @@ the newest versions, by default two; their lists stay.
 
 hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
 begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A domain,
-or a whole host ('org,example)/'), means its DNS records too (dns:example.org). A time after
-a key hides captures of this one key. What is hidden stays in the store and in the lists; it
+or a whole host ('org,example)/'), means its DNS records too (dns:example.org); a page means
+its text and pictures too, which crawlers keep beside it (urn:text:URL). A time after a key
+hides captures of this one key. What is hidden stays in the store and in the lists; it
 leaves the index with the next version, and stays out of every later one, until unhide.
 
 --json (list): {"current", "data_set", "hidden": [{"reason", "surt"}], "versions":

@@ -19,7 +19,7 @@ from warcmill.stores.source_folder import SourceFolder
 
 
 def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: Order, taking: Taking) -> Launch:
-    """The launch that these WARCs become; BadInput when no record has a date, no scan would find it, or there is one."""
+    """The launch that these WARCs become; BadInput when no record has a date, no scan could find it, or it exists."""
     dates = [taken.first for taken in taking.new.values() if taken.first]
     if not order.launch_id and not dates:
         why = "no whole record in it has a date that could name the launch; name it: --launch-id 14 digits"

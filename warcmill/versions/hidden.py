@@ -4,7 +4,9 @@
     org,example)/private/   keys that begin so
     org,example)/ 2016      captures of this one key, of times that begin so
 
-Who hides a domain, or all of a host, hides its DNS records too, whose keys are `dns:` and the host.
+Who hides a domain, or all of a host, hides its DNS records too, whose keys are `dns:` and the host. Who hides a page
+hides what crawlers that render it keep beside it, its text or picture: their keys are words, and the page's URL, such
+as `urn:text:http://example.org/private/`.
 
 Each decision is a file of its own, numbered, made exclusively, never changed: {state}/decisions/access/000001.json
 What is hidden follows from all of them in their order. It stays in the store, and in every list of a version.
@@ -23,6 +25,7 @@ from hashlib import sha512
 from warcmill.base import clock
 from warcmill.errors import BadInput
 from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Hiding
 
@@ -31,6 +34,9 @@ LARGEST = 1 << 20  # bytes of a decision
 _NAME = re.compile(r"([0-9]{6,})\.json")
 _ENTRY = re.compile(r"[!-~]{1,4000}( [0-9]{1,14})?")
 DNS = b"dns:"
+# Of browsertrix-crawler (urn:text:, urn:view:, urn:pageinfo:) and brozzler (the others).
+OF_PAGES = (b"screenshot:", b"thumbnail:", b"urn:", b"youtube-dl:")
+_OF_PAGE = re.compile(rb"(?:screenshot|thumbnail|urn|youtube-dl):(?:[^/? ]*:)?(https?://[^ ]*)")
 _WWW = re.compile(rb"\Awww\d*\.")  # as keys of pages are without it
 _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
@@ -89,7 +95,7 @@ def visible(lines: Iterable[bytes], prefixes: Mapping[bytes, str], met: set[str]
     """The lines that are not hidden. `met` gets the entries that hide one."""
     starts = list(prefixes)
     for line in lines:
-        for text in (line, *_of_its_host(line)):
+        for text in (line, *_of_what(line)):
             at = bisect_right(starts, text)
             if at and text.startswith(starts[at - 1]):
                 met.add(prefixes[starts[at - 1]])
@@ -100,20 +106,24 @@ def visible(lines: Iterable[bytes], prefixes: Mapping[bytes, str], met: set[str]
 
 def is_hidden(line: bytes, prefixes: tuple[bytes, ...]) -> bool:
     """Whether a line is hidden by prefixes, as `Hidden.prefixes` has them."""
-    return any(text.startswith(prefixes) for text in (line, *_of_its_host(line)))
+    return any(text.startswith(prefixes) for text in (line, *_of_what(line)))
 
 
 def hidden_lines(look_up: Callable[[bytes], Iterable[bytes]], prefixes: tuple[bytes, ...]) -> Iterator[bytes]:
     """The lines that these prefixes hide, each once; `look_up` gives those that begin with some bytes."""
     for prefix in prefixes:
         yield from look_up(prefix)
-    if prefixes:
-        yield from (line for line in look_up(DNS) if is_hidden(line, prefixes) and not line.startswith(prefixes))
+    for word in (DNS, *OF_PAGES) if prefixes else ():
+        yield from (line for line in look_up(word) if is_hidden(line, prefixes) and not line.startswith(prefixes))
 
 
-def _of_its_host(line: bytes) -> Iterator[bytes]:
-    """What a DNS record is compared with, besides itself: its host, and the host's first page of no time."""
-    if line.startswith(DNS):
+def _of_what(line: bytes) -> Iterator[bytes]:
+    """What a record is compared with, besides itself: a DNS record with its host, and the host's first page of no time;
+    what is kept beside a page with the page, of the same time.
+    """
+    if match := _OF_PAGE.match(line):
+        yield urlkey(match[1].decode("ascii")).encode() + line[match.end() :]
+    elif line.startswith(DNS):
         name = _WWW.sub(b"", line[len(DNS) :].partition(b" ")[0].partition(b"?")[0].strip(b"."))
         host = b",".join(reversed(name.split(b"."))) + b")"
         yield host

@@ -44,7 +44,7 @@ def _cdx_counts(index: LocalStore, segment: Segment) -> Mapping[str, int]:
 def _cdx_shown(index: LocalStore, segment: Segment, said: Hidden) -> Iterator[str]:
     with closing(Lookup(index, (segment,))) as lookup:
         for prefix, entry in said.prefixes().items():
-            if line := next(lookup.beginning_with(prefix), None):
+            if line := next(hidden.hidden_lines(lookup.beginning_with, (prefix,)), None):
                 yield f"{entry} is hidden, and index:{segment.files[CDX].path} shows {line[:200].decode()}"
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from warcmill.errors import NotReady
 from warcmill.formats.urlkey import urlkey
@@ -32,6 +33,8 @@ _BEST = " ORDER BY 1, 2, 3 LIMIT :most"
 _TIMES = " AND page.time BETWEEN :first AND :last"
 _HIDDEN = """ AND page.key >= coalesce(
     (SELECT after FROM hidden WHERE first <= page.key ORDER BY first DESC LIMIT 1), '')"""
+_OF_PAGES = " OR ".join(f"page.key GLOB '{word.decode()}*'" for word in hidden.OF_PAGES)  # few: each costs a call
+_HIDDEN_PAGES = f" AND NOT (({_OF_PAGES}) AND of_hidden_page(page.key))"
 _SHOWN = f"""
     SELECT words.title, snippet(words, 1, ?, ?, '…', {_WORDS_OF_LINE}), page.type, page.offset, warc.name FROM words
     JOIN page ON page.id = words.rowid JOIN warc ON warc.id = page.warc WHERE words MATCH ? AND words.rowid = ?
@@ -91,7 +94,7 @@ def search(
     published = Payloads(index, text.NAME).current()
     if published is None:
         raise NotReady("the current version of text", "index.ScanForIndexing publishes it, where [text] is on")
-    only, matches, captures, left = _Only.of(query, hidden.read(state).prefixes()), list[_Match](), 0, RANKED
+    only, matches, captures, left = _Only.of(query, tuple(hidden.read(state).prefixes())), list[_Match](), 0, RANKED
     for number, segment in reversed(list(enumerate(published.segments))):  # the last has what is newest
         with _searched(index, segment, only) as database:
             count = only.count(database)
@@ -104,22 +107,27 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class _Only:
-    """Which documents are asked for, in SQL; `spans` are the keys that are hidden, from the first to the one after."""
+    """Which documents are asked for, in SQL. `prefixes`: what the keys begin with that are hidden."""
 
     where: str
     values: dict[str, str]
-    spans: tuple[tuple[str, str], ...]
+    prefixes: tuple[bytes, ...]
+
+    @property
+    def spans(self) -> tuple[tuple[str, str], ...]:
+        """The keys that are hidden, from the first to the one after."""
+        return tuple(map(_span, self.prefixes))
 
     @classmethod
-    def of(cls, query: Query, prefixes: Iterable[bytes]) -> _Only:
+    def of(cls, query: Query, prefixes: tuple[bytes, ...]) -> _Only:
         """What a query asks for, without the keys with these prefixes."""
         values = {"words": _expression(query), "first": query.first.ljust(14, "0"), "last": query.last.ljust(14, "9")}
-        spans, sites = tuple(map(_span, prefixes)), [_span(prefix) for prefix in _site(query.site)]
+        sites = [_span(prefix) for prefix in _site(query.site)]
         for number, (first, after) in enumerate(sites):
             values |= {f"site{number}": first, f"after{number}": after}
         asked = " OR ".join(f"page.key >= :site{one} AND page.key < :after{one}" for one in range(len(sites)))
-        times, hides = _TIMES if query.first or query.last else "", _HIDDEN if spans else ""
-        return cls(times + (f" AND ({asked})" if asked else "") + hides, values, spans)
+        times, hides = _TIMES if query.first or query.last else "", _HIDDEN + _HIDDEN_PAGES if prefixes else ""
+        return cls(times + (f" AND ({asked})" if asked else "") + hides, values, prefixes)
 
     def count(self, database: sqlite3.Connection) -> int:
         """How many documents of a segment match."""
@@ -139,6 +147,8 @@ def _searched(index: LocalStore, segment: Segment, only: _Only) -> Iterator[sqli
     with opened(index, segment.files[SQLITE].path) as database:
         database.execute("CREATE TEMP TABLE hidden (first TEXT PRIMARY KEY, after TEXT NOT NULL) WITHOUT ROWID")
         database.executemany("INSERT INTO hidden VALUES (?, ?)", only.spans)
+        is_hidden = partial(hidden.is_hidden, prefixes=only.prefixes)
+        database.create_function("of_hidden_page", 1, lambda key: is_hidden(key.encode()), deterministic=True)
         yield database
 
 

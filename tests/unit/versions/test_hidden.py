@@ -12,6 +12,7 @@ from warcs import warc_gz, warcinfo
 from warcmill.errors import BadInput
 from warcmill.versions import fold, hidden
 from warcmill.versions.hidden import Hidden
+from warcmill.versions.reading import READINGS
 from warcmill.versions.segments import made_of
 
 ONE, TWO = "20161019234428", "20161020234428"
@@ -111,6 +112,55 @@ def test_a_version_published_with_the_dns_record_of_a_hidden_host_loses_it(archi
     hide(archive, "example,b")
     archive.fold()
     assert archive.keys() == [key for key in KEYS if not key.startswith("example,b") or key == "example,bb)/"]
+
+
+OF_PAGES = [
+    "screenshot:https://b.example 1", "thumbnail:https://b.example/p/1 2",
+    "urn:pageinfo:https://www.b.example/p?a=1&b=2 1",
+    "urn:text:http://b.example:8080/p 1", "urn:view:https://bb.example/p 1", "youtube-dl:00001:https://b.example/p 1",
+    "youtube-dl:https://sub.b.example/p 1",
+]  # fmt: skip
+OTHERS = ["urn:uuid:6d06 1", "urn:x-wpull:log 1", "urn:text:b.example/p 1"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "gone"),
+    [
+        ("example,b", [*OF_PAGES[:4], *OF_PAGES[5:]]),
+        ("example,b)/", [*OF_PAGES[:3], OF_PAGES[5]]),
+        ("example,b)/p", [*OF_PAGES[1:3], OF_PAGES[5]]),
+        ("example,b)/p 1", [OF_PAGES[5]]),
+        ("example,b:8080)/p", [OF_PAGES[3]]),
+        ("urn:text:", [OF_PAGES[3], OTHERS[2]]),
+    ],
+)
+def test_who_hides_a_page_hides_what_a_crawler_kept_beside_it(entry: str, gone: list[str]) -> None:
+    lines = sorted([*OF_PAGES, *OTHERS, "example,a)/ 1"])
+    assert sorted(set(lines) - set(shown([entry], lines)[0])) == sorted(gone)
+    prefixes = tuple(Hidden(1, {entry: ""}).prefixes())
+    assert [line for line in lines if hidden.is_hidden(line.encode(), prefixes)] == sorted(gone)
+
+    def look_up(prefix: bytes) -> list[bytes]:
+        return [line.encode() for line in lines if line.encode().startswith(prefix)]
+
+    assert sorted(line.decode() for line in hidden.hidden_lines(look_up, prefixes)) == sorted(gone)
+
+
+def test_a_version_published_with_the_text_of_a_hidden_page_loses_it_and_verify_names_it_before(
+    archive: Archive,
+) -> None:
+    record = capture("resource", "urn:text:http://d.example/", b"its words", "text/plain")
+    archive.add(TWO, {"b.warc.gz": warc_gz(warcinfo(), record)})
+    archive.fold()
+    assert archive.keys()[-1] == "urn:text:http://d.example"
+    published = archive.payloads.current()
+    assert published
+    said = Hidden(1, {"example,d": ""})
+    found = [one for segment in published.segments for one in READINGS["cdx"].shown(archive.index, segment, said)]
+    assert len(found) == 1
+    hide(archive, "example,d")
+    archive.fold()
+    assert archive.keys() == KEYS
 
 
 def test_of_prefixes_that_begin_alike_the_shortest_counts() -> None:

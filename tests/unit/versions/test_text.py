@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from captures import response
+from captures import capture, response
 from pdfs import pdf
 from text_archive import ONE, THREE, TWO, TextArchive, warc
 from warcs import warc_gz, warcinfo
@@ -133,6 +133,16 @@ def test_hidden_keys_and_times_are_found_by_their_spans(archive: TextArchive) ->
     assert hidden_by("example,a)/p 2017") == set()
     hidden.decide(archive.state.store, "example,a)/q", "an order", hides=True)
     assert hidden_by("example,ab") == {"a.example/q", "ab.example/"}
+
+
+def test_the_text_that_a_crawler_kept_of_a_hidden_page_is_not_found(archive: TextArchive) -> None:
+    kept = [f"urn:text:https://{page}" for page in ("a.example/p", "b.example:80/P?b=2&a=1", "c.example/")]
+    records = (capture("resource", url, b"its words", "text/plain") for url in kept)
+    archive.add(ONE, {"a.warc.gz": warc_gz(warcinfo(), *records)})
+    archive.fold()
+    assert archive.urls("words") == kept
+    hidden.decide(archive.state.store, "example,b:80)/p", "an order", hides=True)
+    assert (archive.urls("words"), archive.search("words").captures) == ([kept[0], kept[2]], 2)
 
 
 def test_what_is_hidden_is_not_found_neither_before_nor_after_the_next_fold(archive: TextArchive) -> None:
