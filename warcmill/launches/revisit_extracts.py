@@ -13,6 +13,7 @@ from hashlib import sha512
 
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.formats.cdxj import all_named
+from warcmill.formats.warc.digest import comparable
 from warcmill.launches import cdx_extracts
 from warcmill.launches.extracts import Extracts, Kind
 
@@ -63,6 +64,6 @@ def is_revisit(line: bytes) -> bool:
 
 
 def digest_of(line: bytes) -> bytes:
-    """The payload digest of a line; b"" if it has none."""
+    """The payload digest of a line, to be compared; b"" if it has none."""
     found = json.loads(line.split(b" ", 2)[2]).get("digest", "")
-    return str(found).encode()
+    return comparable(str(found).encode())

@@ -16,6 +16,7 @@ from datetime import date
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats import cdxj
+from warcmill.formats.warc.digest import comparable
 from warcmill.launches import cdx_extracts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.recorded import with_markers
@@ -139,6 +140,6 @@ def _with_body(lines: Iterable[bytes], wanted: Collection[bytes]) -> Iterator[by
 
 def _answers(line: bytes, wanted: Collection[bytes]) -> Iterator[bytes]:
     digest = _DIGEST.search(line)
-    for one in (digest[1] if digest else b"", line[: line.index(b" ") + 1]):
+    for one in (comparable(digest[1]) if digest else b"", line[: line.index(b" ") + 1]):
         if one in wanted:
             yield one

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
+from warcmill.formats.warc.digest import comparable
 from warcmill.launches import revisit_extracts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.revisit_extracts import REVISITS
@@ -40,8 +41,8 @@ class Revisit:
 
     @property
     def wanted(self) -> bytes:
-        """What its original has: this payload digest. Without one: this key, and a blank."""
-        return (self.digest or f"{self.key} ").encode()
+        """What its original has: this payload digest, to be compared. Without one: this key, and a blank."""
+        return comparable(self.digest.encode()) or f"{self.key} ".encode()
 
 
 def with_revisits(state: MarkerStore, launch: Launch) -> list[Stage]:

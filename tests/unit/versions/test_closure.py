@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from pathlib import Path
@@ -62,6 +63,27 @@ def test_it_needs_each_warc_for_so_many_revisits(archive: Archive) -> None:
         (Need(f"{FIRST}/a.warc.gz", Where.STORED, 2), Need(f"{FIRST}/b.warc.gz", Where.STORED, 1)), (), ""
     )
     assert {need.launch for need in found.warcs} == {FIRST}
+
+
+def in_base16(text: str) -> str:
+    """The same digest, as other tools write it."""
+    return "SHA1:" + base64.b32decode(text.removeprefix("sha1:")).hex()
+
+
+def test_a_digest_is_the_same_however_it_is_written(archive: Archive) -> None:
+    more = response("http://e.example/", body=b"e", WARC_Payload_Digest=in_base16(sha1(b"e")))
+    own = (revisit("http://c.example/", in_base16(C)), revisit("http://e.example/again", sha1(b"e")))
+    others = (revisit("http://a.example/", in_base16(A)), revisit("http://again.example/", in_base16(B)))
+    archive.add(THIRD.id, {"d.warc.gz": warc_gz(warcinfo(), HERE, more, *own, *others)})
+    archive.fold()
+    claim = verify_cdx.verify(archive.state, archive.index, THIRD, FINAL)
+    assert claim.counts["elsewhere"] == 2
+    archive.state.publish(claim.key, claim)
+    found = needed(archive, THIRD)
+    assert [(need.warc, need.revisits) for need in found.warcs] == [
+        (f"{FIRST}/a.warc.gz", 1), (f"{FIRST}/b.warc.gz", 1),
+    ]  # fmt: skip
+    assert found.nowhere == ()
 
 
 def test_what_is_hidden_and_what_the_store_has_lost(archive: Archive) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,8 @@ _ALGORITHMS: dict[bytes, NewHash] = {
 }
 _SIZES = {label: new().digest_size for label, new in _ALGORITHMS.items()}
 
+_USUAL = re.compile(rb"sha1:[A-Z2-7]{32}")
+
 # Maps RFC 4648's base32 alphabet to the digits that int(text, 32) reads, and all else to "!", which is refused.
 _BASE32 = bytearray(b"!" * 256)
 for _digit, _letter in zip(b"0123456789abcdefghijklmnopqrstuv", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", strict=True):
@@ -59,6 +62,23 @@ def parse(text: bytes) -> Digest | None:
     if label not in _ALGORITHMS:
         return None
     return Digest(_ALGORITHMS[label], _decode(encoded, _SIZES[label]), text)
+
+
+def comparable(text: bytes) -> bytes:
+    """A declared digest in the form that Heritrix writes, so that two tools' texts for the same digest are equal.
+
+    What is no digest, or of an algorithm that is unknown here, stays as it is.
+    """
+    if _USUAL.fullmatch(text):
+        return text
+    try:
+        digest = parse(text)
+    except ValueError:
+        return text
+    if digest is None:
+        return text
+    label = text.partition(b":")[0].lower().replace(b"-", b"")
+    return label + b":" + base64.b32encode(digest.value).rstrip(b"=")
 
 
 def _decode(text: bytes, size: int) -> bytes:

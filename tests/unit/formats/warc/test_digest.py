@@ -43,6 +43,20 @@ def test_labels(label: bytes) -> None:
     assert declared.value == bytes(20)
 
 
+@given(st.sampled_from(ALGORITHMS), st.binary())
+def test_each_way_to_write_a_digest_is_comparable_with_the_others(algorithm: str, data: bytes) -> None:
+    value, label = hashlib.new(algorithm, data).digest(), algorithm.encode()
+    usual = label + b":" + base64.b32encode(value).rstrip(b"=")
+    for text in (base64.b32encode(value).lower(), value.hex().encode(), value.hex().upper().encode()):
+        assert digest.comparable(label.upper() + b":" + text) == usual
+    assert digest.comparable(usual) == usual
+
+
+@pytest.mark.parametrize("text", [b"", b"sha1", b"sha1:x", b"blake3:ABC", b"B" * 32])
+def test_what_is_no_known_digest_is_compared_as_it_is(text: bytes) -> None:
+    assert digest.comparable(text) == text
+
+
 @pytest.mark.parametrize("text", [b"blake3:abc", b":abc", b"crc32c:00000000"])
 def test_unknown_algorithms_are_kept_apart(text: bytes) -> None:
     assert digest.parse(text) is None
