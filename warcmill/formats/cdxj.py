@@ -121,25 +121,29 @@ class CdxLines(Hearer):
     def made(self, made: Made) -> None:
         """Pass a capture on, after its request if it may have one."""
         if self._requests:
-            requested = self._requests.get(made.record_id) or self._requests.get(made.concurrent)
+            names = (made.record_id, *made.concurrent.split())
+            requested = next((self._requests[name] for name in names if name in self._requests), None)
             if requested and requested.url == made.url:
                 self._pass_on(made, requested.posted)
                 return
         if not made.record_id or len(made.url) > _LONG:
             self._pass_on(made)
             return
+        if made.record_id in self._waiting:  # some tools give several records one ID
+            self._pass_on(self._waiting.pop(made.record_id))
         self._waiting[made.record_id] = made
         if len(self._waiting) > _WAITING:
             self._pass_on(self._waiting.pop(next(iter(self._waiting))))
 
     def requested(self, requested: _Requested) -> None:
         """Pass on the capture of a POST or PUT; remember the request if its capture is still to come."""
-        made = self._waiting.get(requested.concurrent)
-        if made and made.url == requested.url:
-            self._pass_on(self._waiting.pop(requested.concurrent), requested.posted)
-        elif len(requested.url) <= _LONG:
-            self._requests[requested.record_id] = self._requests[requested.concurrent] = requested
-            self._requests.pop(b"", None)
+        names = requested.concurrent.split()
+        for name in names:
+            if name in self._waiting and self._waiting[name].url == requested.url:
+                self._pass_on(self._waiting.pop(name), requested.posted)
+                return
+        if len(requested.url) <= _LONG:
+            self._requests |= dict.fromkeys((requested.record_id, *names), requested)
             while len(self._requests) > 2 * _WAITING:
                 del self._requests[next(iter(self._requests))]
 

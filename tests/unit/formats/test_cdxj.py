@@ -312,3 +312,19 @@ def test_whole_records_have_the_lines_of_those_that_come_in_pieces() -> None:
         assert (one.captures, one.left_out) == (other.captures, other.left_out)
         with_lines += bool(fast)
     assert with_lines > 500
+
+
+def test_captures_with_one_record_id_are_all_indexed() -> None:
+    same = [response(f"http://e.x/{number}", WARC_Record_ID="<same>") for number in range(3)]
+    lines, hearer = listen(warc_gz(*same))
+    assert sorted(parts(line)[0] for line in lines) == ["x,e)/0", "x,e)/1", "x,e)/2"]
+    assert dict(hearer.captures) == {"response": 3}
+
+
+def test_a_request_may_name_several_records() -> None:
+    several = b"WARC-Concurrent-To: <r>\r\nWARC-Concurrent-To: <metadata>\r\nContent-Length"
+    asked = request("http://e.x/", b"a=1").replace(b"Content-Length", several, 1)
+    answer = response("http://e.x/", WARC_Record_ID="<r>")
+    named_by = response("http://e.x/", WARC_Record_ID="<o>").replace(b"Content-Length", several, 1)
+    assert keys(asked, answer) == keys(answer, asked) == ["x,e)/?__wb_method=post&a=1"]
+    assert keys(request("http://e.x/", b"a=1", WARC_Record_ID="<r>"), named_by) == ["x,e)/?__wb_method=post&a=1"]
