@@ -102,13 +102,15 @@ def _standard_name(written: bytes, bad: Bad, warn: Warn) -> bytes:
 
 
 def _add(fields: Fields, name: bytes, value: bytes, bad: Bad, warn: Warn) -> None:
-    """Add a field. A field of the standard must not be repeated (5.1); extensions define their own rules."""
+    """Add a field. A field of the standard must not be repeated (5.1), but for one, of which all values are kept, with
+    blanks between them; extensions define their own rules.
+    """
     if name in fields and name in STANDARD and name != _REPEATABLE:
         shown = name.decode()
         if name in _DECISIVE and fields[name] != value:
             raise bad(f"the record's header has more than one {shown}: {fields[name][:60]!r} and {value[:60]!r}")
         warn(f"more than one {shown} in a record's header")
-    fields[name] = value
+    fields[name] = fields[name] + b" " + value if name == _REPEATABLE and name in fields else value
 
 
 def content_length(fields: Fields, bad: Bad) -> int:
