@@ -111,13 +111,14 @@ class App:
     def capture(self, request: Request) -> Answer:
         """The way to the replay of a capture; 404 if it is not there, or hidden."""
         time, url = asked.capture_of(request.fields)
-        if not self.archive.shows(time, url):
+        replayed = self.archive.replayed(time, url)
+        if not replayed:
             return _refusal(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time", request)
         self.archive.check_store()
         state = self.replay.state()
         if state != "ready":
             raise NotReady("replay", f"its server is {state}; try again in a minute")
-        return moved(f"{self.replay.address}{time}/{quote(url, _IN_URLS)}")
+        return moved(f"{self.replay.address}{time}/{quote(replayed, _IN_URLS)}")
 
     def style(self, _: Request) -> Answer:
         """The style sheet."""

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+from warcmill.formats.posted import Posted
 from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden, search, text
-from warcmill.versions.lookup import open_version
+from warcmill.versions.lookup import Lookup, open_version
 from warcmill.versions.payloads import Payloads
 from warcmill.versions.search import Answer, Query
 
 WARCS = "warcs"
+
+
+def _lines(lookup: Lookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
+    """The captures of a URL in one second, each with what replay has to be asked for to show it.
+
+    Those of a POST or PUT come last: their keys have the request's body, too.
+    """
+    key = urlkey(url)
+    for line in lookup.captures(key, time, time):
+        yield line, url.partition("#")[0]  # no key has a fragment
+    for line in lookup.beginning_with(f"{key.partition('?')[0]}?__wb_method=".encode()):
+        _, second, text = line.split(b" ", 2)
+        if second == time.encode() and (fields := json.loads(text)).get("url") == url and "method" in fields:
+            yield line, Posted(fields["method"], fields.get("requestBody", "")).appended_to(url)
 
 
 @dataclass(frozen=True)
@@ -27,13 +44,13 @@ class Archive:
         """The best documents after those that are skipped. NotReady if no version is published."""
         return search.search(self.state, self.index, query, skipped=skipped, marks=marks)
 
-    def shows(self, time: str, url: str) -> bool:
-        """Whether the current CDX has this capture, and it is not hidden."""
-        prefixes = hidden.read(self.state).prefixes()
+    def replayed(self, time: str, url: str) -> str:
+        """The URL by which replay finds a capture; '' if the current CDX does not have it, or it is hidden."""
+        prefixes = tuple(hidden.read(self.state).prefixes())
         _, lookup = open_version(self.index, cdx.NAME)
         with closing(lookup):
-            lines = lookup.captures(urlkey(url), time, time)
-            return next(hidden.visible(lines, prefixes, set()), None) is not None
+            shown = (asked for line, asked in _lines(lookup, time, url) if not hidden.is_hidden(line, prefixes))
+            return next(shown, "")
 
     def check_store(self) -> None:
         """Unavailable if the store is not there: pywb would answer as if nothing had been archived."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from captures import capture, response
+from captures import capture, request, response
 from searchable import Searchable
 from warcs import warc_gz, warcinfo
 
@@ -164,7 +164,7 @@ def test_a_result_leads_to_its_replay(server: app.App, replay: ReplayDouble) -> 
     answer = server.answer(asked_for)
     assert (answer.status, dict(answer.headers)["Location"]) == (
         303,
-        "http://localhost:8091/name/20161019234428/http://hostile.example/?a=%3Cb%3E&c='%22%23",
+        "http://localhost:8091/name/20161019234428/http://hostile.example/?a=%3Cb%3E&c='%22",
     )
     replay.states.append("not ready")
     assert server.answer(asked_for).status == 503
@@ -253,3 +253,20 @@ def test_a_dns_record_is_hidden_with_its_host(archive: Searchable, server: app.A
 
 def test_words_in_quotation_marks_are_a_phrase() -> None:
     assert asked.words_of('a "b c" d\n"" "e') == ("a", "b c", "d", "e")
+
+
+@pytest.mark.parametrize("query", ["", "?z=1"])
+def test_a_capture_of_a_post_is_replayed_by_its_body(archive: Searchable, replay: ReplayDouble, query: str) -> None:
+    url = f"http://posted.example/form{query}"
+    answer = page(url, "Sent", "cormorant").replace(b"WARC/1.0\r\n", b"WARC/1.0\r\nWARC-Concurrent-To: <asked>\r\n", 1)
+    asking = request(url, b"a=1&b=2", WARC_Record_ID="<asked>")
+    day = f"2016102{3 + len(query)}"
+    archive.add(f"{day}000000", {"p.warc.gz": warc_gz(warcinfo(), asking, answer)})
+    archive.fold()
+    made = app.App(Archive(archive.state.store, archive.index, archive.store), replay, TOKEN)
+    found = {"time": "20161019234428", "url": url}
+    answered = ask(made, "/capture", found)
+    more = f"{'&' if query else '?'}__wb_method=POST&a=1&b=2"
+    assert dict(answered.headers).get("Location") == f"http://localhost:8091/name/20161019234428/{url}{more}"
+    assert ask(made, "/capture", {**found, "url": f"{url}{more}"}).status == 303
+    assert ask(made, "/capture", {**found, "url": "http://posted.example/"}).status == 404
