@@ -14,6 +14,7 @@ from hashlib import sha256
 from warcmill import layout
 from warcmill.stores import Stat, Store
 
+_PACKED = re.compile(r".+\.(w?arc(\.gz)?\.(zst|bz2|xz|lz4|zip)|wacz)", re.DOTALL | re.IGNORECASE)
 _SUFFIX = re.compile(r"\.w?arc(\.gz)?(\.open)?\Z", re.IGNORECASE)
 
 
@@ -58,6 +59,8 @@ def _sort_in(found: Found, entry: Stat) -> None:
         found.missing.append(f"{layout.shown(entry.path)}: a link or a special file; not followed")
     elif layout.is_warc_name(entry.name):
         found.warcs.append(entry)
+    elif _PACKED.fullmatch(entry.name):
+        found.missing.append(f"{layout.shown(entry.path)}: WARCs in a form that is not read; unpack it")
     else:
         found.left_out.append(f"{layout.shown(entry.path)}: not named as a WARC")
 

@@ -54,7 +54,8 @@ def import_folder(state: MarkerStore, root: FileStore, source: SourceFolder, ord
     result = Result(mended=tuple(mend(state, root, order.job)))
     found = order.layout.find(source)
     if not found.warcs:
-        why = f"there is no WARC in it; what it has: {len(found.left_out) + len(found.missing)} other entries"
+        some = f", such as {found.missing[0]}" if found.missing else ""
+        why = f"there is no WARC in it; what it has: {len(found.left_out) + len(found.missing)} other entries{some}"
         raise BadInput(str(source.base), why)
     before = Before.of(state, order.job)
     with own_disk(root):

@@ -142,6 +142,18 @@ def test_broken_warcs_are_imported_as_refused_and_other_files_are_left_out_by_na
     assert bench.facts().missing == ()
 
 
+def test_warcs_in_a_form_that_is_not_read_are_missing_by_name(bench: Bench) -> None:
+    packed = ("a.warc.zst", "b.WARC.bz2", "c.arc.gz.xz", "d.wacz")
+    for name in packed:
+        bench.put(name, b"\x28\xb5\x2f\xfd")
+    with pytest.raises(BadInput, match=r"4 other entries, such as a\.warc\.zst: WARCs in a form that is not read"):
+        bench.import_()
+    bench.put("good.warc.gz", warc())
+    bench.import_()
+    assert bench.facts().missing == tuple(f"{name}: WARCs in a form that is not read; unpack it" for name in packed)
+    assert bench.facts().left_out == ()
+
+
 def test_arcs_and_uncompressed_warcs_are_taken(bench: Bench) -> None:
     first = b"filedesc://x.arc 0.0.0.0 20040102030405 text/plain 20\n1 0 Heritrix\nURL IP\n\n"
     bench.put("x.arc", first)
