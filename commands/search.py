@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import asdict
 
 from rich.text import Text
@@ -18,6 +17,7 @@ from warcmill.model import Json
 from warcmill.stores.opening import open_folder
 from warcmill.versions import search
 from warcmill.versions.search import Answer, Found, Query
+from warcmill.web.asked import is_day
 
 SUMMARY = "find pages and PDFs of the archive by their words"
 EPILOG = """\
@@ -41,7 +41,6 @@ It asks the current version of the text index, which index.ScanForIndexing publi
 exit codes: 0 found, 1 nothing found, or no version is published, 2 usage,
 3 configuration, 4 a root did not answer
 """
-_DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +90,6 @@ def _word(text: str) -> str:
 
 
 def _day(text: str) -> str:
-    if not _DAY.fullmatch(text):
+    if not is_day(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a year, a month or a day, such as 2016-10-19")
     return text.replace("-", "")

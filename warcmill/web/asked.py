@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -110,6 +111,14 @@ def capture_of(fields: Mapping[str, str]) -> tuple[str, str]:
     return time, url
 
 
+def is_day(text: str) -> bool:
+    """Whether a text is a year, a month or a day that there is."""
+    try:
+        return bool(_DAY.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
+    except ValueError:
+        return False
+
+
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; '' if it is none."""
     try:
@@ -127,7 +136,7 @@ def _site(fields: Mapping[str, str]) -> str:
 
 def _day(fields: Mapping[str, str], name: str) -> str:
     day = fields.get(name, "").strip()
-    if day and not _DAY.fullmatch(day):
+    if day and not is_day(day):
         raise BadInput(name, "it is not a year, a month or a day, such as 2016-10-19")
     return day
 

@@ -139,6 +139,7 @@ def test_any_words_get_an_answer_that_runs_nothing(server: app.App, words: str, 
 
 @pytest.mark.parametrize(
     "fields", [{"page": "0"}, {"page": "51"}, {"page": "x"}, {"site": "a b"}, {"from": "19.10.2016"}, {"to": "2016-1"},
+               {"from": "2016-13"}, {"to": "2015-02-29"}, {"to": "0000"},
                {f"f{number}": "" for number in range(30)}]
 )  # fmt: skip
 def test_other_fields_that_are_none_are_refused_by_name(server: app.App, fields: dict[str, str]) -> None:
