@@ -33,10 +33,12 @@ Telling = tuple[str, Attributes, Element]
 _BASE = re.compile(r"<base[\s/]", re.IGNORECASE)
 _LAZY = ("data-src", "data-original", "data-lazy-src", "data-srcset", "data-lazy-srcset", "data-bg")
 _OTHERS = frozenset(["src", "srcset", "imagesrcset", "poster", "background", "style", *_LAZY])
-_ANY = _OTHERS | {"href", "content", "action", "data"}
+_XLINK = "xlink:href"  # what SVG had before href, which wins (SVG 2, 16.1.6)
+_ANY = _OTHERS | {"href", _XLINK, "content", "action", "data"}
 _EMBEDDED = frozenset(
     ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image"]
 )
+_DRAWN = _EMBEDDED | {"use", "feImage", "feimage"}  # by their href; a tree has SVG's own letters
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset (HTML, "parse a srcset attribute")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*\)?)*")  # up to a comma that is in no brackets
 _WITH_TEXT = ("style", "script")
@@ -102,7 +104,8 @@ def _base_of(elements: Iterable[Telling]) -> str | None:
 def _add_anchor(attributes: Attributes, found: Links) -> None:
     """Add what most links are."""
     rel = attributes.get("rel")
-    found.add(attributes.get("href"), LINK, "a/@href", rel is not None and "nofollow" in rel.lower())
+    name = _XLINK if _XLINK in attributes and "href" not in attributes else "href"
+    found.add(attributes.get(name), LINK, f"a/@{name}", rel is not None and "nofollow" in rel.lower())
     if len(attributes) > 1 and not _OTHERS.isdisjoint(attributes):
         _add_others("a", attributes, found)
 
@@ -111,7 +114,9 @@ def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
     if own := _OWN.get(tag):
         own(node, attributes, found)
     elif href := attributes.get("href"):
-        found.add(href, EMBED if tag in _EMBEDDED or tag == "use" else LINK, f"{tag}/@href")
+        found.add(href, EMBED if tag in _DRAWN else LINK, f"{tag}/@href")
+    if _XLINK in attributes and "href" not in attributes:
+        found.add(attributes[_XLINK], EMBED if tag in _DRAWN else LINK, f"{tag}/@{_XLINK}")
     if not _OTHERS.isdisjoint(attributes):
         _add_others(tag, attributes, found)
 
