@@ -64,6 +64,11 @@ def find(data: bytes, content_type: str = "") -> str:
     return UTF8 if _is_utf8(data) else WINDOWS
 
 
+def of_queries(name: str) -> str:
+    """The codec in which a text of this codec has its queries (Encoding, 4.3, "get an output encoding")."""
+    return UTF8 if name.startswith("utf-16") else name
+
+
 def text(data: bytes, content_type: str = "") -> str:
     """Decode a text. Never raises: bytes that the charset lacks become U+FFFD."""
     return data.decode(find(data, content_type), "replace").removeprefix("\ufeff")

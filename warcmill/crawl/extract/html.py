@@ -51,7 +51,7 @@ _SCRIPT_KINDS = ("", "module", "text/javascript", "application/javascript", "tex
 def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> list[Link]:
     """The links of a page; with `scripts` also what looks like a URL in a script."""
     name = charset.find(data, content_type)
-    found = Links(uri, name)
+    found = Links(uri, charset.of_queries(name))
     base, elements = _from_tags(data, name) if too_much(data) else _from_tree(data, name)
     if base:
         found.rebase(base)

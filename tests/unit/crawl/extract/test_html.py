@@ -170,6 +170,8 @@ def test_scripts_are_guessed_from_only_when_asked() -> None:
         ("<a href='/ä'>".encode(), "", "/%C3%A4"),
         ("\ufeff<a href='/ä'>".encode(), "text/html; charset=latin1", "/%C3%A4"),
         ("\ufeff<a href='/ä'>".encode("utf-16-le"), "text/html", "/%C3%A4"),
+        ("\ufeff<a href='/ä?ä'>".encode("utf-16-le"), "text/html", "/%C3%A4?%C3%A4"),
+        ("<a href='/?ä'>".encode("utf-16-be"), "text/html; charset=utf-16be", "/?%C3%A4"),
         ("<meta charset=utf-16><a href='/ä'>".encode(), "text/html", "/%C3%A4"),
         ("<a href='/日'>".encode("shift_jis"), "text/html; charset=Shift_JIS", "/%E6%97%A5"),
         ("<a href='/ä'>".encode(), "text/html; charset=rot13", "/%C3%A4"),
