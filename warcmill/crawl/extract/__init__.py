@@ -12,6 +12,7 @@ NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
 DEFAULT = frozenset(NAMES) - {"script"}
 _HTML = frozenset(["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"])
 _GZIP = frozenset(["application/gzip", "application/x-gzip"])
+_VAGUE = frozenset(["text/plain", "application/octet-stream", "binary/octet-stream"])
 _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
 
@@ -46,6 +47,8 @@ def kind_of(data: bytes, uri: str, content_type: str) -> str:
         return _by_root(data)
     if mime == "text/plain" and uri.endswith("/robots.txt"):
         return "robots"
+    if mime in _VAGUE:
+        return _vague(data)
     if any(word in mime for word in _SCRIPT):
         return "script"
     return "" if "/" in mime else _sniffed(data)
@@ -58,6 +61,13 @@ def _by_root(data: bytes) -> str:
     if feed.is_feed(data) or data[:1] == b"{":
         return "feed"
     return "html" if b"<html" in data[:_BEGIN].lower() else ""
+
+
+def _vague(data: bytes) -> str:
+    """By a type that servers give to what they have no type for, a sitemap alone is known: by its root."""
+    begin = sitemap.unpacked(data, _BEGIN)[:_BEGIN]
+    is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
+    return "sitemap" if is_xml and sitemap.is_sitemap(begin) else ""
 
 
 def _sniffed(data: bytes) -> str:
