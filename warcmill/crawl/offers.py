@@ -17,7 +17,7 @@ from warcmill.crawl.policies.own import AT_OFFER, Own
 from warcmill.crawl.policies.patterns import Extensions, Patterns
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.traps import Traps
-from warcmill.crawl.uri import Uri, make, shown
+from warcmill.crawl.uri import Uri, make, shown, without_credentials
 from warcmill.errors import BadInput
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
@@ -98,7 +98,7 @@ class Offers:
             uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
                        is_canonical=is_canonical)  # fmt: skip
         except BadInput as error:
-            self._heard.no_uri(page, error.why, text)
+            self._heard.no_uri(page, error.why, without_credentials(text))
             return None
         uri.key = without_session(uri.uri)
         return uri

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import ada_url
@@ -17,6 +18,7 @@ FOREVER = float(1 << 40)
 
 _SCHEMES = frozenset({"http", "https", "data", "dns"})
 _SHOWN = 200
+_CREDENTIALS = re.compile(r"(?<=//)[^/?#\\]*@")
 
 
 @dataclass(slots=True, eq=False)
@@ -108,6 +110,11 @@ def queue_of(uri: str) -> str:
     if scheme == "dns":
         return rest.lower()
     return "" if scheme == "data" else rest[2:].partition("/")[0].partition("?")[0]
+
+
+def without_credentials(text: str) -> str:
+    """Return a URI as logs may keep it: what stands before its host is taken out."""
+    return _CREDENTIALS.sub("", text, count=1)
 
 
 def shown(text: str) -> str:

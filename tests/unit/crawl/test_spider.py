@@ -92,6 +92,14 @@ def test_a_link_that_is_no_uri_is_in_the_log_of_these_and_in_no_record(tmp_path:
     assert outlinks == 1
 
 
+def test_the_log_of_links_that_are_not_fetched_shows_no_password(tmp_path: Path) -> None:
+    site = {("a.example", "/"): page(["http://user:se@cret@a.example/x@y", "http://user@a.example/"])}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    logged = [line.rpartition(" ")[2] for line in crawled.told(tmp_path, "uri-errors.log").splitlines()]
+    assert logged == ["http://a.example/x@y", "http://a.example/"]
+
+
 def test_the_files_of_a_launch_are_those_that_heritrix_leaves(tmp_path: Path) -> None:
     with serve(dict(SITE)) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
