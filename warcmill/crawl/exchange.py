@@ -36,6 +36,11 @@ def request_of(uri: str, fetch: Fetch, headers: tuple[tuple[str, str], ...] = ()
     return Request(uri, fetch.method, (*headers, *asked, *fetch.headers), fetch.body.encode(), fetch.timeout)
 
 
+def as_received(value: str) -> str:
+    """A server's own value, read as ISO 8859-1, so that the request sends the bytes that came (RFC 6265, 5.4)."""
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
 class Exchange(NamedTuple):
     """An answer and its request. `close` it when its records are durable: a long block is in a scratch file.
 

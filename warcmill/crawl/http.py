@@ -130,4 +130,4 @@ def request_bytes(request: Request, site: Site, user_agent: str) -> bytes:
         raise ValueError(f"a line end in what would be a header of the request to {request.uri[:80]!r}")
     if " " in site.path or not site.path.isascii():
         raise ValueError(f"{request.uri[:80]!r} is not escaped")
-    return head.encode("utf-8") + b"\r\n" + request.body
+    return head.encode("utf-8", "surrogateescape") + b"\r\n" + request.body

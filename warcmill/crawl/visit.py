@@ -10,7 +10,7 @@ import traceback
 from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines, steady
 from warcmill.crawl.admission import Admitted, Later, Refused
 from warcmill.crawl.books import Result
-from warcmill.crawl.exchange import Exchange, closed_after, request_of
+from warcmill.crawl.exchange import Exchange, as_received, closed_after, request_of
 from warcmill.crawl.extract.links import EMBED, LIMIT, TOO_MANY, Link
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.head import Fields
@@ -75,10 +75,13 @@ class Visit:
         cookies = self._kit.books.jar(uri.crawl).header(uri.uri, steady.now())
         is_asked = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_told = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
-        return (
-            *((("Referer", uri.via),) if is_told else ()),
+        returned = (
             *((("Cookie", cookies),) if cookies else ()),
             *(before.conditions if before and is_asked else ()),
+        )
+        return (
+            *((("Referer", uri.via),) if is_told else ()),
+            *((name, as_received(value)) for name, value in returned),
         )
 
     async def _keep(self, answer: Exchange, before: History | None, opens: float) -> None:

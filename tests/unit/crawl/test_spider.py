@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from pathlib import Path
 
 import crawled
+from raw_server import answering, serving
 from several_hosts import Page, page, serve
 
 from warcmill.crawl.launch import Running
@@ -162,6 +164,23 @@ def test_an_embedded_file_that_has_not_changed_is_asked_for_by_its_etag(tmp_path
     found = {crawled.plain(line.uri): line for line in crawled.lines(tmp_path, LATER)}
     assert found["http://a.example/i.png"].status == 304
     assert found["http://a.example/i.png"].annotations == ("duplicate:server-not-modified",)
+
+
+def test_what_a_server_has_set_is_returned_to_it_byte_for_byte(tmp_path: Path) -> None:
+    etag, cookie, text = b'"\xfc-\xc3\xbc"', b"a=\xfc-\xc3\xbc", b"<a href=/1>"
+    fields = (b"Content-Type: text/html", b"Content-Length: 11", b"ETag: " + etag, b"Set-Cookie: " + cookie)
+    answer = b"\r\n".join([b"HTTP/1.1 200 OK", *fields, b"", text])
+
+    async def twice() -> list[bytes]:
+        async with serving(answering(*[answer] * 4)) as server:
+            job = crawled.job(server.port, "a.example", conditional="all")
+            await crawled.whole(tmp_path, job)
+            await crawled.whole(tmp_path, job, launch=LATER)
+        return [request for request in server.requests if request.startswith(b"GET /1 ")]
+
+    first, second = asyncio.run(twice())
+    assert b"\r\nCookie: " + cookie + b"\r\n" in first
+    assert b"\r\nIf-None-Match: " + etag + b"\r\n" in second
 
 
 def test_a_page_is_crawled_with_what_it_embeds_from_any_host(tmp_path: Path) -> None:
