@@ -24,7 +24,8 @@ def document(exchange: Exchange, limits: Limits) -> tuple[bytes, str]:
     codings = codings_of(exchange)
     unknown = [coding for coding in codings if coding.encode() not in STEPS]
     if unknown or len(codings) > CODINGS_LIMIT:
-        return b"", f"{NOT_KNOWN}:{(unknown or codings)[0][:20]}"
+        text, _ = _up_to(limit, exchange.payload())
+        return text, f"{NOT_KNOWN}:{(unknown or codings)[0][:20]}"
     steps = [STEPS[coding.encode()]() for coding in codings]
     text, cut = _up_to(limit, _through(exchange.payload(), steps))
     if not text and any(step.unfit for step in steps):

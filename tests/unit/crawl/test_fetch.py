@@ -403,9 +403,10 @@ def test_a_transfer_coding_is_undone_too(tmp_path: Path) -> None:
     assert document(got(fetch_one(tmp_path, answering(sent))), PATIENT) == (b"a page", "")
 
 
-def test_an_unknown_coding_is_noted_and_nothing_is_parsed(tmp_path: Path) -> None:
-    result = got(fetch_one(tmp_path, answering(coded("lzma", b"xyz"))))
-    assert document(result, PATIENT) == (b"", "unsatisfiableContentEncoding:lzma")
+@pytest.mark.parametrize("coding", ["lzma", "utf-8", "binary"])
+def test_an_unknown_coding_is_noted_and_leaves_the_bytes_as_they_came(tmp_path: Path, coding: str) -> None:
+    result = got(fetch_one(tmp_path, answering(coded(coding, b"<html>plain"))))
+    assert document(result, PATIENT) == (b"<html>plain", f"unsatisfiableContentEncoding:{coding}")
 
 
 def test_a_coding_that_is_only_claimed_leaves_the_bytes_as_they_came(tmp_path: Path) -> None:
