@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from warcmill.crawl.extract import css, feed, headers, html, script, sitemap
@@ -12,6 +13,8 @@ NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
 DEFAULT = frozenset(NAMES) - {"script"}
 _HTML = frozenset(["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"])
 _GZIP = frozenset(["application/gzip", "application/x-gzip"])
+_TYPE_END = re.compile(r"[;,\s]")  # servers write "text/html charset=utf-8", and browsers read it
+_UNKNOWN = frozenset(["unknown/unknown", "application/unknown", "*/*"])  # WHATWG MIME Sniffing, 7
 _VAGUE = frozenset(["text/plain", "application/octet-stream", "binary/octet-stream"])
 _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
@@ -38,7 +41,7 @@ _READERS = {"css": css.links, "sitemap": sitemap.links, "feed": feed.links, "scr
 
 def kind_of(data: bytes, uri: str, content_type: str) -> str:
     """What a payload is, for the extractors: by its type, and where that is none or says little, by its beginning."""
-    mime = content_type.partition(";")[0].strip().lower()
+    mime = _TYPE_END.split(content_type.strip().lower(), 1)[0]
     if mime in _HTML:
         return "html"
     if mime == "text/css":
@@ -51,7 +54,7 @@ def kind_of(data: bytes, uri: str, content_type: str) -> str:
         return _vague(data)
     if any(word in mime for word in _SCRIPT):
         return "script"
-    return "" if "/" in mime else _sniffed(data)
+    return "" if "/" in mime and mime not in _UNKNOWN else _sniffed(data)
 
 
 def _by_root(data: bytes) -> str:
