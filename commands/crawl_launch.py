@@ -79,8 +79,10 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
             found = tomllib.loads(args.config.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadConfig("--config", f"{args.config}: {error}") from error
-    given = {"hops": args.hops, "allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
-    found |= {key: value for key, value in given.items() if value not in (None, [], False)}
+    given = {"allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
+    found |= {key: value for key, value in given.items() if value}
+    if args.hops is not None:
+        found["hops"] = args.hops
     if args.limit is not None:
         found["limits"] = {**found.get("limits", {}), "documents": args.limit}
     return found

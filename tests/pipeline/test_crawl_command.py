@@ -207,3 +207,10 @@ def test_after_a_limit_the_same_command_goes_on(archive: Path, port: int) -> Non
     code, out, err = crawl(archive, *words)
     assert (code, f"some: continues from {first.name}" in out) == (0, True), err
     assert f"some: checkpoint {second.name}: books.sqlite should have" in err
+
+
+def test_no_hops_are_the_page_and_what_it_embeds(tmp_path: Path, port: int) -> None:
+    code, out, err = crawl(tmp_path, f"http://a.example:{port}/", *HERE, "--hops", "0", "--no-line")
+    assert code == 0, out + err
+    fetched = {uri.rpartition("/")[2] for uri in logged(tmp_path, "a-example") if uri.startswith("http")}
+    assert fetched == {"", "robots.txt", "i.png"}
