@@ -17,6 +17,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ada_url import idna_to_ascii
+
 from warcmill.base import clock
 from warcmill.crawl.limits import NO_ADDRESS, Failure
 from warcmill.errors import BadConfig
@@ -185,7 +187,9 @@ def _text(started: datetime, answers: Iterable[dns.resolver.Answer]) -> str:
 
 
 def _name(host: str) -> str:
-    return host.strip("[]").rstrip(".").lower()
+    """A host as URIs have it: `bücher.example` is `xn--bcher-kva.example` there."""
+    name = host.strip("[]").rstrip(".").lower()
+    return name if name.isascii() else idna_to_ascii(name).decode() or name
 
 
 def _is_address(text: str) -> bool:

@@ -161,6 +161,10 @@ def test_a_host_may_have_several_fixed_addresses() -> None:
     assert parse_fixed(["A.example=127.0.0.1", "a.example=::1"]) == {"a.example": ("127.0.0.1", "::1")}
 
 
+def test_a_fixed_host_may_have_any_letters_as_a_person_writes_them() -> None:
+    assert parse_fixed(["Bücher.example=127.0.0.1"]) == {"xn--bcher-kva.example": ("127.0.0.1",)}
+
+
 @pytest.mark.parametrize("option", ["a.example", "a.example=", "=127.0.0.1", "a.example=localhost", "a=127.1"])
 def test_an_option_that_is_no_address_is_refused(option: str) -> None:
     with pytest.raises(BadConfig, match="HOST=ADDRESS"):
