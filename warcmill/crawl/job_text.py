@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, time
 from typing import Any
 
 from warcmill.crawl.job_file import SEEDS, SURTS
@@ -93,8 +93,10 @@ def _line(name: str, value: object) -> str:
 
 def _value(value: object) -> str:
     match value:
-        case datetime():
+        case date() | time():  # a datetime is a date
             return value.isoformat()
+        case float():
+            return repr(value)  # inf and nan as TOML has them
         case Mapping():
             return "{ " + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + " }"
         case list() | tuple():

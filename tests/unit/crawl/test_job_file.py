@@ -165,6 +165,21 @@ def test_every_kind_of_value_is_written_as_it_is_read() -> None:
     assert tomllib.loads(written) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("expires = 2026-12-31", r"expires: is datetime.date\(2026, 12, 31\); it takes a time with an offset"),
+        ("expires = 07:32:00", "expires: is datetime.time.*; it takes a time with an offset"),
+        ("[politeness]\nleast = nan", r"\[politeness\] least: is nan; it takes a number"),
+        ("[politeness]\nmost = inf", r"\[politeness\] most: is inf; it takes a number"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name_also_where_it_is_written_anew(text: str, said: str) -> None:
+    written = files(tomllib.loads(text), [SEED], Scope.ROOT)
+    with pytest.raises(BadConfig, match=said):
+        job_file.parse(written, "news")
+
+
 def test_a_job_without_its_file_or_seeds_is_refused() -> None:
     with pytest.raises(BadConfig, match="has none"):
         job_file.parse({"seeds.txt": b"http://x/"}, "news")
