@@ -9,7 +9,7 @@ from warcmill.crawl import log_line
 from warcmill.crawl.dns import Lookup
 from warcmill.crawl.exchange import Exchange
 from warcmill.crawl.extract.links import Link
-from warcmill.crawl.limits import Failure
+from warcmill.crawl.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.status import Status
 from warcmill.crawl.transitions import Transitions
@@ -23,6 +23,8 @@ OUT_OF_SCOPE, FAULT = -5000, -5
 BY_OWN = -5001
 NAMED = frozenset([QUOTA, BY_OWN])
 """Statuses that several policies share: their lines name the one that refused, and its reason."""
+REFUSED = frozenset([OUT_OF_SCOPE, BY_OWN, NOT_ALLOWED, QUOTA, ROBOTS_FORBID, NO_ROBOTS])
+"""Statuses of what a policy is against: it is not tried again."""
 UNKNOWN, DNS = "unknown", "text/dns"
 BESIDES = 0
 """The thread's number of what is fetched for others."""

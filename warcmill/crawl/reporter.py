@@ -30,7 +30,8 @@ class Reporter:
 
     def failed(self, line: CrawlRecord, why: str) -> None:
         """A URI got no answer, or was refused."""
-        self.first_failure = self.first_failure or f"{shown(line.uri)}: {why}"
+        if line.status not in lines.REFUSED:
+            self.first_failure = self.first_failure or f"{shown(line.uri)}: {why}"
         self._logs.nonfatal(line, why)
 
     def broke(self, line: CrawlRecord, trace: str) -> None:

@@ -116,6 +116,13 @@ def test_the_files_of_a_launch_are_those_that_heritrix_leaves(tmp_path: Path) ->
     assert words == ["PREPARING", "PAUSED", "RUNNING", "STOPPING", "EMPTY", "FINISHED"]
 
 
+def test_what_is_refused_is_not_said_to_be_tried_again(tmp_path: Path) -> None:
+    with serve(dict(SITE)) as port:
+        _, running = crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert crawled.statuses(tmp_path)["http://a.example/private/x"] == -9998
+    assert running.reporter.first_failure == ""
+
+
 def test_a_ceiling_of_documents_is_kept_to_the_document(tmp_path: Path) -> None:
     with serve(chain(20)) as port:
         job = crawled.job(port, "a.example", ceilings=Ceilings(documents=3))
