@@ -51,8 +51,9 @@ def run(args: argparse.Namespace, config: Path) -> int:
     with closing(_engine(name)) as engine:
         stops = _begun(engine, name, written)
         interrupted = _watch(engine, name, stops)
-        if engine.look(name).died:
-            err(f"{name}: the process that crawled it has died; the same command puts it in order, and continues")
+        seen = engine.look(name)
+        if seen.died:
+            err(f"{name}: {seen.words}; the same command does so, and continues")
             return 1
         found = _result(engine, name)
         if interrupted:

@@ -18,6 +18,7 @@ import pytest
 from several_hosts import Page, page, serve
 
 from warcmill.crawl import control_client, last_launch, lock
+from warcmill.crawl.engine import OUTPUT
 from warcmill.crawl.launch_folders import CONTROL
 from warcmill.formats import crawllog
 
@@ -147,9 +148,11 @@ def test_a_crawl_whose_process_is_killed_goes_on(tmp_path: Path, port: int) -> N
     with process, closing(os.fdopen(terminal)):
         holder = until_it_has_fetched(tmp_path, "news")
         printed(terminal, b" queued, ")
+        with (job(tmp_path, "news") / "state" / OUTPUT).open("a") as output:
+            output.write("/full: No space left on device\n")
         os.kill(holder.pid, signal.SIGKILL)
         told = printed(terminal)
-    assert (process.returncode, "has died" in told) == (1, True), told
+    assert (process.returncode, "(/full: No space left on device); the next start" in told) == (1, True), told
     code, out, err = crawl(tmp_path, *words)
     assert (code, "continues from cp00001-" in out) == (0, True), err
     found = logged(tmp_path, "news")
