@@ -11,6 +11,7 @@ import ssl
 from functools import cache
 
 ALPN = ["http/1.1"]  # HTTP/2 has no agreed form in a WARC
+REFUSED = (ssl.SSLError, ConnectionResetError)  # old servers end what they do not know without an alert
 _OLD = "ALL:!aNULL:!eNULL:@SECLEVEL=0"
 
 
@@ -35,8 +36,10 @@ def lax() -> ssl.SSLContext:
     return context
 
 
-def why(error: ssl.SSLError) -> str:
+def why(error: ssl.SSLError | ConnectionResetError) -> str:
     """The reason of a failed handshake, for the note."""
+    if isinstance(error, ConnectionResetError):
+        return "the server ended the connection during the handshake"
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return (error.reason or str(error)).replace("_", " ").lower()

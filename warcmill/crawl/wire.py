@@ -123,11 +123,11 @@ async def dial(target: Target, judge: Judge, timeout: float, certificate: str = 
     try:
         if not certificate:
             return await _connect(target, tls.strict(), timeout)
-    except ssl.SSLError as error:
+    except tls.REFUSED as error:
         certificate = tls.why(error)
     try:
         wire = await _connect(target, tls.lax(), timeout)
-    except ssl.SSLError as error:
+    except tls.REFUSED as error:
         return Failure(CONNECT_FAILED, f"no TLS with {target.address}: {tls.why(error)}")
     if isinstance(wire, Wire):
         wire.certificate = certificate
@@ -135,7 +135,7 @@ async def dial(target: Target, judge: Judge, timeout: float, certificate: str = 
 
 
 async def _connect(target: Target, context: ssl.SSLContext | None, timeout: float) -> Wire | Failure:
-    """Connect; an ssl.SSLError passes."""
+    """Connect; what ends a handshake passes."""
     connecting = asyncio.get_running_loop().create_connection(
         lambda: Wire(target),
         target.address,
@@ -147,10 +147,10 @@ async def _connect(target: Target, context: ssl.SSLContext | None, timeout: floa
     try:
         async with asyncio.timeout(timeout):
             _, wire = await connecting
-    except ssl.SSLError:
-        raise
     except TimeoutError:
         return Failure(CONNECT_FAILED, f"no connection to {target.address} port {target.port} in {timeout:g} s")
     except OSError as error:
+        if context and isinstance(error, tls.REFUSED):
+            raise
         return Failure(CONNECT_FAILED, f"no connection to {target.address} port {target.port}: {error}")
     return wire

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 import time
+import warnings
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -463,6 +465,25 @@ def test_a_bad_certificate_is_noted_and_the_page_is_kept(tmp_path: Path) -> None
     server = with_server(tmp_path, answering(answer), use, context=server_context(tmp_path))
     assert [(block(result), result.certificate) for result in results] == [(answer, "self-signed certificate")] * 2
     assert len(server.requests) == 2
+
+
+def test_a_server_of_old_that_ends_the_handshake_without_an_alert_is_still_read(tmp_path: Path) -> None:
+    context = server_context(tmp_path)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    result = got(fetch_one(tmp_path, answering(HI), scheme="https", context=context))
+    assert (result.certificate, block(result)) == ("the server ended the connection during the handshake", HI)
+
+
+def test_a_handshake_that_the_server_ends_is_named(tmp_path: Path) -> None:
+    async def handle(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+
+    result = fetch_one(tmp_path, handle, scheme="https")
+    assert isinstance(result, Failure)
+    assert result.why == "no TLS with 127.0.0.1: the server ended the connection during the handshake"
 
 
 def test_a_good_certificate_has_no_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
