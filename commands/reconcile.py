@@ -85,14 +85,14 @@ def run(args: argparse.Namespace) -> int:
 def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = None) -> list[LaunchReport]:
     """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
     wanted = line.wanted
-    catalogued, resolve = _catalogued(line), resolver(line, discovered.launches)
+    catalogued, resolve = catalogue_lookup(line), resolver(line, discovered.launches)
     return [
         report(line.state, line.rootmap, line.store, launch, wanted, before, catalogued, resolve)
         for launch in discovered.launches
     ]
 
 
-def _catalogued(line: OpenRoots) -> Catalogued | None:
+def catalogue_lookup(line: OpenRoots) -> Catalogued | None:
     """What the catalogue has; None without an index. Its disk is looked at when a launch needs it."""
     return (lambda launch: catalogue_of(line).of_launch(launch)) if line.settings.index else None
 

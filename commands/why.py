@@ -13,12 +13,12 @@ from itertools import islice
 from rich.text import Text
 
 from commands.arguments import add_json, add_launch, add_stage
-from commands.reconcile import gap_json, gap_lines, resolver
+from commands.reconcile import catalogue_lookup, gap_json, gap_lines, resolver
 from commands.show import as_json, console, lines, printable, styled
 from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.audit import gaps
+from warcmill.audit import gaps, reconciliation
 from warcmill.audit.gaps import Gap
 from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.survey import Survey, require
@@ -40,8 +40,9 @@ examples:
 Reports whether the launch has ended; what its engine reports while it runs (with
 alerts, if luigi.cfg has the engine); which stages wait for the crawl; the first missing
 step of each stage, and how its last attempt ended, file by file; every WARC that is
-refused (with the offset), absent or unnamed; and every absent log. Each comes with the
-command to type next, in the best order: repair, redo, accept. Nothing is changed.
+refused (with the offset), absent or unnamed; every absent log; and what is lost from
+the store: all the gaps that reconcile lists of the launch. Each comes with the command
+to type next, in the best order: repair, redo, accept. Nothing is changed.
 
 --json: {"job", "launch_id", "ended": "" while it runs, "waiting": [{"stage", "why"}],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
@@ -55,13 +56,17 @@ MOST = 20  # files shown per attempt; the attempt's own file has them all
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for."""
+    """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for.
+
+    `unreachable`: a root that does not answer, so that the gaps are those of the markers and of disk alone; or ''.
+    """
 
     seen: Survey
     waiting: tuple[tuple[str, str], ...]
     gaps: tuple[Gap, ...]
     accepted: tuple[Gap, ...]
     attempts: tuple[tuple[Key, Attempt], ...]
+    unreachable: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,28 +80,29 @@ def run(args: argparse.Namespace) -> int:
     """Read the launch; print the answer."""
     line = open_line()
     answered = answer(line, Launch(args.job, args.launch_id), args.stage)
-    unreachable = _is_unreachable(line)
     if args.json:
         print(as_json(_json(answered)))
     else:
-        lines(console(), *_texts(answered, args.stage, unreachable=unreachable))
-    return 4 if unreachable else 1 if answered.gaps else 0
+        lines(console(), *_texts(answered, args.stage))
+    return 4 if answered.unreachable else 1 if answered.gaps else 0
 
 
-def _is_unreachable(line: OpenRoots) -> bool:
-    """Whether the store does not answer. Report it: no step can continue, and no stored file can be relied on."""
+def _found(line: OpenRoots, seen: Survey) -> tuple[str, tuple[Gap, ...], tuple[Gap, ...]]:
+    """The root that does not answer, the store or the index, or ''; the gaps; those that are accepted.
+
+    Report one that is away: no step can continue, and no stored file can be relied on.
+    """
     try:
-        _ = line.store
+        looked = looked_up(seen, resolver(line, [seen.launch]))
+        return "", *reconciliation.find(looked, line.store, catalogue_lookup(line))
     except Unavailable as error:
         print(printable(str(error)), file=sys.stderr)
-        return True
-    return False
+        return "index" if error.what.startswith("root 'index'") else "store", *gaps.find(seen)
 
 
 def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
     """All that is known of a launch, or of one of its stages; BadInput if there is none."""
     seen = require(line.state, line.roots_of(launch.job), launch, line.wanted)
-    seen = looked_up(seen, resolver(line, [launch]))
     if stage and stage not in seen.stages:
         known = [str(stage) for stage in seen.stages]
         hint = did_you_mean(str(stage), known)
@@ -105,11 +111,12 @@ def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
     def asked(name: str) -> bool:
         return stage is None or name in ("", str(stage))
 
-    open_gaps, accepted = (tuple(gap for gap in listed if asked(gap.stage)) for listed in gaps.find(seen))
+    unreachable, *both = _found(line, seen)
+    open_gaps, accepted = (tuple(gap for gap in listed if asked(gap.stage)) for listed in both)
     last = [(key, tried[-1]) for key, tried in seen.attempts.items() if tried] + list(_pulse_attempts(line, seen))
     tried = tuple((key, attempt) for key, attempt in last if asked(dict(key.params).get("stage", "")))
     waiting = tuple((name, why) for name, why in _waiting(line, seen) if asked(name))
-    return Explanation(seen, waiting, open_gaps, accepted, tried)
+    return Explanation(seen, waiting, open_gaps, accepted, tried, unreachable)
 
 
 def _waiting(line: OpenRoots, seen: Survey) -> Iterator[tuple[str, str]]:
@@ -150,7 +157,7 @@ def _pulse_attempts(line: OpenRoots, seen: Survey) -> Iterator[tuple[Key, Attemp
         yield from ((key, last) for last in Attempts(line.state, key).earlier()[-1:])
 
 
-def _texts(answered: Explanation, stage: Stage | None, *, unreachable: bool) -> Iterator[Text]:
+def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     seen = answered.seen
     subject = f"{seen.launch} {stage or ''}".rstrip()
     yield Text.assemble((subject, "bold"), f": {seen.ended or 'running'}, stages {', '.join(map(str, seen.stages))}")
@@ -161,8 +168,8 @@ def _texts(answered: Explanation, stage: Stage | None, *, unreachable: bool) -> 
     yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in answered.accepted)
     if not answered.gaps:
         text = "  nothing is missing" + (" that could be there by now" if answered.waiting else "")
-        but = "; but the store does not answer, so its content is unknown"
-        yield Text(text + but, style="yellow") if unreachable else Text(text, style="green")
+        but = f"; but the {answered.unreachable} does not answer, so its content is unknown"
+        yield Text(text + but, style="yellow") if answered.unreachable else Text(text, style="green")
 
 
 def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:

@@ -18,6 +18,7 @@ from line import DAY, Line, line_at, new_line
 
 from commands.arguments import interval
 from warcmill import layout
+from warcmill.layout import SENTINEL
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
 
@@ -209,6 +210,27 @@ def test_verify_reads_the_stored_bytes(line: Line) -> None:
     assert finding["todo"].endswith(f"warcmill redo {JOB} {LAUNCH_ID} copy final --downstream")
     assert finding["name"] == f"store:warcs/{JOB}/{LAUNCH_ID}/{path.name}"
     assert line.warcmill("reconcile", DAY).returncode == 0  # it believes markers; reading is what verify is for
+
+
+def test_why_names_what_is_lost_from_the_store_as_a_scan_and_reconcile_do(line: Line) -> None:
+    path = stored(line)
+    path.unlink()
+    assert line.warcmill("scan", DAY).stdout.splitlines()[-1].endswith(f"1 gap; next: warcmill why {JOB} {LAUNCH_ID}")
+    code, document = answered(line, "why", JOB, LAUNCH_ID)
+    (gap,) = document["gaps"]
+    assert (code, gap["kind"], gap["name"]) == (1, "lost", f"warcs/{JOB}/{LAUNCH_ID}/{path.name}")
+    assert answered(line, "reconcile", DAY)[1]["launches"][0]["gaps"] == [gap]
+
+
+@pytest.mark.parametrize("away", ["store", "index"])
+def test_why_says_what_the_markers_say_when_another_root_is_away(line: Line, away: str) -> None:
+    assert line.warcmill("init", "--adopt", "index", "--create").returncode == 0
+    index = line.config.parent / "index"
+    line.config.write_text(line.config.read_text().replace("[warcmill]", f"[warcmill]\nindex={index}"))
+    ({"index": index, **line.folders}[away] / SENTINEL).unlink()
+    told = line.warcmill("why", JOB, LAUNCH_ID)
+    assert (told.returncode, f"root '{away}'" in told.stderr) == (4, True)
+    assert f"nothing is missing; but the {away} does not answer" in told.stdout
 
 
 def test_a_stored_file_that_cannot_be_read_is_4_and_the_rest_is_read(line: Line) -> None:

@@ -71,9 +71,7 @@ def report(
     """
     try:
         seen = looked_up(survey.survey(state, rootmap.of(launch.job), launch, wanted), resolve)
-        in_store = missing.listed(store, launch)
-        not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
-        not_stored += uncatalogued.find(seen, catalogued) if catalogued else ()
+        not_stored = in_the_store(seen, store, catalogued)
     except WarcmillError as error:
         return unreadable(launch, error)
     of_launch, accepted = gaps.find(seen)
@@ -84,6 +82,21 @@ def report(
     differing = unexplained(seen, table, (*still_open, *unscanned, *accepted))
     in_order = gaps.in_order((*still_open, *differing))
     return LaunchReport(launch, seen.ended, table, in_order, accepted, unscanned=unscanned, failed=failed)
+
+
+def in_the_store(seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[Gap, ...]:
+    """The gaps that markers alone do not show: files of the store, and SIPs of the catalogue."""
+    in_store = missing.listed(store, seen.launch)
+    not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
+    return not_stored + (uncatalogued.find(seen, catalogued) if catalogued else ())
+
+
+def find(seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+    """All gaps of a launch that `report` lists, and those that are accepted. Unavailable when the store is."""
+    of_launch, accepted = gaps.find(seen)
+    known = (*of_launch, *in_the_store(seen, store, catalogued))
+    differing = unexplained(seen, rows(seen, known), (*known, *accepted))
+    return gaps.in_order((*known, *differing)), accepted
 
 
 def unexplained(seen: Survey, table: Iterable[StageRow], known: Iterable[Gap]) -> Iterator[Gap]:
