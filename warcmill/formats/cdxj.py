@@ -143,7 +143,7 @@ class CdxLines(Hearer):
                 self._pass_on(self._waiting.pop(name), requested.posted)
                 return
         if len(requested.url) <= _LONG:
-            self._requests |= dict.fromkeys((requested.record_id, *names), requested)
+            self._requests |= dict.fromkeys(filter(None, (requested.record_id, *names)), requested)
             while len(self._requests) > 2 * _WAITING:
                 del self._requests[next(iter(self._requests))]
 
