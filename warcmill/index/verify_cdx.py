@@ -120,8 +120,8 @@ class _Verifying:
     def _lines(self, file: FileRef) -> Iterator[bytes]:
         try:
             yield from cdx_extracts.lines(self.extracts, str(file.sha512))
-        except BadInput as error:  # it refuses nothing for good: the next fold makes the extract again
-            raise NotReady(f"index:{error.path}", f"{error.why}; run index.CdxIndex again") from error
+        except BadInput as error:  # it refuses nothing for good: the extract can be made again
+            raise _damaged(error) from error
 
     def _is_shown(self, line: bytes, one: Input, file: FileRef) -> bool:
         out = one.left_out or self.hits.get(file)
@@ -153,6 +153,13 @@ def _sample(number: int) -> frozenset[int]:
     return frozenset({0, number - 1, *inner})
 
 
+def _damaged(error: BadInput) -> NotReady:
+    """A damaged extract. A scan makes it again only if index.CdxIndex has not settled its WARC: a redo always does."""
+    return NotReady(
+        f"index:{error.path}", f"{error.why}; run index.CdxIndex again: warcmill redo of the stage's cdx, then a scan"
+    )
+
+
 def _offset(line: bytes) -> str:
     return str(json.loads(line.split(b" ", 2)[2])["offset"])
 
@@ -174,7 +181,7 @@ def _elsewhere(extracts: Extracts, indexed: Evidence, before: list[Evidence]) ->
         if number:
             extracts.leave(REVISITS, key, revisit_extracts.elsewhere(extracts, own, others))
     except BadInput as error:
-        raise NotReady(f"index:{error.path}", f"{error.why}; run index.CdxIndex again") from error
+        raise _damaged(error) from error
     return number
 
 

@@ -132,7 +132,7 @@ def test_a_damaged_extract_refuses_nothing_for_good(archive: Archive) -> None:
     for extract in (archive.base / "index/extracts").rglob("*.gz"):
         extract.chmod(0o644)
         extract.write_bytes(extract.read_bytes()[:-6])
-    with pytest.raises(Unsettled, match=r"run index\.CdxIndex again"):
+    with pytest.raises(Unsettled, match=r"run index\.CdxIndex again: warcmill redo of the stage's cdx"):
         verify(archive)
 
 
