@@ -77,7 +77,7 @@ class EngineHttp:
     def get(self, path: str = "", *, limit: int = MAX_BODY) -> EngineResponse:
         """GET an XML answer; `BadInput` if it is longer than `limit` bytes.
 
-        While a job is launched from a checkpoint, an engine may answer 200 without a body: ask again, then `Unavailable`.
+        As a job is launched from a checkpoint, an engine may answer 200 without a body: ask again; then `Unavailable`.
         """
         for pause in (*PAUSES, 0.0):
             answer = self._send("GET", path, limit=limit, headers={"Accept": "application/xml"})
