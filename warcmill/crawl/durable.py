@@ -9,7 +9,7 @@ from warcmill.crawl.appended import sync_folder
 from warcmill.errors import Unavailable
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes | bytearray) -> None:
     """Write a file, durable and whole; what was there is replaced at once. A half that a kill left is written over."""
     half = path.with_name(f".{path.name}.tmp")
     try:

@@ -67,9 +67,11 @@ def write(folder: Path, ending: Ending, reports: Mapping[str, Report] | None = N
     """Write the reports of a kind of job, those of a crawl when none are given, durable; return their paths."""
     paths = []
     for name, report in (CRAWL if reports is None else reports).items():
-        text = "".join(f"{line}\n" for line in report(ending))
+        text = bytearray()  # a line at a time: there may be 100,000
+        for line in report(ending):
+            text += f"{line}\n".encode("utf-8", "backslashreplace")
         paths.append(folder / f"{name}.txt")
-        durable.replace(paths[-1], text.encode("utf-8", "backslashreplace"))
+        durable.replace(paths[-1], text)
     return paths
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +159,13 @@ def test_times_and_sizes_are_written_as_heritrix_writes_them() -> None:
 
 def test_the_lines_of_the_sample_are_all_of_one_kind() -> None:
     assert all(isinstance(parse(line), CrawlRecord) for line in LOG.read_bytes().splitlines())
+
+
+def test_what_is_kept_is_json_in_the_order_of_its_keys_whatever_their_letters() -> None:
+    found = Statistics(['http://a.example/{"'])
+    for host in ("b{", 'a"', "ü"):
+        found.hosts[host] = array("q", range(9))
+    found.sources = {"{": {}, "s": {"b{": 2, "a": 1}}
+    text = found.dump()
+    assert text == json.dumps(json.loads(text), sort_keys=True).encode() + b"\n"
+    assert Statistics.load(text, "statistics.json").dump() == text
