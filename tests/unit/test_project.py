@@ -112,6 +112,16 @@ def test_a_python3_that_does_not_fit_is_skipped(tmp_path: Path) -> None:
     assert not (tmp_path / "a project" / ".venv" / "stamp").exists(), "a set-up that failed must begin again"
 
 
+def test_a_link_to_the_environment_of_another_folder_is_refused_and_that_one_is_kept(tmp_path: Path) -> None:
+    others = tmp_path / "others" / "kept"
+    others.parent.mkdir()
+    others.write_text("a package")
+    (tmp_path / "a project").mkdir()
+    (tmp_path / "a project" / ".venv").symlink_to(others.parent)
+    done = a_clone(tmp_path, ("python3", f'exec "{sys.executable}" "$@"'))
+    assert (done.returncode, ".venv is a link" in done.stderr, others.exists()) == (1, True, True), done.stderr
+
+
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
