@@ -228,9 +228,9 @@ def test_why_says_what_the_markers_say_when_another_root_is_away(line: Line, awa
     index = line.config.parent / "index"
     line.config.write_text(line.config.read_text().replace("[warcmill]", f"[warcmill]\nindex={index}"))
     ({"index": index, **line.folders}[away] / SENTINEL).unlink()
-    told = line.warcmill("why", JOB, LAUNCH_ID)
-    assert (told.returncode, f"root '{away}'" in told.stderr) == (4, True)
-    assert f"nothing is missing; but the {away} does not answer" in told.stdout
+    done = line.warcmill("why", JOB, LAUNCH_ID)
+    assert (done.returncode, f"root '{away}'" in done.stderr) == (4, True)
+    assert f"nothing is missing; but the {away} does not answer" in done.stdout
 
 
 def test_a_stored_file_that_cannot_be_read_is_4_and_the_rest_is_read(line: Line) -> None:

@@ -18,7 +18,7 @@ FOREVER = float(1 << 40)
 
 _SCHEMES = frozenset({"http", "https", "data", "dns"})
 _SHOWN = 200
-_CREDENTIALS = re.compile(r"(?<=//)[^/?#\\]*@")
+_CREDENTIALS = re.compile(r"\A([^/\\?#]*[/\\]{2,})[^/\\?#]*@")  # a browser takes \ for /
 
 
 @dataclass(slots=True, eq=False)
@@ -113,8 +113,8 @@ def queue_of(uri: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Return a URI as logs may keep it: what stands before its host is taken out."""
-    return _CREDENTIALS.sub("", text, count=1)
+    """Return a URI as logs may keep it: without a name and a password before its host."""
+    return _CREDENTIALS.sub(r"\1", text)
 
 
 def shown(text: str) -> str:

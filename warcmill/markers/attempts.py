@@ -120,7 +120,7 @@ class Attempts:
             self._note({"error": errors.describe(error), "kind": attempt_files.kind(error)})
             raise
         finally:
-            del _under_way[self._place]
+            _under_way.pop(self._place, None)
 
     def _note(self, line: dict[str, Any]) -> None:
         """Add a last line. When that fails too, on a full disk for example, the attempt's own error is raised."""

@@ -113,8 +113,14 @@ def hidden_lines(look_up: Callable[[bytes], Iterable[bytes]], prefixes: tuple[by
     """The lines that these prefixes hide, each once; `look_up` gives those that begin with some bytes."""
     for prefix in prefixes:
         yield from look_up(prefix)
-    for word in (DNS, *OF_PAGES) if prefixes else ():
-        yield from (line for line in look_up(word) if is_hidden(line, prefixes) and not line.startswith(prefixes))
+    if prefixes:
+        yield from (line for line in beside(look_up) if is_hidden(line, prefixes) and not line.startswith(prefixes))
+
+
+def beside(look_up: Callable[[bytes], Iterable[bytes]]) -> Iterator[bytes]:
+    """The lines of DNS records, and of what goes with pages: their keys do not begin as those of what they go with."""
+    for word in (DNS, *OF_PAGES):
+        yield from look_up(word)
 
 
 def _of_what(line: bytes) -> Iterator[bytes]:

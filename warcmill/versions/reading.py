@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -42,10 +43,14 @@ def _cdx_counts(index: LocalStore, segment: Segment) -> Mapping[str, int]:
 
 
 def _cdx_shown(index: LocalStore, segment: Segment, said: Hidden) -> Iterator[str]:
+    shows = f"index:{segment.files[CDX].path} shows"
     with closing(Lookup(index, (segment,))) as lookup:
         for prefix, entry in said.prefixes().items():
-            if line := next(hidden.hidden_lines(lookup.beginning_with, (prefix,)), None):
-                yield f"{entry} is hidden, and index:{segment.files[CDX].path} shows {line[:200].decode()}"
+            if line := next(lookup.beginning_with(prefix), None):
+                yield f"{entry} is hidden, and {shows} {line[:200].decode()}"
+        met: set[str] = set()
+        deque(hidden.visible(hidden.beside(lookup.beginning_with), said.prefixes(), met), maxlen=0)  # one pass for all
+        yield from (f"{entry} is hidden, and {shows} DNS records, or what goes with pages" for entry in sorted(met))
 
 
 def _cdx_has_any(index: LocalStore, one: Input, said: Hidden) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from warcmill.base import clock
 from warcmill.errors import BadInput
 from warcmill.versions.search import MOST, Query
 
@@ -18,7 +18,6 @@ PAGES = 50  # of results
 LONGEST_URL = 8_000
 _FIELDS = 20
 _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
-_DAY = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
 _HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
 _SECOND = re.compile(r"[0-9]{14}")
 
@@ -111,14 +110,6 @@ def capture_of(fields: Mapping[str, str]) -> tuple[str, str]:
     return time, url
 
 
-def is_day(text: str) -> bool:
-    """Whether a text is a year, a month or a day that there is."""
-    try:
-        return bool(_DAY.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
-    except ValueError:
-        return False
-
-
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; '' if it is none."""
     try:
@@ -136,7 +127,7 @@ def _site(fields: Mapping[str, str]) -> str:
 
 def _day(fields: Mapping[str, str], name: str) -> str:
     day = fields.get(name, "").strip()
-    if day and not is_day(day):
+    if day and not clock.is_day(day):
         raise BadInput(name, "it is not a year, a month or a day, such as 2016-10-19")
     return day
 

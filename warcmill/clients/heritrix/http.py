@@ -24,7 +24,7 @@ from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
 
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 60
-PAUSES: Final = (0.2, 1.0, 3.0)  # seconds after an answer without a body, before the same is asked again
+PAUSES: Final = (0.2, 1.0, 3.0)  # seconds before an answer without a body is asked for again
 MAX_BODY: Final = 16 * 1024 * 1024
 _CHUNK: Final = 64 * 1024
 
@@ -77,13 +77,13 @@ class EngineHttp:
     def get(self, path: str = "", *, limit: int = MAX_BODY) -> EngineResponse:
         """GET an XML answer; `BadInput` if it is longer than `limit` bytes.
 
-        As a job is launched from a checkpoint, an engine may answer 200 without a body: ask again; then `Unavailable`.
+        While it resumes a checkpoint, an engine may answer 200 without a body: ask again, at last `Unavailable`.
         """
-        for pause in (*PAUSES, 0.0):
+        for pause in (0.0, *PAUSES):
+            time.sleep(pause)
             answer = self._send("GET", path, limit=limit, headers={"Accept": "application/xml"})
             if answer.body or answer.status != requests.codes.ok:
                 return answer
-            time.sleep(pause)
         raise Unavailable(f"the engine at {self.url}", f"GET {path or '/'} was answered 200 without a body")
 
     def read(self, path: str, *, last: int | None = None) -> EngineResponse:
