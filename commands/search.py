@@ -12,7 +12,6 @@ from commands.printing import err
 from commands.show import as_json, console, counted, lines, printable
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
-from warcmill.base import clock
 from warcmill.errors import BadConfig
 from warcmill.model import Json
 from warcmill.stores.opening import open_folder
@@ -90,6 +89,6 @@ def _word(text: str) -> str:
 
 
 def _day(text: str) -> str:
-    if not clock.is_day(text):
+    if not search.is_day(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a year, a month or a day, such as 2016-10-19")
     return text.replace("-", "")

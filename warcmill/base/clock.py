@@ -5,10 +5,7 @@ Years have four digits, which `strftime` does not guarantee.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime
-
-_DAY = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
 
 
 def now() -> str:
@@ -25,14 +22,6 @@ def fine_stamp() -> str:
     """The current time in 20 digits, to the microsecond: for names whose order must be that of their making."""
     moment = datetime.now(UTC)
     return f"{digits(moment)}{moment.microsecond:06}"
-
-
-def is_day(text: str) -> bool:
-    """Whether a text is a year, a month or a day that exists: `2016`, `2016-10`, `2016-10-19`."""
-    try:
-        return bool(_DAY.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
-    except ValueError:
-        return False
 
 
 def text(moment: datetime) -> str:

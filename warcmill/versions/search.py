@@ -7,10 +7,12 @@ for a million of them, and a word that so many documents have does not distingui
 from __future__ import annotations
 
 import heapq
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 
 from warcmill.errors import NotReady
@@ -29,6 +31,7 @@ _WHERE = "FROM words JOIN page ON page.id = words.rowid WHERE words MATCH :words
 _COUNT_ALL = "SELECT count(*) FROM words WHERE words MATCH :words"  # a quarter of the time: no page is looked up
 _MATCHES = f"SELECT bm25(words, 5.0, 1.0), page.url, page.time, page.id {_WHERE}"
 _LAST = " ORDER BY words.rowid DESC LIMIT :ranked"
+_DAY = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
 _BEST = " ORDER BY 1, 2, 3 LIMIT :most"
 _TIMES = " AND page.time BETWEEN :first AND :last"
 _HIDDEN = """ AND page.key >= coalesce(
@@ -85,6 +88,14 @@ class _Match:
     time: str
     segment: int
     page: int
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a year, a month or a day that exists: `2016`, `2016-10`, `2016-10-19`."""
+    try:
+        return bool(_DAY.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
+    except ValueError:
+        return False
 
 
 def search(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from warcmill.base import clock
 from warcmill.errors import BadInput
+from warcmill.versions import search
 from warcmill.versions.search import MOST, Query
 
 LONGEST = 1_000  # characters of the words that are asked for
@@ -127,7 +127,7 @@ def _site(fields: Mapping[str, str]) -> str:
 
 def _day(fields: Mapping[str, str], name: str) -> str:
     day = fields.get(name, "").strip()
-    if day and not clock.is_day(day):
+    if day and not search.is_day(day):
         raise BadInput(name, "it is not a year, a month or a day, such as 2016-10-19")
     return day
 
