@@ -13,11 +13,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP, WHERE = "warcmill.policies", "crawl.toml policies"
 AT_OFFER, AT_LEASE = "at_offer", "at_lease"
@@ -54,12 +57,18 @@ class Own:
 def load(names: tuple[str, ...]) -> list[tuple[str, object]]:
     """Make the policies of these names that are not built in; BadConfig for one that is neither built in nor
     installed, for one that cannot be made, and for a name that means two."""
-    installed = {point.name: point for point in entry_points(group=GROUP)} if names else {}  # it reads every package
+    installed = _installed() if names else {}
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise BadConfig(f"{WHERE} {twice}", "is named twice; leave one")
     if both := next((name for name in names if name in BUILT_IN and name in installed), ""):
         raise BadConfig(f"{WHERE} {both}", f"{installed[both].value} has the name of a built-in policy; rename it")
     return [(name, _made(name, installed)) for name in names if name not in BUILT_IN]
+
+
+def _installed() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 it imports much, and few jobs have own policies
+
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _made(name: str, installed: dict[str, EntryPoint]) -> object:
