@@ -35,6 +35,9 @@ def found(links: list[Link]) -> list[tuple[str, str]]:
         (r"a { b: url(/a\29 .png) } c { d: url(/\000062.png) }", ["/a).png", "/b.png"]),
         ("a { b: url() } c { d: url(data:image/png;base64,iVBOR) } e { f: url(#x) }", ["/en/0"]),
         ("a { b: url(/a.png", []),
+        ("@import'/a.css';@import\"/b.css\"screen;@import/* x */'/c.css'", ["/a.css", "/b.css", "/c.css"]),
+        ("a { b: '/*' } c { d: url(/a.png) } e { f: \"\\\"/*\" url(/b.png) }", ["/a.png", "/b.png"]),
+        ("a { b: url(/*/a.png) } c { d: url('/*/b.png') } /* ' */ e { f: url(/c.png) }", ["/*/a.png", "/*/b.png", "/c.png"]),
     ],
 )
 def test_style_sheets(sheet: str, expected: list[str]) -> None:
