@@ -58,8 +58,8 @@ def wait(settings: Politeness, strain: float, took: float, status: int, asked: f
 
 def retry_after(value: str, now: datetime) -> float:
     """What a Retry-After asks for: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
-    if _SECONDS.fullmatch(value.strip()):
-        return min(float(value), LONGEST)
+    if not value or _SECONDS.fullmatch(value.strip()):
+        return min(float(value or 0), LONGEST)
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers say so
 
     try:
