@@ -15,7 +15,7 @@ DOUBLING, RECOVERY = 2.0, 0.9
 SLOWEST = 64.0  # times the ordinary delay
 LONGEST = 86_400.0  # what a host may ask for by Retry-After
 _UNWILLING = frozenset([429, 503, TIMED_OUT, CONNECTION_LOST])
-_SECONDS = re.compile(r"\d{1,9}", re.ASCII)
+_SECONDS = re.compile(r"\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
