@@ -16,6 +16,9 @@ _GZIP = frozenset(["application/gzip", "application/x-gzip"])
 _TYPE_END = re.compile(r"[;,\s]")  # servers write "text/html charset=utf-8", and browsers read it
 _UNKNOWN = frozenset(["unknown/unknown", "application/unknown", "*/*"])  # WHATWG MIME Sniffing, 7
 _VAGUE = frozenset(["text/plain", "application/octet-stream", "binary/octet-stream"])
+_MARKUP = re.compile(
+    rb"(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s/>])"
+)
 _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
 
@@ -78,4 +81,4 @@ def _sniffed(data: bytes) -> str:
     begin = data[:1024].lstrip().lower()
     if begin.startswith(b"<?xml"):
         return _by_root(data)
-    return "html" if begin.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<!--")) else ""
+    return "html" if _MARKUP.match(begin) else ""
