@@ -141,8 +141,8 @@ def _add_others(tag: str, attributes: Attributes, found: Links) -> None:
     for name, value in attributes.items():
         if not value or name not in _OTHERS or (name == "src" and tag not in _EMBEDDED):
             continue
-        if name == "style":
-            css.add_from(value, found, f"{tag}/@style")
+        if name == "style" or (name == "data-bg" and "url(" in value):
+            css.add_from(value, found, f"{tag}/@{name}")
         elif name.endswith("srcset"):
             _add_candidates(value, f"{tag}/@{name}", found)
         else:

@@ -35,6 +35,7 @@ ELEMENTS = [
     ('<img src="/a.png">', one("E", "/a.png", "img/@src")),
     ('<img data-src="/a.png" src="data:image/gif;base64,R0">', one("E", "/a.png", "img/@data-src")),
     ('<div data-bg="/a.png">', one("E", "/a.png", "div/@data-bg")),
+    ("<div data-bg='url(/a.png)'>", one("E", "/a.png", "div/@data-bg")),
     ("<script src=/a.js></script>", one("E", "/a.js", "script/@src")),
     ("<iframe src=/a></iframe>", one("E", "/a", "iframe/@src")),
     ("<frameset><frame src=/a></frameset>", one("E", "/a", "frame/@src")),
