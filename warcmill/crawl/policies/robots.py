@@ -64,8 +64,8 @@ class _Rule:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """The longest pattern wins; of two as long, the one that allows (2.2.2)."""
-        return len(self.written), self.allows
+        """The longest pattern wins, in escaped octets; of two as long, the one that allows (2.2.2)."""
+        return len("*".join(self.parts)) + self.ends, self.allows
 
     def matches(self, path: str) -> bool:
         """Whether the pattern matches: in time linear in the path, whatever the pattern."""

@@ -80,6 +80,8 @@ def judge(rules: str, path: str) -> bool:
         ("disallow: /A", "/a", True),
         ("disallow: /foo/bar/ツ", "/foo/bar/%E3%83%84", False),
         ("disallow: /foo/bar/%E3%83%84", "/foo/bar/%e3%83%84", False),
+        ("allow: /ä/b\ndisallow: /%C3%A4", "/%C3%A4/b", True),
+        ("disallow: /%C3%A4\nallow: /ä", "/%C3%A4", True),
         ("disallow: /foo/bar/%62%61%7A", "/foo/bar/baz", False),
         ("disallow: /%7Ejoe/", "/~joe/x", False),
         ("disallow: /a%2Fb", "/a/b", True),
