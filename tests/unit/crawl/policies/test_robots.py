@@ -119,6 +119,13 @@ def test_a_crawl_delay_is_of_its_group() -> None:
     assert [rules_for(data, token).delay for token in ("a", "b")] == [0.5, 10.0]
 
 
+@pytest.mark.parametrize("delay", ["10", "10s", ""])
+def test_a_crawl_delay_ends_the_names_of_its_group_whatever_it_says(delay: str) -> None:
+    data = f"user-agent: *\ncrawl-delay: {delay}\nuser-agent: badbot\ndisallow: /\n".encode()
+    assert rules_for(data, "a").judge("/a").allowed
+    assert not rules_for(data, "badbot").judge("/a").allowed
+
+
 def test_rules_before_any_crawler_count_for_none() -> None:
     assert rules_for(b"disallow: /\n", "a") == Rules()
 
