@@ -61,3 +61,11 @@ def _json(text: str, found: Links) -> None:
         for name, value in one.items() if isinstance(one, dict) else ():
             if name in _JSON and isinstance(value, str):
                 found.add(value, _JSON[name], name)
+            elif name == "attachments" and isinstance(value, list):
+                _attached(value, found)
+
+
+def _attached(attachments: list[object], found: Links) -> None:
+    for one in attachments:
+        if isinstance(one, dict) and isinstance(url := one.get("url"), str):
+            found.add(url, EMBED, "attachments")

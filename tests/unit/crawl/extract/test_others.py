@@ -80,6 +80,7 @@ ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="/fee
 <entry><link rel="alternate" href="/1?a&amp;b"/><link rel="enclosure" href="/1.mp3"/><content src="/full"/></entry>
 </feed>"""
 JSON = b'{"version": "x", "home_page_url": "/", "items": [{"url": "/1", "image": "/1.png"}, 7, {"url": 3}]}'
+ATTACHED = b'{"items": [{"attachments": [{"url": "/1.mp3", "mime_type": "audio/mpeg"}, {"url": 3}, 7]}, {"attachments": 7}]}'
 
 
 def test_feeds() -> None:
@@ -102,6 +103,7 @@ def test_feeds() -> None:
         ("E", "/full"),
     ]
     assert found(feed.links(JSON, URI)) == [("L", "/"), ("L", "/1"), ("E", "/1.png")]
+    assert found(feed.links(ATTACHED, URI)) == [("E", "/1.mp3")]
 
 
 @pytest.mark.parametrize(
