@@ -104,6 +104,8 @@ def test_feeds() -> None:
     ]
     assert found(feed.links(JSON, URI)) == [("L", "/"), ("L", "/1"), ("E", "/1.png")]
     assert found(feed.links(ATTACHED, URI)) == [("E", "/1.mp3")]
+    based = b"<feed xml:base='/b/'><entry><link href='1'/></entry></feed>"
+    assert found(feed.links(based, URI)) == [("L", "/b/1")]
 
 
 @pytest.mark.parametrize(
