@@ -70,6 +70,7 @@ def test_an_index_of_sitemaps() -> None:
 def test_robots_txt_names_sitemaps() -> None:
     robots = b"User-agent: *\r\nDisallow: /a\r\n SiteMap : /s.xml\r\nsitemap: http://a.example/s\r\n# Sitemap: /no"
     assert found(sitemap.from_robots(robots, URI)) == [("M", "/s.xml"), ("M", "http://a.example/s")]
+    assert found(sitemap.from_robots(b"User-agent: *\rSitemap: /s\rSitemap: /t", URI)) == [("M", "/s"), ("M", "/t")]
 
 
 RSS = b"""<rss><channel><link>http://news.example/</link><image><url>/i.png</url></image>
