@@ -66,7 +66,8 @@ def _by_root(data: bytes) -> str:
         return "sitemap"
     if feed.is_feed(data) or data[:1] == b"{":
         return "feed"
-    return "html" if b"<html" in data[:_BEGIN].lower() else ""
+    begin = data[:_BEGIN].lower()
+    return "html" if b"<html" in begin or b"<svg" in begin else ""
 
 
 def _vague(data: bytes) -> str:

@@ -160,11 +160,20 @@ def test_headers(status: int, name: str, value: str, expected: list[tuple[str, s
         (URI, "text/xml", ATOM, "feed"),
         (URI, "application/feed+json", JSON, "feed"),
         (URI, "text/xml", b"<?xml version='1.0'?><html xmlns='x'>", "html"),
+        (URI, "image/svg+xml", b"<?xml version='1.0'?><!-- x --><svg xmlns='x'>", "html"),
+        (URI, "application/xml", b"<?xml version='1.0'?><other/>", ""),
         (URI, "text/javascript", b"", "script"),
     ],
 )
 def test_what_reads_an_answer_follows_from_its_type(uri: str, content_type: str, data: bytes, kind: str) -> None:
     assert extract.kind_of(data, uri, content_type) == kind
+
+
+def test_a_picture_in_svg_is_read_as_one_in_a_page_is() -> None:
+    picture = b"""<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">
+<style>@import "/a.css";</style><image xlink:href="/a.png"/><a href="/a"><text>a</text></a></svg>"""
+    fields = Fields([("content-type", "image/svg+xml")])
+    assert found(extract.find(picture, URI, 200, fields)) == [("E", "/a.css"), ("E", "/a.png"), ("L", "/a")]
 
 
 def test_the_job_says_which_extractors_run() -> None:
