@@ -46,7 +46,7 @@ def kind_of(data: bytes, uri: str, content_type: str) -> str:
     """What a payload is, for the extractors: by its type, and where that is none or says little, by its beginning."""
     mime = _TYPE_END.split(content_type.strip().lower(), 1)[0]
     if mime in _HTML:
-        return "html"
+        return _vague(data) or "html"
     if mime == "text/css":
         return "css"
     if mime.endswith(("xml", "feed+json")) or mime in _GZIP:
@@ -71,10 +71,10 @@ def _by_root(data: bytes) -> str:
 
 
 def _vague(data: bytes) -> str:
-    """By a type that servers give to what they have no type for, a sitemap alone is known: by its root."""
+    """By a type that servers give to what they have no type for, or a script to all, a sitemap is known by its root."""
     begin = sitemap.unpacked(data, _BEGIN)[:_BEGIN]
     is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
-    return "sitemap" if is_xml and sitemap.is_sitemap(begin) else ""
+    return "sitemap" if is_xml and sitemap.is_sitemap(begin) and b"<html" not in begin else ""
 
 
 def _sniffed(data: bytes) -> str:

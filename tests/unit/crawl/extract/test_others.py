@@ -153,6 +153,8 @@ def test_headers(status: int, name: str, value: str, expected: list[tuple[str, s
         (URI, "application/octet-stream", SITEMAP, "sitemap"),
         (URI, "Text/Plain; charset=utf-8", b"\xef\xbb\xbf\n" + SITEMAP, "sitemap"),
         (URI, "binary/octet-stream", gzip.compress(SITEMAP, mtime=0), "sitemap"),
+        (URI, "text/html; charset=UTF-8", SITEMAP, "sitemap"),
+        (URI, "text/html", b"<?xml version='1.0'?><html><p><urlset> begins a sitemap", "html"),
         (URI, "text/plain", b"A sitemap begins with <urlset>", ""),
         (URI, "application/octet-stream", gzip.compress(b"x", mtime=0), ""),
         (URI, "application/octet-stream", RSS, ""),
