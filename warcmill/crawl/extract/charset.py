@@ -10,7 +10,8 @@ PRESCAN = 1024  # bytes in which a declaration counts
 UTF8, WINDOWS = "utf-8", "cp1252"
 _MARKS = ((b"\xef\xbb\xbf", UTF8), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
 _META = re.compile(rb"<meta[^>]{0,512}?charset[\s=\"']*([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
-_XML = re.compile(rb"<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
+_COMMENT = re.compile(rb"<!--(?:-?>|.*?(?:-->|\Z))", re.DOTALL)
+_XML = re.compile(rb"\A<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
 _PARAMETER = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s;\"']{1,40})", re.IGNORECASE)
 
 # Where the Encoding Standard reads a label as a wider charset than Python does.
@@ -86,9 +87,15 @@ def find(data: bytes, content_type: str = "") -> str:
     small = begin.lower()
     if b"charset" not in small and b"encoding" not in small:
         return UTF8 if _is_utf8(data) else WINDOWS
-    if (declared := _META.search(begin) or _XML.match(begin)) and (name := codec(declared[1].decode("ascii"))):
+    if name := _declared(begin):
         return UTF8 if name.startswith("utf-16") else name
     return UTF8 if _is_utf8(data) else WINDOWS
+
+
+def _declared(begin: bytes) -> str:
+    """The first declaration in a page that browsers know; '' for none."""
+    labels = _META.findall(_COMMENT.sub(b"", begin)) or _XML.findall(begin)
+    return next(filter(None, (codec(label.decode("ascii")) for label in labels)), "")
 
 
 def of_queries(name: str) -> str:

@@ -172,6 +172,8 @@ def test_scripts_are_guessed_from_only_when_asked() -> None:
         ("<a href='/ä?ä'>".encode("latin-1"), "text/html; charset=ISO-8859-1", "/%C3%A4?%E4"),
         ("<a href='/ä?ä'>".encode(), "text/html; charset=UTF-8", "/%C3%A4?%C3%A4"),
         ("<meta charset=windows-1251><a href='/я?я'>".encode("cp1251"), "text/html", "/%D1%8F?%FF"),
+        ("<!-- <meta charset=koi8-r> --><meta charset=cp1251><a href='/я'>".encode("cp1251"), "", "/%D1%8F"),
+        ("<meta content='charset of a'><meta charset=cp1251><a href='/я'>".encode("cp1251"), "", "/%D1%8F"),
         ("<a href='/ä'>".encode("latin-1"), "text/html", "/%C3%A4"),
         ("<a href='/ä'>".encode(), "", "/%C3%A4"),
         ("\ufeff<a href='/ä'>".encode(), "text/html; charset=latin1", "/%C3%A4"),
