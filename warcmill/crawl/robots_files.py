@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from warcmill.crawl import decoding, exchange, lines, steady
 from warcmill.crawl.books import Books, Result
@@ -22,6 +23,7 @@ from warcmill.crawl.job import Live, Retries
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies import robots
+from warcmill.crawl.policies.politeness import retry_after
 from warcmill.crawl.policies.robots import Rules, Standing
 from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import Uri, make
@@ -116,7 +118,8 @@ class RobotsFiles:
         """Write a robots.txt, and offer the sitemaps that it names."""
         job = self._live.job.of(uri)
         data, _ = decoding.document(answer, job.limits)
-        row = self._row(origin, answer.status, failures, data[: robots.LIMIT])
+        asked = retry_after(answer.fields.first("retry-after"), datetime.now(UTC))
+        row = self._row(origin, answer.status, failures, data[: robots.LIMIT], asked)
         links = sitemap.from_robots(data, uri.uri) if "sitemap" in job.extractors and answer.status == 200 else []
         lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
         line = lines.of_answer(uri, answer, answer.annotations)
@@ -133,11 +136,11 @@ class RobotsFiles:
             lines.visited(self._books.frontier.transitions, uri, answer.status, failed=True)
             await self._books.keep(Result(uri, None, (), line, site=row))
 
-    def _row(self, origin: str, status: int, failures: int, text: bytes = b"") -> SiteRow:
+    def _row(self, origin: str, status: int, failures: int, text: bytes = b"", asked: float = 0.0) -> SiteRow:
         deferred = robots.standing(status) is Standing.DEFERRED
         failures = failures + 1 if deferred else 0
         waits = deferred and failures < self._retries.times
-        keep = self._retries.next(failures) if waits else robots.KEPT
+        keep = max(self._retries.next(failures), asked) if waits else robots.KEPT
         return SiteRow(origin, status, steady.now() + keep, failures, text)
 
     def _remember(self, row: SiteRow, why: str) -> Site:

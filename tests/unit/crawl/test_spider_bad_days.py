@@ -212,6 +212,24 @@ def test_a_site_is_asked_as_slowly_as_it_wants_by_its_own_log(tmp_path: Path) ->
     assert busy == 5 or pages["a.example"][busy + 1][0] - pages["a.example"][busy][0] >= 1.0
 
 
+def test_a_robots_txt_is_asked_for_again_when_its_site_says(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while b"/robots.txt" in await reader.readuntil(b"\r\n\r\n"):
+            asked.append(time.monotonic())
+            busy = b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+            writer.write(busy if len(asked) == 1 else NO_ROBOTS)
+        writer.write(OK + b"Content-Length: 0\r\n\r\n")
+
+    async def scenario() -> None:
+        async with serving(answer) as server:
+            await crawled.whole(tmp_path, crawled.job(server.port, "a.example"))
+
+    asyncio.run(scenario())
+    assert asked[1] - asked[0] >= 1.0
+
+
 def test_a_robots_txt_like_a_bomb_is_kept_whole_and_read_in_part(tmp_path: Path) -> None:
     """Very many rules for others, then one that forbids all: beyond 500 KiB no rule is read (RFC 9309, 2.5)."""
     bomb = b"User-agent: other\nDisallow: /x\n" * 20_000 + b"User-agent: *\nDisallow: /\n"

@@ -16,6 +16,9 @@ _GZIP = frozenset(["application/gzip", "application/x-gzip"])
 _TYPE_END = re.compile(r"[;,\s]")  # servers write "text/html charset=utf-8", and browsers read it
 _UNKNOWN = frozenset(["unknown/unknown", "application/unknown", "*/*"])  # WHATWG MIME Sniffing, 7
 _VAGUE = frozenset(["text/plain", "application/octet-stream", "binary/octet-stream"])
+_MARKUP = re.compile(
+    rb"(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s/>])"
+)
 _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
 
@@ -43,7 +46,7 @@ def kind_of(data: bytes, uri: str, content_type: str) -> str:
     """What a payload is, for the extractors: by its type, and where that is none or says little, by its beginning."""
     mime = _TYPE_END.split(content_type.strip().lower(), 1)[0]
     if mime in _HTML:
-        return "html"
+        return _vague(data) or "html"
     if mime == "text/css":
         return "css"
     if mime.endswith(("xml", "feed+json")) or mime in _GZIP:
@@ -63,14 +66,15 @@ def _by_root(data: bytes) -> str:
         return "sitemap"
     if feed.is_feed(data) or data[:1] == b"{":
         return "feed"
-    return "html" if b"<html" in data[:_BEGIN].lower() else ""
+    begin = data[:_BEGIN].lower()
+    return "html" if b"<html" in begin or b"<svg" in begin else ""
 
 
 def _vague(data: bytes) -> str:
-    """By a type that servers give to what they have no type for, a sitemap alone is known: by its root."""
+    """By a type that servers give to what they have no type for, or a script to all, a sitemap is known by its root."""
     begin = sitemap.unpacked(data, _BEGIN)[:_BEGIN]
     is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
-    return "sitemap" if is_xml and sitemap.is_sitemap(begin) else ""
+    return "sitemap" if is_xml and sitemap.is_sitemap(begin) and b"<html" not in begin else ""
 
 
 def _sniffed(data: bytes) -> str:
@@ -78,4 +82,4 @@ def _sniffed(data: bytes) -> str:
     begin = data[:1024].lstrip().lower()
     if begin.startswith(b"<?xml"):
         return _by_root(data)
-    return "html" if begin.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<!--")) else ""
+    return "html" if _MARKUP.match(begin) else ""

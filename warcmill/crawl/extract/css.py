@@ -7,10 +7,14 @@ import re
 from warcmill.crawl.extract import charset
 from warcmill.crawl.extract.links import EMBED, Link, Links
 
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+# A comment, or what may have the letters of one in it: an escape, a string, an address without quotes.
+_COMMENT = re.compile(
+    r"""(/\*.*?(?:\*/|\Z))|\\.|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|url\(\s*+[^\s"'()\\]*+""",
+    re.IGNORECASE | re.DOTALL,
+)
 _URL = re.compile(
     r"""url\(\s*+(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|((?:[^\s"'()\\]|\\[0-9a-fA-F]{1,6}\s?|\\.)*))\s*+\)"""
-    r"""|@import\s++(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)')""",
+    r"""|@import\s*+(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)')""",
     re.IGNORECASE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
@@ -29,8 +33,12 @@ def add_from(text: str, found: Links, context: str) -> None:
     small = text.lower()
     if "url(" not in small and "@import" not in small:
         return
-    for match in _URL.finditer(_COMMENT.sub(" ", text)):
+    for match in _URL.finditer(_COMMENT.sub(_without_comment, text) if "/*" in text else text):
         found.add(_ESCAPE.sub(_unescaped, match[match.lastindex or 0] if match.lastindex else ""), EMBED, context)
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    return " " if match[1] else match[0]
 
 
 def _unescaped(match: re.Match[str]) -> str:

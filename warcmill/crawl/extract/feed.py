@@ -11,6 +11,7 @@ from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.extract.xml import tags
 
 _ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf)[\s>]", re.IGNORECASE)
+_ROOTS = ("rss", "feed", "rdf")
 _TEXTS = {"link": LINK, "comments": LINK, "url": EMBED, "icon": EMBED, "logo": EMBED, "origlink": LINK, "uri": LINK}
 _SOURCES = ("enclosure", "content", "thumbnail", "player", "image")  # by @url, @src or @href
 _JSON = {"home_page_url": LINK, "url": LINK, "external_url": LINK, "next_url": LINK, "icon": EMBED, "image": EMBED}
@@ -32,7 +33,9 @@ def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
     for name, attributes, content in tags(text):
         if found.cut:
             break
-        if name == "link" and "href" in attributes:
+        if name in _ROOTS:
+            found.rebase(attributes.get("xml:base", ""))
+        elif name == "link" and "href" in attributes:
             _atom_link(attributes, found)
         elif name == "guid" and attributes.get("isPermaLink", "true") == "true":
             found.add(content if content.startswith("http") else "", LINK, name)
@@ -61,3 +64,11 @@ def _json(text: str, found: Links) -> None:
         for name, value in one.items() if isinstance(one, dict) else ():
             if name in _JSON and isinstance(value, str):
                 found.add(value, _JSON[name], name)
+            elif name == "attachments" and isinstance(value, list):
+                _attached(value, found)
+
+
+def _attached(attachments: list[object], found: Links) -> None:
+    for one in attachments:
+        if isinstance(one, dict) and isinstance(url := one.get("url"), str):
+            found.add(url, EMBED, "attachments")

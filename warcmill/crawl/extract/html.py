@@ -34,11 +34,12 @@ _BASE = re.compile(r"<base[\s/]", re.IGNORECASE)
 _LAZY = ("data-src", "data-original", "data-lazy-src", "data-srcset", "data-lazy-srcset", "data-bg")
 _OTHERS = frozenset(["src", "srcset", "imagesrcset", "poster", "background", "style", *_LAZY])
 _XLINK = "xlink:href"  # what SVG had before href, which wins (SVG 2, 16.1.6)
-_ANY = _OTHERS | {"href", _XLINK, "content", "action", "data"}
+_ANY = _OTHERS | {"href", _XLINK, "content", "action", "data", "srcdoc"}
 _EMBEDDED = frozenset(
     ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image"]
 )
 _DRAWN = _EMBEDDED | {"use", "feImage", "feimage"}  # by their href; a tree has SVG's own letters
+_TEMPLATE = re.compile(rb"<(/?)(template)(?=[\s/>])", re.IGNORECASE)  # a tree does not show what is inside
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset (HTML, "parse a srcset attribute")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*\)?)*")  # up to a comma that is in no brackets
 _WITH_TEXT = ("style", "script")
@@ -60,6 +61,8 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
             _add_anchor(attributes, found)
         else:
             _add(tag, attributes, node, found)
+            if tag == "iframe" and (inside := attributes.get("srcdoc")):
+                _add_inside(inside, found)
         if scripts and tag == "script":
             _add_guesses(node, found)
         if found.cut:
@@ -67,9 +70,21 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     return found.all()
 
 
+def _add_inside(page: str, found: Links) -> None:
+    """Add the links of a page in `srcdoc`, whose base is that of the page around it; none of a page in that one."""
+    data = page.encode("utf-8", "replace")
+    for tag, attributes, node in (_from_tags if too_much(data) else _from_tree)(data, charset.UTF8)[1]:
+        if tag == "a":
+            _add_anchor(attributes, found)
+        else:
+            _add(tag, attributes, node, found)
+
+
 def _from_tree(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
     """The base of a page, and its elements in order, from its tree."""
     raw = data if name == charset.UTF8 else data.decode(name, "replace").encode("utf-8", "replace")
+    if b"<template" in raw or b"<TEMPLATE" in raw:
+        raw = _TEMPLATE.sub(rb"<\1x-\2", raw)
     try:
         tree = LexborHTMLParser(raw, options=LexborDocumentOptions.WO_EVENTS)
     except (SelectolaxError, ValueError, RuntimeError):
@@ -126,8 +141,8 @@ def _add_others(tag: str, attributes: Attributes, found: Links) -> None:
     for name, value in attributes.items():
         if not value or name not in _OTHERS or (name == "src" and tag not in _EMBEDDED):
             continue
-        if name == "style":
-            css.add_from(value, found, f"{tag}/@style")
+        if name == "style" or (name == "data-bg" and "url(" in value):
+            css.add_from(value, found, f"{tag}/@{name}")
         elif name.endswith("srcset"):
             _add_candidates(value, f"{tag}/@{name}", found)
         else:

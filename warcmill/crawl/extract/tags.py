@@ -63,12 +63,16 @@ def too_much(page: bytes) -> bool:
 
 def tags(page: str) -> Iterator[Tag]:
     """Yield the opening tags of a page."""
-    at = 0
+    at, in_picture = 0, False
     while match := _TAG.search(page, at):
         at = match.end()
-        if match[1] and match[3]:
+        if in_picture and match[0][:5].lower() == "</svg":
+            in_picture = False
+        elif match[1] and match[3]:
             name, content = match[1].lower(), ""
-            if end := _ENDS.get(name):
+            in_picture = in_picture or name == "svg"
+            is_closed = in_picture and match[2].endswith("/")  # in a picture alone "/>" is an end (HTML, 13.2.6.5)
+            if (end := _ENDS.get(name)) and not is_closed:
                 closing = end.search(page, at)
                 begin, at = at, closing.start() if closing else len(page)
                 content = page[begin:at]

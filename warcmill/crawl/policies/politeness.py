@@ -15,7 +15,7 @@ DOUBLING, RECOVERY = 2.0, 0.9
 SLOWEST = 64.0  # times the ordinary delay
 LONGEST = 86_400.0  # what a host may ask for by Retry-After
 _UNWILLING = frozenset([429, 503, TIMED_OUT, CONNECTION_LOST])
-_SECONDS = re.compile(r"\d{1,9}", re.ASCII)
+_SECONDS = re.compile(r"\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def wait(settings: Politeness, strain: float, took: float, status: int, asked: f
 
 def retry_after(value: str, now: datetime) -> float:
     """What a Retry-After asks for: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
-    if _SECONDS.fullmatch(value.strip()):
-        return min(float(value), LONGEST)
+    if not value or _SECONDS.fullmatch(value.strip()):
+        return min(float(value or 0), LONGEST)
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers say so
 
     try:

@@ -64,8 +64,8 @@ class _Rule:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """The longest pattern wins; of two as long, the one that allows (2.2.2)."""
-        return len(self.written), self.allows
+        """The longest pattern wins, in escaped octets; of two as long, the one that allows (2.2.2)."""
+        return len("*".join(self.parts)) + self.ends, self.allows
 
     def matches(self, path: str) -> bool:
         """Whether the pattern matches: in time linear in the path, whatever the pattern."""
@@ -118,9 +118,10 @@ def rules_for(data: bytes, token: str) -> Rules:
             naming = False
             for agent in agents if value else []:
                 groups[agent].append(_rule(value, allows=name == "allow"))
-        elif name == "crawl-delay" and (delay := _DELAY.fullmatch(value)):
+        elif name == "crawl-delay":
             naming = False
-            delays |= dict.fromkeys(agents, float(delay[0]))
+            if delay := _DELAY.fullmatch(value):
+                delays |= dict.fromkeys(agents, float(delay[0]))
     chosen = token.lower() if token.lower() in groups else "*"
     return Rules(tuple(groups.get(chosen, ())), delays.get(chosen, 0.0))
 

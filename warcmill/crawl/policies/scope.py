@@ -1,9 +1,9 @@
 """What belongs to the crawl: the rules of the profile for Heritrix, so that both engines crawl the same.
 
 A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So does what a
-page embeds, from any host, over at most two such hops, one of them guessed (`X`). Else
-a URI has a prefix of a site, or was linked from a seed of reach `plus1`. Nothing
-that is excluded is crawled.
+page embeds, from any host, over at most two such hops, one of them guessed (`X`). Else,
+and after 20 redirects, a URI has a prefix of a site, or was linked from a seed of reach
+`plus1`. Nothing that is excluded is crawled.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from warcmill.crawl.policies.prefixes import Prefixes
 from warcmill.crawl.uri import Uri
 
 EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
+REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
 _LINKED = re.compile(r"R*LR*")
 
 
@@ -50,7 +51,8 @@ class Scope:
         if prefix := self.excluded.covering(surt):
             return f"excluded by {prefix}"
         reach = self.pages.get(uri.source)
-        if not uri.hops.strip("R") or (reach is not Reach.RESOURCE and is_embedded(uri.hops)):
+        is_led_to = len(uri.hops) - len(uri.hops.rstrip("R")) <= REDIRECTS
+        if is_led_to and (not uri.hops.strip("R") or (reach is not Reach.RESOURCE and is_embedded(uri.hops))):
             return ""
         if len(uri.hops) > self.hops:
             return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"

@@ -35,6 +35,9 @@ def found(links: list[Link]) -> list[tuple[str, str]]:
         (r"a { b: url(/a\29 .png) } c { d: url(/\000062.png) }", ["/a).png", "/b.png"]),
         ("a { b: url() } c { d: url(data:image/png;base64,iVBOR) } e { f: url(#x) }", ["/en/0"]),
         ("a { b: url(/a.png", []),
+        ("@import'/a.css';@import\"/b.css\"screen;@import/* x */'/c.css'", ["/a.css", "/b.css", "/c.css"]),
+        ("a { b: '/*' } c { d: url(/a.png) } e { f: \"\\\"/*\" url(/b.png) }", ["/a.png", "/b.png"]),
+        ("a { b: url(/*/a.png) } c { d: url('/*/b.png') } /* ' */ e { f: url(/c.png) }", ["/*/a.png", "/*/b.png", "/c.png"]),
     ],
 )
 def test_style_sheets(sheet: str, expected: list[str]) -> None:
@@ -67,6 +70,7 @@ def test_an_index_of_sitemaps() -> None:
 def test_robots_txt_names_sitemaps() -> None:
     robots = b"User-agent: *\r\nDisallow: /a\r\n SiteMap : /s.xml\r\nsitemap: http://a.example/s\r\n# Sitemap: /no"
     assert found(sitemap.from_robots(robots, URI)) == [("M", "/s.xml"), ("M", "http://a.example/s")]
+    assert found(sitemap.from_robots(b"User-agent: *\rSitemap: /s\rSitemap: /t", URI)) == [("M", "/s"), ("M", "/t")]
 
 
 RSS = b"""<rss><channel><link>http://news.example/</link><image><url>/i.png</url></image>
@@ -77,6 +81,7 @@ ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="/fee
 <entry><link rel="alternate" href="/1?a&amp;b"/><link rel="enclosure" href="/1.mp3"/><content src="/full"/></entry>
 </feed>"""
 JSON = b'{"version": "x", "home_page_url": "/", "items": [{"url": "/1", "image": "/1.png"}, 7, {"url": 3}]}'
+ATTACHED = b'{"items": [{"attachments": [{"url": "/1.mp3", "mime_type": "audio/mpeg"}, {"url": 3}, 7]}, {"attachments": 7}]}'
 
 
 def test_feeds() -> None:
@@ -99,6 +104,9 @@ def test_feeds() -> None:
         ("E", "/full"),
     ]
     assert found(feed.links(JSON, URI)) == [("L", "/"), ("L", "/1"), ("E", "/1.png")]
+    assert found(feed.links(ATTACHED, URI)) == [("E", "/1.mp3")]
+    based = b"<feed xml:base='/b/'><entry><link href='1'/></entry></feed>"
+    assert found(feed.links(based, URI)) == [("L", "/b/1")]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +135,9 @@ def test_headers(status: int, name: str, value: str, expected: list[tuple[str, s
         (URI, "text/html", b"", "html"),
         (URI, "Application/XHTML+XML; charset=x", b"", "html"),
         (URI, "", b" \n<!DOCTYPE HTML>", "html"),
+        (URI, "", b"<P>x", "html"),
+        (URI, "", b"\n<table border=1>", "html"),
+        (URI, "", b"<pic>", ""),
         (URI, "text/html charset=utf-8", b"", "html"),
         (URI, "text/html, text/html", b"", "html"),
         (URI, "application/unknown", b"<html>", "html"),
@@ -142,6 +153,8 @@ def test_headers(status: int, name: str, value: str, expected: list[tuple[str, s
         (URI, "application/octet-stream", SITEMAP, "sitemap"),
         (URI, "Text/Plain; charset=utf-8", b"\xef\xbb\xbf\n" + SITEMAP, "sitemap"),
         (URI, "binary/octet-stream", gzip.compress(SITEMAP, mtime=0), "sitemap"),
+        (URI, "text/html; charset=UTF-8", SITEMAP, "sitemap"),
+        (URI, "text/html", b"<?xml version='1.0'?><html><p><urlset> begins a sitemap", "html"),
         (URI, "text/plain", b"A sitemap begins with <urlset>", ""),
         (URI, "application/octet-stream", gzip.compress(b"x", mtime=0), ""),
         (URI, "application/octet-stream", RSS, ""),
@@ -149,11 +162,20 @@ def test_headers(status: int, name: str, value: str, expected: list[tuple[str, s
         (URI, "text/xml", ATOM, "feed"),
         (URI, "application/feed+json", JSON, "feed"),
         (URI, "text/xml", b"<?xml version='1.0'?><html xmlns='x'>", "html"),
+        (URI, "image/svg+xml", b"<?xml version='1.0'?><!-- x --><svg xmlns='x'>", "html"),
+        (URI, "application/xml", b"<?xml version='1.0'?><other/>", ""),
         (URI, "text/javascript", b"", "script"),
     ],
 )
 def test_what_reads_an_answer_follows_from_its_type(uri: str, content_type: str, data: bytes, kind: str) -> None:
     assert extract.kind_of(data, uri, content_type) == kind
+
+
+def test_a_picture_in_svg_is_read_as_one_in_a_page_is() -> None:
+    picture = b"""<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">
+<style>@import "/a.css";</style><image xlink:href="/a.png"/><a href="/a"><text>a</text></a></svg>"""
+    fields = Fields([("content-type", "image/svg+xml")])
+    assert found(extract.find(picture, URI, 200, fields)) == [("E", "/a.css"), ("E", "/a.png"), ("L", "/a")]
 
 
 def test_the_job_says_which_extractors_run() -> None:

@@ -53,6 +53,7 @@ def test_what_the_host_asks_for_is_kept_if_it_is_longer() -> None:
         ("120", 120.0),
         (" 0 ", 0.0),
         ("999999999", LONGEST),
+        ("9" * 5_000, LONGEST),
         ("Sat, 21 Nov 2026 08:01:30 GMT", 90.0),
         ("Saturday, 21-Nov-26 08:01:30 GMT", 90.0),
         ("Sat Nov 21 08:01:30 2026", 90.0),

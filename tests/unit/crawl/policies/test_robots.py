@@ -80,6 +80,8 @@ def judge(rules: str, path: str) -> bool:
         ("disallow: /A", "/a", True),
         ("disallow: /foo/bar/ツ", "/foo/bar/%E3%83%84", False),
         ("disallow: /foo/bar/%E3%83%84", "/foo/bar/%e3%83%84", False),
+        ("allow: /ä/b\ndisallow: /%C3%A4", "/%C3%A4/b", True),
+        ("disallow: /%C3%A4\nallow: /ä", "/%C3%A4", True),
         ("disallow: /foo/bar/%62%61%7A", "/foo/bar/baz", False),
         ("disallow: /%7Ejoe/", "/~joe/x", False),
         ("disallow: /a%2Fb", "/a/b", True),
@@ -115,6 +117,13 @@ Disallow: /3"""
 def test_a_crawl_delay_is_of_its_group() -> None:
     data = b"user-agent: a\ncrawl-delay: 0.5\nuser-agent: *\ncrawl-delay: 10\ncrawl-delay: soon\n"
     assert [rules_for(data, token).delay for token in ("a", "b")] == [0.5, 10.0]
+
+
+@pytest.mark.parametrize("delay", ["10", "10s", ""])
+def test_a_crawl_delay_ends_the_names_of_its_group_whatever_it_says(delay: str) -> None:
+    data = f"user-agent: *\ncrawl-delay: {delay}\nuser-agent: badbot\ndisallow: /\n".encode()
+    assert rules_for(data, "a").judge("/a").allowed
+    assert not rules_for(data, "badbot").judge("/a").allowed
 
 
 def test_rules_before_any_crawler_count_for_none() -> None:
