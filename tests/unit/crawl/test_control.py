@@ -184,11 +184,15 @@ def test_rates_are_set_and_taken_away(tmp_path: Path) -> None:
     ("add", {}, "no 'uris'"),
     ("add", {"uris": ["x"] * (MOST + 1)}, "is the limit"), ("list", {"limit": 0}, "'limit' is 1 to"),
     ("list", {"limit": True}, "wrong type"), ("state", {"x": 1}, "it has no 'x'"), ("reboot", {}, "no 'verb' of state"),
+    ("list", {"after": 1 << 63}, "'after' is a text that is not UTF-8, or a number of more than 64 bits"),
+    ("list", {"crawl": "\udcff"}, "'crawl' is"), ("get", {"key": "\ud800"}, "'key' is"),
+    ("rate", {"at_once": 1 << 64}, "'at_once' is"),
 ])  # fmt: skip
 def test_a_wrong_request_is_refused_by_name(tmp_path: Path, verb: str, fields: dict[str, Any], why: str) -> None:
     async def act(path: Path, crawl: Crawl) -> None:
         with pytest.raises(BadInput, match=why):
             await asked(path, verb, **fields)
+        assert (await asked(path, "list"))["uris"] == []  # its books are as before
 
     with_crawl(tmp_path, act)
 
