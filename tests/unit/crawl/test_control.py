@@ -171,6 +171,8 @@ def test_rates_are_set_and_taken_away(tmp_path: Path) -> None:
         await asked(path, "rate", site="a.example", at_once=2)
         assert len(await crawl.frontier.lease("h", 9)) == 2
         assert await asked(path, "rate", site="a.example", none=True) == {"site": "a.example"}
+        assert await asked(path, "rate", site="https://A.example/", at_once=3) == {"site": "a.example"}
+        assert len(await crawl.frontier.lease("h", 9)) == 1
         for wrong in ({}, {"hits": 0}, {"window": -1}, {"none": True, "hits": 1}):
             with pytest.raises(BadInput):
                 await asked(path, "rate", **wrong)
@@ -186,7 +188,7 @@ def test_rates_are_set_and_taken_away(tmp_path: Path) -> None:
     ("list", {"limit": True}, "wrong type"), ("state", {"x": 1}, "it has no 'x'"), ("reboot", {}, "no 'verb' of state"),
     ("list", {"after": 1 << 63}, "'after' is a text that is not UTF-8, or a number of more than 64 bits"),
     ("list", {"crawl": "\udcff"}, "'crawl' is"), ("get", {"key": "\ud800"}, "'key' is"),
-    ("rate", {"at_once": 1 << 64}, "'at_once' is"),
+    ("rate", {"at_once": 1 << 64}, "'at_once' is"), ("rate", {"site": "a b c<", "hits": 1}, "not a URI"),
 ])  # fmt: skip
 def test_a_wrong_request_is_refused_by_name(tmp_path: Path, verb: str, fields: dict[str, Any], why: str) -> None:
     async def act(path: Path, crawl: Crawl) -> None:
