@@ -276,7 +276,7 @@ def test_a_bug_in_a_verb_is_logged_and_ends_nothing(tmp_path: Path, caplog: pyte
     with_crawl(tmp_path, act)
 
 
-def test_watch_reports_until_the_crawl_ends(tmp_path: Path) -> None:
+def test_watch_reports_until_the_crawl_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> list[Json]:
         path, frontier = deep(tmp_path), SqliteFrontier(tmp_path / "f.sqlite")
         crawl = Crawl(frontier)
@@ -292,6 +292,7 @@ def test_watch_reports_until_the_crawl_ends(tmp_path: Path) -> None:
     found = asyncio.run(run())
     assert found
     assert all(isinstance(one, dict) and one["state"] == "RUNNING" for one in found)
+    assert "Traceback" not in caplog.text
 
 
 def test_a_socket_that_a_dead_process_left_is_replaced_and_another_file_is_not(tmp_path: Path) -> None:
