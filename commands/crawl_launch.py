@@ -20,6 +20,7 @@ from commands.printing import err, out
 from tasks.attended import ATTENDED
 from tasks.config import engines
 from tasks.config.settings import settings
+from tasks.step import open_line
 from warcmill.base import clock
 from warcmill.crawl import continues, job_file, last_launch, lock, restore, summary
 from warcmill.crawl.engine import WarcmillEngine
@@ -30,6 +31,7 @@ from warcmill.crawl.launch_folders import CHECKPOINTS
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Busy, NotReady
 from warcmill.formats.feed import Scope
+from warcmill.markers import locks
 from warcmill.model import Json, Launch
 
 POLL = 0.25  # seconds between two looks at the crawl
@@ -92,7 +94,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
     """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
     try:
-        with _ctrl_c_waits():
+        with _ctrl_c_waits(), locks.alone(open_line().state, f"crawl.{name}"):
             _begin(engine, name, written)
     except KeyboardInterrupt:
         if not engine.look(name).running:

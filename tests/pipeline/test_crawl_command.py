@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -210,6 +211,16 @@ def test_after_a_limit_the_same_command_goes_on(archive: Path, port: int) -> Non
     code, out, err = crawl(archive, *words)
     assert (code, f"some: continues from {first.name}" in out) == (0, True), err
     assert f"some: checkpoint {second.name}: books.sqlite should have" in err
+
+
+def test_of_two_commands_at_once_one_crawls_and_the_other_names_its_launch(archive: Path, port: int) -> None:
+    slow = ("--allow-private", "127.0.0.0/8", "--resolve", "a.example=127.0.0.1", "--job", "twice", "--limit", "2")
+    words = [f"http://a.example:{port}/", *slow, "--no-line"]
+    with ThreadPoolExecutor() as both:
+        done = [both.submit(crawl, archive, *words) for _ in range(2)]
+    (first, out, _), (second, _, err) = sorted(one.result() for one in done)
+    assert (first, second, "2 documents" in out, "twice, launch 20" in err) == (0, 5, True, True), out + err
+    assert (archive / "archive/luigi.cfg").read_text().count("twice") == 1
 
 
 def test_no_hops_are_the_page_and_what_it_embeds(tmp_path: Path, port: int) -> None:
