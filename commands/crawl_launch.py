@@ -28,8 +28,7 @@ from warcmill.crawl.job_text import HEAD, files
 from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.last_launch import Last
 from warcmill.crawl.launch_folders import CHECKPOINTS
-from warcmill.crawl.uri import canonical
-from warcmill.errors import BadConfig, BadInput, Busy, NotReady
+from warcmill.errors import BadConfig, Busy, NotReady
 from warcmill.formats.feed import Scope
 from warcmill.markers import locks
 from warcmill.model import Json, Launch
@@ -40,13 +39,8 @@ INTERRUPTED = 130
 
 def run(args: argparse.Namespace, config: Path) -> int:
     """Crawl, then run the line; return the exit code."""
-    try:
-        seeds = [canonical(url if "://" in url else f"https://{url}") for url in args.urls]
-    except BadInput as error:
-        err(str(error))
-        return 2
-    name = args.job or crawl_config.job_of(seeds[0])
-    written = files(_settings(args), seeds, Scope(args.scope))
+    name = args.job or crawl_config.job_of(args.urls[0])
+    written = files(_settings(args), args.urls, Scope(args.scope))
     job_file.parse(written, name)
     crawl_config.list_job(config, name)
     os.environ[ATTENDED] = "1"

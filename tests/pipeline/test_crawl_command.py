@@ -190,6 +190,11 @@ def test_what_it_refuses(archive: Path, port: int, words: tuple[str, ...], code:
     assert code == 1 or (archive / "archive/luigi.cfg").read_text() == before
 
 
+def test_no_archive_is_made_for_what_is_no_url(tmp_path: Path) -> None:
+    code, _, err = crawl(tmp_path, "https://a.example/", "ftp://a.example/")
+    assert (code, "ftp: is not fetched" in err, list(tmp_path.iterdir())) == (2, True, []), err
+
+
 def test_a_crawl_toml_of_a_person_is_not_written_over(archive: Path, port: int) -> None:
     own = job(archive, "a-example") / "crawl.toml"
     before = own.read_text()
