@@ -178,12 +178,14 @@ def archive(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
         (("ftp://a.example/",), 2, "ftp: is not fetched"),
         (("SITE", "--config", "wrong.toml"), 3, "did you mean workers?"),
         (("SITE", "--config", "none.toml"), 3, "none.toml"),
+        (("SITE", "--config", "pages.toml"), 3, "--config pages: --scope decides it, which is root"),
         (("SITE", "--resolve", "a.example=127.0.0.1", "--job", "inside"), 1, "127.0.0.1 is not dialled: loopback"),
         (("SITEprivate", *HERE, "--job", "robots"), 1, "robots.txt says Disallow: /private"),
     ],
 )
 def test_what_it_refuses(archive: Path, port: int, words: tuple[str, ...], code: int, message: str) -> None:
     (archive / "wrong.toml").write_text("wrkers = 3\n")
+    (archive / "pages.toml").write_text("[pages]\n'http://a.example/' = 'plus1'\n")
     before = (archive / "archive/luigi.cfg").read_text()
     got, _, err = crawl(archive, *(word.replace("SITE", f"http://a.example:{port}/") for word in words))
     assert (got, message in err) == (code, True), err
