@@ -209,3 +209,14 @@ def test_what_is_written_is_read_and_means_what_a_feed_means(scope: Scope, taken
         assert job.scope.judge(make(left, hops="L", source=SEED)) is not None
     assert job.scope.judge(make(SEED, source=SEED)) is None
     assert job.scope.pages.get(SEED) == (Reach(scope.value) if scope in (Scope.PLUS1, Scope.RESOURCE) else None)
+
+
+def test_files_may_begin_with_a_byte_order_mark() -> None:
+    mark = b"\xef\xbb\xbf"
+    job = job_file.parse({
+        "crawl.toml": mark + b"hops = 3\r\n", "seeds.txt": mark + b"https://example.org/\r\n",
+        "surts.txt": mark + b"+http://(org,example,\r\n", "exclude.txt": mark + b"http://(org,example,)/private\r\n",
+    }, "news")  # fmt: skip
+    assert (job.scope.hops, job.seeds) == (3, ("https://example.org/",))
+    assert job.scope.judge(make("https://example.org/a", hops="L")) is None
+    assert job.scope.judge(make("https://example.org/private/x")) is not None
