@@ -139,7 +139,10 @@ def _lines(files: Mapping[str, bytes], name: str) -> tuple[str, ...]:
 
 
 def _prefixes(files: Mapping[str, bytes], name: str) -> prefixes.Prefixes:
-    return prefixes.read(_decoded(files.get(name, b""), name))
+    try:
+        return prefixes.read(_decoded(files.get(name, b""), name))
+    except BadInput as error:
+        raise BadConfig(name, f"{error.path} {error.why}") from error
 
 
 def _decoded(data: bytes, name: str) -> str:
