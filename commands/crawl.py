@@ -11,6 +11,7 @@ from pathlib import Path
 from commands.printing import out
 from warcmill.crawl import dns
 from warcmill.crawl.addresses import Judge
+from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.feed import Scope
 from warcmill.model import parse_job
@@ -49,7 +50,7 @@ ARCHIVE = "archive"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """URL..., what belongs to the crawl, when it ends, and what it may reach."""
-    parser.add_argument("urls", nargs="+", metavar="URL", help="where to begin")
+    parser.add_argument("urls", nargs="+", type=_url, metavar="URL", help="where to begin")
     scopes = [str(scope) for scope in Scope]
     parser.add_argument("--scope", choices=scopes, default=str(Scope.ROOT), help="what belongs to it (default: root)")
     parser.add_argument("--hops", type=_whole, metavar="NUMBER", help="at most so many links from a URL (default: 20)")
@@ -96,6 +97,13 @@ def _archive() -> Path:
         raise BadConfig("archive", f"{folder} could not be made; its error is above")
     out(f"made a new archive: {folder}")
     return folder / "luigi.cfg"
+
+
+def _url(text: str) -> str:
+    try:
+        return canonical(text if "://" in text else f"https://{text}")
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _whole(text: str) -> int:

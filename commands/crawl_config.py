@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 from luigi.configuration import get_config
 
 from tasks.config import engines
+from tasks.step import open_line
 from warcmill.crawl import durable
 from warcmill.errors import BadConfig
+from warcmill.markers import locks
 
 SECTION = "engine.crawl"
 _LONGEST = 63
@@ -27,9 +29,11 @@ def list_job(config: Path, name: str) -> None:
     """Add a job that no engine crawls to [engine.crawl] of luigi.cfg, and read that again."""
     if engines.section_of(name):
         return
-    text = config.read_text("utf-8")
-    durable.replace(config, with_job(text, name).encode())
-    get_config().reload()
+    with locks.alone(open_line().state, config.name):
+        get_config().reload()  # another command may just have added this job, or another
+        if not engines.section_of(name):
+            durable.replace(config, with_job(config.read_text("utf-8"), name).encode())
+            get_config().reload()
 
 
 def with_job(text: str, name: str) -> str:

@@ -20,6 +20,7 @@ from commands.printing import err, out
 from tasks.attended import ATTENDED
 from tasks.config import engines
 from tasks.config.settings import settings
+from tasks.step import open_line
 from warcmill.base import clock
 from warcmill.crawl import continues, job_file, last_launch, lock, restore, summary
 from warcmill.crawl.engine import WarcmillEngine
@@ -27,9 +28,9 @@ from warcmill.crawl.job_text import HEAD, files
 from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.last_launch import Last
 from warcmill.crawl.launch_folders import CHECKPOINTS
-from warcmill.crawl.uri import canonical
-from warcmill.errors import BadConfig, BadInput, Busy, NotReady
+from warcmill.errors import BadConfig, Busy, NotReady
 from warcmill.formats.feed import Scope
+from warcmill.markers import locks
 from warcmill.model import Json, Launch
 
 POLL = 0.25  # seconds between two looks at the crawl
@@ -38,13 +39,8 @@ INTERRUPTED = 130
 
 def run(args: argparse.Namespace, config: Path) -> int:
     """Crawl, then run the line; return the exit code."""
-    try:
-        seeds = [canonical(url if "://" in url else f"https://{url}") for url in args.urls]
-    except BadInput as error:
-        err(str(error))
-        return 2
-    name = args.job or crawl_config.job_of(seeds[0])
-    written = files(_settings(args), seeds, Scope(args.scope))
+    name = args.job or crawl_config.job_of(args.urls[0])
+    written = files(_settings(args), args.urls, Scope(args.scope))
     job_file.parse(written, name)
     crawl_config.list_job(config, name)
     os.environ[ATTENDED] = "1"
@@ -92,7 +88,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
     """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
     try:
-        with _ctrl_c_waits():
+        with _ctrl_c_waits(), locks.alone(open_line().state, f"crawl.{name}"):
             _begin(engine, name, written)
     except KeyboardInterrupt:
         if not engine.look(name).running:

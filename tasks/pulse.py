@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime, time
 from functools import cached_property, partial
 
@@ -21,9 +20,10 @@ from warcmill.base import clock
 from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
-from warcmill.errors import Conflict, NotReady, Unavailable, WarcmillError
+from warcmill.errors import Conflict, NotReady, WarcmillError
 from warcmill.launches import resumed
 from warcmill.launches.roots import JobRoots
+from warcmill.markers import locks
 from warcmill.markers.facts import Continued
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
@@ -106,7 +106,7 @@ class StartJob(JobStep):
     def work(self, line: OpenRoots) -> None:
         roots = line.rootmap.alone(self.job)
         checkpoint = resumed.of_checkpoint(roots, self.job, self.checkpoint) if self.checkpoint else None
-        with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
+        with locks.alone(line.state, f"pulse.{self.job}"), closing(engines.engine_of(self.job)) as engine:
             prepare = partial(_prepared, line.state, engine, self.job, self.due)
 
             def resume() -> Continued | None:
@@ -139,7 +139,7 @@ class StopJob(Step):
         return _fed(self.job, self.successor) if self.successor else []
 
     def work(self, line: OpenRoots) -> None:
-        with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
+        with locks.alone(line.state, f"pulse.{self.job}"), closing(engines.engine_of(self.job)) as engine:
             claim = steps.stop(engine, self.launch)
         line.state.publish(self.key, claim)
 
@@ -162,7 +162,7 @@ class CheckpointJob(Step):
         return layout.key(self.task_family, self.launch, number=f"{self.number:05d}")
 
     def work(self, line: OpenRoots) -> None:
-        with _alone(line.state, self.job), closing(engines.engine_of(self.job)) as engine:
+        with locks.alone(line.state, f"pulse.{self.job}"), closing(engines.engine_of(self.job)) as engine:
             claim = steps.checkpoint(line.rootmap.alone(self.job), engine, self.launch, self.number)
         line.state.publish(self.key, claim)
 
@@ -274,20 +274,3 @@ def _fed(job: str, due: str) -> list[luigi.Task]:
 def _prepared(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:
     """Write the job's configuration and return its facts. A job without a feed keeps the configuration it has."""
     return feeds.configure(state, engine, job, due) if feeds.is_fed(job) else {}
-
-
-@contextmanager
-def _alone(state: MarkerStore, job: str) -> Iterator[None]:
-    """Wait until no other process of this host drives the job's engine for this line.
-
-    Two starts at once could each tear down what the other has just built.
-    """
-    folder = state.store.base / ".locks"
-    try:
-        folder.mkdir(exist_ok=True)
-        file = (folder / f"pulse.{job}").open("a")
-    except OSError as error:
-        raise Unavailable(f"root 'state', {folder}", str(error.strerror)) from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

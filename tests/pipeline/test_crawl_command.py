@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -177,16 +178,23 @@ def archive(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
         (("ftp://a.example/",), 2, "ftp: is not fetched"),
         (("SITE", "--config", "wrong.toml"), 3, "did you mean workers?"),
         (("SITE", "--config", "none.toml"), 3, "none.toml"),
+        (("SITE", "--config", "pages.toml"), 3, "--config pages: --scope decides it, which is root"),
         (("SITE", "--resolve", "a.example=127.0.0.1", "--job", "inside"), 1, "127.0.0.1 is not dialled: loopback"),
         (("SITEprivate", *HERE, "--job", "robots"), 1, "robots.txt says Disallow: /private"),
     ],
 )
 def test_what_it_refuses(archive: Path, port: int, words: tuple[str, ...], code: int, message: str) -> None:
     (archive / "wrong.toml").write_text("wrkers = 3\n")
+    (archive / "pages.toml").write_text("[pages]\n'http://a.example/' = 'plus1'\n")
     before = (archive / "archive/luigi.cfg").read_text()
     got, _, err = crawl(archive, *(word.replace("SITE", f"http://a.example:{port}/") for word in words))
     assert (got, message in err) == (code, True), err
     assert code == 1 or (archive / "archive/luigi.cfg").read_text() == before
+
+
+def test_no_archive_is_made_for_what_is_no_url(tmp_path: Path) -> None:
+    code, _, err = crawl(tmp_path, "https://a.example/", "ftp://a.example/")
+    assert (code, "ftp: is not fetched" in err, list(tmp_path.iterdir())) == (2, True, []), err
 
 
 def test_a_crawl_toml_of_a_person_is_not_written_over(archive: Path, port: int) -> None:
@@ -210,6 +218,16 @@ def test_after_a_limit_the_same_command_goes_on(archive: Path, port: int) -> Non
     code, out, err = crawl(archive, *words)
     assert (code, f"some: continues from {first.name}" in out) == (0, True), err
     assert f"some: checkpoint {second.name}: books.sqlite should have" in err
+
+
+def test_of_two_commands_at_once_one_crawls_and_the_other_names_its_launch(archive: Path, port: int) -> None:
+    slow = ("--allow-private", "127.0.0.0/8", "--resolve", "a.example=127.0.0.1", "--job", "twice", "--limit", "2")
+    words = [f"http://a.example:{port}/", *slow, "--no-line"]
+    with ThreadPoolExecutor() as both:
+        done = [both.submit(crawl, archive, *words) for _ in range(2)]
+    (first, out, _), (second, _, err) = sorted(one.result() for one in done)
+    assert (first, second, "2 documents" in out, "twice, launch 20" in err) == (0, 5, True, True), out + err
+    assert (archive / "archive/luigi.cfg").read_text().count("twice") == 1
 
 
 def test_no_hops_are_the_page_and_what_it_embeds(tmp_path: Path, port: int) -> None:

@@ -119,6 +119,8 @@ class Control:
         except (OSError, TimeoutError):
             log.debug("a client of %s has gone away", self._path.name)
             writer.transport.abort()  # it takes nothing: what it was to get is not kept for it
+        except asyncio.CancelledError:  # by `close`. Python 3.11 prints a traceback of a task that was cancelled
+            log.debug("the crawl has ended, and hangs up")
         finally:
             self._clients.discard(task)
             writer.close()

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from warcmill.crawl import log_line
-from warcmill.crawl.control_words import MOST, Target, text
+from warcmill.crawl.control_words import MOST, Target, target
 from warcmill.crawl.frontier import Answer, Defer, Frontier, Gate, Offered, Rate
 from warcmill.crawl.uri import FOREVER, Uri, make, shown
 from warcmill.errors import BadInput
@@ -73,7 +73,8 @@ class FrontierControl:
         more = {name: value for name, value in fields.items() if name not in ("site", "none")}
         if bool(fields.get("none")) == bool(more):
             raise BadInput("rate", "name hits, window, scale, moderated or at_once; or none, to have none of its own")
-        site = text(fields, "site")
+        found = target("rate", fields)
+        site = found.site if found else ""
         await self._frontier.set_rate(Gate(site), Rate(**more) if more else None)  # type: ignore[arg-type] # by FIELDS
         return {"site": site}
 

@@ -79,7 +79,17 @@ def parse(line: bytes) -> Request:
             raise BadInput(verb, f"it has no '{_shown(name)}'; it may have {', '.join(known) or 'nothing'}")
         if not isinstance(value, known[name]) or (isinstance(value, bool) and known[name] is not bool):
             raise BadInput(verb, f"'{name}' is of the wrong type")
+        if not _is_kept(value):
+            raise BadInput(verb, f"'{name}' is a text that is not UTF-8, or a number of more than 64 bits")
     return Request(verb, found)
+
+
+def _is_kept(value: object) -> bool:
+    """Whether a database takes a text, or a number: an error there would end the crawl. Others have checks of their
+    own."""
+    if isinstance(value, str):
+        return value == value.encode("utf-8", "ignore").decode()
+    return not isinstance(value, int) or -1 << 63 <= value < 1 << 63
 
 
 def text(fields: Mapping[str, Json], name: str) -> str:

@@ -95,7 +95,7 @@ def _check(job: Job) -> None:
 
 def _toml(data: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadConfig(CONFIGURATION, f"it is not TOML: {error}") from error
 
@@ -139,11 +139,14 @@ def _lines(files: Mapping[str, bytes], name: str) -> tuple[str, ...]:
 
 
 def _prefixes(files: Mapping[str, bytes], name: str) -> prefixes.Prefixes:
-    return prefixes.read(_decoded(files.get(name, b""), name))
+    try:
+        return prefixes.read(_decoded(files.get(name, b""), name))
+    except BadInput as error:
+        raise BadConfig(name, f"{error.path} {error.why}") from error
 
 
 def _decoded(data: bytes, name: str) -> str:
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # editors of Windows begin a file with U+FEFF
     except UnicodeDecodeError as error:
         raise BadConfig(name, f"it is not UTF-8: {error.reason} at byte {error.start}") from error

@@ -19,6 +19,7 @@ from typing import Any
 from warcmill.crawl import extract, job_values
 from warcmill.crawl.job import Job, Sheets
 from warcmill.crawl.job_values import CONFIGURATION
+from warcmill.crawl.policies.prefixes import prefix
 from warcmill.crawl.policies.quotas import By, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
 from warcmill.crawl.uri import canonical
@@ -99,10 +100,10 @@ def _recrawl(found: Mapping[str, Any], where: str) -> Recrawl:
 
 
 def _prefixes(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    found = job_values.text_list(one, PREFIXES, where)
-    if wrong := next((text for text in found if not text.startswith(("http://(", "https://("))), ""):
-        raise BadConfig(f"{where} {PREFIXES}", f"{wrong!r} is no SURT prefix; 'warcmill surt URL' prints them")
-    return found
+    try:
+        return tuple(map(prefix, job_values.text_list(one, PREFIXES, where)))
+    except BadInput as error:
+        raise BadConfig(f"{where} {PREFIXES}", f"{error.path} {error.why}") from error
 
 
 def _seeds(one: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -20,13 +20,15 @@ HEAD = "# Written by 'warcmill crawl', and written anew by the next. To keep you
 
 
 def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: Scope) -> dict[str, bytes]:
-    """The files of a job that begins with these canonical URLs, and crawls what a feed's target of this scope does."""
+    """The files of a job that begins with these canonical URLs, and crawls what a feed's target of this scope does.
+
+    BadConfig for pages among its further keys that differ from what the scope says.
+    """
     pages = dict.fromkeys(seeds, scope.value) if scope in (Scope.RESOURCE, Scope.PLUS1) else {}
-    settings = {name: value for name, value in settings.items() if name != "pages"} | (
-        {"pages": pages} if pages else {}
-    )
+    if settings.get("pages", pages) != pages:
+        raise BadConfig("--config pages", f"--scope decides it, which is {scope}; take it out of the file")
     return {
-        CONFIGURATION: render(settings).encode(),
+        CONFIGURATION: render({**settings, **({"pages": pages} if pages else {})}).encode(),
         SEEDS: _lines(seeds),
         SURTS: _lines(f"+{prefix}" for seed in seeds for prefix in prefixes_of(seed, scope)),
     }

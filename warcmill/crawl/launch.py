@@ -67,7 +67,7 @@ class Running:
         counts, now = await self.books.frontier.count(), time.time()
         return Moment(
             at=now,
-            seconds=now - began(self.launch),
+            seconds=self.spider.seconds,
             discovered=sum(counts.values()),
             queued=counts[Status.SCHEDULED] + counts[Status.DOWNLOADING] + counts[Status.SUSPENDED],
             downloaded=self.figures.succeeded,
@@ -108,7 +108,7 @@ class Running:
         await self.books.close()
         self.logs.close()
         ending = reports.Ending(
-            self.job.name, now, now - began(self.launch), end, "FINISHED", self.figures, left
+            self.job.name, now, self.spider.seconds, end, "FINISHED", self.figures, left
         )  # fmt: skip
         reports.write(self.folders.reports, ending)
         summary.write(self.folders.own, end, self.summary())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -13,7 +12,7 @@ from warcmill.crawl.control import Control
 from warcmill.crawl.control_frontier import FrontierControl
 from warcmill.crawl.edits import Edits
 from warcmill.crawl.job_log import Word
-from warcmill.crawl.launch import Running, began
+from warcmill.crawl.launch import Running
 from warcmill.crawl.launch_folders import CONTROL
 from warcmill.crawl.stop import End
 from warcmill.errors import Conflict, WarcmillError
@@ -107,7 +106,7 @@ class Session(FrontierControl):
             "state": "STOPPING" if self._stopping else "PAUSED" if self._paused else "RUNNING",
             "launch": running.launch.id,
             "continues": str(running.continues) if running.continues else "",
-            "seconds": int(time.time() - began(running.launch)),
+            "seconds": int(running.spider.seconds),
             "done": moment.downloaded,
             "queued": moment.queued,
             "bytes": moment.bytes,

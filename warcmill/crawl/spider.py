@@ -7,7 +7,6 @@ paused, and drained for a checkpoint.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -25,10 +24,10 @@ PATIENCE = 20.0  # seconds that visits have to end, before they are given back
 
 
 class Spider:
-    """Crawls by what its kit has. `began`: when the launch began, for its ceiling of time."""
+    """Crawls by what its kit has. `began`: when the launch began, for its ceiling of time; now, if that is to come."""
 
     def __init__(self, kit: Kit, figures: Figures, began: float) -> None:
-        self._kit, self._figures, self._began = kit, figures, began
+        self._kit, self._figures, self._began = kit, figures, min(began, steady.now())
         self._visits: dict[asyncio.Task[None], Lease] = {}
         self._threads = list(range(kit.job.workers, 0, -1))
         self._woken, self._gate = asyncio.Event(), asyncio.Lock()
@@ -40,6 +39,11 @@ class Spider:
     def under_way(self) -> int:
         """How many URIs are being visited."""
         return len(self._visits)
+
+    @property
+    def seconds(self) -> float:
+        """For how long the launch has run, whatever the clock is set to meanwhile."""
+        return steady.now() - self._began
 
     @property
     def is_paused(self) -> bool:
@@ -94,7 +98,7 @@ class Spider:
     def _over(self) -> End | None:
         if self._failure:
             return End.STOPPED
-        return self._ending or self._kit.job.ceilings.reached(self._figures, time.time() - self._began)
+        return self._ending or self._kit.job.ceilings.reached(self._figures, self.seconds)
 
     async def _begin(self) -> int:
         """Lease as many URIs as there are workers without one, and begin their visits."""

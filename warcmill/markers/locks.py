@@ -8,7 +8,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from warcmill.errors import Unavailable
@@ -40,6 +41,21 @@ def take(state: MarkerStore, name: str) -> str:
         raise Unavailable(f"root 'state', {path}", str(error.strerror)) from error
     _held[path.parent, name] = descriptor
     return ""
+
+
+@contextmanager
+def alone(state: MarkerStore, name: str) -> Iterator[None]:
+    """Hold a lock; wait while another process of this host has it. Two starts at once could each tear down what the
+    other has just built."""
+    path = state.store.base / FOLDER / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        file = path.open("a")
+    except OSError as error:
+        raise Unavailable(f"root 'state', {path}", str(error.strerror)) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def scans_at_work(state: MarkerStore) -> list[tuple[str, int]]:

@@ -171,6 +171,8 @@ def test_rates_are_set_and_taken_away(tmp_path: Path) -> None:
         await asked(path, "rate", site="a.example", at_once=2)
         assert len(await crawl.frontier.lease("h", 9)) == 2
         assert await asked(path, "rate", site="a.example", none=True) == {"site": "a.example"}
+        assert await asked(path, "rate", site="https://A.example/", at_once=3) == {"site": "a.example"}
+        assert len(await crawl.frontier.lease("h", 9)) == 1
         for wrong in ({}, {"hits": 0}, {"window": -1}, {"none": True, "hits": 1}):
             with pytest.raises(BadInput):
                 await asked(path, "rate", **wrong)
@@ -184,11 +186,15 @@ def test_rates_are_set_and_taken_away(tmp_path: Path) -> None:
     ("add", {}, "no 'uris'"),
     ("add", {"uris": ["x"] * (MOST + 1)}, "is the limit"), ("list", {"limit": 0}, "'limit' is 1 to"),
     ("list", {"limit": True}, "wrong type"), ("state", {"x": 1}, "it has no 'x'"), ("reboot", {}, "no 'verb' of state"),
+    ("list", {"after": 1 << 63}, "'after' is a text that is not UTF-8, or a number of more than 64 bits"),
+    ("list", {"crawl": "\udcff"}, "'crawl' is"), ("get", {"key": "\ud800"}, "'key' is"),
+    ("rate", {"at_once": 1 << 64}, "'at_once' is"), ("rate", {"site": "a b c<", "hits": 1}, "not a URI"),
 ])  # fmt: skip
 def test_a_wrong_request_is_refused_by_name(tmp_path: Path, verb: str, fields: dict[str, Any], why: str) -> None:
     async def act(path: Path, crawl: Crawl) -> None:
         with pytest.raises(BadInput, match=why):
             await asked(path, verb, **fields)
+        assert (await asked(path, "list"))["uris"] == []  # its books are as before
 
     with_crawl(tmp_path, act)
 
@@ -270,7 +276,7 @@ def test_a_bug_in_a_verb_is_logged_and_ends_nothing(tmp_path: Path, caplog: pyte
     with_crawl(tmp_path, act)
 
 
-def test_watch_reports_until_the_crawl_ends(tmp_path: Path) -> None:
+def test_watch_reports_until_the_crawl_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> list[Json]:
         path, frontier = deep(tmp_path), SqliteFrontier(tmp_path / "f.sqlite")
         crawl = Crawl(frontier)
@@ -286,6 +292,7 @@ def test_watch_reports_until_the_crawl_ends(tmp_path: Path) -> None:
     found = asyncio.run(run())
     assert found
     assert all(isinstance(one, dict) and one["state"] == "RUNNING" for one in found)
+    assert "Traceback" not in caplog.text
 
 
 def test_a_socket_that_a_dead_process_left_is_replaced_and_another_file_is_not(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
@@ -209,3 +210,30 @@ def test_what_is_written_is_read_and_means_what_a_feed_means(scope: Scope, taken
         assert job.scope.judge(make(left, hops="L", source=SEED)) is not None
     assert job.scope.judge(make(SEED, source=SEED)) is None
     assert job.scope.pages.get(SEED) == (Reach(scope.value) if scope in (Scope.PLUS1, Scope.RESOURCE) else None)
+
+
+@pytest.mark.parametrize("line", ["org,example)/private", "https://www.example.org/private", "org,example,"])
+def test_a_line_that_is_no_surt_prefix_is_refused(line: str) -> None:
+    for name in ("surts", "exclude"):
+        with pytest.raises(BadConfig, match=rf"{name}\.txt: '{re.escape(line)}' is no SURT prefix, such as http"):
+            parse("", **{name: f"# a note\n\n+{line}\n".encode()})
+
+
+def test_a_prefix_of_https_counts_as_one_of_http() -> None:
+    job = parse("[[settings]]\nprefixes = ['https://(org,example,)/a']\nrobots = 'ignore'",
+                exclude=b"https://(org,example,)/private\n")  # fmt: skip
+    assert job.scope.judge(make("https://example.org/private/x")) is not None
+    own = job.sheets.of(make("https://example.org/a"))
+    assert own is not None
+    assert not own.robots
+
+
+def test_files_may_begin_with_a_byte_order_mark() -> None:
+    mark = b"\xef\xbb\xbf"
+    job = job_file.parse({
+        "crawl.toml": mark + b"hops = 3\r\n", "seeds.txt": mark + b"https://example.org/\r\n",
+        "surts.txt": mark + b"+http://(org,example,\r\n", "exclude.txt": mark + b"http://(org,example,)/private\r\n",
+    }, "news")  # fmt: skip
+    assert (job.scope.hops, job.seeds) == (3, ("https://example.org/",))
+    assert job.scope.judge(make("https://example.org/a", hops="L")) is None
+    assert job.scope.judge(make("https://example.org/private/x")) is not None

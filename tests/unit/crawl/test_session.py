@@ -17,6 +17,7 @@ from warcmill.crawl.session import Session
 from warcmill.crawl.stop import End
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL
+from warcmill.model import Launch
 
 PAGES = 60
 Act = Callable[[Session, Path], Awaitable[None]]
@@ -120,3 +121,17 @@ def test_an_edit_of_its_files_counts_from_the_next_uri_on_and_one_with_a_fault_d
     found = list(crawled.statuses(tmp_path).values())
     assert found.count(200) <= 7
     assert -5003 in found
+
+
+def test_a_launch_whose_id_is_to_come_has_run_since_its_process_began(tmp_path: Path) -> None:
+    """The clock was set back since the launch before."""
+    launch = Launch("news", "20990101000000")
+
+    async def whole(port: int) -> None:
+        running = await open_launch(crawled.places(tmp_path), crawled.job(port, "a.example"), launch)
+        assert 0 <= (await running.moment()).seconds < 600
+        await Session(running).run()
+        assert "duration: -" not in (running.folders.reports / "crawl-report.txt").read_text()
+
+    with serve({("a.example", "/"): page([])}) as port:
+        asyncio.run(whole(port))

@@ -5,6 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
+from warcmill.errors import BadInput
+
+HTTP, HTTPS = "http://(", "https://("
+
 
 class Prefixes:
     """A set of prefixes. One that another covers adds nothing, so it is left out: then the search is exact."""
@@ -27,4 +31,12 @@ class Prefixes:
 def read(text: str) -> Prefixes:
     """Return the prefixes of a surts.txt or exclude.txt: a line each, with or without Heritrix's `+` before it."""
     lines = (line.strip().removeprefix("+").strip() for line in text.splitlines())
-    return Prefixes(line for line in lines if line and not line.startswith("#"))
+    return Prefixes(prefix(line) for line in lines if line and not line.startswith("#"))
+
+
+def prefix(text: str) -> str:
+    """Return a prefix as SURTs are compared, which have http for https; BadInput for what none begins with."""
+    found = HTTP + text.removeprefix(HTTPS) if text.startswith(HTTPS) else text
+    if not found.startswith(HTTP):
+        raise BadInput(repr(text), "is no SURT prefix, such as http://(org,example,www,)/news/")
+    return found
