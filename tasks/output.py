@@ -16,7 +16,7 @@ from warcmill import layout
 from warcmill.clients.notice import Trouble
 from warcmill.launches import resumed as continued
 from warcmill.launches import vitals
-from warcmill.launches.ending import ended, is_sealed
+from warcmill.launches.ending import ended, is_sealed, way_to_end
 from warcmill.launches.listing import Listing, list_files
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.output import assemble, gather, pack_logs, process, stage_report, stopped
@@ -148,9 +148,9 @@ def _silence(line: OpenRoots, launch: Launch, listing: Listing) -> Iterator[Trou
     most, now = silent_after(), datetime.now(UTC)
     signs = vitals.of(line.roots_of(launch.job), launch, listing)
     if most and signs.silence(now) > most:
-        close = f"if its engine is gone: warcmill close {launch.job} {launch.id} --reason TEXT"
-        log.warning("%s: silent: %s; %s", launch, signs.text(now), close)
-        yield Trouble(str(launch), "silent", str(launch), f"{signs.text(now)}; {close}")
+        end = f"if its engine is gone: {way_to_end(line.roots_of(launch.job), launch)}"
+        log.warning("%s: silent: %s; %s", launch, signs.text(now), end)
+        yield Trouble(str(launch), "silent", str(launch), f"{signs.text(now)}; {end}")
 
 
 def _newest_sealed(line: OpenRoots, launch: Launch, listing: Listing) -> Stage | None:

@@ -89,7 +89,7 @@ CLAIMS = (
     Place("warcmill/backup/backup.py"),
     Place("warcmill/backup/restore.py", only=("Backup.files", "_is_sound")),
     Place("warcmill/files/virus_scan.py"),
-    Place("warcmill/index/extracting.py"),
+    Place("warcmill/index/extracting.py", but=("unread",)),
     Place("warcmill/index/cdx.py"),
     Place("warcmill/index/verify_cdx.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/text.py"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from warcmill import layout
+from warcmill import chain, layout
 from warcmill.base.progress import Progress
 from warcmill.errors import BadInput, NotReady
 from warcmill.launches import holdings
@@ -19,7 +19,7 @@ from warcmill.launches.holdings import Holding
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
+from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
 
 log = logging.getLogger(__name__)
 Tally = TypeVar("Tally")
@@ -105,3 +105,12 @@ class _Extracting(Generic[Tally]):
 
     def _hits(self, copy: FileRef) -> frozenset[int]:
         return frozenset(hit.offset for hit in self.holdings[copy].hits or ())
+
+
+def unread(error: BadInput | NotReady, indexed: Key) -> NotReady:
+    """An extract of this step that is damaged or missing. It refuses nothing for good: a redo has it made again, while
+    the step alone, which has its marker, would do nothing."""
+    what = f"index:{error.path}" if isinstance(error, BadInput) else error.what
+    word, stage = chain.by_task(chain.ROWS)[indexed.task].word, indexed["stage"]
+    redo = f"warcmill redo {indexed['job']} {indexed['launch_id']} {word} {stage} --downstream --reason TEXT"
+    return NotReady(what, f"{error.why}; to have it made again: {redo}, then a scan")

@@ -18,6 +18,7 @@ from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats import cdxj
 from warcmill.index.acknowledged import Acknowledged, Part
 from warcmill.index.asking import Asking
+from warcmill.index.extracting import unread
 from warcmill.index.followed import Followed
 from warcmill.index.sinks import Asked
 from warcmill.launches import cdx_extracts, holdings, revisit_extracts
@@ -28,7 +29,7 @@ from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Indexed, IndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
+from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.cdx import NAME
@@ -64,7 +65,7 @@ def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, 
     known = Indexed.from_claim(indexed.claim).files
     with closing(Asking(state.store, index, NAME)) as asking:
         answers = {sink: Acknowledged(index, sink.name) for sink in sinks}
-        work = _Verifying(asking, Extracts(index), known, hits, sources, answers)
+        work = _Verifying(indexed.claim.key, asking, Extracts(index), known, hits, sources, answers)
         for file in known:
             asking.input(_name(file), str(file.sha512))
         items = run_items(Attempts(state, key), known, work.version, work.item)
@@ -76,6 +77,7 @@ def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, 
 
 @dataclass(frozen=True)
 class _Verifying:
+    indexed: Key
     asking: Asking
     extracts: Extracts
     known: Mapping[FileRef, IndexedFile]
@@ -120,8 +122,8 @@ class _Verifying:
     def _lines(self, file: FileRef) -> Iterator[bytes]:
         try:
             yield from cdx_extracts.lines(self.extracts, str(file.sha512))
-        except BadInput as error:  # it refuses nothing for good: the extract can be made again
-            raise _damaged(error) from error
+        except (BadInput, NotReady) as error:
+            raise unread(error, self.indexed) from error
 
     def _is_shown(self, line: bytes, one: Input, file: FileRef) -> bool:
         out = one.left_out or self.hits.get(file)
@@ -153,13 +155,6 @@ def _sample(number: int) -> frozenset[int]:
     return frozenset({0, number - 1, *inner})
 
 
-def _damaged(error: BadInput) -> NotReady:
-    """A damaged extract. A scan makes it again only if index.CdxIndex has not settled its WARC: a redo always does."""
-    return NotReady(
-        f"index:{error.path}", f"{error.why}; run index.CdxIndex again: warcmill redo of the stage's cdx, then a scan"
-    )
-
-
 def _offset(line: bytes) -> str:
     return str(json.loads(line.split(b" ", 2)[2])["offset"])
 
@@ -180,8 +175,9 @@ def _elsewhere(extracts: Extracts, indexed: Evidence, before: list[Evidence]) ->
         number = sum(1 for _ in revisit_extracts.elsewhere(extracts, own, others))
         if number:
             extracts.leave(REVISITS, key, revisit_extracts.elsewhere(extracts, own, others))
-    except BadInput as error:
-        raise _damaged(error) from error
+    except (BadInput, NotReady) as error:
+        has = (marker.claim.key for marker in before if any(digest in str(error) for _, digest in _warcs(marker)))
+        raise unread(error, next(has, indexed.claim.key)) from error
     return number
 
 

@@ -17,6 +17,7 @@ from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
 from warcmill.index.asking_solr import AskingSolr, Tally
 from warcmill.index.asking_text import AskingText, compare
+from warcmill.index.extracting import unread
 from warcmill.index.sink_solr import Place
 from warcmill.index.text_lines import Line, Shown, lines_of
 from warcmill.launches import holdings, text_extracts
@@ -26,7 +27,7 @@ from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed, TextIndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FileRef, Item, Launch, Outcome, Stage
+from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Input
 
@@ -61,7 +62,7 @@ def verify(state: MarkerStore, index: LocalStore, place: Place | None, launch: L
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
     with ExitStack() as opened:
         asking, solr = _open(opened, state, index, place)
-        work = _Verifying(asking, solr, Extracts(index), known, hits, sources)
+        work = _Verifying(indexed.claim.key, asking, solr, Extracts(index), known, hits, sources)
         for file in known:
             require(asking, solr, file)
         items = run_items(Attempts(state, key), known, work.version, work.item)
@@ -71,6 +72,7 @@ def verify(state: MarkerStore, index: LocalStore, place: Place | None, launch: L
 
 @dataclass(frozen=True)
 class _Verifying:
+    indexed: Key
     asking: AskingText
     solr: AskingSolr | None
     extracts: Extracts
@@ -108,8 +110,8 @@ class _Verifying:
         kind = kind_of(one.generation)
         try:
             found = text_extracts.counts(self.extracts, kind, one.sha512)
-        except BadInput as error:
-            raise _made_again(error) from error
+        except (BadInput, NotReady) as error:
+            raise unread(error, self.indexed) from error
         if not _is_same(known, found):
             raise Mismatch(f"documents that {kind.path(one.sha512)} counts", _shown(known), _shown(found))
         return sum(found.documents.values())
@@ -117,8 +119,8 @@ class _Verifying:
     def _lines(self, one: Input) -> Iterator[Line]:
         try:
             yield from lines_of(self.extracts, one)
-        except BadInput as error:
-            raise _made_again(error) from error
+        except (BadInput, NotReady) as error:
+            raise unread(error, self.indexed) from error
 
 
 def _open(
@@ -157,8 +159,3 @@ def _is_same(known: TextIndexedFile, found: Counts) -> bool:
 
 def _shown(counted: TextIndexedFile | Counts) -> str:
     return f"{dict(counted.documents)}, and left out {dict(counted.left_out)}"
-
-
-def _made_again(error: BadInput) -> NotReady:
-    """A damaged extract refuses nothing for good: the next fold makes it again."""
-    return NotReady(f"index:{error.path}", f"{error.why}; run index.SolrIndex again")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats import joblog
-from warcmill.launches.listing import Listing
+from warcmill.launches.listing import OWN_CONFIGURATION, Listing
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.facts import Ended, Stopped
 from warcmill.markers.state import MarkerStore
@@ -53,6 +53,13 @@ def how_ended(roots: JobRoots, launch: Launch) -> str:
     later = _events(roots, f"{launch.job}/job.log")
     superseded = any(event.word == "PREPARING" and _is_later(event.subject, launch) for event in later)
     return Ended.SUPERSEDED if superseded else ""
+
+
+def way_to_end(roots: JobRoots, launch: Launch) -> str:
+    """The command that ends a launch whose engine is gone: the built-in crawler puts its own in order."""
+    if roots.jobs.stat(f"{launch.job}/{launch.id}/{OWN_CONFIGURATION}"):
+        return f"warcmill pulse stop {launch.job}"
+    return f"warcmill close {launch.job} {launch.id} --reason TEXT"
 
 
 def _is_later(launch_id: str, launch: Launch) -> bool:

@@ -29,7 +29,7 @@ def stopped(state: MarkerStore, roots: JobRoots, launch: Launch) -> Claim:
         raise NotReady(
             str(launch),
             "neither its job.log nor an operator says that it has ended."
-            f" If its engine is gone: warcmill close {launch.job} {launch.id} --reason TEXT",
+            f" If its engine is gone: {ending.way_to_end(roots, launch)}",
         )
     key = layout.key("output.CheckJobStopped", launch)
     facts: dict[str, Json] = {"how": how, "finished": _finished(state, roots, launch, how)}

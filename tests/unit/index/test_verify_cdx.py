@@ -127,12 +127,16 @@ def test_a_record_with_a_virus_must_not_be_shown_from_its_scan_on(archive: Archi
     assert verify(archive).counts["captures"] == 90
 
 
-def test_a_damaged_extract_refuses_nothing_for_good(archive: Archive) -> None:
+@pytest.mark.parametrize("damage", ["cut", "emptied", "removed"])
+def test_a_damaged_extract_refuses_nothing_for_good_and_names_the_redo(archive: Archive, damage: str) -> None:
     archive.fold()
     for extract in (archive.base / "index/extracts").rglob("*.gz"):
         extract.chmod(0o644)
-        extract.write_bytes(extract.read_bytes()[:-6])
-    with pytest.raises(Unsettled, match=r"run index\.CdxIndex again: warcmill redo of the stage's cdx"):
+        extract.write_bytes(extract.read_bytes()[: -6 if damage == "cut" else 0])
+        if damage == "removed":
+            extract.unlink()
+    redo = f"warcmill redo {LAUNCH.job} {LAUNCH.id} cdx final --downstream --reason TEXT, then a scan"
+    with pytest.raises(Unsettled, match=redo):
         verify(archive)
 
 

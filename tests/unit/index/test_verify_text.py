@@ -114,10 +114,14 @@ def test_a_record_with_a_virus_must_not_be_there_from_its_scan_on(archive: TextA
     assert verify(archive).counts["documents"] == 9
 
 
-def test_a_damaged_extract_refuses_nothing_for_good(archive: TextArchive) -> None:
+@pytest.mark.parametrize("damage", ["cut", "emptied", "removed"])
+def test_a_damaged_extract_refuses_nothing_for_good_and_names_the_redo(archive: TextArchive, damage: str) -> None:
     archive.fold()
     for extract in (archive.base / "index/extracts").rglob("*.jsonl.gz"):
         extract.chmod(0o644)
-        extract.write_bytes(extract.read_bytes()[:-6])
-    with pytest.raises(Unsettled, match=r"run index\.SolrIndex again"):
+        extract.write_bytes(extract.read_bytes()[: -6 if damage == "cut" else 0])
+        if damage == "removed":
+            extract.unlink()
+    redo = f"warcmill redo {LAUNCH.job} {LAUNCH.id} text final --downstream --reason TEXT, then a scan"
+    with pytest.raises(Unsettled, match=redo):
         verify(archive)

@@ -167,6 +167,14 @@ def test_final_waits_for_the_end(engine: Engine) -> None:
         run(engine, FINAL)
 
 
+def test_a_launch_of_the_built_in_crawler_waits_for_its_stop_as_close_refuses_it(engine: Engine) -> None:
+    engine.logs()
+    engine.papers()
+    (engine.folders["jobs"] / str(LAUNCH) / "crawl.toml").touch()
+    with pytest.raises(NotReady, match=r"If its engine is gone: warcmill pulse stop daily$"):
+        stopped.stopped(engine.state, engine.roots, LAUNCH)
+
+
 def test_two_honest_runs_make_the_same_claim(engine: Engine) -> None:
     engine.logs(line_of("http://a/", "a.warc.gz", 10))
     engine.warc("a.warc.gz", b"12345")
