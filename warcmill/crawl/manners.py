@@ -48,8 +48,8 @@ class Manners:
         if self._is_hurried(address):
             return 0.0
         asked = 0.0
-        if isinstance(answer, Exchange) and (value := answer.fields.first("retry-after")):
-            asked = retry_after(value, datetime.now(UTC))
+        if isinstance(answer, Exchange):
+            asked = retry_after(answer.fields.first("retry-after"), datetime.now(UTC))
         strain = self._strains.get(queue, 1.0)
         found = wait(settings, strain, took, answer.status if answer else 0, asked, crawl_delay)
         if found.strain > 1.0:

@@ -58,8 +58,10 @@ def wait(settings: Politeness, strain: float, took: float, status: int, asked: f
 
 def retry_after(value: str, now: datetime) -> float:
     """What a Retry-After asks for: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
-    if not value or _SECONDS.fullmatch(value.strip()):
-        return min(float(value or 0), LONGEST)
+    if not value:
+        return 0.0
+    if _SECONDS.fullmatch(value.strip()):
+        return min(float(value), LONGEST)
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers say so
 
     try:
