@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from warcmill.crawl import tls
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.conversation import Conversation
 from warcmill.crawl.exchange import Exchange, Request
@@ -96,8 +97,9 @@ class Fetcher:
         return failure
 
     def _note(self, site: Site, certificate: str) -> None:
-        """Remember a host's bad certificate, so that its next connection needs one handshake, not two."""
-        if certificate:
+        """Remember a host's bad certificate, so that its next connection needs one handshake, not two. A handshake that
+        was ended tells nothing for sure: the next one may go well."""
+        if certificate and certificate != tls.ENDED:
             self._certificates[site.host, site.port] = certificate
             if len(self._certificates) > NOTED:
                 self._certificates.popitem(last=False)

@@ -12,6 +12,7 @@ from functools import cache
 
 ALPN = ["http/1.1"]  # HTTP/2 has no agreed form in a WARC
 REFUSED = (ssl.SSLError, ConnectionResetError)  # old servers end what they do not know without an alert
+ENDED = "the server ended the connection during the handshake"
 _OLD = "ALL:!aNULL:!eNULL:@SECLEVEL=0"
 
 
@@ -39,7 +40,7 @@ def lax() -> ssl.SSLContext:
 def why(error: ssl.SSLError | ConnectionResetError) -> str:
     """The reason of a failed handshake, for the note."""
     if isinstance(error, ConnectionResetError):
-        return "the server ended the connection during the handshake"
+        return ENDED
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return (error.reason or str(error)).replace("_", " ").lower()

@@ -497,6 +497,33 @@ def test_a_good_certificate_has_no_note(tmp_path: Path, monkeypatch: pytest.Monk
     assert (result.certificate, block(result)) == ("", HI)
 
 
+def test_a_handshake_that_was_ended_once_leaves_no_note_for_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = server_context(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    tls.strict.cache_clear()
+    connections: list[int] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(1)
+        if len(connections) > 1:
+            await writer.start_tls(context)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(HI)
+
+    notes: list[str] = []
+
+    async def use(fetcher: Fetcher, server: RawServer) -> None:
+        for _ in range(2):
+            request = Request(f"https://localhost:{server.port}/")
+            notes.append(got(await fetcher.fetch(request, ["127.0.0.1"])).certificate)
+
+    with_server(tmp_path, handle, use)
+    tls.strict.cache_clear()
+    assert notes == [tls.ENDED, ""]
+
+
 def test_only_http_1_1_is_offered(tmp_path: Path) -> None:
     chosen = []
 

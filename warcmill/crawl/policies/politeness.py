@@ -9,12 +9,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from warcmill.crawl.limits import CONNECTION_LOST, TIMED_OUT
+from warcmill.crawl.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
 
 DOUBLING, RECOVERY = 2.0, 0.9
 SLOWEST = 64.0  # times the ordinary delay
 LONGEST = 86_400.0  # what a host may ask for by Retry-After
-_UNWILLING = frozenset([429, 503, TIMED_OUT, CONNECTION_LOST])
+_UNWILLING = frozenset([429, 503, CONNECT_FAILED, TIMED_OUT, CONNECTION_LOST])
 _SECONDS = re.compile(r"\d+", re.ASCII)
 
 

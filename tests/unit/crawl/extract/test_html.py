@@ -39,6 +39,7 @@ ELEMENTS = [
     ("<script src=/a.js></script>", one("E", "/a.js", "script/@src")),
     ("<iframe src=/a></iframe>", one("E", "/a", "iframe/@src")),
     ("<frameset><frame src=/a></frameset>", one("E", "/a", "frame/@src")),
+    ("<amp-img src=/a.png></amp-img>", one("E", "/a.png", "amp-img/@src")),
     ("<embed src=/a.swf>", one("E", "/a.swf", "embed/@src")),
     ("<object data=/a.swf></object>", one("E", "/a.swf", "object/@data")),
     ("<video poster=/a.png></video>", one("E", "/a.png", "video/@poster")),

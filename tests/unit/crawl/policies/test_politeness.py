@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.crawl.limits import TIMED_OUT
+from warcmill.crawl.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
 from warcmill.crawl.policies.politeness import LONGEST, SLOWEST, Politeness, Wait, retry_after, wait
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
@@ -23,7 +23,7 @@ def test_heritrix_formula_and_a_crawl_delay(took: float, crawl: float, seconds: 
     assert wait(SETTINGS, 1.0, took, 200, crawl=crawl) == Wait(seconds)
 
 
-@pytest.mark.parametrize("status", [429, 503, TIMED_OUT])
+@pytest.mark.parametrize("status", [429, 503, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT])
 def test_a_host_that_is_unwilling_is_left_alone_twice_as_long_each_time(status: int) -> None:
     strains, strain = [], 1.0
     for _ in range(8):
