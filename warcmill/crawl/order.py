@@ -14,6 +14,7 @@ from warcmill.crawl import continues, job_file, last_launch, rebuild, restore
 from warcmill.crawl.checkpoint import DATABASE
 from warcmill.crawl.database import named
 from warcmill.crawl.job_log import JobLog
+from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.launch import Running
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.places import Places
@@ -45,9 +46,11 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
 
 
 async def _opened(places: Places, launch: Launch) -> Running:
-    """Open it by the papers that it began with; its database is made again when it is damaged."""
+    """Open it by the papers that it began with, or by the job's when those were removed; its database is made again when
+    it is damaged."""
     folders = places.folders(launch)
-    job, resume = job_file.read(folders.own, launch.job), _resumed(places, launch)
+    papers = folders.own if (folders.own / CONFIGURATION).exists() else folders.job
+    job, resume = job_file.read(papers, launch.job), _resumed(places, launch)
     try:
         return await open_launch(places, job, launch, resume)
     except BadInput as error:

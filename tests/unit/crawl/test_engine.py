@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -139,6 +140,21 @@ def test_a_start_puts_a_dead_launch_in_order_too(engine: WarcmillEngine, port: i
     second = engine.start("news")
     assert second > first
     assert f"FINISHED {first}" in (tmp_path / "jobs/news/job.log").read_text()
+
+
+def test_a_dead_launch_whose_papers_were_removed_is_put_in_order(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    end(engine, tmp_path, signal.SIGKILL)
+    shutil.rmtree(tmp_path / "jobs/news" / launch)
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.word, last.launch, last.checkpoint[:7]) == ("FINISHED", launch, "cp00001")
+    assert not list((tmp_path / "output/warcs/news").rglob("*.open"))
 
 
 def test_a_database_that_is_damaged_is_made_again_from_the_journal(
