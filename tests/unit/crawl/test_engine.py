@@ -76,6 +76,16 @@ def damage_the_database(folder: Path) -> None:
     database.write_bytes(b"\xff" * 4096)
 
 
+def lose_the_database(tmp_path: Path) -> None:
+    for path in (tmp_path / "jobs/news/state").glob("books.sqlite*"):
+        path.unlink()
+
+
+def empty_the_database(tmp_path: Path) -> None:
+    lose_the_database(tmp_path)
+    (tmp_path / "jobs/news/state/books.sqlite").touch()
+
+
 def all_lines(folder: Path) -> list[str]:
     launches = sorted(path.name for path in (folder / "output/logs/news").iterdir())
     return [crawled.plain(line.uri) for launch in launches for line in crawled.lines(folder, Launch("news", launch))]
@@ -157,14 +167,15 @@ def test_a_dead_launch_whose_papers_were_removed_is_put_in_order(
     assert not list((tmp_path / "output/warcs/news").rglob("*.open"))
 
 
-def test_a_database_that_is_damaged_is_made_again_from_the_journal(
-    engine: WarcmillEngine, port: int, tmp_path: Path
+@pytest.mark.parametrize("damage", [damage_the_database, lose_the_database, empty_the_database])
+def test_a_database_that_is_damaged_or_lost_is_made_again_from_the_journal(
+    engine: WarcmillEngine, port: int, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     engine.configure("news", files(port))
     launch = engine.start("news")
     until(lambda: done(engine) > 20)
     end(engine, tmp_path, signal.SIGKILL)
-    damage_the_database(tmp_path)
+    damage(tmp_path)
     engine.stop("news")
     last = last_launch.last(tmp_path / "jobs/news")
     assert last
