@@ -21,7 +21,7 @@ from warcmill.crawl.places import Places
 from warcmill.crawl.recovery import Folders
 from warcmill.crawl.restore import Checkpoint
 from warcmill.crawl.stop import End
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.model import Launch
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,9 @@ async def _opened(places: Places, launch: Launch) -> Running:
     try:
         _refuse_lost(places.database(launch.job), folders.logs)
         return await open_launch(places, job, launch, resume)
+    except Mismatch as error:
+        why = f"{error}. Put the file back; or, if it is lost, move {places.database(launch.job)} away"
+        raise NotReady(str(launch), f"{why}: what it held is fetched again") from error
     except BadInput as error:
         if error.path != str(places.database(launch.job)):
             raise

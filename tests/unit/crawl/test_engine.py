@@ -190,6 +190,30 @@ def test_a_database_that_is_damaged_or_lost_is_made_again_from_the_journal(
     assert len(found) == len(set(found)) > 40
 
 
+def test_a_lost_warc_is_named_and_what_it_held_is_fetched_again(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    end(engine, tmp_path, signal.SIGKILL)
+    (warc,) = (tmp_path / "output/warcs/news" / launch).iterdir()
+    warc.unlink()
+    with pytest.raises(
+        NotReady, match=r"found no file\. Put the file back; or, if it is lost, move .*books\.sqlite away"
+    ):
+        engine.stop("news")
+    lose_the_database(tmp_path)
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.word, last.launch) == ("FINISHED", launch)
+    engine.configure("news", files(port, "[limits]\n documents = 30"))
+    engine.start("news", last.checkpoint)
+    until(lambda: not engine.look("news").running)
+    assert "http://a.example/1" in all_lines(tmp_path)
+
+
 def test_sigterm_ends_with_a_checkpoint(engine: WarcmillEngine, port: int, tmp_path: Path) -> None:
     engine.configure("news", files(port))
     engine.start("news")
