@@ -152,14 +152,16 @@ def test_a_start_puts_a_dead_launch_in_order_too(engine: WarcmillEngine, port: i
     assert f"FINISHED {first}" in (tmp_path / "jobs/news/job.log").read_text()
 
 
-def test_a_dead_launch_whose_papers_were_removed_is_put_in_order(
-    engine: WarcmillEngine, port: int, tmp_path: Path
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_dead_launch_whose_papers_were_removed_or_damaged_is_put_in_order(
+    engine: WarcmillEngine, port: int, tmp_path: Path, removed: bool
 ) -> None:
     engine.configure("news", files(port))
     launch = engine.start("news")
     until(lambda: done(engine) > 20)
     end(engine, tmp_path, signal.SIGKILL)
-    shutil.rmtree(tmp_path / "jobs/news" / launch)
+    own = tmp_path / "jobs/news" / launch
+    shutil.rmtree(own) if removed else (own / "continues").write_bytes(b"\xff\xfe")
     engine.stop("news")
     last = last_launch.last(tmp_path / "jobs/news")
     assert last
