@@ -32,7 +32,7 @@ def list_job(config: Path, name: str) -> None:
     with locks.alone(open_line().state, config.name):
         get_config().reload()  # another command may just have added this job, or another
         if not engines.section_of(name):
-            durable.replace(config, with_job(config.read_text("utf-8"), name).encode())
+            durable.replace(config.resolve(), with_job(config.read_text("utf-8"), name).encode())
             get_config().reload()
 
 

@@ -119,12 +119,12 @@ def engine_at(section: str) -> Engine:
     sections.refuse_unknown(section, roots.ENGINE_KEYS)
     if kind_of(section) == WARCMILL:
         return own_engine(section)
+    if (kind := kind_of(section)) not in ("", HERITRIX):
+        raise BadConfig(f"[{section}] kind", f"is {kind}; {HERITRIX} or {WARCMILL}")
     if not value(section, "url"):
         why = "is not set: the crawls of this engine are only processed here. To control it, set its"
         raise BadConfig(f"[{section}] url", f"{why} kind, url, user, password and certificate")
-    kind = needed(section, "kind")
-    if kind != HERITRIX:
-        raise BadConfig(f"[{section}] kind", f"is {kind}; {HERITRIX} or {WARCMILL}")
+    needed(section, "kind")
     if value(section, "allow_private"):
         raise BadConfig(f"[{section}] allow_private", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
     pin = needed(section, "certificate")

@@ -223,11 +223,13 @@ def test_after_a_limit_the_same_command_goes_on(archive: Path, port: int) -> Non
 def test_of_two_commands_at_once_one_crawls_and_the_other_names_its_launch(archive: Path, port: int) -> None:
     slow = ("--allow-private", "127.0.0.0/8", "--resolve", "a.example=127.0.0.1", "--job", "twice", "--limit", "2")
     words = [f"http://a.example:{port}/", *slow, "--no-line"]
+    config = (archive / "archive/luigi.cfg").rename(archive / "luigi-of-the-host.cfg")
+    (archive / "archive/luigi.cfg").symlink_to(config)
     with ThreadPoolExecutor() as both:
         done = [both.submit(crawl, archive, *words) for _ in range(2)]
     (first, out, _), (second, _, err) = sorted(one.result() for one in done)
     assert (first, second, "2 documents" in out, "twice, launch 20" in err) == (0, 5, True, True), out + err
-    assert (archive / "archive/luigi.cfg").read_text().count("twice") == 1
+    assert config.read_text().count("twice") == 1, "the file itself, where luigi.cfg is a link"
 
 
 def test_no_hops_are_the_page_and_what_it_embeds(tmp_path: Path, port: int) -> None:

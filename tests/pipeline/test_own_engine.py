@@ -128,6 +128,9 @@ def test_a_fed_crawl_is_started_checkpointed_killed_continued_and_archived(line:
     assert running
     os.kill(running.pid, signal.SIGKILL)
     until(lambda: holder(line) is None)
+    why = line.warcmill("why", first.job, first.id).stdout
+    assert "its process died in RUNNING; the next start or stop puts it in order" in why
+    assert "warcmill close" not in why, "which refuses it"
 
     second = scan_for_launches(line)
     assert second > first

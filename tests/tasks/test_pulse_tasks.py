@@ -248,6 +248,12 @@ def test_the_built_in_crawler_needs_no_url(line: Line, monkeypatch: pytest.Monke
     assert engine.look("news").launch_id == ""
 
 
+def test_a_kind_that_there_is_not_is_named_also_without_a_url(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, line, OWN.replace("warcmill", "warcmil"))
+    with pytest.raises(BadConfig, match=r"\[engine.own\] kind: is warcmil; heritrix or warcmill"):
+        engines.engine_of("news")
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -37,6 +37,6 @@ def followed(own: Path) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("ascii").strip()
+        return path.read_text("ascii", "replace").strip()
     except FileNotFoundError:
         return ""

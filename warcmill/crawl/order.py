@@ -10,17 +10,18 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from warcmill.crawl import continues, job_file, last_launch, rebuild, restore
+from warcmill.crawl import continues, job_file, journal, last_launch, rebuild, restore
 from warcmill.crawl.checkpoint import DATABASE
-from warcmill.crawl.database import named
+from warcmill.crawl.database import damaged, named
 from warcmill.crawl.job_log import JobLog
+from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.launch import Running
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.places import Places
 from warcmill.crawl.recovery import Folders
 from warcmill.crawl.restore import Checkpoint
 from warcmill.crawl.stop import End
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.model import Launch
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
     places.require()
     launch = Launch.parse(name, last.launch)
     folders = places.folders(launch)
-    if not _has_books(places.database(name), launch):  # it died before it had any books
+    if not _has_books(places.database(name), launch, folders.logs):  # it died before it had any books
         JobLog(folders.job, folders.own, launch).finished()
         return launch
     running = await _opened(places, launch)
@@ -45,11 +46,17 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
 
 
 async def _opened(places: Places, launch: Launch) -> Running:
-    """Open it by the papers that it began with; its database is made again when it is damaged."""
+    """Open it by the papers that it began with, or by the job's when those were removed; its database is made again
+    when it is damaged."""
     folders = places.folders(launch)
-    job, resume = job_file.read(folders.own, launch.job), _resumed(places, launch)
+    papers = folders.own if (folders.own / CONFIGURATION).exists() else folders.job
+    job, resume = job_file.read(papers, launch.job), _resumed(places, launch)
     try:
+        _refuse_lost(places.database(launch.job), folders.logs)
         return await open_launch(places, job, launch, resume)
+    except Mismatch as error:
+        why = f"{error}. Put the file back; or, if it is lost, move {places.database(launch.job)} away"
+        raise NotReady(str(launch), f"{why}: what it held is fetched again") from error
     except BadInput as error:
         if error.path != str(places.database(launch.job)):
             raise
@@ -85,18 +92,33 @@ def _followed(places: Places, launch: Launch) -> Checkpoint | None:
     return restore.newest(folders.checkpoints, Launch(launch.job, followed)).checkpoint if followed else None
 
 
-def _has_books(database: Path, launch: Launch) -> bool:
-    """Whether a database was last open for this launch; a damaged one is taken to have been.
-
-    It is opened to write: SQLite may first have to roll back what a kill left half-written.
-    """
-    if not database.exists():
-        return False
+def _has_books(database: Path, launch: Launch, logs: Path) -> bool:
+    """Whether a database was last open for this launch; one that is damaged, lost, or not ours is taken to be."""
     try:
-        with named(database), closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True)) as db:
-            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
-                return False  # it died before its first commit
+        _refuse_lost(database, logs)
+        if "about" not in (tables := _tables(database)):
+            return bool(tables)  # else it died before its first commit
+        with named(database), closing(_connected(database)) as db:
             row = db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
     except BadInput:
         return True
     return row is not None and row[0] == launch.id
+
+
+def _refuse_lost(database: Path, logs: Path) -> None:
+    """BadInput for a database that is gone, or empty, of a launch that has a journal: it is not a new one."""
+    journals = logs.glob(f"{journal.NAME}*") if logs.is_dir() else ()
+    if not _tables(database) and any(path.stat().st_size for path in journals):
+        raise damaged(database, "it is gone, or empty")
+
+
+def _tables(database: Path) -> set[str]:
+    if not database.exists():
+        return set()
+    with named(database), closing(_connected(database)) as db:
+        return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+
+
+def _connected(database: Path) -> sqlite3.Connection:
+    """Open it to write: SQLite may first have to roll back what a kill left half-written."""
+    return sqlite3.connect(f"file:{database}?mode=rw", uri=True)

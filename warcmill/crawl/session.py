@@ -64,7 +64,7 @@ class Session(FrontierControl):
             await asyncio.sleep(hours * 3600)
             try:
                 await self.checkpoint()
-            except WarcmillError as error:
+            except (WarcmillError, OSError) as error:
                 self._running.logs.alert("SEVERE", f"no checkpoint: {error}")
 
     async def _watch_roots(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -75,6 +76,16 @@ def damage_the_database(folder: Path) -> None:
     database.write_bytes(b"\xff" * 4096)
 
 
+def lose_the_database(tmp_path: Path) -> None:
+    for path in (tmp_path / "jobs/news/state").glob("books.sqlite*"):
+        path.unlink()
+
+
+def empty_the_database(tmp_path: Path) -> None:
+    lose_the_database(tmp_path)
+    (tmp_path / "jobs/news/state/books.sqlite").touch()
+
+
 def all_lines(folder: Path) -> list[str]:
     launches = sorted(path.name for path in (folder / "output/logs/news").iterdir())
     return [crawled.plain(line.uri) for launch in launches for line in crawled.lines(folder, Launch("news", launch))]
@@ -141,14 +152,32 @@ def test_a_start_puts_a_dead_launch_in_order_too(engine: WarcmillEngine, port: i
     assert f"FINISHED {first}" in (tmp_path / "jobs/news/job.log").read_text()
 
 
-def test_a_database_that_is_damaged_is_made_again_from_the_journal(
-    engine: WarcmillEngine, port: int, tmp_path: Path
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_dead_launch_whose_papers_were_removed_or_damaged_is_put_in_order(
+    engine: WarcmillEngine, port: int, tmp_path: Path, removed: bool
 ) -> None:
     engine.configure("news", files(port))
     launch = engine.start("news")
     until(lambda: done(engine) > 20)
     end(engine, tmp_path, signal.SIGKILL)
-    damage_the_database(tmp_path)
+    own = tmp_path / "jobs/news" / launch
+    shutil.rmtree(own) if removed else (own / "continues").write_bytes(b"\xff\xfe")
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.word, last.launch, last.checkpoint[:7]) == ("FINISHED", launch, "cp00001")
+    assert not list((tmp_path / "output/warcs/news").rglob("*.open"))
+
+
+@pytest.mark.parametrize("damage", [damage_the_database, lose_the_database, empty_the_database])
+def test_a_database_that_is_damaged_or_lost_is_made_again_from_the_journal(
+    engine: WarcmillEngine, port: int, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    end(engine, tmp_path, signal.SIGKILL)
+    damage(tmp_path)
     engine.stop("news")
     last = last_launch.last(tmp_path / "jobs/news")
     assert last
@@ -161,6 +190,30 @@ def test_a_database_that_is_damaged_is_made_again_from_the_journal(
     until(lambda: not engine.look("news").running)
     found = all_lines(tmp_path)
     assert len(found) == len(set(found)) > 40
+
+
+def test_a_lost_warc_is_named_and_what_it_held_is_fetched_again(
+    engine: WarcmillEngine, port: int, tmp_path: Path
+) -> None:
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    end(engine, tmp_path, signal.SIGKILL)
+    (warc,) = (tmp_path / "output/warcs/news" / launch).iterdir()
+    warc.unlink()
+    with pytest.raises(
+        NotReady, match=r"found no file\. Put the file back; or, if it is lost, move .*books\.sqlite away"
+    ):
+        engine.stop("news")
+    lose_the_database(tmp_path)
+    engine.stop("news")
+    last = last_launch.last(tmp_path / "jobs/news")
+    assert last
+    assert (last.word, last.launch) == ("FINISHED", launch)
+    engine.configure("news", files(port, "[limits]\n documents = 30"))
+    engine.start("news", last.checkpoint)
+    until(lambda: not engine.look("news").running)
+    assert "http://a.example/1" in all_lines(tmp_path)
 
 
 def test_sigterm_ends_with_a_checkpoint(engine: WarcmillEngine, port: int, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import crawled
@@ -11,13 +12,14 @@ import pytest
 from several_hosts import page, serve
 
 from warcmill.crawl import control_client, session
+from warcmill.crawl.launch import Running
 from warcmill.crawl.launch_folders import CONTROL
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.session import Session
 from warcmill.crawl.stop import End
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL
-from warcmill.model import Launch
+from warcmill.model import Launch, Stage
 
 PAGES = 60
 Act = Callable[[Session, Path], Awaitable[None]]
@@ -121,6 +123,35 @@ def test_an_edit_of_its_files_counts_from_the_next_uri_on_and_one_with_a_fault_d
     found = list(crawled.statuses(tmp_path).values())
     assert found.count(200) <= 7
     assert -5003 in found
+
+
+def test_a_checkpoint_that_fails_is_named_and_the_next_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failing = Running.checkpoint, [OSError(5, "Input/output error")]
+
+    async def checkpoint(running: Running) -> Stage:
+        if failing:
+            raise failing.pop()
+        return await real(running)
+
+    monkeypatch.setattr(Running, "checkpoint", checkpoint)
+    taken = tmp_path / "jobs/news/checkpoints"
+
+    async def whole(port: int) -> None:
+        job = replace(crawled.job(port, "a.example"), checkpoint_hours=0.05 / 3600)
+        crawl = Session(await open_launch(crawled.places(tmp_path), job, crawled.LAUNCH))
+        ending = asyncio.create_task(crawl.run())
+        await crawl.pause()
+        while not list(taken.iterdir()):
+            await asyncio.sleep(0.01)
+        await crawl.proceed()
+        await ending
+
+    with serve({("a.example", "/"): page([])}) as port:
+        asyncio.run(asyncio.wait_for(whole(port), 300))
+    (alerts,) = (tmp_path / "output/logs").rglob("alerts.log.cp00001-*")
+    assert "SEVERE no checkpoint: [Errno 5] Input/output error" in alerts.read_text()
 
 
 def test_a_launch_whose_id_is_to_come_has_run_since_its_process_began(tmp_path: Path) -> None:
