@@ -20,21 +20,20 @@ SECONDS = 60.0
 def ask(path: Path, verb: str, seconds: float = SECONDS, **fields: Json) -> Json:
     """Return what the crawl answers. NotReady when none listens; Unavailable when it does not answer within `seconds`,
     and what became of the request is not known."""
-    with _conversation(path, seconds) as stream:
-        _send(stream, verb, fields)
+    with _conversation(path, seconds, {"verb": verb, **fields}) as stream:
         return control_words.read_answer(_line(stream, path))
 
 
 def watch(path: Path, seconds: int = 2) -> Iterator[Json]:
     """Yield the crawl's state again and again, until it ends."""
-    with _conversation(path, seconds + SECONDS) as stream:
-        _send(stream, "watch", {"seconds": seconds})
+    with _conversation(path, seconds + SECONDS, {"verb": "watch", "seconds": seconds}) as stream:
         while line := stream.readline():
             yield control_words.read_answer(line)
 
 
 @contextlib.contextmanager
-def _conversation(path: Path, seconds: float) -> Iterator[BinaryIO]:
+def _conversation(path: Path, seconds: float, request: dict[str, Json]) -> Iterator[BinaryIO]:
+    """Send a request; yields what the crawl answers."""
     speaking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     speaking.settimeout(seconds)
     with speaking:
@@ -47,16 +46,13 @@ def _conversation(path: Path, seconds: float) -> Iterator[BinaryIO]:
         except OSError as error:
             raise Unavailable(str(path), error.strerror or str(error)) from error
         try:
-            with speaking.makefile("rwb") as stream:
-                yield stream  # type: ignore[misc]
+            with contextlib.suppress(BrokenPipeError):  # it has answered, and hung up, before it was asked
+                speaking.sendall(json.dumps(request).encode() + b"\n")
+            with speaking.makefile("rb") as stream:
+                yield stream
         except OSError as error:
             why = f"{error.strerror or error}: what became of the request is not known; ask for 'state'"
             raise Unavailable(str(path), why) from error
-
-
-def _send(stream: BinaryIO, verb: str, fields: dict[str, Json]) -> None:
-    stream.write(json.dumps({"verb": verb, **fields}).encode() + b"\n")
-    stream.flush()
 
 
 def _line(stream: BinaryIO, path: Path) -> bytes:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from warcmill.crawl import log_line
+from warcmill.crawl import fetch, log_line
 from warcmill.crawl.control_words import MOST, Target, target
 from warcmill.crawl.frontier import Answer, Defer, Frontier, Gate, Offered, Rate
 from warcmill.crawl.uri import FOREVER, Uri, make, shown
@@ -106,7 +106,11 @@ def _made(asked: Json, crawl: str) -> Uri | BadInput:
     try:
         fields = _fields(asked)
         payload, until = _payload(fields.pop("payload", "")), _seconds(str(fields.pop("not_before", "")))
-        return make(str(fields.pop("uri")), crawl=crawl, payload=payload, not_before=until, **fields)  # type: ignore[arg-type] # by _MAY
+        uri = make(str(fields.pop("uri")), crawl=crawl, payload=payload, not_before=until, **fields)  # type: ignore[arg-type] # by _MAY
+        if uri.uri.startswith("dns:"):
+            raise BadInput(shown(uri.uri), "the crawler asks for names itself, before it visits their hosts")
+        fetch.read(uri.payload, uri.uri)  # a fault in it is named now, not at the visit
+        return uri
     except BadInput as error:
         return error
 

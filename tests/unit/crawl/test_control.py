@@ -119,6 +119,8 @@ def test_uris_are_added_each_with_its_answer(tmp_path: Path) -> None:
             {"uri": "https://b.example/2", "payload": "x" * 70_000},
             {"uri": "https://b.example/3", "not_before": "2099-01-01T00:00:00Z"},
             {"uri": "https://b.example/4", "not_before": "soon"},
+            {"uri": "https://b.example/5", "payload": {"fetch": {"method": "CONNECT"}}},
+            "dns:b.example",
         ])  # fmt: skip
         assert [one["answer"] for one in found["answers"]] == [
             "new",
@@ -127,7 +129,7 @@ def test_uris_are_added_each_with_its_answer(tmp_path: Path) -> None:
             "new",
             "refused",
             "new",
-            "refused",
+            *["refused"] * 3,
         ]
         whys = [one.get("why", "") for one in found["answers"]]
         assert "is not fetched" in whys[2]
@@ -135,6 +137,8 @@ def test_uris_are_added_each_with_its_answer(tmp_path: Path) -> None:
         assert "'hops'" in whys[4]
         assert "payload is larger" in whys[6]
         assert "no time such as" in whys[8]
+        assert "'method' is no HTTP method" in whys[9]
+        assert "asks for names itself" in whys[10]
         assert (await asked(path, "get", crawl="c", uri="https://b.example/3"))["not_before"] == "2099-01-01T00:00:00Z"
         got = await asked(path, "get", crawl="c", key="k")
         assert got == {"uri": "https://b.example/", "key": "k", "crawl": "c", "queue": "b.example", "priority": -2,
