@@ -222,6 +222,15 @@ def test_why_names_what_is_lost_from_the_store_as_a_scan_and_reconcile_do(line: 
     assert answered(line, "reconcile", DAY)[1]["launches"][0]["gaps"] == [gap]
 
 
+def test_a_stored_file_of_another_length_is_moved_away_first_as_nothing_is_replaced(line: Line) -> None:
+    path = stored(line)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-1])
+    (gap,) = answered(line, "why", JOB, LAUNCH_ID)[1]["gaps"]
+    redo = f"warcmill redo {JOB} {LAUNCH_ID} copy final --downstream"
+    assert (gap["kind"], gap["todo"]) == ("lost", f"move it away by hand; while its source is still there: {redo}")
+
+
 @pytest.mark.parametrize("away", ["store", "index"])
 def test_why_says_what_the_markers_say_when_another_root_is_away(line: Line, away: str) -> None:
     assert line.warcmill("init", "--adopt", "index", "--create").returncode == 0

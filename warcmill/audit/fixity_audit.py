@@ -105,8 +105,8 @@ def _checked(launch: Launch, name: str, remedy: str, check: Callable[[], None]) 
         why = f"cannot be read: {error.strerror or error}"
         yield FixityFinding(launch, name, why, remedies.DOCTOR, unavailable=True)
     except WarcmillError as error:
-        first = "move it away by hand; while its source is still there: " if isinstance(error, Mismatch) else ""
-        yield _finding(launch, name, first + remedy, error)
+        todo = remedies.replace_stored(remedy) if isinstance(error, Mismatch) else remedy
+        yield _finding(launch, name, todo, error)
 
 
 def _finding(launch: Launch, name: str, remedy: str, error: WarcmillError) -> FixityFinding:

@@ -35,7 +35,9 @@ def _of_stage(seen: Survey, stage: Stage, in_store: dict[str, int]) -> Iterator[
         marker = seen.markers.get(key)
         for file in marker.claim.stored if marker else ():
             if in_store.get(file.path) != file.size:
-                yield Gap(seen.launch, str(stage), "lost", file.path, _why(file, in_store), remedies.redo(key))
+                redo = remedies.redo(key)
+                todo = remedies.replace_stored(redo) if file.path in in_store else redo
+                yield Gap(seen.launch, str(stage), "lost", file.path, _why(file, in_store), todo)
 
 
 def _why(file: FileRef, in_store: dict[str, int]) -> str:

@@ -12,7 +12,7 @@ from warcmill.errors import BadInput, NotReady
 from warcmill.launches.extracts import Extracts
 from warcmill.markers.facts import Found
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch, Stage
+from warcmill.model import Key, Launch, Stage
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import revisits
 from warcmill.versions.originals import Originals, Searched
@@ -28,6 +28,10 @@ def find(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     found = seen.revisits.get(stage)
     if found is None:
         return
+    if found.why and not found.revisits:
+        why = f"they cannot be read: {found.why}"
+        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", why, _indexed(seen, stage, found.why))
+        return
     if found.why:
         number = len(found.revisits)
         what = "the payload of 1 revisit was" if number == 1 else f"the payloads of {number} revisits were"
@@ -37,6 +41,13 @@ def find(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
         payload = one.digest or "of no known digest"
         why = f"its payload, {payload}, is archived nowhere; record at offset {one.offset}, of {one.time}"
         yield CrawlFinding(stage, ORPHAN, f"{one.warc.rpartition('/')[2]} {one.url}", why)
+
+
+def _indexed(seen: Survey, stage: Stage, why: str) -> Key:
+    """The step whose redo makes the extract again that `why` names: of this stage, or of an earlier one."""
+    cdx = {one: seen.markers.get(seen.key("cdx", one)) for one in seen.stages}
+    named = (one for one, marker in cdx.items() if marker and any(str(f.sha512) in why for f in marker.claim.stored))
+    return seen.key("cdx", next(named, stage))
 
 
 def looked_up(seen: Survey, resolve: Resolve | None) -> Survey:

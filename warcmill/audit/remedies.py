@@ -36,6 +36,11 @@ def redo(key: Key) -> str:
     return f"warcmill redo {params['job']} {params['launch_id']} {redone} --downstream"
 
 
+def replace_stored(redo: str) -> str:
+    """Replace a stored file that is not what was stored, which the store never does: a step finds a Conflict."""
+    return f"move it away by hand; while its source is still there: {redo}"
+
+
 def accept(launch: Launch, name: str) -> str:
     """Accept the finding of this name. The name is quoted for the shell."""
     return f"warcmill accept {shlex.quote(name)} --launch {launch.job} {launch.id} --reason TEXT"

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
+from warcmill.index.extracting import unread
 from warcmill.launches import cdx_extracts, cdx_making, holdings
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import Extracts
@@ -126,8 +127,11 @@ def _about(
     from warcmill.formats.columns import Known  # noqa: PLC0415 as above
 
     texts = {}
-    if state.read(layout.step("text", launch, stage)):
-        texts = {warc: TextLengths(extracts, sha512) for warc, sha512 in warcs.items()}
+    if indexed := state.read(layout.step("text", launch, stage)):
+        try:
+            texts = {warc: TextLengths(extracts, sha512) for warc, sha512 in warcs.items()}
+        except (NotReady, BadInput) as error:
+            raise unread(error, indexed.claim.key) from error
     held = holdings.of_stage(state, launch, stage).holdings
     hits = {(one.stored.path.removeprefix(WARCS), hit.offset): hit.signature for one in held for hit in one.hits or ()}
 

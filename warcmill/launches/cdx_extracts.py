@@ -94,11 +94,13 @@ def _counts(first: bytes, sha512: str) -> Counts:
 
 
 def lines(extracts: Extracts, sha512: str) -> Iterator[bytes]:
-    """The lines of a WARC, sorted. NotReady if there is no extract.
+    """The lines of a WARC, sorted. NotReady if there is no extract; BadInput if it is damaged.
 
-    BadInput if it is damaged, at the latest after the last line: use none of them before.
+    Both come before the first line, since a line of a damaged one may be anything: the extract is read twice.
     """
-    return islice(extracts.lines(CDXJ, sha512), 1, None)
+    for _ in extracts.read(CDXJ, sha512):
+        pass
+    yield from islice(extracts.lines(CDXJ, sha512), 1, None)
 
 
 def batches(extracts: Extracts, sha512: str, name: str, digest: hashlib._Hash | None = None) -> Iterator[list[bytes]]:

@@ -6,21 +6,20 @@ import json
 from array import array
 from bisect import bisect_left
 
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import BadInput
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT
 
 
 class TextLengths:
     """The lengths of a WARC's texts, in characters."""
 
     def __init__(self, extracts: Extracts, sha512: str) -> None:
-        """Read them. NotReady if the extract of text is missing or damaged, with what makes it again."""
+        """Read them. NotReady if the extract of text is missing, BadInput if it is damaged."""
         try:
             known = sorted(map(_length, text_extracts.lines(extracts, sha512)))
-        except (NotReady, BadInput) as error:
-            raise NotReady(f"index:{TEXT.path(sha512)} ({error})", "index.FoldText makes it again") from error
+        except ValueError as error:  # what a damaged one gives before its end is reached
+            raise BadInput(text_extracts.best(extracts, sha512).path(sha512), f"not JSON Lines: {error}") from error
         self._offsets = array("q", (offset for offset, _ in known))
         self._lengths = array("q", (length for _, length in known))
 

@@ -76,7 +76,7 @@ def of_stage(state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stag
     try:
         yield from map(Revisit.parse, lines)
     except BadInput as error:
-        raise NotReady(f"index:{error.path}", f"{error.why}; run index.ScanForIndexing") from error
+        raise NotReady(f"index:{error.path}", error.why) from error
 
 
 def _stage(path: str) -> Stage:

@@ -121,6 +121,27 @@ def test_what_the_index_root_has_lost_is_named(archive: Archive) -> None:
     assert "no version is published; run index.ScanForIndexing" in only.why
 
 
+@pytest.mark.parametrize("damage", ["removed", "emptied", "cut", "altered", "altered at its end"])
+def test_where_the_revisits_cannot_be_read_the_redo_is_named_that_makes_their_lines_again(
+    archive: Archive, damage: str
+) -> None:
+    for path in (archive.base / "index/extracts/revisits-1").rglob("*.gz"):
+        path.unlink()
+    (digest,) = (one.sha512 for one in archive.lists.read(1).inputs if SECOND in one.name)
+    own = archive.base / "index" / CDXJ.path(digest)
+    content = own.read_bytes()
+    at = -1 if damage == "altered at its end" else len(content) // 2
+    own.chmod(0o644)
+    own.write_bytes(
+        {"emptied": b"", "cut": content[:-6]}.get(damage, content[:at] + bytes([content[at] ^ 85]) + content[at:][1:])
+    )
+    if damage == "removed":
+        own.unlink()
+    (only,) = gaps(archive)
+    assert only.why.startswith("they cannot be read: index:extracts/cdxj-")
+    assert only.todo == f"warcmill redo daily {SECOND} cdx final --downstream"
+
+
 def test_nothing_is_looked_up_where_the_markers_count_none(archive: Archive) -> None:
     def never(_: Launch) -> ByStage:
         raise AssertionError

@@ -209,6 +209,21 @@ def test_with_a_list_of_files_lost_nothing_is_called_late(assembled: Engine) -> 
     assert set(kinds(assembled).values()) == {"broken marker"}
 
 
+def test_with_the_list_of_an_earlier_stage_lost_the_figures_of_the_last_are_no_gap(engine: Engine) -> None:
+    for text, name in zip((CP1, "final"), NAMES, strict=False):
+        engine.logs(line_of(f"http://a.example/{text}", name), stage=text)
+        engine.warc(name, WHOLE)
+    engine.finish()
+    for text in (CP1, "final"):
+        chain.assembled(engine, Stage.parse(text))
+        chain.upto(engine, "Verify", Stage.parse(text))
+    claim = process.process(engine.state, engine.roots, LAUNCH)
+    engine.state.publish(claim.key, claim)
+    assert kinds(engine) == {}
+    marker(engine, "output.AssembleOutput", stage=Stage.parse(CP1)).write_bytes(b"")
+    assert set(kinds(engine).values()) == {"broken marker"}
+
+
 @pytest.mark.parametrize(("length", "kind"), [(None, "gone"), (1, "changed")])
 def test_a_file_gone_or_changed_before_it_is_verified_is_a_gap(
     assembled: Engine, length: int | None, kind: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,11 +123,16 @@ def test_lines_that_are_missing_or_damaged_are_made_again(engine: Engine, damage
     assert (written(engine), (engine.base / "index" / FILE).read_bytes()) == (claim, before)
 
 
-def test_a_text_extract_that_is_missing_is_named_with_what_makes_it_again(engine: Engine) -> None:
+@pytest.mark.parametrize("damage", ["removed", "cut", "not JSON"])
+def test_a_text_extract_that_is_missing_or_damaged_is_named_with_the_redo(engine: Engine, damage: str) -> None:
     extracted(engine)
     for path in (engine.base / "index/extracts").rglob(f"*.{TEXT.ext}"):
-        path.unlink()
-    with pytest.raises(NotReady, match=r"text-2.*index\.FoldText makes it again"):
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes()[:-6] if damage == "cut" else gzip.compress(b" {}\n{\n"))
+        if damage == "removed":
+            path.unlink()
+    redo = f"warcmill redo {LAUNCH.job} {LAUNCH.id} text final --downstream"
+    with pytest.raises(NotReady, match=f"text-2.*{redo}"):
         written(engine)
     assert index_of(engine).stat(FILE) is None
 
