@@ -35,6 +35,7 @@ _PATIENCE = 20  # seconds that it may take to answer when it is asked whether it
 _FIRST_PAUSE, _LONGEST_PAUSE = 1, 60  # seconds before it is started again
 _LONGEST_LINE = 2_000
 _DIRECTLY = {"no_proxy": LOOPBACK, "NO_PROXY": LOOPBACK, "NETRC": os.devnull}  # to our own server of WARCs
+_IF_OURS = '[ "$PPID" = "$0" ] && exec "$@"'  # we may be killed before the kernel knows that it ends with us
 log = logging.getLogger(__name__)
 
 
@@ -165,7 +166,7 @@ class Pywb:
     def _words(self) -> list[str]:
         words = [str(self.program), "--bind", LOOPBACK, "--port", str(self.port)]
         tied = shutil.which("setpriv")  # so that it ends with us even if we are killed
-        return [tied, "--pdeathsig", "TERM", *words] if tied else words
+        return [tied, "--pdeathsig", "TERM", "sh", "-c", _IF_OURS, str(os.getpid()), *words] if tied else words
 
 
 def _last_line(stream: IO[bytes]) -> str:
