@@ -19,6 +19,7 @@ import pytest
 from captures import response
 from children import children
 from searchable import Searchable
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
@@ -99,6 +100,9 @@ def searched(chrome: Chrome, world: World, words: str) -> None:
     chrome.get(world.server.address)
     chrome.find_element(By.NAME, "q").send_keys(words)
     chrome.find_element(By.TAG_NAME, "button").click()
+    wait = WebDriverWait(chrome, SECONDS)
+    wait.until(lambda page: "?q=" in page.current_url)
+    wait.until(lambda page: page.execute_script("return document.readyState") == "complete")
 
 
 def raw(world: World, url: str, time: str) -> str:
@@ -126,7 +130,8 @@ def test_a_reader_searches_follows_a_result_and_sees_the_page(chrome: Chrome, wo
     body = chrome.find_element(By.TAG_NAME, "body")
     WebDriverWait(chrome, SECONDS).until(lambda _: body.value_of_css_property("background-color") == GREY)
     chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
-    WebDriverWait(chrome, SECONDS).until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
+    wait = WebDriverWait(chrome, SECONDS, ignored_exceptions=[StaleElementReferenceException])
+    wait.until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
 
 
 def test_an_archived_page_reads_nothing_of_search(chrome: Chrome, world: World) -> None:
