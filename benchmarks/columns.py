@@ -23,7 +23,6 @@ import pyarrow as pa
 from benchmarks.crawllog import Row
 from benchmarks.fold import random_extracts
 from warcmill.index import column_files
-from warcmill.launches import cdx_extracts
 from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.launches.extracts import LEVEL, Extracts
 from warcmill.stores import sentinel
@@ -48,12 +47,12 @@ def rows() -> Iterator[Row]:
 
         def by_zlib() -> None:
             with tempfile.TemporaryFile(dir=folder) as room:
-                _zlib(map(partial(cdx_extracts.lines, extracts), warcs.values()), room)
+                _zlib(map(partial(extracts.lines, CDXJ), warcs.values()), room)
 
         def by_zstd() -> None:
             with tempfile.TemporaryFile(dir=folder) as room, pa.CompressedOutputStream(room, "zstd") as out:
                 for sha512 in warcs.values():
-                    for line in cdx_extracts.lines(extracts, sha512):
+                    for line in extracts.lines(CDXJ, sha512):
                         out.write(line)
 
         def in_pieces() -> None:
