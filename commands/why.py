@@ -23,7 +23,6 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.survey import Survey, require
 from warcmill.base.nearest import did_you_mean
-from warcmill.decisions import statements
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.launches import vitals
 from warcmill.markers.attempt_files import Attempt
@@ -133,19 +132,7 @@ def _waiting(line: OpenRoots, seen: Survey) -> Iterator[tuple[str, str]]:
                 yield "", error.why
                 return
             signs = vitals.of(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
-            if _is_own(line, seen.launch):
-                yield "", f"it has been {signs}.{_engine_says(seen.launch)}"
-                return
             yield "", f"it has been {signs}.{_engine_says(seen.launch)} {error.why[:1].upper()}{error.why[1:]}"
-
-
-def _is_own(line: OpenRoots, launch: Launch) -> bool:
-    """Whether it is the built-in crawler's, which alone ends it: its words say how, and `close` refuses it."""
-    try:
-        statements.refuse_own(line.roots_of(launch.job), launch)
-    except BadInput:
-        return True
-    return False
 
 
 def _engine_says(launch: Launch) -> str:
