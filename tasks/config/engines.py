@@ -117,9 +117,9 @@ def _moment(section: str, text: str) -> datetime:
 def engine_at(section: str) -> Engine:
     """The engine of a section, or BadConfig. Close it after use. It is not contacted yet."""
     sections.refuse_unknown(section, roots.ENGINE_KEYS)
-    if kind_of(section) == WARCMILL:
+    if (kind := kind_of(section)) == WARCMILL:
         return own_engine(section)
-    if (kind := kind_of(section)) not in ("", HERITRIX):
+    if kind not in ("", HERITRIX):
         raise BadConfig(f"[{section}] kind", f"is {kind}; {HERITRIX} or {WARCMILL}")
     if not value(section, "url"):
         why = "is not set: the crawls of this engine are only processed here. To control it, set its"

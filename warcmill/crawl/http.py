@@ -98,7 +98,7 @@ class Fetcher:
 
     def _note(self, site: Site, certificate: str) -> None:
         """Remember a host's bad certificate, so that its next connection needs one handshake, not two. A handshake that
-        was ended tells nothing for sure: the next one may go well."""
+        the server ended proves nothing: the next may succeed."""
         if certificate and certificate != tls.ENDED:
             self._certificates[site.host, site.port] = certificate
             if len(self._certificates) > NOTED:

@@ -107,9 +107,7 @@ class Running:
         self.is_closed = True
         await self.books.close()
         self.logs.close()
-        ending = reports.Ending(
-            self.job.name, now, self.spider.seconds, end, "FINISHED", self.figures, left
-        )  # fmt: skip
+        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", self.figures, left)
         reports.write(self.folders.reports, ending)
         summary.write(self.folders.own, end, self.summary())
         self.job_log.finished()

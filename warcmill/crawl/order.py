@@ -38,6 +38,7 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
     if not _has_books(places.database(name), launch, folders.logs):  # it died before it had any books
         JobLog(folders.job, folders.own, launch).finished()
         return launch
+    folders.make()  # one that is lost has lost its files: they are named then, not it
     running = await _opened(places, launch)
     if not last.empty:
         await running.checkpoint()

@@ -14,8 +14,7 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey
 from warcmill.errors import BadInput, NotReady
-from warcmill.launches.ending import way_to_end
-from warcmill.launches.listing import OWN_CONFIGURATION
+from warcmill.launches.ending import is_own, way_to_end
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import rests_on
@@ -41,7 +40,7 @@ def close(roots: JobRoots, launch: Launch, reason: str) -> Claim:
 def refuse_own(roots: JobRoots, launch: Launch) -> None:
     """BadInput for a launch of the built-in crawler that has no end: its files are not in order before its own stop
     has cut them to its books."""
-    if roots.jobs.stat(f"{launch.job}/{launch.id}/{OWN_CONFIGURATION}"):
+    if is_own(roots, launch):
         how = way_to_end(roots, launch)
         raise BadInput(str(launch), f"the built-in crawler puts it in order and ends it, also when it died: {how}")
 

@@ -55,9 +55,14 @@ def how_ended(roots: JobRoots, launch: Launch) -> str:
     return Ended.SUPERSEDED if superseded else ""
 
 
+def is_own(roots: JobRoots, launch: Launch) -> bool:
+    """Whether it is a launch of the built-in crawler."""
+    return roots.jobs.stat(f"{launch.job}/{launch.id}/{OWN_CONFIGURATION}") is not None
+
+
 def way_to_end(roots: JobRoots, launch: Launch) -> str:
     """The command that ends a launch whose engine is gone: the built-in crawler puts its own in order."""
-    if roots.jobs.stat(f"{launch.job}/{launch.id}/{OWN_CONFIGURATION}"):
+    if is_own(roots, launch):
         return f"warcmill pulse stop {launch.job}"
     return f"warcmill close {launch.job} {launch.id} --reason TEXT"
 

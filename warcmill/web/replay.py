@@ -144,7 +144,7 @@ class Pywb:
         """Run it once. Returns how it ended, with the last line that it printed."""
         (folder / "config.yaml").write_text(self._config(), "utf-8")
         with subprocess.Popen(  # noqa: S603 - the operator's own program
-            self._words(),
+            self.words(),
             cwd=folder,
             env={**os.environ, **_DIRECTLY},
             stdin=subprocess.DEVNULL,
@@ -163,9 +163,10 @@ class Pywb:
         places = {"archive_paths": self.places.warcs, "index_paths": f"{self.places.cdx}/"}
         return json.dumps({"collections": {self.secret: places}, "collections_root": "none"})
 
-    def _words(self) -> list[str]:
+    def words(self) -> list[str]:
+        """The command that runs it, as a child of this process alone: it ends with this process."""
         words = [str(self.program), "--bind", LOOPBACK, "--port", str(self.port)]
-        tied = shutil.which("setpriv")  # so that it ends with us even if we are killed
+        tied = shutil.which("setpriv")
         return [tied, "--pdeathsig", "TERM", "sh", "-c", _IF_OURS, str(os.getpid()), *words] if tied else words
 
 

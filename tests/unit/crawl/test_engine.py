@@ -70,6 +70,21 @@ def end(engine: WarcmillEngine, folder: Path, number: signal.Signals) -> None:
     until(lambda: not engine.look("news").running)
 
 
+def killed(engine: WarcmillEngine, port: int, folder: Path) -> str:
+    """Kill a launch that has crawled something; return its id."""
+    engine.configure("news", files(port))
+    launch = engine.start("news")
+    until(lambda: done(engine) > 20)
+    end(engine, folder, signal.SIGKILL)
+    return launch
+
+
+def newest(folder: Path) -> last_launch.Last:
+    last = last_launch.last(folder / "jobs/news")
+    assert last
+    return last
+
+
 def damage_the_database(folder: Path) -> None:
     database = folder / "jobs/news/state/books.sqlite"
     Path(f"{database}-wal").unlink(missing_ok=True)
@@ -106,8 +121,7 @@ def test_a_job_is_started_and_stopped_and_resumed_from_its_checkpoint(
     stage = engine.checkpoint("news")
     assert stage.startswith("cp00001-")
     engine.stop("news")
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert (last.launch, last.word, last.empty) == (first, "FINISHED", False)
     assert last.checkpoint.startswith("cp00002-")
     engine.configure("news", files(port, "[limits]\n documents = 30"))
@@ -124,15 +138,11 @@ def test_a_job_is_started_and_stopped_and_resumed_from_its_checkpoint(
 def test_a_launch_whose_process_is_killed_is_put_in_order_by_stop_and_goes_on(
     engine: WarcmillEngine, port: int, tmp_path: Path
 ) -> None:
-    engine.configure("news", files(port))
-    launch = engine.start("news")
-    until(lambda: done(engine) > 20)
-    end(engine, tmp_path, signal.SIGKILL)
+    launch = killed(engine, port, tmp_path)
     seen = engine.look("news")
     assert (seen.died, seen.launch_id) == (True, launch)
     engine.stop("news")
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert (last.word, last.launch) == ("FINISHED", launch)
     engine.configure("news", files(port, "[limits]\n documents = 20"))
     engine.start("news", last.checkpoint)
@@ -156,15 +166,11 @@ def test_a_start_puts_a_dead_launch_in_order_too(engine: WarcmillEngine, port: i
 def test_a_dead_launch_whose_papers_were_removed_or_damaged_is_put_in_order(
     engine: WarcmillEngine, port: int, tmp_path: Path, removed: bool
 ) -> None:
-    engine.configure("news", files(port))
-    launch = engine.start("news")
-    until(lambda: done(engine) > 20)
-    end(engine, tmp_path, signal.SIGKILL)
+    launch = killed(engine, port, tmp_path)
     own = tmp_path / "jobs/news" / launch
     shutil.rmtree(own) if removed else (own / "continues").write_bytes(b"\xff\xfe")
     engine.stop("news")
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert (last.word, last.launch, last.checkpoint[:7]) == ("FINISHED", launch, "cp00001")
     assert not list((tmp_path / "output/warcs/news").rglob("*.open"))
 
@@ -173,14 +179,10 @@ def test_a_dead_launch_whose_papers_were_removed_or_damaged_is_put_in_order(
 def test_a_database_that_is_damaged_or_lost_is_made_again_from_the_journal(
     engine: WarcmillEngine, port: int, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    engine.configure("news", files(port))
-    launch = engine.start("news")
-    until(lambda: done(engine) > 20)
-    end(engine, tmp_path, signal.SIGKILL)
+    launch = killed(engine, port, tmp_path)
     damage(tmp_path)
     engine.stop("news")
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert (last.word, last.launch) == ("FINISHED", launch)
     assert "it was made again from the journal" in "".join(
         path.read_text() for path in (tmp_path / "output/logs/news" / launch).glob("alerts.log*")
@@ -192,23 +194,20 @@ def test_a_database_that_is_damaged_or_lost_is_made_again_from_the_journal(
     assert len(found) == len(set(found)) > 40
 
 
+@pytest.mark.parametrize("with_its_folder", [False, True])
 def test_a_lost_warc_is_named_and_what_it_held_is_fetched_again(
-    engine: WarcmillEngine, port: int, tmp_path: Path
+    engine: WarcmillEngine, port: int, tmp_path: Path, with_its_folder: bool
 ) -> None:
-    engine.configure("news", files(port))
-    launch = engine.start("news")
-    until(lambda: done(engine) > 20)
-    end(engine, tmp_path, signal.SIGKILL)
+    launch = killed(engine, port, tmp_path)
     (warc,) = (tmp_path / "output/warcs/news" / launch).iterdir()
-    warc.unlink()
+    shutil.rmtree(warc.parent) if with_its_folder else warc.unlink()
     with pytest.raises(
         NotReady, match=r"found no file\. Put the file back; or, if it is lost, move .*books\.sqlite away"
     ):
         engine.stop("news")
     lose_the_database(tmp_path)
     engine.stop("news")
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert (last.word, last.launch) == ("FINISHED", launch)
     engine.configure("news", files(port, "[limits]\n documents = 30"))
     engine.start("news", last.checkpoint)
@@ -221,8 +220,7 @@ def test_sigterm_ends_with_a_checkpoint(engine: WarcmillEngine, port: int, tmp_p
     engine.start("news")
     until(lambda: done(engine) > 5)
     end(engine, tmp_path, signal.SIGTERM)
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert last.word == "FINISHED"
     assert last.checkpoint
 
@@ -278,8 +276,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_named_where_an_operator_looks(
     until(lambda: done(engine) > 5)
     first = engine.checkpoint("news")
     engine.stop("news")
-    last = last_launch.last(tmp_path / "jobs/news")
-    assert last
+    last = newest(tmp_path)
     assert engine.resumable("news", [last.checkpoint, first]) == last.checkpoint
     number, size = engine.checkpoints("news")
     damaged = tmp_path / "jobs/news/checkpoints" / last.checkpoint / "books.sqlite"

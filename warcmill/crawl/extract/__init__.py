@@ -71,7 +71,7 @@ def _by_root(data: bytes) -> str:
 
 
 def _vague(data: bytes) -> str:
-    """By a type that servers give to what they have no type for, or a script to all, a sitemap is known by its root."""
+    """A sitemap by its root, where the type may be wrong: servers give some types to what they know none for."""
     begin = sitemap.unpacked(data, _BEGIN)[:_BEGIN]
     is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
     return "sitemap" if is_xml and sitemap.is_sitemap(begin) and b"<html" not in begin else ""

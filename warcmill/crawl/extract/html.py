@@ -54,16 +54,13 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     """The links of a page; with `scripts` also what looks like a URL in a script."""
     name = charset.find(data, content_type)
     found = Links(uri, charset.of_queries(name))
-    base, elements = _from_tags(data, name) if too_much(data) else _from_tree(data, name)
+    base, elements = _read(data, name)
     if base:
         found.rebase(base)
     for tag, attributes, node in elements:
-        if tag == "a":
-            _add_anchor(attributes, found)
-        else:
-            _add(tag, attributes, node, found)
-            if tag == "iframe" and (inside := attributes.get("srcdoc")):
-                _add_inside(inside, found)
+        _add(tag, attributes, node, found)
+        if tag == "iframe" and (inside := attributes.get("srcdoc")):
+            _add_inside(inside, found)
         if scripts and tag == "script":
             _add_guesses(node, found)
         if found.cut:
@@ -74,17 +71,19 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
 def _add_inside(page: str, found: Links) -> None:
     """Add the links of a page in `srcdoc`, whose base is that of the page around it; none of a page in that one."""
     data = page.encode("utf-8", "replace")
-    for tag, attributes, node in (_from_tags if too_much(data) else _from_tree)(data, charset.UTF8)[1]:
-        if tag == "a":
-            _add_anchor(attributes, found)
-        else:
-            _add(tag, attributes, node, found)
+    for tag, attributes, node in _read(data, charset.UTF8)[1]:
+        _add(tag, attributes, node, found)
+
+
+def _read(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
+    """The base of a page, and its elements in order."""
+    return _from_tags(data, name) if too_much(data) else _from_tree(data, name)
 
 
 def _from_tree(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
-    """The base of a page, and its elements in order, from its tree."""
+    """The same from its tree."""
     raw = data if name == charset.UTF8 else data.decode(name, "replace").encode("utf-8", "replace")
-    if b"<template" in raw or b"<TEMPLATE" in raw:
+    if b"<template" in raw.lower():
         raw = _TEMPLATE.sub(rb"<\1x-\2", raw)
     try:
         tree = LexborHTMLParser(raw, options=LexborDocumentOptions.WO_EVENTS)
@@ -127,6 +126,9 @@ def _add_anchor(attributes: Attributes, found: Links) -> None:
 
 
 def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
+    if tag == "a":
+        _add_anchor(attributes, found)
+        return
     if own := _OWN.get(tag):
         own(node, attributes, found)
     elif href := attributes.get("href"):

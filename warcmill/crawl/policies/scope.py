@@ -51,8 +51,10 @@ class Scope:
         if prefix := self.excluded.covering(surt):
             return f"excluded by {prefix}"
         reach = self.pages.get(uri.source)
-        is_led_to = len(uri.hops) - len(uri.hops.rstrip("R")) <= REDIRECTS
-        if is_led_to and (not uri.hops.strip("R") or (reach is not Reach.RESOURCE and is_embedded(uri.hops))):
+        redirects = len(uri.hops) - len(uri.hops.rstrip("R"))
+        if redirects <= REDIRECTS and (
+            not uri.hops.strip("R") or (reach is not Reach.RESOURCE and is_embedded(uri.hops))
+        ):
             return ""
         if len(uri.hops) > self.hops:
             return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"
