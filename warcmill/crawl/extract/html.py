@@ -35,9 +35,9 @@ _LAZY = ("data-src", "data-original", "data-lazy-src", "data-srcset", "data-lazy
 _OTHERS = frozenset(["src", "srcset", "imagesrcset", "poster", "background", "style", *_LAZY])
 _XLINK = "xlink:href"  # what SVG had before href, which wins (SVG 2, 16.1.6)
 _ANY = _OTHERS | {"href", _XLINK, "content", "action", "data", "srcdoc"}
+_AMP = ("amp-img", "amp-anim", "amp-audio", "amp-video", "amp-iframe")  # what an AMP page has instead
 _EMBEDDED = frozenset(
-    ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image"]
-    + ["amp-img", "amp-anim", "amp-audio", "amp-video", "amp-iframe"]  # AMP pages have these instead
+    ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image", *_AMP]
 )
 _DRAWN = _EMBEDDED | {"use", "feImage", "feimage"}  # by their href; a tree has SVG's own letters
 _TEMPLATE = re.compile(rb"<(/?)(template)(?=[\s/>])", re.IGNORECASE)  # a tree does not show what is inside

@@ -201,7 +201,8 @@ SAME += [
     "<a href = /a >", "<a href=/a href=/b>", "<a href='/a", "<!--><a href=/a>", "<!-- --!><a href=/a>", "< a href=/a>",
     "<?php <a href=/a> ?>", "<title><a href=/a></title><a href=/b>", "<script>'<a href=/a>'</SCRIPT ><a href=/b>",
     "<style>a { b: url(/a.png)", "<a href=/a\n/b>", "<a b='\"' href=\"/a\">", "<img src=/a.png/>", "<x:a href=/a>",
-    "<a =href=/a>", "<svg><title/><style/><path/></svg><a href=/a>", "<svg></SVG><title/><a href=/a></title><a href=/b>",
+    "<a =href=/a>", "<svg><title/><style/><path/></svg><a href=/a>",
+    "<svg></SVG><title/><a href=/a></title><a href=/b>",
 ]  # fmt: skip
 
 

@@ -36,8 +36,11 @@ def found(links: list[Link]) -> list[tuple[str, str]]:
         ("a { b: url() } c { d: url(data:image/png;base64,iVBOR) } e { f: url(#x) }", ["/en/0"]),
         ("a { b: url(/a.png", []),
         ("@import'/a.css';@import\"/b.css\"screen;@import/* x */'/c.css'", ["/a.css", "/b.css", "/c.css"]),
-        ("a { b: '/*' } c { d: url(/a.png) } e { f: \"\\\"/*\" url(/b.png) }", ["/a.png", "/b.png"]),
-        ("a { b: url(/*/a.png) } c { d: url('/*/b.png') } /* ' */ e { f: url(/c.png) }", ["/*/a.png", "/*/b.png", "/c.png"]),
+        ('a { b: \'/*\' } c { d: url(/a.png) } e { f: "\\"/*" url(/b.png) }', ["/a.png", "/b.png"]),
+        (
+            "a { b: url(/*/a.png) } c { d: url('/*/b.png') } /* ' */ e { f: url(/c.png) }",
+            ["/*/a.png", "/*/b.png", "/c.png"],
+        ),
     ],
 )
 def test_style_sheets(sheet: str, expected: list[str]) -> None:
@@ -81,7 +84,9 @@ ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="/fee
 <entry><link rel="alternate" href="/1?a&amp;b"/><link rel="enclosure" href="/1.mp3"/><content src="/full"/></entry>
 </feed>"""
 JSON = b'{"version": "x", "home_page_url": "/", "items": [{"url": "/1", "image": "/1.png"}, 7, {"url": 3}]}'
-ATTACHED = b'{"items": [{"attachments": [{"url": "/1.mp3", "mime_type": "audio/mpeg"}, {"url": 3}, 7]}, {"attachments": 7}]}'
+ATTACHED = (
+    b'{"items": [{"attachments": [{"url": "/1.mp3", "mime_type": "audio/mpeg"}, {"url": 3}, 7]}, {"attachments": 7}]}'
+)
 
 
 def test_feeds() -> None:
