@@ -13,8 +13,8 @@
     └── Busy          another process is doing this
 
 A message says what, where and what to do next. `exit_code` is the exit status
-of the `warcmill` command when the error reaches the top; docs/operators-guide.md
-lists the exit codes.
+of the `warcmill` command when the error reaches the top;
+docs/operate/every-day.md lists the exit codes.
 """
 
 from __future__ import annotations

@@ -189,9 +189,9 @@ def test_every_key_of_the_template_is_documented() -> None:
 def test_every_exit_code_is_documented() -> None:
     ours = {one.exit_code for one in [WarcmillError, *subclasses(WarcmillError)]}
     ours |= {node.value for node in ast.walk(source(command)) if is_code(node)}
-    assert set(map(str, ours)) <= first_cells(section("operators-guide.md", "### warcmill"))
+    assert set(map(str, ours)) <= first_cells(section("operate/every-day.md", "### warcmill"))
     luigis = {value for (name, _), value in settings._HARDENED.items() if name == "retcode"}
-    assert luigis <= first_cells(section("operators-guide.md", "### luigi, that is every task and scan"))
+    assert luigis <= first_cells(section("operate/every-day.md", "### luigi, that is every task and scan"))
 
 
 def source(module: object) -> ast.Module:
@@ -207,9 +207,9 @@ def is_code(node: ast.AST) -> bool:
     "name", sorted(one.__name__ for one in subclasses(WarcmillError) if one.__module__ == errors.__name__)
 )
 def test_every_error_is_documented_with_what_to_do(name: str) -> None:
-    assert name in first_cells(section("operators-guide.md", "### Errors"))
+    assert name in first_cells(section("operate/trouble.md", "## Errors"))
     code_of = getattr(errors, name).exit_code
-    rows = section("operators-guide.md", "### warcmill").splitlines()
+    rows = section("operate/every-day.md", "### warcmill").splitlines()
     assert any(row.startswith(f"| {code_of} |") and name in row for row in rows)
 
 
@@ -233,7 +233,7 @@ def kinds_of_gaps() -> set[str]:
 def test_every_kind_of_gap_is_documented_with_what_to_do() -> None:
     kinds = kinds_of_gaps()
     assert {"lacking", "stale", "gone", "changed", "late stage", "foreign marker", "unavailable", "absent"} <= kinds
-    assert kinds <= first_cells(section("operators-guide.md", "### Gaps"))
+    assert kinds <= first_cells(section("operate/trouble.md", "## Gaps"))
 
 
 # What is documented exists: commands are run, by test_commands_run.

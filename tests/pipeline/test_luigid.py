@@ -30,7 +30,7 @@ from warcmill.model import FINAL, Launch
 
 # As the operator's guide prints them.
 (COMMAND,) = (one.command for one in PRINTED if one.bare.startswith("luigid "))
-(SCHEDULER,) = re.findall(r"^```ini\n(\[scheduler\]\n.*?)^```$", PAGES["operators-guide.md"], re.DOTALL | re.MULTILINE)
+(SCHEDULER,) = re.findall(r"^```ini\n(\[scheduler\]\n.*?)^```$", PAGES["operate/growing.md"], re.DOTALL | re.MULTILINE)
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
 STAGE_TASKS = ("output.PackageLogs", "output.AssembleOutput", "files.Checksum", "files.Copy", "files.Verify")
 MARKERS = {

@@ -13,7 +13,7 @@ from sample import JOB, LAUNCH_ID
 
 from warcmill import layout
 
-GUIDE = Path(__file__).parents[2] / "docs" / "operators-guide.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "operate" / "publishing.md"
 NAME = f"{JOB}.{LAUNCH_ID}.final.tar"
 RECEIPT, SENDING = layout.receipt_path(NAME), layout.sending_path(NAME)
 MARKER = f"06.submitted.{JOB}.{LAUNCH_ID}.final"

@@ -14,7 +14,7 @@ from line import DAY, Line
 
 from warcmill.layout import SENTINEL
 
-GUIDE = Path(__file__).parents[2] / "docs" / "operators-guide.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "operate" / "trouble.md"
 EDITED = """
 # Our second machine
 [engine.second]

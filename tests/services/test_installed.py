@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
 SYSTEMD = ROOT / "config" / "systemd"
 UNITS = sorted(path.name for path in SYSTEMD.iterdir())
-GUIDE = (ROOT / "docs" / "operators-guide.md").read_text("utf-8")
+GUIDE = (ROOT / "docs" / "operate" / "every-day.md").read_text("utf-8")
 NEEDS_ROOT = """\
 useradd --system --home-dir /srv/archive --shell /usr/sbin/nologin warcmill
 install -d -o warcmill -g warcmill /srv/archive /srv/archive/luigid

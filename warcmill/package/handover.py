@@ -19,7 +19,7 @@ from warcmill import layout
 from warcmill.errors import Conflict
 
 LARGEST = 1 << 16  # bytes of a slip
-_GUIDE = "see 'When a submission stands' in docs/operators-guide.md"
+_GUIDE = "see 'When a submission stands' in docs/operate/publishing.md"
 
 
 class Next(StrEnum):

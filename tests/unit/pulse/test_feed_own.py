@@ -25,7 +25,7 @@ from warcmill.model import stamp_time
 from warcmill.pulse.recipes import OwnRecipe
 
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
-GUIDE = Path(__file__).parents[3] / "docs" / "operators-guide.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "crawls.md"
 SETTINGS = {"allow_private": ["127.0.0.0/8"], "no_delay": True, "workers": 1}
 
 
