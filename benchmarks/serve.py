@@ -88,7 +88,7 @@ def published(base: Path) -> Archive:
     payloads.finish(version)
     payloads.point(version)
     for number in range(HIDDEN):
-        hidden.decide(state, f"example,site{number},private", "benchmark", hides=True)
+        hidden.decide(state, lambda: store, f"example,site{number},private", "benchmark", hides=True)
     return Archive(state, index, store)
 
 

@@ -14,6 +14,7 @@ from commands.show import as_json, console, counted, styled
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.errors import BadConfig, NotReady
+from warcmill.markers import decisions
 from warcmill.model import Json
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
@@ -198,14 +199,16 @@ def _retire(name: str, keep: int) -> int:
 
 
 def _decide(entry: str, why: str, *, hides: bool) -> int:
-    state, index = open_line().state, _index()
-    surt = hidden.parse_entry(entry)
-    known = hidden.read(state.store).entries
+    line, index = open_line(), _index()
+    state, surt = line.state.store, hidden.parse_entry(entry)
+    known = hidden.read(state).entries
     if (surt in known) == hides:
         not_hidden = "not hidden; 'warcmill versions list' lists what is"
         out(f"{surt}: " + (f"hidden already: {known[surt]}" if hides else not_hidden))
-        return 1
-    made = hidden.decide(state.store, surt, why, hides=hides)
+        copied = decisions.copy(state, lambda: line.store, decisions.ACCESS)
+        out(*(f"decision {number} was in the state alone: it is in the store now" for number in copied))
+        return 0 if copied else 1
+    made = hidden.decide(state, lambda: line.store, surt, why, hides=hides)
     out(f"{surt}: {'hidden' if hides else 'shown again'} from the next version on (decision {made.number})")
     if hides:
         out(_affected(index, surt))

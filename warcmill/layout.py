@@ -29,6 +29,7 @@ Kind = Literal["warcs", "viral", "logs", "reports"]
 KINDS: tuple[Kind, ...] = ("warcs", "viral", "logs", "reports")
 SENTINEL = ".warcmill.json"
 INGEST, STAGING, RECEIPTS = "ingest", "staging", "receipts"  # folders of the destination; the first one is watched
+ARCHIVE = "state/_archive"  # no job is named so
 _ATTEMPT = ".jsonl"
 LONGEST_NAME = 255  # bytes: NAME_MAX of every supported file system, and of HDFS
 NEVER_A_LAUNCH = re.compile(r"latest|checkpoints|action.*|state|scratch|.*\.orphan")  # engines keep these by launches
@@ -260,6 +261,11 @@ def shown(name: str) -> str:
 def stored_path(kind: str, launch: Launch, name: str) -> str:
     """Return the path of a file in the store; `kind` is warcs, viral, logs, sips or state."""
     return f"{kind}/{launch.job}/{launch.id}/{stored_name(name)}"
+
+
+def archived_path(path: str) -> str:
+    """Return the path in the store of a state file that is of no launch: a list of a version, a decision."""
+    return f"{ARCHIVE}/{path}"
 
 
 def sip_name(launch: Launch, path: str) -> str:

@@ -117,7 +117,7 @@ def test_the_same_markers_are_kept_once_and_changed_ones_beside_them(done: Line)
 
 def test_versions_and_decisions_are_known_again(done: Line) -> None:
     state = FileStore("state", done.folders["state"])
-    hidden.decide(state, "example,b", "order of a court", hides=True)
+    hidden.decide(state, lambda: FileStore("store", done.folders["store"]), "example,b", "order of a court", hides=True)
     listed = VersionList("cdx", 1, 1, hidden.read(state).hiding, (), "2016-10-21T03:00:07Z")
     Lists(state, "cdx").commit(listed)
     assert [back_up(done), back_up(done)] == [0, 0]

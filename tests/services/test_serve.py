@@ -163,7 +163,9 @@ def test_a_version_that_moves_is_seen_and_what_it_hides_is_gone(world: World) ->
     world.archive.fold()
     address = raw(world, url, second)
     assert status_of(address) == 200
-    hidden.decide(world.archive.state.store, "example,late", "order of a court", hides=True)
+    hidden.decide(
+        world.archive.state.store, lambda: world.archive.store, "example,late", "order of a court", hides=True
+    )
     assert world.server.replay_of(url, second) == ""
     world.archive.fold()
     assert status_of(address) == 404

@@ -3,7 +3,8 @@
     state   versions/{data set}/{number}.list, decisions/{kind}/{number}.json
     store   state/_archive/ and the same path
 
-Each file is sealed and never changes, so it is copied once, as it is.
+Each file is sealed and never changes, so it is copied once, as it is. A decision is copied as it is made, and here if
+the store was away then.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha512
 
+from warcmill import layout
 from warcmill.errors import BadInput
 from warcmill.formats.sealed import unseal
 from warcmill.stores import LocalStore, Stat, Store, temporary
 
-NAME = "_archive"
-FOLDER = f"state/{NAME}"
+NAME = layout.ARCHIVE.rpartition("/")[2]
+FOLDER = layout.ARCHIVE
 KEPT = ("versions", "decisions")
 
 

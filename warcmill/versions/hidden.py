@@ -8,30 +8,25 @@ Who hides a domain, or all of a host, hides its DNS records too, whose keys are 
 hides what crawlers that render it keep beside it, its text or picture: their keys are words, and the page's URL, such
 as `urn:text:http://example.org/private/`.
 
-Each decision is a file of its own, numbered, made exclusively, never changed: {state}/decisions/access/000001.json
-What is hidden follows from all of them in their order. It stays in the store, and in every list of a version.
+Each decision is a file of its own (`markers.decisions`, kind `access`). What is hidden follows from all of them in
+their order. It stays in the store, and in every list of a version.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha512
 
-from warcmill.base import clock
 from warcmill.errors import BadInput
-from warcmill.formats.sealed import seal, unseal
 from warcmill.formats.urlkey import urlkey
-from warcmill.stores import LocalStore
+from warcmill.markers import decisions as made
+from warcmill.model import Json
+from warcmill.stores import LocalStore, Store
 from warcmill.versions.inputs import Hiding
 
-FOLDER = "decisions/access"
-LARGEST = 1 << 20  # bytes of a decision
-_NAME = re.compile(r"([0-9]{6,})\.json")
 _ENTRY = re.compile(r"[!-~]{1,4000}( [0-9]{1,14})?")
 DNS = b"dns:"
 # Of browsertrix-crawler (urn:text:, urn:view:, urn:pageinfo:) and brozzler (the others).
@@ -138,51 +133,37 @@ def _of_what(line: bytes) -> Iterator[bytes]:
 
 def decisions(state: LocalStore) -> list[Decision]:
     """All decisions, in order. BadInput for a damaged one: nobody knows what it hides."""
-    found = (_NAME.fullmatch(name) for name in state.names(FOLDER))
-    return [_read(state, number) for number in sorted(int(match[1]) for match in found if match)]
+    return [_of(one) for one in made.read(state, made.ACCESS)]
 
 
 def read(state: LocalStore, upto: int | None = None) -> Hidden:
     """What is hidden now, or was after `upto` decisions."""
-    made = [one for one in decisions(state) if upto is None or one.number <= upto]
+    return _after([one for one in decisions(state) if upto is None or one.number <= upto])
+
+
+def decide(state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool) -> Decision:
+    """Record a decision, in the state and in the store, as `markers.decisions.make` does. Where the same is in force,
+    return the decision that made it so."""
+    facts: dict[str, Json] = {"hides": hides, "reason": reason, "surt": parse_entry(surt)}
+
+    def in_force(known: Sequence[made.Decision]) -> made.Decision | None:
+        newest = next((one for one in reversed(known) if one.facts.get("surt") == surt), None)
+        return newest if newest and newest.facts.get("hides") is hides else None
+
+    return _of(made.make(state, open_store, made.ACCESS, facts, unless=in_force))
+
+
+def _after(ruled: Sequence[Decision]) -> Hidden:
     entries: dict[str, str] = {}
-    for one in made:
+    for one in ruled:
         entries.pop(one.surt, None)
         if one.hides:
             entries[one.surt] = one.reason
-    return Hidden(made[-1].number if made else 0, entries)
+    return Hidden(ruled[-1].number if ruled else 0, entries)
 
 
-def decide(state: LocalStore, surt: str, reason: str, *, hides: bool) -> Decision:
-    """Record a decision. Of two at once, one gets the next number."""
-    entry = parse_entry(surt)
-    known = read(state)
-    while True:
-        one = Decision(known.decisions + 1, hides, entry, reason, clock.now())
-        data = _encode(one)
-        state.sweep(FOLDER)
-        if state.commit_new(_path(one.number), io.BytesIO(data), len(data), sha512(data).hexdigest()):
-            return one
-        known = read(state)
-
-
-def _path(number: int) -> str:
-    return f"{FOLDER}/{number:06}.json"
-
-
-def _encode(one: Decision) -> bytes:
-    document = {"hides": one.hides, "number": one.number, "reason": one.reason, "surt": one.surt, "time": one.time}
-    return seal(f"{json.dumps({**document, 'schema': 1}, sort_keys=True, indent=1)}\n".encode())
-
-
-def _read(state: LocalStore, number: int) -> Decision:
-    path = _path(number)
-    try:
-        said = json.loads(unseal(state.read(path, LARGEST), path))
-        one = Decision(said["number"], bool(said["hides"]), parse_entry(said["surt"]), said["reason"], said["time"])
-        if said["schema"] != 1 or one.number != number:
-            raise BadInput(path, f"it is decision {one.number}, of schema {said['schema']}")
-    except (ValueError, KeyError, TypeError, BadInput) as error:
-        why = error.why if isinstance(error, BadInput) else f"no decision: {error}"
-        raise BadInput(f"state:{path}", f"{why}; bring it back from the store: 'warcmill restore'") from error
-    return one
+def _of(one: made.Decision) -> Decision:
+    match one.facts:
+        case {"hides": bool(hides), "surt": str(surt), "reason": str(reason)} if _ENTRY.fullmatch(surt):
+            return Decision(one.number, hides, surt, reason, one.time)
+    raise BadInput(f"state:{one.path}", f"no decision to hide something or to show it again; {made.BACK}")

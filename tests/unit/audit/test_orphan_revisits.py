@@ -77,7 +77,7 @@ def test_an_operator_may_accept_it(archive: Archive) -> None:
 
 
 def test_a_payload_that_is_hidden_or_comes_later_is_archived(archive: Archive) -> None:
-    hidden.decide(archive.state.store, "example,r", "order of a court", hides=True)
+    hidden.decide(archive.state.store, lambda: archive.store, "example,r", "order of a court", hides=True)
     later = response("http://r.example/lost/", body=b"lost", WARC_Payload_Digest=LOST)
     archive.add(THIRD, {NAME: warc_gz(warcinfo(), later)})
     archive.fold()

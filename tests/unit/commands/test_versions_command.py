@@ -11,6 +11,7 @@ from indexed import Archive
 from warcs import warc_gz, warcinfo
 
 from commands.main import main
+from warcmill.layout import archived_path
 
 ONE, TWO = "20161019234428", "20161020234428"
 
@@ -103,8 +104,9 @@ def test_verify_finds_a_line_that_should_be_hidden(operator: Operator) -> None:
     operator.add(ONE, "a.example/")
     operator.types("hide", "example,zzz", "--reason", "order of a court")
     operator.archive.fold()
-    decision = operator.archive.state.store.real("decisions/access/000001.json")
-    decision.unlink()
+    path = "decisions/access/000001.json"
+    operator.archive.state.store.real(path).unlink()
+    operator.archive.store.real(archived_path(path)).unlink()
     operator.types("hide", "example,a", "--reason", "another")
     code, text = operator.types("verify")
     assert code == 1
@@ -153,3 +155,37 @@ def test_hide_counts_what_it_means_and_repeats_nothing(operator: Operator) -> No
 def test_wrong_usage_is_exit_2(operator: Operator, words: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         operator.types(*words)
+
+
+def test_hide_with_the_store_away_says_what_stands_and_again_copies_it(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator.add(ONE, "a.example/", "b.example/")
+    store, path = operator.archive.store.base, "decisions/access/000001.json"
+    store.rename(store.with_name("away"))
+    assert main(["versions", "hide", "example,b", "--reason", "order of a court"]) == 4
+    told = capsys.readouterr().err
+    assert "root 'store'" in told
+    assert "Decision 1 stands in the state (decisions/access/) and counts from the next scan on" in told
+    assert main(["versions", "hide", "example,b", "--reason", "again"]) == 4
+    told = capsys.readouterr()
+    assert told.out == "example,b: hidden already: order of a court\n"
+    assert "Decision 1 stands in the state" in told.err
+    store.with_name("away").rename(store)
+    assert operator.types("hide", "example,b", "--reason", "order of a court") == (
+        0,
+        "example,b: hidden already: order of a court\ndecision 1 was in the state alone: it is in the store now\n",
+    )
+    assert operator.archive.store.stat(archived_path(path))
+    assert operator.types("hide", "example,b", "--reason", "order of a court")[0] == 1
+
+
+def test_hide_in_a_lost_state_asks_for_restore_and_writes_nothing(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator.add(ONE, "a.example/", "b.example/")
+    operator.types("hide", "example,b", "--reason", "order of a court")
+    operator.archive.state.store.real("decisions/access/000001.json").unlink()
+    assert main(["versions", "hide", "example,a", "--reason", "another"]) == 1
+    assert "the state lacks this decision: run 'warcmill restore', then this again" in capsys.readouterr().err
+    assert operator.archive.state.store.names("decisions/access") == frozenset()

@@ -177,11 +177,11 @@ def test_logs_that_a_checkpoint_rotates_are_read_on_where_they_were(running: Run
 
 
 def test_what_is_hidden_is_not_sent_and_deleted_by_the_next_scan(running: Running) -> None:
-    store = running.archive.state.store
-    hidden.decide(store, "example,a", "order of a court", hides=True)
+    archive = running.archive
+    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
     running.engine.logs(logged(A), logged(B))
     assert running.follow() == 1
-    hidden.decide(store, "example,b", "order of a court", hides=True)
+    hidden.decide(archive.state.store, lambda: archive.store, "example,b", "order of a court", hides=True)
     assert running.scan() == ()
     assert running.shown(A, B) == [[], []]
 

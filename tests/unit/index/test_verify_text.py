@@ -64,7 +64,7 @@ def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: T
     assert not verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)
     with pytest.raises(NotReady, match=r"version 1 does not list it; run index\.ScanForIndexing"):
         verify(archive, NEXT)
-    hidden.decide(archive.state.store, "example,e2", "order of a court", hides=True)
+    hidden.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)
     archive.fold()
     assert verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)
     assert verify(archive) == claim

@@ -255,7 +255,7 @@ def test_base_makes_everything_anew_as_one_segment_of_equal_lines(archive: Archi
 
 def test_a_new_generation_is_a_new_base(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.add(ONE, {"a.warc.gz": warc("a.example/", "b.example/")})
-    hidden.decide(archive.state.store, "example,b", "a court's order", hides=True)
+    hidden.decide(archive.state.store, lambda: archive.store, "example,b", "a court's order", hides=True)
     archive.fold()
     assert archive.keys() == ["example,a)/"]
     newer = type(CDXJ)(CDXJ.name, CDXJ.generation + 1, CDXJ.ext)

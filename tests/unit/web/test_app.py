@@ -237,7 +237,7 @@ def test_a_new_version_is_seen_and_what_is_hidden_is_not(archive: Searchable, se
     archive.fold()
     assert "Late" in text(ask(server, "/search", {"q": "osprey"}))
     assert ask(server, "/capture", late).status == 303
-    hidden.decide(archive.state.store, "example,late", "order of a court", hides=True)
+    hidden.decide(archive.state.store, lambda: archive.store, "example,late", "order of a court", hides=True)
     assert "Late" not in text(ask(server, "/search", {"q": "osprey"}))
     assert ask(server, "/capture", late).status == 404
 
@@ -248,7 +248,7 @@ def test_a_dns_record_is_hidden_with_its_host(archive: Searchable, server: app.A
     archive.add("20161021234428", {"b.warc.gz": warc_gz(warcinfo(), block)})
     archive.fold()
     assert ask(server, "/capture", record).status == 303
-    hidden.decide(archive.state.store, "example,named", "order of a court", hides=True)
+    hidden.decide(archive.state.store, lambda: archive.store, "example,named", "order of a court", hides=True)
     assert ask(server, "/capture", record).status == 404
 
 

@@ -1,0 +1,177 @@
+"""Keep what a person ruled beyond one launch: numbered, sealed files, in the state and at once in the store.
+
+    state   decisions/{kind}/{number}.json
+    store   state/_archive/decisions/{kind}/{number}.json, the same bytes
+
+Kinds: `access`, what is hidden in indexes; `accepted`, what a job's findings may be. Each kind is numbered from 1. A
+file is made exclusively and never changed, and none may be missing: what is ruled follows from all in their order.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha512
+
+from warcmill.base import clock
+from warcmill.errors import BadInput, Conflict, Unavailable
+from warcmill.formats.sealed import seal, unseal
+from warcmill.layout import archived_path
+from warcmill.model import Json
+from warcmill.stores import LocalStore, Store
+
+ACCESS, ACCEPTED = "access", "accepted"
+FOLDER = "decisions"
+SCHEMA = 1
+LARGEST = 1 << 20  # bytes of a decision
+_NAME = re.compile(r"([0-9]{6}|[1-9][0-9]{6,})\.json")
+_RESTORE = "bring it back from the store: 'warcmill restore'"
+BACK = f"move it out of the state, then {_RESTORE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision: the facts are what its kind needs."""
+
+    kind: str
+    number: int
+    time: str
+    facts: Mapping[str, Json]
+
+    @property
+    def path(self) -> str:
+        """Its path in the state root."""
+        return _path(self.kind, self.number)
+
+    def encode(self) -> bytes:
+        """The bytes of its file."""
+        document = {**self.facts, "number": self.number, "schema": SCHEMA, "time": self.time}
+        return seal(f"{json.dumps(document, sort_keys=True, indent=1)}\n".encode())
+
+
+def read(state: LocalStore, kind: str) -> list[Decision]:
+    """All decisions of a kind, in order. BadInput for a damaged or missing one: nobody knows what it rules."""
+    numbers = _numbers(state, kind)
+    for expected, number in enumerate(numbers, start=1):
+        if number != expected:
+            raise BadInput(
+                f"state:{_path(kind, expected)}", f"it is missing, and decision {numbers[-1]} is there: {_RESTORE}"
+            )
+    return [_read(state, kind, number) for number in numbers]
+
+
+def make(
+    state: LocalStore,
+    open_store: Callable[[], Store],
+    kind: str,
+    facts: Mapping[str, Json],
+    *,
+    unless: Callable[[Sequence[Decision]], Decision | None] = lambda _made: None,
+) -> Decision:
+    """Make a decision: it is in the state and in the store when this returns. Of two at once, one gets the next number.
+
+    `unless` gets all decisions so far. If it returns the one that rules this already, that one is returned instead.
+    Either way, each decision of the kind that the store lacks is copied. `open_store` is called here, as an outage of
+    the store must not keep a decision out of the state. Unavailable: it stands in the state, and is not in the store.
+    Conflict, and nothing is made: the store has a decision that the state lacks, or another one of the same number.
+    """
+    read(state, kind)  # names a damaged one as damaged, before it is compared
+    with suppress(Unavailable):  # the copy below reports it, once the decision is in the state
+        compare(state, open_store(), kind, newest_only=True)
+    one = _make(state, kind, facts, unless)
+    copy(state, open_store, kind)
+    return one
+
+
+def _make(
+    state: LocalStore, kind: str, facts: Mapping[str, Json], unless: Callable[[Sequence[Decision]], Decision | None]
+) -> Decision:
+    while True:
+        made = read(state, kind)
+        if ruled := unless(made):
+            return ruled
+        one = Decision(kind, len(made) + 1, clock.now(), facts)
+        data = one.encode()
+        state.sweep(_folder(kind))
+        if state.commit_new(one.path, io.BytesIO(data), len(data), sha512(data).hexdigest()):
+            return one
+
+
+def copy(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[int]:
+    """Copy to the store the decisions that it lacks; return their numbers. Unavailable and Conflict as `make`."""
+    ours = _numbers(state, kind)
+    if not ours:
+        return []
+    try:
+        store = open_store()
+        lacking = sorted(set(ours) - _stored(store, kind))
+        for number in lacking:
+            _copy(state, store, _read(state, kind, number).path)
+    except Unavailable as error:
+        stands = f"Decision {ours[-1]} stands in the state ({_folder(kind)}/) and counts from the next"
+        again = "scan on, but is not safe until the store has it: run the same command again, which only copies it"
+        raise Unavailable(error.what, f"{error.why}. {stands} {again}") from error
+    return lacking
+
+
+def _copy(state: LocalStore, store: Store, path: str) -> None:
+    data = state.read(path, LARGEST)
+    if not store.commit_new(archived_path(path), io.BytesIO(data), len(data), sha512(data).hexdigest()):
+        _refuse_another(state, store, path)
+
+
+def compare(state: LocalStore, store: Store, kind: str, *, newest_only: bool = False) -> None:
+    """Conflict if the store has a decision that the state lacks, or another one of the same number. `newest_only`: of
+    those that both have, read the newest alone."""
+    ours, theirs = set(_numbers(state, kind)), _stored(store, kind)
+    if lacking := sorted(theirs - ours):
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        why = f"the state lacks this decision{more}: run 'warcmill restore', then this again"
+        raise Conflict(f"store:{archived_path(_path(kind, lacking[0]))}", why)
+    both = sorted(ours & theirs)
+    for number in both[-1:] if newest_only else both:
+        _refuse_another(state, store, _path(kind, number))
+
+
+def _refuse_another(state: LocalStore, store: Store, path: str) -> None:
+    with store.open(archived_path(path)) as file:
+        stored = file.read(LARGEST)
+    if stored != state.read(path, LARGEST):
+        what = "the store has another decision of this number: move this file out of the state"
+        raise Conflict(f"state:{path}", f"{what}, run 'warcmill restore', then decide again what it ruled")
+
+
+def _folder(kind: str) -> str:
+    return f"{FOLDER}/{kind}"
+
+
+def _path(kind: str, number: int) -> str:
+    return f"{_folder(kind)}/{number:06}.json"
+
+
+def _numbers(state: LocalStore, kind: str) -> list[int]:
+    return sorted(int(match[1]) for match in map(_NAME.fullmatch, state.names(_folder(kind))) if match)
+
+
+def _stored(store: Store, kind: str) -> set[int]:
+    found = (_NAME.fullmatch(entry.name) for entry in store.list(archived_path(_folder(kind))))
+    return {int(match[1]) for match in found if match}
+
+
+def _read(state: LocalStore, kind: str, number: int) -> Decision:
+    path = _path(kind, number)
+    try:
+        facts = json.loads(unseal(state.read(path, LARGEST), path))
+        said, schema, time = facts.pop("number"), facts.pop("schema"), facts.pop("time")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
+        why = error.why if isinstance(error, BadInput) else f"no decision: {error}"
+        raise BadInput(f"state:{path}", f"{why}; {BACK}") from error
+    if schema != SCHEMA:
+        raise BadInput(f"state:{path}", f"it is of schema {schema}, this Warcmill reads {SCHEMA}: run a newer Warcmill")
+    if said != number:
+        raise BadInput(f"state:{path}", f"it is decision {said}; {BACK}")
+    return Decision(kind, number, str(time), facts)
