@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from luigi.date_interval import Custom
@@ -15,6 +15,7 @@ from warcmill.errors import BadInput
 from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_stamp
 
 Value = TypeVar("Value")
+LAST = 7  # days, where a verb is typed without an interval
 LONGEST_REASON = 1_000  # characters; markers and tables hold it
 DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
 
@@ -75,10 +76,11 @@ def interval(text: str) -> Interval:
     return Interval(text, dates.date_a, dates.date_b, note)
 
 
-def last_days(number: int, today: date) -> Interval:
-    """The last `number` days, today included."""
-    first, end = today - timedelta(days=number - 1), today + timedelta(days=1)
-    return Interval(f"{first}-{end}", first, end, f"the last {number} days")
+def last_days() -> Interval:
+    """The last days (UTC), today included."""
+    today = datetime.now(UTC).date()
+    first, end = today - timedelta(days=LAST - 1), today + timedelta(days=1)
+    return Interval(f"{first}-{end}", first, end, f"the last {LAST} days")
 
 
 def reason(text: str) -> str:
@@ -89,15 +91,26 @@ def reason(text: str) -> str:
     return line
 
 
-def add_launch(parser: argparse.ArgumentParser) -> None:
-    """JOB and LAUNCH."""
-    parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
-    parser.add_argument("launch_id", type=launch_id, metavar="LAUNCH", help="its launch, 14 digits")
+def add_launch(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """JOB and LAUNCH; `optional`: commands/newest.py finds what was not typed."""
+    job_help, launch_help = "the crawl's name", "its launch, 14 digits"
+    if optional:
+        parser.add_argument("job", type=job, metavar="JOB", nargs="?", help=f"{job_help} (default: any)")
+        parser.add_argument(
+            "launch_id", type=launch_id, metavar="LAUNCH", nargs="?", help=f"{launch_help} (default: the newest)"
+        )
+    else:
+        parser.add_argument("job", type=job, metavar="JOB", help=job_help)
+        parser.add_argument("launch_id", type=launch_id, metavar="LAUNCH", help=launch_help)
 
 
-def add_interval(parser: argparse.ArgumentParser, **more: Any) -> None:
-    """INTERVAL; optional with nargs="?"."""
-    parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS, **more)
+def add_interval(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """INTERVAL; `optional`: the last days where none is typed."""
+    if optional:
+        help_ = f"{DAYS} (default: the last {LAST} days)"
+        parser.add_argument("interval", type=interval, metavar="INTERVAL", nargs="?", default=last_days(), help=help_)
+    else:
+        parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS)
 
 
 def add_stage(parser: argparse.ArgumentParser) -> None:
@@ -105,10 +118,16 @@ def add_stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stage", type=stage, metavar="STAGE", nargs="?", help="final, or cp00002-20161020204551")
 
 
-def add_scope(parser: argparse.ArgumentParser) -> None:
-    """`scope`: an Interval or a Launch."""
-    parser.usage = "%(prog)s [OPTION ...] (INTERVAL | JOB LAUNCH)"
-    parser.add_argument("scope", nargs="+", action=_Scope, metavar="WHAT", help=f"{DAYS}; or a job and its launch")
+def add_scope(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """`scope`: an Interval or a Launch; `optional`: the last days where none is typed."""
+    help_ = f"{DAYS}; or a job and its launch"
+    if optional:
+        parser.usage = "%(prog)s [OPTION ...] [INTERVAL | JOB LAUNCH]"
+        help_ += f" (default: the last {LAST} days)"
+        parser.add_argument("scope", nargs="*", action=_Scope, default=last_days(), metavar="WHAT", help=help_)
+    else:
+        parser.usage = "%(prog)s [OPTION ...] (INTERVAL | JOB LAUNCH)"
+        parser.add_argument("scope", nargs="+", action=_Scope, metavar="WHAT", help=help_)
 
 
 class _Scope(argparse.Action):
@@ -117,6 +136,8 @@ class _Scope(argparse.Action):
     def __call__(self, _parser: Any, namespace: Any, values: Any, _option: str | None = None) -> None:
         try:
             match values:
+                case Interval():  # the default, where no word is typed
+                    namespace.scope = values
                 case [text]:
                     namespace.scope = interval(text)
                 case [name, started]:

@@ -16,7 +16,7 @@ from commands.plan import plan
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
 from commands.show import counted, heading, report_unreachable
-from tasks.config.settings import check_hardened
+from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, open_line
 from warcmill.errors import Busy, Unavailable
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Scan day by day; the worst result decides."""
+    settings()
     check_hardened()
     days: Interval = args.interval
     launches_of: defaultdict[date, list[Launch]] = defaultdict(list)

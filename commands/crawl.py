@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from commands.printing import out
+from tasks.config import folders
 from warcmill.crawl import dns
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.uri import canonical
@@ -45,8 +46,6 @@ the archive has a gap, 2 usage, 3 configuration, 4 a disk or a server did not an
 5 the job runs already, 130 after Ctrl-C
 """
 
-ARCHIVE = "archive"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """URL..., what belongs to the crawl, when it ends, and what it may reach."""
@@ -74,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
     if args.no_delay and not args.allow_private:
         sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
         return 2
-    config = _archive()
-    os.environ["LUIGI_CONFIG_PATH"] = str(config)
+    config = folders.find() or _made()
+    os.environ[folders.VARIABLE] = str(config)
     from luigi.configuration import add_config_path  # noqa: PLC0415 it reads the configuration that was just found
 
     add_config_path(str(config))
@@ -84,14 +83,9 @@ def run(args: argparse.Namespace) -> int:
     return crawl_launch.run(args, config)
 
 
-def _archive() -> Path:
-    """The luigi.cfg of the archive to crawl into; it is made when there is none."""
-    if path := os.environ.get("LUIGI_CONFIG_PATH", ""):
-        return Path(path).absolute()
-    for folder in (Path(), Path(ARCHIVE)):
-        if (config := (folder / "luigi.cfg").absolute()).exists():
-            return config
-    folder = Path(ARCHIVE).absolute()
+def _made() -> Path:
+    """The luigi.cfg of a new archive in this folder."""
+    folder = Path(folders.ARCHIVE).absolute()
     words = [sys.executable, "-m", "commands.main", "init", str(folder)]
     if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 our own words
         raise BadConfig("archive", f"{folder} could not be made; its error is above")

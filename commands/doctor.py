@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from tasks.config import engines, package
 from tasks.config import feed as feeds
 from tasks.config import roots as places
 from tasks.config import scheduler as schedulers
+from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, settings
 from warcmill.audit.health import (
     Check,
@@ -116,13 +116,7 @@ def versions() -> Iterator[Check]:
 
 def configured(config: Settings) -> Iterator[Check]:
     """Which file was read, and that it is hardened."""
-    path = os.environ.get("LUIGI_CONFIG_PATH")
-    text = f"hardened; {path or 'luigi.cfg of this folder'}"
-    if path:
-        yield Check("configuration", Level.OK, text)
-    else:
-        todo = "export LUIGI_CONFIG_PATH: from another folder Luigi would find no configuration"
-        yield Check("configuration", Level.WARN, f"{text}; LUIGI_CONFIG_PATH is not set", todo)
+    yield Check("configuration", Level.OK, f"hardened; {config_file()}")
     if config.retire:
         yield Check("retire", Level.OK, "is on: WARCs are removed from the output root once they are read back")
 

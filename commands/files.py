@@ -9,9 +9,10 @@ from itertools import groupby
 
 from rich.text import Text
 
-from commands.arguments import Interval, add_json, add_scope
+from commands.arguments import LAST, Interval, add_json, add_scope
+from commands.newest import point_to
 from commands.printing import in_words
-from commands.show import as_json, console, lines, printable, report_unreachable, styled
+from commands.show import as_json, console, heading, lines, printable, report_unreachable, styled
 from tasks.step import OpenRoots, open_line
 from warcmill import chain
 from warcmill.audit import survey
@@ -23,10 +24,13 @@ from warcmill.model import Json, Launch
 SUMMARY = "list every WARC with its state in each step"
 EPILOG = f"""\
 examples:
+  warcmill files
   warcmill files 2016-10-19
   warcmill files daily 20161019234428
   warcmill files 2016-10 --lacking verify
   warcmill files 2016-10 --json | jq -r '.files[] | select(.steps.checksum == "refused") | .path'
+
+Without INTERVAL: the last {LAST} days (UTC), today included.
 
 Prints one line per file: its state in {in_words(steps())};
 its size in bytes; its path. Besides WARCs it lists what else is stored: the zip of a
@@ -59,7 +63,7 @@ class LaunchFiles:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL or JOB LAUNCH, --lacking, --json."""
-    add_scope(parser)
+    add_scope(parser, optional=True)
     words = steps()
     parser.add_argument("--lacking", choices=words, metavar="STEP", help=f"only files that lack it: {', '.join(words)}")
     add_json(parser)
@@ -69,10 +73,13 @@ def run(args: argparse.Namespace) -> int:
     """List the files of each launch; print."""
     line = open_line()
     asked = launches_of(line, args.scope)
+    point_to(line, asked.launches, "files")
     results = [listed(line, launch, args.lacking) for launch in asked.launches]
     if args.json:
         print(as_json(_json(results)))
     else:
+        if isinstance(args.scope, Interval):
+            lines(console(), heading(args.scope, len(results)))
         lines(console(), *_texts(results))
     if report_unreachable(asked) or any(result.unavailable for result in results):
         return 4

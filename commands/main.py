@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 
+from tasks.config import folders
 from warcmill import __version__
 from warcmill.base.printable import escape_last_resort, printable, printable_lines
 from warcmill.errors import BadConfig, WarcmillError
@@ -71,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The `warcmill` command. Returns its exit code; argparse leaves by SystemExit 2 on wrong usage."""
     words = list(sys.argv[1:] if argv is None else argv)
     _print_harmlessly()
+    _find_archive()
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -99,6 +101,12 @@ def _print_harmlessly() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     escape_last_resort()
     warnings.filterwarnings("ignore", "Config file does not exist", UserWarning)  # Luigi's; settings() reports it
+
+
+def _find_archive() -> None:
+    """Name the luigi.cfg of the archive to Luigi, which reads it when it is imported, and to the processes of scans."""
+    if config := folders.find():
+        os.environ.setdefault(folders.VARIABLE, str(config))
 
 
 def _dispatch(words: list[str]) -> int:

@@ -13,7 +13,7 @@ from commands import pulse_status
 from commands.arguments import add_json, checkpoint, due, job
 from commands.printing import err, out
 from tasks.config import engines
-from tasks.config.settings import check_hardened
+from tasks.config.settings import check_hardened, settings
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.base import clock
@@ -82,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find out what is meant, run its task unless its marker exists, and report what happened."""
+    settings()
     if args.action == "status":
         return pulse_status.run(args.job, args.json)
     check_hardened()

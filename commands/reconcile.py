@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commands.arguments import Interval, add_interval, add_json
+from commands.arguments import LAST, Interval, add_interval, add_json
+from commands.newest import point_to
 from commands.show import as_json, console, days_json, heading, lines, printable, report_unreachable, styled
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
@@ -24,11 +25,14 @@ from warcmill.model import Json, Launch
 from warcmill.stores.opening import open_folder
 
 SUMMARY = "compare disk, packages and archive, and list every gap"
-EPILOG = """\
+EPILOG = f"""\
 examples:
+  warcmill reconcile
   warcmill reconcile 2016-10
   warcmill reconcile 2016-10-01-2016-11-01
   warcmill reconcile 2016-10 --json | jq -r '.launches[].gaps[].name'
+
+Without INTERVAL: the last {LAST} days (UTC), today included.
 
 One row per stage. All columns count WARCs, except the last, which counts markers:
 on disk; packed: the stage's logs are packed; assembled: on the stage's frozen list;
@@ -44,11 +48,11 @@ for what is still to come. A finding that an operator has accepted ('warcmill ac
 is listed as accepted, and is not a gap. Of more than 500 launches, those that ended
 without a gap are counted and not listed. Nothing is changed.
 
---json: {"first_day", "last_day", "gaps", "odd": [text], "bare": [text: a root that
-holds no launch at all, and what lies there instead], "totals": {column:
-number}, "launches": [{"job", "launch_id", "ended": "" while it runs, "stages":
-[{"stage", "closed", column: number}], "gaps" and "accepted": [{"stage": "" for
-the launch as a whole, "kind", "name", "why", "todo"}]}]}
+--json: {{"first_day", "last_day", "gaps", "odd": [text], "bare": [text: a root that
+holds no launch at all, and what lies there instead], "totals": {{column:
+number}}, "launches": [{{"job", "launch_id", "ended": "" while it runs, "stages":
+[{{"stage", "closed", column: number}}], "gaps" and "accepted": [{{"stage": "" for
+the launch as a whole, "kind", "name", "why", "todo"}}]}}]}}
 
 exit codes: 0 no gap, 1 one or more gaps, or a root whose launches are in other places
 than configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could
@@ -60,7 +64,7 @@ GOOD, BAD, DIM = "green", "bold red", "dim"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL, --json."""
-    add_interval(parser)
+    add_interval(parser, optional=True)
     add_json(parser)
 
 
@@ -69,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     line = open_line()
     days: Interval = args.interval
     discovered = survey.find(line.state, line.rootmap, days.first, days.end)
+    point_to(line, discovered.launches, "reconcile")
     reports = reports_of(line, discovered)
     misplaced = any(bare.misplaced for bare in discovered.bare)
     if args.json:

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from luigi.parameter import DateIntervalParameter
 
 from commands import reconcile
-from commands.arguments import Interval, add_interval
+from commands.arguments import LAST, Interval, add_interval
 from commands.doctor import scheduler
+from commands.newest import point_to
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
 from commands.show import console, counted, report_unreachable
 from tasks.attended import ATTENDED
-from tasks.config.settings import check_hardened
+from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import survey, unscanned
@@ -29,10 +30,13 @@ from warcmill.launches import discovery
 from warcmill.markers import locks
 
 SUMMARY = "bring some days up to date: run the scans, then reconcile"
-EPILOG = """\
+EPILOG = f"""\
 examples:
+  warcmill scan
   warcmill scan 2016-10
   warcmill scan "$(date -u -d -60days +%F)-$(date -u -d tomorrow +%F)"
+
+Without INTERVAL: the last {LAST} days (UTC), today included.
 
 Runs output.ScanForOutputs, then files.ScanForOutputFiles, each in its own luigi process
 with the same configuration, then 'warcmill reconcile'. The scans log to stderr: on a
@@ -60,7 +64,7 @@ SHOW_CURSOR = "\r\x1b[K\x1b[?25h"  # a killed bar leaves it hidden
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL, --verbose."""
-    add_interval(parser)
+    add_interval(parser, optional=True)
     parser.add_argument("--verbose", action="store_true", help="all that luigi prints, with its summary and tracebacks")
 
 
@@ -82,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _open() -> OpenRoots:
     """The line, or the error that makes a scan impossible."""
+    settings()  # no archive is a clearer error than a key of luigi.cfg
     check_hardened()
     line = open_line()
     if holder := locks.take(line.state, LOCK):
@@ -137,6 +142,7 @@ def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int
         return _worst([error.exit_code, *map(ours, codes)])
     misplaced = any(bare.misplaced for bare in discovered.bare)
     reconcile.show(console(), days, reports, discovered.unexpected, misplaced)
+    point_to(line, discovered.launches, "scan")
     reconciled = (
         Unavailable.exit_code if report_unreachable(discovered) else reconcile.exit_code(reports) or int(misplaced)
     )

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
-from commands.arguments import Interval, add_interval, add_json, job, last_days
+from commands.arguments import LAST, Interval, add_interval, add_json, job
 from commands.grid_table import legend, table
+from commands.newest import point_to
 from commands.show import as_json, console, days_json, heading, lines, report_unreachable, styled
 from tasks.step import open_line
 from warcmill.audit import survey
@@ -21,7 +22,6 @@ from warcmill.markers.locks import scans_at_work
 from warcmill.model import Json
 
 SUMMARY = "show how far each launch has come, by day"
-DAYS = 7
 EPILOG = f"""\
 examples:
   warcmill status
@@ -29,7 +29,7 @@ examples:
   warcmill status 2016-10 --job daily --trouble
   warcmill status 2016-10 --json | jq -r '.launches[] | select(.cells.verify.mark != "done") | .launch_id'
 
-Without INTERVAL: the last {DAYS} days (UTC), including today. One row per launch, by day;
+Without INTERVAL: the last {LAST} days (UTC), including today. One row per launch, by day;
 one column per step. 2/3 means that 2 of the launch's 3 due stages have come that far.
 The first line counts the launches: done, waiting (ended, not all done), running, in
 trouble (something failed, is refused or stale). The last row counts the stages. Running
@@ -51,7 +51,7 @@ Scans = list[tuple[str, int]]  # name and process id
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """[INTERVAL], --job, --trouble, --json."""
-    add_interval(parser, nargs="?")
+    add_interval(parser, optional=True)
     parser.add_argument("--job", type=job, metavar="JOB", help="only launches of this job")
     parser.add_argument("--trouble", action="store_true", help="only launches that need an operator")
     add_json(parser)
@@ -60,8 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the markers of every launch of the interval; print."""
     line = open_line()
-    days: Interval = args.interval or last_days(DAYS, datetime.now(UTC).date())
+    days: Interval = args.interval
     discovered = survey.find(line.state, line.rootmap, days.first, days.end)
+    point_to(line, discovered.launches, "status")
     launches = [launch for launch in discovered.launches if args.job in (None, launch.job)]
     if args.job and not launches:
         report_no_job(args.job, (launch.job for launch in discovered.launches))

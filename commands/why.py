@@ -13,6 +13,7 @@ from itertools import islice
 from rich.text import Text
 
 from commands.arguments import add_json, add_launch, add_stage
+from commands.newest import launch_of
 from commands.reconcile import catalogue_lookup, gap_json, gap_lines, resolver
 from commands.show import as_json, console, lines, printable, styled
 from tasks.config import engines
@@ -33,9 +34,12 @@ from warcmill.output.stopped import stopped
 SUMMARY = "explain why a launch or a step is not done yet"
 EPILOG = """\
 examples:
+  warcmill why
   warcmill why daily 20161019234428
   warcmill why daily 20161019234428 cp00002-20161020204551
   warcmill why daily 20161019234428 --json | jq -r '.gaps[].todo'
+
+Without LAUNCH: the newest, of JOB or of all.
 
 Reports whether the launch has ended; what its engine reports while it runs (with
 alerts, if luigi.cfg has the engine); which stages wait for the crawl; the first missing
@@ -70,8 +74,8 @@ class Explanation:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """JOB LAUNCH [STAGE], --json."""
-    add_launch(parser)
+    """[JOB [LAUNCH [STAGE]]], --json."""
+    add_launch(parser, optional=True)
     add_stage(parser)
     add_json(parser)
 
@@ -79,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the launch; print the answer."""
     line = open_line()
-    answered = answer(line, Launch(args.job, args.launch_id), args.stage)
+    answered = answer(line, launch_of(line, args), args.stage)
     if args.json:
         print(as_json(_json(answered)))
     else:

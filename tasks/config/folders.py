@@ -1,4 +1,4 @@
-"""Read the state and job folders from luigi.cfg without importing Luigi: fast enough for tab completion."""
+"""Find luigi.cfg, and read the state and job folders from it, without importing Luigi: fast enough for completion."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ import os
 from configparser import ConfigParser, Error
 from pathlib import Path
 
+VARIABLE = "LUIGI_CONFIG_PATH"
+ARCHIVE = "archive"  # the folder that `warcmill crawl` makes
+NO_ARCHIVE = (
+    f"none is found: {VARIABLE} is not set, and there is neither ./luigi.cfg nor ./{ARCHIVE}/luigi.cfg."
+    " 'warcmill crawl URL' makes one here; 'warcmill init FOLDER' makes one for the crawls of another engine"
+)
+
+
+def find() -> Path | None:
+    """The luigi.cfg of the archive that a verb works on, also one that LUIGI_CONFIG_PATH names and that is not there."""
+    if path := os.environ.get(VARIABLE):
+        return Path(path).absolute()
+    places = (Path("luigi.cfg"), Path(ARCHIVE, "luigi.cfg"))
+    return next((place.absolute() for place in places if os.path.isfile(place)), None)
+
 
 def config_file() -> str:
     """The path of the luigi.cfg that Luigi reads."""
-    return os.environ.get("LUIGI_CONFIG_PATH") or "luigi.cfg"
+    return os.environ.get(VARIABLE) or "luigi.cfg"
 
 
 def state_and_jobs() -> tuple[Path | None, list[Path]]:

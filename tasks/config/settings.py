@@ -15,7 +15,7 @@ from luigi.configuration import get_config
 
 from tasks.config import collections, columns, index, package, scale, sections, switches, text
 from tasks.config import roots as places
-from tasks.config.folders import config_file
+from tasks.config.folders import NO_ARCHIVE, VARIABLE, config_file, find
 from tasks.config.unchanged import while_unchanged
 from warcmill.base.nearest import did_you_mean
 from warcmill.chain import Wanted
@@ -32,7 +32,6 @@ from warcmill.stores.opening import Access, is_remote, open_folder, open_store
 from warcmill.stores.sentinel import check_index
 
 NO_INDEX = "the folder for what can be made again; set it, then run 'warcmill init --adopt index'"
-_INIT = "'warcmill init FOLDER', then set LUIGI_CONFIG_PATH=FOLDER/luigi.cfg"
 _HARDENED = {
     ("retcode", "already_running"): "10",
     ("retcode", "missing_data"): "20",
@@ -208,6 +207,8 @@ def _read() -> Settings:
         roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)
     except luigi.parameter.MissingParameterException as error:
+        if not _is_ours():
+            raise BadConfig("archive", _no_archive()) from error
         raise BadConfig("[warcmill]", _missing(error)) from error
     except ValueError as error:
         raise BadConfig("[warcmill] output_layout", f"is {roots.output_layout}; kind-first or job-first") from error
@@ -264,10 +265,18 @@ def _missing(error: Exception) -> str:
     """Which key is missing, and what is set in its place. Luigi's own message names the section's class, too."""
     key = re.search(r"requires the '(\w+)' parameter", str(error))
     what = f"the key '{key[1]}' is missing" if key else str(error)
-    if _is_ours():
-        others = set(get_config().options("warcmill")) - set(warcmill.get_param_names())
-        return f"{what}{did_you_mean(key[1] if key else '', others) or '; each root has one'}"
-    return f"{what}. {_missing_file() or 'Run ' + _INIT}"
+    others = set(get_config().options("warcmill")) - set(warcmill.get_param_names())
+    return f"{what}{did_you_mean(key[1] if key else '', others) or '; each root has one'}"
+
+
+def _no_archive() -> str:
+    """Why the configuration that Luigi has read is of no archive."""
+    found = find()
+    if found is None:
+        return NO_ARCHIVE
+    if VARIABLE not in os.environ and found.parent != Path.cwd():
+        return f"luigi does not look for {found}: export {VARIABLE}={found}"
+    return f"{found} has no section [warcmill]; 'warcmill init FOLDER' writes a whole one"
 
 
 @while_unchanged

@@ -325,12 +325,20 @@ def _configure(module: str, words: list[str]) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            path = os.environ.get("LUIGI_CONFIG_PATH")
+            path = os.environ.get("LUIGI_CONFIG_PATH") or _found(module)
             # `warcmill` silences Luigi's warning that there is no such file, and reports it itself.
             is_silent = path and module == "commands.main" and not os.path.isfile(path)
             _ = add_config_path(path) if path and not is_silent else get_config().reload()
     except Exception:  # noqa: BLE001 whatever it is, the new Python reports it
         os.execv(sys.executable, [sys.executable, *_as_typed(module), *words])
+
+
+def _found(module: str) -> str | None:
+    """The luigi.cfg that a verb finds before it imports Luigi, which is imported here already."""
+    from tasks.config import folders  # noqa: PLC0415 only in what is forked
+
+    found = folders.find() if module == "commands.main" else None
+    return str(found) if found else None
 
 
 def _run(module: str) -> NoReturn:
