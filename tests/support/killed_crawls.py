@@ -31,6 +31,7 @@ from warcmill.formats.crawllog import CrawlRecord
 from warcmill.model import Launch
 
 JOB, HOSTS, PAGES = "killed", ("a.example", "b.example", "c.example"), 15
+BUSY = (HOSTS[1], f"/{PAGES - 1}")
 CHECKPOINT_AFTER = 15  # visits
 CRAWL_TOML = """\
 no_delay = true
@@ -46,12 +47,13 @@ wait = 0
 
 @contextmanager
 def site() -> Iterator[int]:
-    """Three hosts with pages that link to the next ones."""
+    """Three hosts with pages that link to the next ones; one of them answers "later", always."""
     web = {(host, "/"): page(["/0"]) for host in HOSTS}
     for host in HOSTS:
         web[host, "/robots.txt"] = Page(b"User-agent: *\nDisallow: /none\n", "text/plain")
         for n in range(PAGES):
             web[host, f"/{n}"] = page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES], filler=n * 40)
+    web[BUSY] = Page(b"later", "text/plain", 503)
     with serve(web) as port:
         yield port
 
@@ -108,9 +110,12 @@ def lines(folder: Path) -> list[CrawlRecord]:
 
 
 def wrong(folder: Path) -> list[str]:
-    """What is wrong with a crawl that has ended: each URI has one line, one record, and one visit in the books."""
+    """What is wrong with a crawl that has ended: each URI has one line, one record, and one visit in the books; who
+    answered "later" has one of each more, but for the visit."""
     found = lines(folder)
-    logged = Counter(crawled.plain(line.uri) for line in found)
+    asked_again = [line for line in found if line.is_asked_again]
+    final = [line for line in found if not line.is_asked_again]
+    logged = Counter(crawled.plain(line.uri) for line in final)
     warcs = [path for path in (folder / "output/warcs").rglob("*") if path.is_file() and path.suffix != ".orphan"]
     named = Counter((line.warc_filename, line.uri) for line in found if line.warc_filename)
     stored = Counter(
@@ -124,7 +129,9 @@ def wrong(folder: Path) -> list[str]:
         *(f"{uri} is not of the site" for uri in logged.keys() - expected()),
         *(f"{uri} is logged {n} times" for uri, n in logged.items() if n > 1),
         *(f"{one}: {named[one]} lines, {stored[one]} records" for one in named | stored if named[one] != stored[one]),
-        *([f"{len(found)} lines, {visits} visits"] if len(found) != visits else []),
+        *([f"{len(final)} lines, {visits} visits"] if len(final) != visits else []),
+        *([] if [crawled.plain(line.uri) for line in asked_again] == [f"http://{''.join(BUSY)}"] else [str(asked_again)]),
+        *([] if [line.tries for line in final if line.status == 503] == [2] else ["it was not asked again twice"]),
         *(f"{path.name} is open" for path in warcs if path.name.endswith(".open")),
         *([] if last and last.ended and last.empty else [f"its last launch is {last}"]),
         *([] if lock.holder(folder / "jobs" / JOB / "state") is None else ["its lock is held"]),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import Fetch
 from warcmill.crawl.head import Fields, Head
 from warcmill.crawl.limits import ANNOTATIONS, HEADER_CUT
+from warcmill.crawl.policies.politeness import retry_after
 from warcmill.crawl.scratch import Spool
 from warcmill.formats.warc import records
 from warcmill.formats.warc.codings import Dechunk
@@ -84,6 +85,11 @@ class Exchange(NamedTuple):
     def date(self) -> str:
         """When the request was sent, as its records say it."""
         return clock.text(self.started)
+
+    @property
+    def retry_after(self) -> float:
+        """How many seconds its Retry-After asks to wait, counted from now; 0 without one."""
+        return retry_after(self.fields.first("retry-after"), datetime.now(UTC))
 
     @property
     def mime(self) -> str:

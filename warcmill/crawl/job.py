@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from warcmill import __version__
 from warcmill.crawl import extract
 from warcmill.crawl.limits import Limits
-from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.politeness import LONGEST, Politeness
 from warcmill.crawl.policies.quotas import Expiry, Quota
 from warcmill.crawl.policies.recrawl import Recrawl
 from warcmill.crawl.policies.robots import PRODUCT
@@ -22,14 +22,22 @@ from warcmill.crawl.uri import Uri
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """A URI that got no answer is tried so many `times` in all, after a `wait` in seconds that grows with each."""
+    """A URI that got no answer is tried so many `times` in all, after a `wait` in seconds that grows with each.
+
+    One whose answer has one of these `statuses` is asked again as often, after its Retry-After or its host's delay.
+    """
 
     times: int = 3
     wait: float = 60.0
+    statuses: tuple[int, ...] = (429, 503, 504)
 
     def next(self, tries: int) -> float:
         """How many seconds to wait after so many tries."""
         return self.wait * tries
+
+    def asks_again(self, status: int, tries: int, asked: float) -> bool:
+        """Whether another answer is asked for after this one; not if its server asks for a day or more."""
+        return status in self.statuses and tries < self.times and asked < LONGEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ def read(found: Mapping[str, Any], base: Job, where: str = CONFIGURATION) -> Job
     changed: dict[str, Any] = {
         field: job_values.table(found, key, getattr(base, field), where) for key, field in TABLES.items()
     }
+    if unfit := [one for one in changed["retries"].statuses if not 400 <= one <= 599]:
+        raise BadConfig(f"{where} [retries] statuses", f"{unfit[0]} is no status of an error; they are 400 to 599")
     for key in ("robots", "nofollow"):
         if key in found:
             changed[key] = job_values.choice(found, key, OBEY, "", where)

@@ -29,12 +29,15 @@ def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...])
 
 
 def table(found: Mapping[str, Any], key: str, base: D, where: str = CONFIGURATION) -> D:
-    """Return `base` with what a table says of its fields, each a number or a word of its type."""
+    """Return `base` with what a table says of its fields, each a number or a word of its type, or a list of numbers."""
     where = f"{where} [{key}]"
-    table = as_table(found.get(key, {}), where)
+    table = dict(as_table(found.get(key, {}), where))
     types = {one.name: type(getattr(base, one.name)) for one in fields(base) if one.init}
     refuse_unknown(where, table, tuple(types))
     for name, value in table.items():
+        if types[name] is tuple:
+            table[name] = _numbers(value, f"{where} {name}")
+            continue
         wanted = (int, float) if types[name] is float else (types[name],)
         if type(value) not in wanted or (not isinstance(value, bool) and not 0 <= value < 1 << 60):
             raise BadConfig(f"{where} {name}", f"is {value!r}; it takes a {_kind(types[name])}, not below 0")
@@ -65,6 +68,12 @@ def moment(found: Mapping[str, Any], key: str) -> float | None:
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a time with an offset: 2026-12-01T00:00:00Z")
     return value.timestamp()
+
+
+def _numbers(value: object, where: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or any(type(one) is not int for one in value):
+        raise BadConfig(where, f"is {value!r}; it takes a list of whole numbers")
+    return tuple(value)
 
 
 def _kind(wanted: type) -> str:

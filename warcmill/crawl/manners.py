@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from datetime import UTC, datetime
 
 from warcmill.crawl import steady
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.exchange import Exchange
 from warcmill.crawl.job import Live
 from warcmill.crawl.limits import Failure
-from warcmill.crawl.policies.politeness import Politeness, retry_after, wait
+from warcmill.crawl.policies.politeness import Politeness, wait
 
 REMEMBERED = 20_000  # hosts that are strained, and addresses that are left alone
 
@@ -47,9 +46,7 @@ class Manners:
         """When the queue may be asked again; 0: at once. `answer` is None after its robots.txt."""
         if self._is_hurried(address):
             return 0.0
-        asked = 0.0
-        if isinstance(answer, Exchange):
-            asked = retry_after(answer.fields.first("retry-after"), datetime.now(UTC))
+        asked = answer.retry_after if isinstance(answer, Exchange) else 0.0
         strain = self._strains.get(queue, 1.0)
         found = wait(settings, strain, took, answer.status if answer else 0, asked, crawl_delay)
         if found.strain > 1.0:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warcmill.crawl import again, lines, steady
 from warcmill.crawl.admission import Later, Refused
 from warcmill.crawl.books import Books, Result
+from warcmill.crawl.cookies import Cookie
+from warcmill.crawl.exchange import Exchange
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.job import Job
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.offers import Refusals
 from warcmill.crawl.status import Status
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.crawllog import ASKED_AGAIN, CrawlRecord
+from warcmill.formats.warc.records import Record
 
 
 class Outcome:
@@ -44,6 +49,16 @@ class Outcome:
         until = steady.now() + self._job.retries.next(self._uri.tries)
         self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
         await self._books.keep(Result(self._uri, self._lease, opens=opens))
+
+    async def ask_again(self, answer: Exchange, records: Sequence[Record], notes: tuple[str, ...], opens: float,
+                        cookies: Sequence[Cookie]) -> None:  # fmt: skip
+        """Keep an answer that is not the last: it waits for its Retry-After, or for its host's delay."""
+        now = steady.now()
+        until = max(opens, now + answer.retry_after)
+        line = lines.of_answer(self._uri, answer, (*notes, ASKED_AGAIN), self.thread)
+        self._heard.failed(line, f"it answered {answer.status}; it is asked again in {max(0.0, until - now):,.0f} s")
+        self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
+        await self._books.keep(Result(self._uri, self._lease, records, line, opens=opens, cookies=cookies))
 
     async def broke(self, trace: str) -> None:
         """End it after a fault in Warcmill; the log has the traceback."""

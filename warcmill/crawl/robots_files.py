@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from warcmill.crawl import decoding, exchange, lines, steady
 from warcmill.crawl.books import Books, Result
@@ -23,7 +22,6 @@ from warcmill.crawl.job import Live, Retries
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies import robots
-from warcmill.crawl.policies.politeness import retry_after
 from warcmill.crawl.policies.robots import Rules, Standing
 from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import Uri, make
@@ -118,7 +116,7 @@ class RobotsFiles:
         """Write a robots.txt, and offer the sitemaps that it names."""
         job = self._live.job.of(uri)
         data, _ = decoding.document(answer, job.limits)
-        asked = retry_after(answer.fields.first("retry-after"), datetime.now(UTC))
+        asked = answer.retry_after
         row = self._row(origin, answer.status, failures, data[: robots.LIMIT], asked)
         links = sitemap.from_robots(data, uri.uri) if "sitemap" in job.extractors and answer.status == 200 else []
         lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)

@@ -50,8 +50,9 @@ class Spending:
 
 
 def is_document(line: CrawlRecord) -> bool:
-    """Whether a line of crawl.log is of an answer; an address or a robots.txt, which another needs first, is none."""
-    return (line.status or 0) > 0 and not (line.hops or "").rstrip("R").endswith("P")
+    """Whether a line of crawl.log is of an answer, and of its URI's last one; an address or a robots.txt, which another
+    needs first, is none."""
+    return (line.status or 0) > 0 and not line.is_asked_again and not (line.hops or "").rstrip("R").endswith("P")
 
 
 def _seconds(line: CrawlRecord) -> float:

@@ -68,11 +68,13 @@ class Statistics:
 
     @property
     def processed(self) -> int:
-        """How many URIs are done: the lines of crawl.log."""
+        """How many URIs are done: the lines of crawl.log, each URI's last one."""
         return self.succeeded + self.failed + self.disregarded
 
     def add(self, line: CrawlRecord) -> None:
-        """Count a line of crawl.log."""
+        """Count a line of crawl.log; not that of an answer after which its URI is asked again."""
+        if line.is_asked_again:
+            return
         status = line.status or 0
         host = _host(line.uri)
         row = self._host_row(host)

@@ -86,6 +86,9 @@ class Visit:
 
     async def _keep(self, answer: Exchange, before: History | None, opens: float) -> None:
         uri, kit = self._uri, self._kit
+        if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after):
+            await self._keep_first(answer, before, opens)
+            return
         links, note = self._links(answer)
         followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
         found = kit.offers.of(uri, followed)
@@ -94,6 +97,15 @@ class Visit:
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
         due, left = again.when(self._job, uri, judged.history), judged.history
         await kit.books.keep(Result(uri, self._lease, judged.records, line, left, found, opens, due, cookies))
+
+    async def _keep_first(self, answer: Exchange, before: History | None, opens: float) -> None:
+        """Keep an answer that says "later": its links, and what it leaves for the next launch, are those of the last
+        one."""
+        uri = self._uri
+        judged = answers.judge(answer, before, lines.metadata(uri, ()))
+        cookies = self._kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), steady.now())
+        notes = (*judged.annotations, *answer.annotations)
+        await self._end.ask_again(answer, judged.records, notes, opens, cookies)
 
     def _links(self, answer: Exchange) -> tuple[list[Link], tuple[str, ...]]:
         """The links of an answer, and a note for the log."""

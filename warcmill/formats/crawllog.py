@@ -8,7 +8,8 @@ Columns, separated by runs of spaces (the second and third are padded):
      4 URI                8 #thread             12 annotations, by commas
     13 JSON: contentSize, warcFilename, warcFileOffset, warcPrefix (of a page that a renderer fetched), or {}
 
-The annotation `3t` counts the tries.
+The annotation `3t` counts the tries. Warcmill's crawler writes `askedAgain` at an answer
+after which it asks once more (429, 503): a later line of that URI counts.
 Older engines write fewer columns: no JSON (12), no source (11), no annotations
 (10), and the time as 17 digits. `-` means none; the status may be blank. Any
 other line (a stack trace, a cut line, two lines run into one) is `Unread`; the
@@ -28,6 +29,8 @@ from warcmill.formats.loglines import blocks
 
 END = b"}"
 """Proof that a last line without a newline is whole: the brace that closes its JSON."""
+
+ASKED_AGAIN = "askedAgain"
 
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z|\d{17}")
 _LINE = re.compile(
@@ -69,6 +72,11 @@ class CrawlRecord(NamedTuple):
     def second(self) -> str:
         """The time logged as `2016-10-19T23:44:28Z`."""
         return f"{_moment(self.logged).isoformat(timespec='seconds')}Z"
+
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether this answer is not the last of its visit: the URI waits, to be asked once more."""
+        return ASKED_AGAIN in self.annotations
 
     @property
     def tries(self) -> int:

@@ -205,11 +205,11 @@ def test_a_site_is_asked_as_slowly_as_it_wants_by_its_own_log(tmp_path: Path) ->
 
     asyncio.run(scenario())
     pages = {host: [one for one in asked if one[1].startswith(host)] for host in ("a.example", "b.example")}
-    assert [len(found) for found in pages.values()] == [6, 6]
+    assert [len(found) for found in pages.values()] == [7, 6], "one is asked for again"
     assert all(later[0] - earlier[0] >= 0.1 for earlier, later in pairwise(asked)), "they share an address"
     assert all(later[0] - earlier[0] >= 0.3 for earlier, later in pairwise(pages["b.example"]))
     busy = next(place for place, (_, page) in enumerate(pages["a.example"]) if page == "a.example/2")
-    assert busy == 5 or pages["a.example"][busy + 1][0] - pages["a.example"][busy][0] >= 1.0
+    assert pages["a.example"][busy + 1][0] - pages["a.example"][busy][0] >= 1.0
 
 
 def test_a_robots_txt_is_asked_for_again_when_its_site_says(tmp_path: Path) -> None:
