@@ -38,8 +38,9 @@ def section(heading: str) -> str:
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all table rows whose first cell has code in it."""
+    """The cells of all table rows whose first cell has code in it; of an item of a list, what is before its colon."""
     lines = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    lines += [line.removeprefix("- ").split(": ", 1) for line in text.splitlines() if line.startswith("- `")]
     return [[cell.strip() for cell in cells] for cells in lines if code(cells[0])]
 
 
