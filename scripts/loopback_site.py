@@ -1,11 +1,14 @@
-"""A small site for a real engine to crawl: numbered pages on loopback, each with links to the next few."""
+"""Sites on loopback for an engine to crawl: numbered pages, each with links to the next few; and a small museum."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
 
 PAGES = 400
 SLOWLY = 0.05  # seconds that a page takes while the site is slow
@@ -53,6 +56,29 @@ def site() -> Iterator[int]:
 def slow_site(hurry: threading.Event, port: int = 0) -> Iterator[int]:
     """Serve the site, slowly until `hurry` is set, on this port or a free one; yields it."""
     server = ThreadingHTTPServer(("127.0.0.1", port), type("_Paced", (_Handler,), {"hurry": hurry}))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Files(SimpleHTTPRequestHandler):
+    extensions_map: ClassVar = {**SimpleHTTPRequestHandler.extensions_map, ".svg": "image/svg+xml"}
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
+        """Log nothing."""
+
+
+@contextmanager
+def windmills(port: int = 0) -> Iterator[int]:
+    """Serve the museum's site in scripts/windmills, for a page and its pictures; yields the port."""
+    handler = partial(_Files, directory=str(Path(__file__).with_name("windmills")))
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -2,8 +2,8 @@
 
 demo.svg        what `warcmill status` and `warcmill reconcile` print of the demo
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
-replay.png      a page of the demo's launch, out of its WACZ, in ReplayWeb.page; needs chromium and its driver
-search.png      what a reader's search finds in the demo's launch; served.png, a result in replay; need the same
+replay.png      a page of scripts/windmills, crawled, out of its WACZ, in ReplayWeb.page; needs chromium and its driver
+search.png      what a reader's search finds in that crawl; served.png, a result in replay; need the same
 engine.png      the same page after `scripts/demo --servers`, as a graph; needs the servers' packages too
 """
 
@@ -22,6 +22,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import sample
+from loopback_site import windmills
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
@@ -37,6 +38,7 @@ DAY = "2026-11-21"
 SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
 WIDTH = 90
 PORT = 8399
+MUSEUM = "windmills.example"
 BROWSER = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -51,8 +53,7 @@ def main() -> int:
             print(f"pictures: found none of {', '.join(BROWSER)}; the others stay as they are", file=sys.stderr)
             return 1
         draw_visualiser(base / "luigid", browser)
-        draw_replay(base / "replay")
-        draw_search(base / "serve")
+        draw_site(base / "site")
         draw_engine(base / "archive", browser)
     return 0
 
@@ -103,39 +104,31 @@ def draw_engine(base: Path, browser: str) -> None:
     photograph(browser, base / "browser", page, "engine.png", height=920)
 
 
-def draw_replay(base: Path) -> None:
-    """Draw a page in ReplayWeb.page, from the WACZ of the bundled launch."""
-    config = new_line(base)
-    for module, task in SCANS:
-        run(config, "luigi", "--module", module, task, "--date-interval", DAY)
-    wacz = base / "weekly.wacz"
-    run(config, "warcmill", "wacz", sample.JOB, sample.LAUNCH_ID, "-o", str(wacz))
-    site = replayweb.served(base / "site", wacz, "http://docs.example/maint/start.en.html")
+def draw_site(base: Path) -> None:
+    """Draw a site that `warcmill crawl` has archived: a search, a result in replay, and its WACZ in ReplayWeb.page."""
+    base.mkdir()
+    here = ("--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", f"{MUSEUM}=127.0.0.1")
+    with windmills(80) as port:
+        run(None, "warcmill", "crawl", f"http://{MUSEUM}:{port}/", *here, folder=base)
+    config, wacz = base / "archive" / "luigi.cfg", base / "museum.wacz"
+    run(config, "warcmill", "wacz", MUSEUM.replace(".", "-"), "-o", str(wacz))
+    site = replayweb.served(base / "site", wacz, f"http://{MUSEUM}/")
     with chromium.opened(base / "browser") as opened, site as address:
         replayweb.open_page(opened, address, seconds=60)
         opened.switch_to.default_content()
         opened.save_screenshot(str(PICTURES / "replay.png"))
-
-
-def draw_search(base: Path) -> None:
-    """Draw a search, and a result of it in replay, as `warcmill serve` shows the bundled launch."""
-    config = new_line(base)
-    with config.open("a") as file:
-        file.write("\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n")
-    for module, task in (*SCANS, ("tasks.index", "index.ScanForIndexing")):
-        run(config, "luigi", "--module", module, task, "--date-interval", DAY)
     photograph_serve(config, base)
 
 
 def photograph_serve(config: Path, base: Path) -> None:
     """Save what a reader sees of an indexed line, one picture after the other."""
     serving.configure(config)
-    with serving.serving(config, base / "serve.log") as server, chromium.opened(base / "browser") as opened:
+    with serving.serving(config, base / "serve.log") as server, chromium.opened(base / "reader") as opened:
         server.wait()
         opened.get(f"{server.address}?token={server.token}")
-        opened.get(f"{server.address}search?q=getting+started")
+        opened.get(f"{server.address}search?q=mill")
         opened.save_screenshot(str(PICTURES / "search.png"))
-        serving.follow(opened, "Chapter 1. Getting started The Right Way")
+        serving.follow(opened, "The Windmill Museum")
         opened.switch_to.default_content()
         opened.save_screenshot(str(PICTURES / "served.png"))
 
@@ -158,11 +151,11 @@ def new_line(base: Path) -> Path:
     return base / "luigi.cfg"
 
 
-def run(config: Path | None, *command: str, may_be: int = 0, **more: str) -> str:
+def run(config: Path | None, *command: str, may_be: int = 0, folder: Path | None = None, **more: str) -> str:
     """Run a command and return its output; exit unless its exit code is `may_be`."""
-    environment = {**os.environ, **more, "LUIGI_CONFIG_PATH": str(config)}
+    environment = {**os.environ, **more, **({"LUIGI_CONFIG_PATH": str(config)} if config else {})}
     words = [str(BIN / command[0]), *command[1:]]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != may_be:
         sys.exit(f"pictures: '{' '.join(command)}' ended with exit code {done.returncode}\n{done.stderr}")
     return done.stdout
