@@ -23,7 +23,7 @@ examples:
   warcmill crawl https://www.example.org/
   warcmill crawl https://www.example.org/news/ --limit 500 --job news
   warcmill crawl https://example.org/ --scope subdomains --hops 5
-  warcmill crawl https://example.org/report.html --scope resource
+  warcmill crawl https://example.org/report.html --scope page
   warcmill crawl http://intranet.example/ --allow-private 10.20.0.0/16 --no-delay
   warcmill crawl https://www.example.org/ --config crawl.toml --no-line
 
@@ -32,10 +32,11 @@ archive here, which is made when there is none. A job that has no engine yet is 
 luigi.cfg, in [engine.crawl]. The crawl runs in a process of its own, as 'warcmill pulse
 start' begins it; this command shows its progress, then runs 'warcmill scan' for its day.
 
---scope says what belongs to the crawl, by the words of a feed: root (all below the URL's
-folder, the default), subdomains (the whole domain), plus1 (the page, and what it links
-to), resource (the page alone); always with what pages embed. robots.txt is obeyed, and a
-host is asked again only after some seconds.
+--scope says what belongs to the crawl: root (all below the URL's folder, the default),
+subdomains (the whole domain), plus1 (the page, and what it links to), page (the page
+alone, with all its parts: styles, pictures, fonts, frames, scripts, and what these
+embed; a feed calls it resource). What pages embed belongs to each, from any host.
+robots.txt is obeyed, and a host is asked again only after some seconds.
 
 Ctrl-C ends the crawl with a checkpoint; the same command continues from there. Ctrl-C
 twice: at once, and what was under way is fetched again. --config takes the keys of a
@@ -46,12 +47,15 @@ the archive has a gap, 2 usage, 3 configuration, 4 a disk or a server did not an
 5 the job runs already, 130 after Ctrl-C
 """
 
+SCOPES = {"root": Scope.ROOT, "subdomains": Scope.SUBDOMAINS, "plus1": Scope.PLUS1, "page": Scope.RESOURCE}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """URL..., what belongs to the crawl, when it ends, and what it may reach."""
     parser.add_argument("urls", nargs="+", type=_url, metavar="URL", help="where to begin")
-    scopes = [str(scope) for scope in Scope]
-    parser.add_argument("--scope", choices=scopes, default=str(Scope.ROOT), help="what belongs to it (default: root)")
+    parser.add_argument(
+        "--scope", choices=list(SCOPES), type=_scope, default="root", help="what belongs to it (default: root)"
+    )
     parser.add_argument("--hops", type=_whole, metavar="NUMBER", help="at most so many links from a URL (default: 20)")
     parser.add_argument("--limit", type=_whole, metavar="NUMBER", help="at most so many documents (default: no limit)")
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
@@ -91,6 +95,11 @@ def _made() -> Path:
         raise BadConfig("archive", f"{folder} could not be made; its error is above")
     out(f"made a new archive: {folder}")
     return folder / "luigi.cfg"
+
+
+def _scope(text: str) -> str:
+    """One of our words; what a feed calls `resource` is `page` here."""
+    return "page" if text == Scope.RESOURCE else text
 
 
 def _url(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from commands import crawl_config, pulse
+from commands.crawl import SCOPES
 from commands.crawl_progress import Shown
 from commands.printing import err, out
 from tasks.attended import ATTENDED
@@ -29,7 +30,6 @@ from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.last_launch import Last
 from warcmill.crawl.launch_folders import CHECKPOINTS
 from warcmill.errors import BadConfig, Busy, NotReady
-from warcmill.formats.feed import Scope
 from warcmill.markers import locks
 from warcmill.model import Json, Launch
 
@@ -40,7 +40,7 @@ INTERRUPTED = 130
 def run(args: argparse.Namespace, config: Path) -> int:
     """Crawl, then run the line; return the exit code."""
     name = args.job or crawl_config.job_of(args.urls[0])
-    written = files(_settings(args), args.urls, Scope(args.scope))
+    written = files(_settings(args), args.urls, SCOPES[args.scope])
     job_file.parse(written, name)
     crawl_config.list_job(config, name)
     os.environ[ATTENDED] = "1"

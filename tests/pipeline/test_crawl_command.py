@@ -16,6 +16,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
+from fed_web import site_of
 from several_hosts import Page, page, serve
 
 from warcmill.crawl import control_client, last_launch, lock
@@ -237,3 +238,18 @@ def test_no_hops_are_the_page_and_what_it_embeds(tmp_path: Path, port: int) -> N
     assert code == 0, out + err
     fetched = {uri.rpartition("/")[2] for uri in logged(tmp_path, "a-example") if uri.startswith("http")}
     assert fetched == {"", "robots.txt", "i.png"}
+
+
+@pytest.mark.parametrize("word", ["page", "resource"])
+def test_a_page_is_fetched_with_all_its_parts_and_nothing_else(tmp_path: Path, word: str) -> None:
+    site = {name: found for name, found in site_of("a.example", 80).items() if name[0] == "img.example"}
+    with serve(site) as parts:
+        away = f"http://img.example:{parts}/a.example"
+        body = f'<link rel=stylesheet href="{away}.css"><iframe src="{away}.html"></iframe><a href="/1">x</a>'
+        site["a.example", "/"] = Page(body.encode())
+        words = (f"http://a.example:{parts}/", *HERE, "--resolve", "img.example=127.0.0.1", "--no-line")
+        code, out, err = crawl(tmp_path, *words, "--scope", word)
+    assert (code, "6 documents (6 x 200)" in out) == (0, True), out + err
+    fetched = {uri.rpartition("/")[2] for uri in logged(tmp_path, "a-example") if uri.startswith("http")}
+    parts_of_it = {"a.example.css", "a.example-more.css", "a.example.woff", "a.example.html", "a.example-3.png"}
+    assert fetched == {"", "robots.txt", *parts_of_it}

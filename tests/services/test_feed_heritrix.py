@@ -30,7 +30,7 @@ from warcmill.stores.sentinel import adopt
 
 JOB, DUE = "fed", "20260301060000"
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
-ENGINE_S = ("/robots.txt", "/favicon.ico")  # asked of every host that has a page of more than scope resource
+ENGINE_S = ("/robots.txt", "/favicon.ico")  # asked of every host that has a page
 ENDED = frozenset({JobState.FINISHED})
 PAUSED = frozenset({JobState.PAUSED})
 
@@ -208,10 +208,10 @@ def test_each_scope_is_crawled_so_far_and_no_further(crawled: Crawled, scope: st
     assert set(urls.values()) == {200}
 
 
-def test_a_resource_is_that_url_and_nothing_else(crawled: Crawled) -> None:
-    asked = [line.uri for line in crawled.log(crawled.first) if "resource.example" in line.uri]
+def test_a_resource_is_that_page_and_nothing_else_of_its_host(crawled: Crawled) -> None:
+    asked = [line.uri for line in crawled.log(crawled.first) if "//resource.example" in line.uri]
     site = f"http://resource.example:{crawled.port}"
-    assert sorted(asked) == ["dns:resource.example", f"{site}/news/", f"{site}/robots.txt"]
+    assert sorted(asked) == [f"{site}/favicon.ico", f"{site}/news/", f"{site}/robots.txt"]
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,16 @@ ROWS = (*SCOPES, "refresh")
 DEPTHS = {"capped": "CAPPED", "large": "CAPPED_LARGE", "deep": "DEEP"}
 FILLER, BIG_PAGES = 20_000, 20
 
+# What the front page embeds, over at most two hops, from another host; and what only a page with all its parts has.
+EMBEDDED = {f"img.example/H{name}" for name in ("-1.png", ".css", "-more.css", ".html", "-3.png")}
+PARTS = EMBEDDED | {"img.example/H.woff"}
+
 # Scope, or refresh -> what is crawled of the web that `site_of` makes around the target's host H, images included.
 CRAWLED = {
-    "resource": {"H/news/"},
-    "refresh": {"H/news/", "img.example/H-1.png"},
-    "plus1": {
+    "resource": PARTS | {"H/news/"},
+    "refresh": PARTS | {"H/news/"},
+    "plus1": EMBEDDED
+    | {
         "H/news/",
         "H/news/a",
         "H/news/deep/b",
@@ -21,11 +26,11 @@ CRAWLED = {
         "www.H/news/w",
         "sub.H/x",
         "far.H/p",
-        "img.example/H-1.png",
         "img.example/H-2.png",
     },
-    "root": {"H/news/", "H/news/a", "H/news/c", "H/news/deep/b", "www.H/news/w", "img.example/H-1.png"},
-    "subdomains": {
+    "root": EMBEDDED | {"H/news/", "H/news/a", "H/news/c", "H/news/deep/b", "www.H/news/w"},
+    "subdomains": EMBEDDED
+    | {
         "H/news/",
         "H/news/a",
         "H/news/c",
@@ -33,13 +38,13 @@ CRAWLED = {
         "H/other",
         "www.H/news/w",
         "sub.H/x",
-        "img.example/H-1.png",
     },
 }
 
 
 def site_of(host: str, port: int) -> dict[tuple[str, str], Page]:
-    """A page that links in its folder, out of it, to the host's neighbours and away; another image on the page away."""
+    """A page that links in its folder, out of it, to the host's neighbours and away; another image on the page away.
+    It has a style sheet that imports another, with a font; and a frame, with an image and a link."""
     there = f":{port}"
     away = f"far-{host}"
     front = [
@@ -50,8 +55,12 @@ def site_of(host: str, port: int) -> dict[tuple[str, str], Page]:
         f"http://sub.{host}{there}/x",
         f"http://{away}{there}/p",
     ]
+    styled = (
+        f'<link rel=stylesheet href="http://img.example{there}/{host}.css">'
+        f'<iframe src="http://img.example{there}/{host}.html"></iframe>'
+    )
     return {
-        (host, "/news/"): page(front, f"http://img.example{there}/{host}-1.png"),
+        (host, "/news/"): Page(page(front, f"http://img.example{there}/{host}-1.png").body + styled.encode()),
         (host, "/news/a"): page(["c"]),
         (host, "/news/c"): page([]),
         (host, "/news/deep/b"): page([]),
@@ -62,6 +71,11 @@ def site_of(host: str, port: int) -> dict[tuple[str, str], Page]:
         (away, "/q"): page([]),
         ("img.example", f"/{host}-1.png"): Page(b"\x89PNG 1", "image/png"),
         ("img.example", f"/{host}-2.png"): Page(b"\x89PNG 2", "image/png"),
+        ("img.example", f"/{host}.css"): Page(f"@import url({host}-more.css);".encode(), "text/css"),
+        ("img.example", f"/{host}-more.css"): Page(f"@font-face {{src: url({host}.woff)}}".encode(), "text/css"),
+        ("img.example", f"/{host}.woff"): Page(b"wOFF", "font/woff"),
+        ("img.example", f"/{host}.html"): page([f"{host}-none"], f"{host}-3.png"),
+        ("img.example", f"/{host}-3.png"): Page(b"\x89PNG 3", "image/png"),
     }
 
 

@@ -130,7 +130,11 @@ def wrong(folder: Path) -> list[str]:
         *(f"{uri} is logged {n} times" for uri, n in logged.items() if n > 1),
         *(f"{one}: {named[one]} lines, {stored[one]} records" for one in named | stored if named[one] != stored[one]),
         *([f"{len(final)} lines, {visits} visits"] if len(final) != visits else []),
-        *([] if [crawled.plain(line.uri) for line in asked_again] == [f"http://{''.join(BUSY)}"] else [str(asked_again)]),
+        *(
+            []
+            if [crawled.plain(line.uri) for line in asked_again] == [f"http://{''.join(BUSY)}"]
+            else [str(asked_again)]
+        ),
         *([] if [line.tries for line in final if line.status == 503] == [2] else ["it was not asked again twice"]),
         *(f"{path.name} is open" for path in warcs if path.name.endswith(".open")),
         *([] if last and last.ended and last.empty else [f"its last launch is {last}"]),

@@ -46,7 +46,8 @@ class Depth(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far from its seeds a target is crawled: the page, the pages it links to, the site, or its subdomains too."""
+    """How far from its seeds a target is crawled: the page with its parts, the pages that it links to, the site, or its
+    subdomains too."""
 
     RESOURCE = "resource"
     PLUS1 = "plus1"
@@ -58,7 +59,7 @@ class Scope(StrEnum):
 class Target:
     """One target of the feed. `watched` and `document_url_scheme` do not change its crawl: they are kept for later.
 
-    `refresh`: crawl only the seeds now, with what they embed.
+    `refresh`: crawl only the seeds now, with their parts.
     """
 
     id: str

@@ -2,9 +2,8 @@
 
 A target of scope `root` or `subdomains` is a site: every URL with one of its
 prefixes belongs to it, from whatever page it was reached. One of scope
-`resource` or `plus1` is a page: only what was reached from its seed belongs to
-it. Each seed of a refreshed target is a page, with what it embeds. Where
-targets overlap, the wider one decides how a URL is crawled.
+`resource` or `plus1` is a page with its parts: only what was reached from its
+seed belongs to it. So is each seed of a refreshed target. Where targets overlap, the wider one decides how a URL is crawled.
 
 Pure, and the same values for the same targets in any order.
 """
@@ -25,6 +24,8 @@ from warcmill.formats.feed import Depth, Scope, Target
 SEEDS: Final = "seeds.txt"
 SURTS: Final = "surts.txt"
 EXCLUDE: Final = "exclude.txt"
+PART: Final = "[EIR]*X?[EIR]*"
+"""The hops from a page to one of its parts, as a regular expression: embedded, inferred, redirected, one guessed."""
 SITES: Final = frozenset({Scope.ROOT, Scope.SUBDOMAINS})
 
 
@@ -45,7 +46,7 @@ class Policy:
 
 
 class Reach(StrEnum):
-    """How far a seed that is a page reaches: itself, what it embeds too, or also what it links to."""
+    """How far a seed that is a page reaches: with all its parts, the same of a site's seed, or also what it links to."""
 
     RESOURCE = "resource"
     REFRESH = "refresh"

@@ -42,7 +42,9 @@ def in_turn(*answers: bytes) -> Handler:
     return handle
 
 
-def answered(tmp_path: Path, *answers: bytes, act: Callable[[Running], object] | None = None, **more: object) -> Running:
+def answered(
+    tmp_path: Path, *answers: bytes, act: Callable[[Running], object] | None = None, **more: object
+) -> Running:
     """Crawl one page of a server that gives these answers, after its robots.txt."""
 
     async def scenario() -> Running:

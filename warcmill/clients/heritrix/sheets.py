@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from warcmill.errors import BadConfig
 from warcmill.formats.feed import Depth
-from warcmill.formats.targets import Caps, Page, Policy
+from warcmill.formats.targets import PART, Caps, Page, Policy
 
 Kind = TypeVar("Kind", Policy, Page)
 
@@ -24,12 +24,12 @@ def beans(sites: Mapping[str, Policy], pages: Mapping[str, Page], caps: Caps) ->
     `sites` maps SURT prefixes, `pages` maps seeds.
     """
     kib = {Depth.CAPPED: caps.capped // 1024, Depth.CAPPED_LARGE: caps.capped_large // 1024, Depth.DEEP: -1}
-    sheets = {f"depth-{depth}": ("quotaEnforcer.hostMaxAllKb", str(kib[depth])) for depth in Depth}
-    sheets |= {f"robots-{policy}": ("metadata.robotsPolicyName", policy) for policy in ("obey", "ignore")}
-    sheets["scope-resource"] = ("transclusions.enabled", "false")
-    sheets["scope-refresh"] = ("transclusions.enabled", "true")
-    sheets["scope-plus1"] = ("plus1.enabled", "true")
-    parts = [_sheet(name, *setting) for name, setting in sheets.items()]
+    sheets = {f"depth-{depth}": {"quotaEnforcer.hostMaxAllKb": str(kib[depth])} for depth in Depth}
+    sheets |= {f"robots-{policy}": {"metadata.robotsPolicyName": policy} for policy in ("obey", "ignore")}
+    # A page has its parts over more hops than other pages have theirs, and no sitemap: the rule of plus1 can say so.
+    page = {"plus1.enabled": "true", "plus1.regex": PART, "transclusions.enabled": "false"}
+    sheets |= {"scope-resource": page, "scope-refresh": page, "scope-plus1": {"plus1.enabled": "true"}}
+    parts = [_sheet(name, settings) for name, settings in sheets.items()]
     parts += [_site_bean(f"sites-{number}", policy, members) for number, (policy, members) in _groups(sites)]
     parts += [_page_bean(f"pages-{number}", page, members) for number, (page, members) in _groups(pages)]
     return "\n".join(parts)
@@ -54,10 +54,11 @@ def _groups(members: Mapping[str, Kind]) -> Iterator[tuple[int, tuple[Kind, list
     return enumerate(sorted(groups.items()), 1)
 
 
-def _sheet(name: str, key: str, value: str) -> str:
+def _sheet(name: str, settings: Mapping[str, str]) -> str:
+    entries = "".join(f'<entry key="{key}" value="{value}"/>' for key, value in settings.items())
     return f"""\
  <bean id="{name}" class="org.archive.spring.Sheet">
-  <property name="map"><map><entry key="{key}" value="{value}"/></map></property>
+  <property name="map"><map>{entries}</map></property>
  </bean>"""
 
 

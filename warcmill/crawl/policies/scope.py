@@ -1,9 +1,10 @@
 """What belongs to the crawl: the rules of the profile for Heritrix, so that both engines crawl the same.
 
 A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So does what a
-page embeds, from any host, over at most two such hops, one of them guessed (`X`). Else,
-and after 20 redirects, a URI has a prefix of a site, or was linked from a seed of reach
-`plus1`. Nothing that is excluded is crawled.
+page embeds, from any host, over at most two such hops, one of them guessed (`X`); of a seed
+that is a page, all its parts, over 20 hops: a frame's style sheet imports another, which
+names a font. Else, and after 20 redirects, a URI has a prefix of a site, or was linked from
+a seed of reach `plus1`. Nothing that is excluded is crawled.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from enum import StrEnum
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.policies.prefixes import Prefixes
 from warcmill.crawl.uri import Uri
+from warcmill.formats.targets import PART
 
 EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
 REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
+PARTS = 20  # hops from a page to the last of its parts, redirects too
 _LINKED = re.compile(r"R*LR*")
+_PART = re.compile(PART)
 
 
 class Reach(StrEnum):
-    """How far a seed that is a page reaches: itself, what it embeds too, or also what it links to."""
+    """How far a seed that is a page reaches: with all its parts, the same of a site's seed, or also what it links to."""
 
     RESOURCE = "resource"
     REFRESH = "refresh"
@@ -51,16 +55,24 @@ class Scope:
         if prefix := self.excluded.covering(surt):
             return f"excluded by {prefix}"
         reach = self.pages.get(uri.source)
-        redirects = len(uri.hops) - len(uri.hops.rstrip("R"))
-        if redirects <= REDIRECTS and (
-            not uri.hops.strip("R") or (reach is not Reach.RESOURCE and is_embedded(uri.hops))
-        ):
+        if is_part(uri.hops) if reach in (Reach.RESOURCE, Reach.REFRESH) else _is_with_its_page(uri.hops):
             return ""
         if len(uri.hops) > self.hops:
             return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"
         if self.sites.covering(surt) or (reach is Reach.PLUS1 and _LINKED.fullmatch(uri.hops)):
             return ""
         return "of no site of the crawl"
+
+
+def is_part(hops: str) -> bool:
+    """Whether a page itself has a URI as one of its parts: no link leads there, and no sitemap."""
+    return len(hops) <= PARTS and _PART.fullmatch(hops) is not None
+
+
+def _is_with_its_page(hops: str) -> bool:
+    """Whether it is where a seed redirects to, or what a page embeds."""
+    redirects = len(hops) - len(hops.rstrip("R"))
+    return redirects <= REDIRECTS and (not hops.strip("R") or is_embedded(hops))
 
 
 def is_embedded(hops: str) -> bool:
