@@ -115,8 +115,8 @@ BEFORE = {
     ("operate/trouble.md", "warcmill redo daily 20261121081844 checksum final --downstream --file"): (SCAN,),
     ("operate/trouble.md", "warcmill close"): (FORGET,),
     ("operate/trouble.md", "warcmill accept final/reports/"): (SCAN,),
-    ("quickstart.md", "warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first"): (UNDO,),
-    ("quickstart.md", "warcmill doctor"): (UNDO, INIT),
+    ("start/heritrix.md", "warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first"): (UNDO,),
+    ("start/heritrix.md", "warcmill doctor"): (UNDO, INIT),
     ("tasks.md", ""): (INIT,),
     ("tasks.md", "luigi --module tasks.files files.Retire"): (RETIRE,),
     ("tasks.md", "luigi --module tasks.index index.VerifyCdx"): (
