@@ -3,7 +3,8 @@
 A target of scope `root` or `subdomains` is a site: every URL with one of its
 prefixes belongs to it, from whatever page it was reached. One of scope
 `resource` or `plus1` is a page with its parts: only what was reached from its
-seed belongs to it. So is each seed of a refreshed target. Where targets overlap, the wider one decides how a URL is crawled.
+seed belongs to it. So is each seed of a refreshed target. Where targets
+overlap, the wider one decides how a URL is crawled.
 
 Pure, and the same values for the same targets in any order.
 """
@@ -46,7 +47,7 @@ class Policy:
 
 
 class Reach(StrEnum):
-    """How far a seed that is a page reaches: with all its parts, the same of a site's seed, or also what it links to."""
+    """How far a seed that is a page reaches: with all its parts, as a site's seed too, or also to what it links to."""
 
     RESOURCE = "resource"
     REFRESH = "refresh"

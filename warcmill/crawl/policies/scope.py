@@ -27,7 +27,7 @@ _PART = re.compile(PART)
 
 
 class Reach(StrEnum):
-    """How far a seed that is a page reaches: with all its parts, the same of a site's seed, or also what it links to."""
+    """How far a seed that is a page reaches: with all its parts, as a site's seed too, or also to what it links to."""
 
     RESOURCE = "resource"
     REFRESH = "refresh"
