@@ -38,6 +38,7 @@ class Row:
     reads: Literal["file", "stored file", "made"] = "file"  # the file of each item that a redo needs
     outward: bool = False  # it changes something outside the state: a redo has to name it
     warcs_only: bool = False  # it does not process the zip of logs
+    logs_only: bool = False  # it takes nothing of the WARCs
     remembered: bool = False  # its attempts are kept when it is redone
 
     @property
@@ -63,7 +64,7 @@ class Switch:
 
 Wanted = Mapping[str, Switch]  # the switches that are on in the configuration, by the name in `Row.due`
 _OUTPUTS, _FILES = "output.ScanForOutputs", "files.ScanForOutputFiles"
-_PACKAGES, _INDEX = "package.ScanForPackages", "index.ScanForIndexing"
+_PACKAGES, _INDEX, _REPORTS = "package.ScanForPackages", "index.ScanForIndexing", "reports.ScanForReports"
 ROWS: Rows = (
     Row("pulse.CrawlFeed", "00.feed.{job}.{due}", "due"),
     Row("pulse.StartJob", "00.due.{job}.{due}", "due", outward=True),
@@ -153,6 +154,14 @@ ROWS: Rows = (
     Row(
         "index.Columns", "index.columns.{job}.{launch_id}.{stage}", "stage",
         word="columns", head="col-_umns", after="cdx", due="columns", scan=_INDEX,
+    ),
+    Row(
+        "reports.GenerateCrawlLogReports", "reports.crawl.{job}.{launch_id}.{stage}", "stage",
+        word="crawl-report", head="re-_port", after="verify", due=ALWAYS, scan=_REPORTS, logs_only=True,
+    ),
+    Row(
+        "reports.ListDeadSeeds", "reports.seeds.{job}.{launch_id}", "launch",
+        word="seeds", head="_seeds", after="verify", due=ALWAYS, scan=_REPORTS, logs_only=True,
     ),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
     Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),

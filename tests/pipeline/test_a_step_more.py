@@ -190,6 +190,8 @@ def test_it_is_redone_alone_and_with_what_it_rests_on(engine: Engine, operator: 
     assert code == 0
     assert [line.rpartition("/")[2].split(".")[1] for line in text.splitlines() if "aside" in line] == [
         "pretended",
+        "crawl",
+        "seeds",
         "verified",
     ]
 

@@ -63,6 +63,7 @@ def test_a_day_that_holds_too_much_is_backfilled_by_some_of_its_launches_at_a_ti
     assert done.returncode == 0, done.stderr
     assert "2016-10-01: ok (7 launches; day 1 of 1)" in done.stdout
     scans = re.findall(r"(\w+): first day 2016-10-01, last day 2016-10-01, (\d) launches", done.stderr)
-    assert scans == [("ScanForOutputs", "2")] * 3 + [("ScanForOutputFiles", number) for number in "33"]
+    assert scans[:5] == [("ScanForOutputs", "2")] * 3 + [("ScanForOutputFiles", number) for number in "33"]
+    assert scans[5:] == [("ScanForReports", number) for number in "51"]
     ended = [path.parent.name for path in (tmp_path / "state").glob("2016-10/daily/*/files.verified.*")]
     assert len(ended) == 6, "all but the one that runs"

@@ -9,6 +9,7 @@ from warcmill.files import checksum, copy, read_back, retire, verify
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Item, Stage
 from warcmill.output import assemble, pack_logs, stopped
+from warcmill.reports import crawl, seeds
 
 BLOCK_SIZE = 128 << 20
 TRANSFER = ("Checksum", "Copy", "Verify", "ReadBack", "Retire")
@@ -43,7 +44,18 @@ def upto(engine: Engine, last: str, stage: Stage = FINAL) -> Claim:
     """All steps of the transfer up to `last`, published; the claim of the last."""
     for name in TRANSFER[: TRANSFER.index(last) + 1]:
         claim = _publish(engine, step(engine, name, stage))
+        if name == "Verify":
+            reported(engine, stage)
     return claim
+
+
+def reported(engine: Engine, stage: Stage = FINAL) -> None:
+    """The reports of a verified stage; those of the seeds once the launch is complete, and every stage verified."""
+    _publish(engine, crawl.report(engine.state, engine.store, engine.launch, stage))
+    if engine.state.holds(layout.step("process", engine.launch)):
+        parts = seeds.parts(engine.state, engine.launch)
+        if all(engine.state.holds(layout.step("verify", *part)) for part in parts):
+            _publish(engine, seeds.seeds(engine.state, engine.store, engine.launch))
 
 
 def items(claim: Claim) -> dict[str, Item]:

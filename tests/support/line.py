@@ -20,6 +20,7 @@ from warcmill.stores import sentinel
 
 DAY = "2026-11-21"  # of the bundled launch
 SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
+REPORTS = ("tasks.reports", "reports.ScanForReports")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,12 @@ class Line(FourRoots):
         return self._run("commands.main", *words)
 
     def scan(self, interval: str = DAY) -> list[int]:
-        """Both scans, as cron runs them; their exit codes."""
-        return [self.luigi("--module", module, task, "--date-interval", interval).returncode for module, task in SCANS]
+        """The scans up to the store, as cron runs them; their exit codes. If both are 0, the scan for reports too: that
+        has its code here only if it is another."""
+        codes = [self.luigi("--module", module, task, "--date-interval", interval).returncode for module, task in SCANS]
+        if not any(codes) and (code := self.luigi("--module", *REPORTS, "--date-interval", interval).returncode):
+            codes.append(code)
+        return codes
 
     def scan_all(self, interval: str) -> int:
         """The scans that `warcmill scan` starts, each a fork and no new Python, then reconcile; 1 if any is not 0."""

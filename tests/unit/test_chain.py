@@ -70,6 +70,7 @@ def test_what_is_derived_is_of_the_rows_that_are_given() -> None:
         "files.ScanForOutputFiles",
         "package.ScanForPackages",
         "index.ScanForIndexing",
+        "reports.ScanForReports",
     )
 
 

@@ -151,14 +151,16 @@ def why_lacking(attempts: tuple[Attempt, ...]) -> str:
 def stale(seen: Survey) -> dict[Key, str]:
     """The markers with an input that is no longer current, each with the path of that input's marker.
 
-    An input that is due and missing makes nothing stale: that marker is a gap itself.
+    An input that is due and missing makes nothing stale: that marker is a gap itself, of this launch or of another.
     """
+    own = f"{layout.state_folder(seen.launch)}/"
     current = {layout.marker_path(key): evidence.digest for key, evidence in seen.markers.items()}
+    current |= seen.elsewhere
     outdated = [
         (key, source.marker)
         for key, evidence in seen.markers.items()
         for source in evidence.claim.inputs
-        if current.get(source.marker) != source.claim
+        if current.get(source.marker, None if source.marker.startswith(own) else source.claim) != source.claim
     ]
     due = (layout.marker_path(seen.key(*step)) for step in seen.steps() if seen.due(*step)) if outdated else ()
     missing = set(due) - set(current)

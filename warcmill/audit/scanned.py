@@ -51,5 +51,5 @@ def _without(seen: Survey, stage: Stage) -> Iterator[Key]:
     inputs = {key: {source.marker for source in marker.claim.inputs} for key, marker in seen.markers.items()}
     found = sorted(key for key, names in inputs.items() if taken in names and known not in names)
     for row in chain.ROWS:
-        if row.scan != scan:
+        if row.scan != scan and not row.logs_only:
             yield from (key for key in found if key.task == row.task)

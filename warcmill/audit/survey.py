@@ -83,6 +83,7 @@ class Survey:
     is_imported: bool = False  # its files are in the root of imported launches
     with_sip: frozenset[Stage] = frozenset()  # the stages that have a SIP of their own, or must get one
     revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
+    elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
 
     @property
     def is_there(self) -> bool:
@@ -218,8 +219,17 @@ def _survey(
     read = markers.sound, markers.facts, markers.unsound
     sips = _coverage(markers, sealed)
     known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, roots.is_imported)
-    seen = replace(known, with_sip=_with_sip(known))
+    seen = replace(known, with_sip=_with_sip(known), elsewhere=_elsewhere(state, launch, markers))
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
+
+
+def _elsewhere(state: MarkerStore, launch: Launch, markers: Markers) -> dict[str, str]:
+    """The claim digests of the markers of other launches that this one's claims rest on, by path, where they are."""
+    own = f"{layout.state_folder(launch)}/"
+    inputs = (source.marker for marker in markers.sound.values() for source in marker.claim.inputs)
+    keys = {path: layout.parse_marker_path(path) for path in inputs if not path.startswith(own)}
+    there = {path: state.read(key) for path, key in keys.items() if key and "launch_id" in dict(key.params)}
+    return {path: marker.digest for path, marker in there.items() if marker}
 
 
 def _coverage(markers: Markers, sealed: frozenset[Stage]) -> Coverage:

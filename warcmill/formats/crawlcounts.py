@@ -82,24 +82,28 @@ class Tally:
     def add(self, stream: BinaryIO) -> None:
         """Count all lines of a log. BadInput only if it names more WARCs than any crawl has (64 MiB of names)."""
         for lines in blocks(stream, END):
-            usual = [_USUAL(line) for line in lines]
-            rows = [match.groups() for match in usual if match]
-            if rows and not self._add_rows(rows):
-                usual, rows = [None] * len(lines), []
-            if len(rows) < len(lines):
-                for line, match in zip(lines, usual, strict=True):
-                    if not match:
-                        self._add_unusual(line)
+            self.add_lines(lines)
 
-    def counts(self) -> CrawlCounts:
-        """The figures so far."""
+    def add_lines(self, lines: list[bytes]) -> None:
+        """Count some lines, without their newlines. BadInput as `add`."""
+        usual = [_USUAL(line) for line in lines]
+        rows = [match.groups() for match in usual if match]
+        if rows and not self._add_rows(rows):
+            usual, rows = [None] * len(lines), []
+        if len(rows) < len(lines):
+            for line, match in zip(lines, usual, strict=True):
+                if not match:
+                    self._add_unusual(line)
+
+    def counts(self, hosts_most: int = TOP_HOSTS) -> CrawlCounts:
+        """The figures so far, with so many of the greatest hosts."""
         hosts = sorted(self._hosts.items(), key=lambda item: (-item[1], item[0]))
         return CrawlCounts(
             lines=self._lines,
             bytes=self._bytes,
             by_status=_texts(self._statuses),
             by_mime=_texts(self._mimes),
-            by_host_top=_texts(dict(hosts[:TOP_HOSTS])),
+            by_host_top=_texts(dict(hosts[:hosts_most])),
             warcs={_text(name): None if offset < 0 else offset for name, offset in self._warcs.items()},
             first=_time(self._first) if self._last else None,
             last=_time(self._last) if self._last else None,

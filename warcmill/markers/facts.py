@@ -32,11 +32,13 @@ from warcmill.markers.output_facts import NUMBERS, TABLES, Assembled, Complete, 
 from warcmill.markers.package_facts import GivenArks, Packaged, Submitted
 from warcmill.markers.pulse_facts import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
 from warcmill.markers.reading import Fields, members, refuse_misshapen, text, texts
+from warcmill.markers.reports_facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
 from warcmill.model import FileRef
 
 __all__ = [
     "DAMAGED",
     "NUMBERS",
+    "REPORT_TABLES",
     "TABLES",
     "Accepted",
     "Assembled",
@@ -48,6 +50,7 @@ __all__ = [
     "Complete",
     "Confirmed",
     "Continued",
+    "CrawlReported",
     "Ended",
     "Fed",
     "Found",
@@ -62,6 +65,9 @@ __all__ = [
     "Rows",
     "Scanned",
     "ScannedFile",
+    "SeedFate",
+    "SeedState",
+    "Seeds",
     "Started",
     "Stopped",
     "Stored",
@@ -171,6 +177,8 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "index.SolrIndex": TextIndexed.from_claim,
     "index.VerifySolr": TextFound.from_claim,
     "index.Columns": Rows.from_claim,
+    "reports.GenerateCrawlLogReports": CrawlReported.from_claim,
+    "reports.ListDeadSeeds": Seeds.from_claim,
     "state.Backup": BackedUp.from_claim,
     "state.BackupDue": BackedUp.from_claim,
 }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from warcmill import layout
 from warcmill.formats import loglines, logzip
 from warcmill.formats.crawlcounts import CrawlCounts, Tally
+from warcmill.launches.stored_logs import in_order
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import PackedLogs
 from warcmill.markers.state import MarkerStore
@@ -28,19 +27,6 @@ def count(state: MarkerStore, logs: Evidence) -> tuple[CrawlCounts, list[str]]:
         if not _add(state, logs, item, members[item.file], tally):
             uncounted.add(item.file.label)
     return tally.counts(), sorted(uncounted)
-
-
-def in_order(crawl_logs: Iterable[Item]) -> list[Item]:
-    """The logs to count, oldest first. Of a log that exists plain and compressed, only the plain one counts."""
-    by_place = {(_folder(item), _plain(item)): item for item in crawl_logs}
-    duplicates = {(folder, f"{plain}.gz") for folder, plain in by_place}
-    single = [item for place, item in by_place.items() if place not in duplicates]
-    known = [(order, item.file.label, item) for item in single if (order := layout.crawl_log_order(_plain(item)))]
-    return [item for _, _, item in sorted(known, key=lambda entry: entry[:2])]
-
-
-def _folder(item: Item) -> str:
-    return item.file.label.rpartition("/")[0]
 
 
 def _plain(item: Item) -> str:

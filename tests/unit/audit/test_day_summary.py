@@ -65,7 +65,7 @@ def test_it_reports_steps_counts_and_troubles(engine: Engine) -> None:
     whole(engine)
     (told,) = rewrite(engine)["launches"]
     assert (told["job"], told["launch_id"], told["ended"]) == (LAUNCH.job, LAUNCH.id, "finished")
-    assert told["steps"] == {"stop": "done", "process": "done"}
+    assert told["steps"] == {"stop": "done", "process": "done", "seeds": "done"}
     assert told["stages"]["final"] == {
         "pack": "done",
         "assemble": "done",
@@ -74,6 +74,7 @@ def test_it_reports_steps_counts_and_troubles(engine: Engine) -> None:
         "verify": "done",
         "read-back": "not due",
         "retire": "not due",
+        "crawl-report": "done",
     }
     assert told["counts"] == {"refused": 1, "failed": 0, "unnamed": 1, "absent": 1, "stale": 0, "accepted": 0}
     (refused,) = told["troubles"]
@@ -84,7 +85,7 @@ def test_it_reports_steps_counts_and_troubles(engine: Engine) -> None:
 
 def test_a_launch_of_which_nothing_is_done_is_reported_as_such(engine: Engine) -> None:
     (told,) = rewrite(engine)["launches"]
-    assert told["steps"] == {"stop": "waiting", "process": "waiting"}
+    assert told["steps"] == dict.fromkeys(("stop", "process", "seeds"), "waiting")
     assert set(told["counts"].values()) == {0}
 
 

@@ -45,6 +45,7 @@ def engine(tmp_path: Path) -> Engine:
         steps.upto(made, "Verify", stage)
     claim = process.process(made.state, made.roots, LAUNCH)
     made.state.publish(claim.key, claim)
+    steps.reported(made)
     return made
 
 

@@ -104,7 +104,7 @@ def test_a_closed_checkpoint_of_a_running_launch_lacks_its_steps(engine: Engine)
     engine.job_log(f"CHECKPOINTED {CP1}")
     gap = only(engine)
     assert (gap.stage, gap.kind, gap.name) == (CP1, "lacking", f"02.logs.daily.{LAUNCH.id}.{CP1}.zip")
-    assert gap.why == "it was not run yet; after it: assemble, checksum, copy, verify"
+    assert gap.why == "it was not run yet; after it: assemble, checksum, copy, verify, crawl-report"
     assert gap.todo == "luigi --module tasks.output output.ScanForOutputs --date-interval 2016-10-19"
 
 
@@ -133,7 +133,7 @@ def test_the_last_attempts_error_is_the_reason(assembled: Engine) -> None:
     key = layout.key("files.Checksum", LAUNCH, stage=FINAL)
     Attempts(assembled.state, key).append({"error": "the disk is full", "kind": "Unavailable"})
     gap = only(assembled)
-    assert gap.why == "the disk is full; after it: copy, verify"
+    assert gap.why == "the disk is full; after it: copy, verify, crawl-report"
     assert gap.todo == "luigi --module tasks.files files.ScanForOutputFiles --date-interval 2016-10-19"
 
 
@@ -186,6 +186,7 @@ def test_a_checkpoint_hole_and_a_warc_that_two_stages_name(engine: Engine) -> No
         chain.upto(engine, "Verify", Stage.parse(text))
     claim = process.process(engine.state, engine.roots, LAUNCH)
     engine.state.publish(claim.key, claim)
+    chain.reported(engine)
     found = [(gap.stage, gap.kind, gap.name) for gap in reconciled(engine).gaps]
     again = [(CP3, "named again", NAMES[0]), ("final", "named again", NAMES[0])]
     assert found == [*again, ("", "checkpoint hole", "cp00002")]
@@ -219,6 +220,7 @@ def test_with_the_list_of_an_earlier_stage_lost_the_figures_of_the_last_are_no_g
         chain.upto(engine, "Verify", Stage.parse(text))
     claim = process.process(engine.state, engine.roots, LAUNCH)
     engine.state.publish(claim.key, claim)
+    chain.reported(engine)
     assert kinds(engine) == {}
     marker(engine, "output.AssembleOutput", stage=Stage.parse(CP1)).write_bytes(b"")
     assert set(kinds(engine).values()) == {"broken marker"}
@@ -244,10 +246,11 @@ def test_a_marker_that_rests_on_another_claim_is_stale(assembled: Engine) -> Non
     claim = assembled.state.require(key).claim
     marker(assembled, key.task).unlink()
     assembled.state.publish(key, replace(claim, inputs=(Input(claim.inputs[0].marker, "0" * 128),)))
-    gap = only(assembled)
+    gap, of_seeds = reconciled(assembled).gaps
     assert (gap.kind, gap.name) == ("stale", layout.marker_name(key))
+    assert (of_seeds.kind, of_seeds.name) == ("stale", f"reports.seeds.daily.{LAUNCH.id}"), "it rests on that"
     assert gap.todo == f"warcmill redo daily {LAUNCH.id} process --downstream"
-    assert reconciled(assembled).rows[-1].counts["stale"] == 1
+    assert reconciled(assembled).rows[-1].counts["stale"] == 2
     assert seen_grid(assembled).cells["process"].mark is Mark.STALE
 
 
@@ -303,7 +306,7 @@ def seen_grid(engine: Engine) -> progress_grid.LaunchGrid:
 def test_the_grid_reports_done_waiting_partial_failed_and_not_due(assembled: Engine) -> None:
     cells = seen_grid(assembled).cells
     assert {step: cell.mark for step, cell in cells.items() if cell.mark is not Mark.DONE} == {
-        **dict.fromkeys(("checksum", "copy", "verify"), Mark.WAITING),
+        **dict.fromkeys(("checksum", "copy", "verify", "crawl-report", "seeds"), Mark.WAITING),
         **dict.fromkeys(("read-back", "retire"), Mark.NOT_DUE),
     }
     key = layout.key("files.Checksum", LAUNCH, stage=FINAL)

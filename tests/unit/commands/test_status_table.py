@@ -36,18 +36,18 @@ def test_a_launch_is_one_line_and_the_last_counts_the_stages() -> None:
     half = launch(verify=Cell(Mark.PARTIAL, 1, 2), copy=Cell(Mark.DONE, 2, 2))
     lines = drawn(launch(), half)
     assert lines[2] == "2016-10-19 Wed"
-    assert lines[3].split() == ["daily/20161019234428", "finished", "1", *"✔" * 7]
-    assert lines[4].split()[-2:] == ["◐", "1/2"]
-    assert lines[5].split() == ["total", "2", "2", "2", "2", "2", "2", "3", "2/3"]
+    assert lines[3].split() == ["daily/20161019234428", "finished", "1", *"✔" * 9]
+    assert lines[4].split()[-4:] == ["◐", "1/2", "✔", "✔"]
+    assert lines[5].split() == ["total", "2", "2", "2", "2", "2", "2", "3", "2/3", "2", "2"]
     assert len({line.index("✔") for line in lines[3:5]}) == 1
 
 
 def test_a_long_name_is_folded_at_its_slash_and_only_when_it_must_be() -> None:
-    folded = drawn(launch(LONG), launch(), width=80)
+    folded = drawn(launch(LONG), launch(), width=92)
     assert folded[3] == f" {LONG}/"
     assert folded[4].startswith("   20161019234428")
     assert folded[4].index("finished") == folded[5].index("finished")
-    assert max(map(len, folded)) <= 80
+    assert max(map(len, folded)) <= 92
     assert f" {LONG}/20161019234428" in drawn(launch(LONG), width=160)[3]
 
 

@@ -84,6 +84,8 @@ FIELDS: dict[str, set[str]] = {
         ("index.SolrIndex", (facts.TextIndexedFile,), set()),
         ("index.VerifySolr", (facts.TextFound,), set()),
         ("index.Columns", (facts.Rows,), {"rows"}),
+        ("reports.GenerateCrawlLogReports", (facts.CrawlReported,), {*facts.REPORT_TABLES}),
+        ("reports.ListDeadSeeds", (facts.Seeds,), {"list"}),  # read as `listed`
         ("package.GiveArks", (facts.GivenArks,), {"ark"}),
         ("package.BuildSip", (facts.Packaged,), set()),
         ("package.SubmitSip", (facts.Submitted,), set()),
@@ -203,9 +205,9 @@ def said(engine: Engine) -> None:
 def engine(tmp_path: Path) -> Engine:
     """Two launches of a job that went all the way."""
     crawled(Engine(tmp_path, launch=OTHER))
-    made = Engine(tmp_path)
+    made = crawled(Engine(tmp_path))
     said(made)
-    return crawled(made)
+    return made
 
 
 def markers(engine: Engine) -> list[Path]:

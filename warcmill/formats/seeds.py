@@ -1,0 +1,74 @@
+"""Read a seed list: the URLs that a crawl begins with, a line each; and know a seed again in a crawl log. Pure.
+
+    # a comment, or a line of blanks: no seed
+    +http://(org,example,        a directive, such as a SURT prefix: no seed
+    www.example.org              a seed; without a scheme it is crawled by http
+
+Heritrix appends what seeds redirect to, each below a comment that names the seed: such a line is *added*.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from warcmill.formats import surt
+
+_ADDED = re.compile(r"# Heritrix added seed redirect from (\S+)\.")
+_NOTE = re.compile(r"\s#")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:(?![0-9])")  # a number after it is a port
+_DIRECTIVES = ("+", "-")
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
+
+
+class Seed(NamedTuple):
+    """A seed as it is written, its `url` in the form in which crawl logs are compared, and the seed that redirected to
+    it, where Heritrix added it; else ''."""
+
+    text: str
+    url: str
+    added_from: str = ""
+
+
+def read(data: bytes) -> list[Seed]:
+    """Return the seeds of a list, each URL once, in their order. Raises for no content: what is no URL is a seed too.
+
+    The list may be in UTF-16, with or without its mark, and its last line without an end.
+    """
+    known: dict[str, Seed] = {}
+    for seed in _seeds(_decoded(data)):
+        known.setdefault(seed.url, seed)
+    return list(known.values())
+
+
+def comparable(text: str) -> str:
+    """Return a URL in the form in which seeds and crawl logs are compared: canonical where it can be."""
+    url = text if _SCHEME.match(text) else f"http://{text}"
+    try:
+        return surt.canonical(url)
+    except ValueError:
+        scheme, colon, rest = url.partition(":")
+        return scheme.lower() + colon + rest
+
+
+def _seeds(text: str) -> Iterator[Seed]:
+    added_from = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("#"):
+            match = _ADDED.match(line)
+            added_from = match[1] if match else added_from
+        elif line and not line.startswith(_DIRECTIVES):
+            written = _NOTE.split(line, maxsplit=1)[0].rstrip()
+            yield Seed(written, comparable(written), added_from)
+            added_from = ""
+
+
+def _decoded(data: bytes) -> str:
+    coding = next((coding for mark, coding in _MARKS.items() if data.startswith(mark)), "")
+    if not coding and data[1:2] == b"\0":
+        coding = "utf-16-le"
+    elif not coding and data[:1] == b"\0":
+        coding = "utf-16-be"
+    return data.decode(coding or "utf-8", "backslashreplace")

@@ -1,0 +1,203 @@
+"""List what became of each seed of a launch, from the stored logs of its stages: what reports.seeds claims. Reads only.
+
+The seeds are those of the launch's own seeds.txt. A launch that continues a checkpoint got some of them before it: the
+stages of the earlier launch up to that checkpoint count, and its list where the launch has none of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from warcmill import layout
+from warcmill.base import digests
+from warcmill.errors import Mismatch, NotReady
+from warcmill.formats import feed, joblog
+from warcmill.formats import seeds as seed_list
+from warcmill.formats.feed import Target
+from warcmill.formats.seeds import Seed, comparable
+from warcmill.launches import stored_logs
+from warcmill.launches.stored_logs import StoredLogs
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.facts import Assembled, Complete, Started
+from warcmill.markers.reports_facts import SeedFate, SeedState
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import FINAL, Launch, Stage
+from warcmill.reports import seed_fates
+from warcmill.reports.locations import Locations
+from warcmill.reports.seed_lines import SeedLines
+from warcmill.stores import Store
+
+WORD = "seeds"
+LIST = "seeds.txt"
+_JOB_LOG, _CRAWL_REPORT = "jobs/job.log", "reports/crawl-report.txt"
+_LARGEST = 256 << 20  # bytes of a seed list, or of a job.log
+_PASSES = 4  # readings of the logs: one more for each redirect that leads to what no reading has looked for
+_STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
+_LIMITS = re.compile(r"limit|timer expired", re.IGNORECASE)
+Part = tuple[Launch, Stage]
+"""A stage whose logs count for a launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Papers:
+    """What a launch's papers say: its list of seeds, None without one; how it ended; whether a person ended it."""
+
+    seeds: bytes | None
+    end: str
+    by_operator: bool
+
+
+def parts(state: MarkerStore, launch: Launch) -> tuple[Part, ...]:
+    """The stages whose logs count, the earliest first: those of the launches that it continues, and its own.
+
+    NotReady without 04.
+    """
+    complete = Complete.from_claim(state.require(layout.step("process", launch)).claim)
+    found: list[Part] = [(launch, stage) for stage in complete.stages]
+    continued, known = complete.continues, {launch}
+    while continued and continued.launch not in known:
+        before = continued.launch
+        known.add(before)
+        stages = sorted(one for one in state.stages(before) if one <= continued.checkpoint)
+        found = [*((before, one) for one in stages), *found]
+        first = state.read(layout.step("assemble", before, stages[0])) if stages else None
+        continued = Assembled.from_claim(first.claim).continues if first else None
+    return tuple(found)
+
+
+def seeds(state: MarkerStore, store: Store, launch: Launch) -> Claim:
+    """The claim of reports.seeds. NotReady without 04, without files.verified of a stage that counts, or without the
+    feed by which the launch was started; Mismatch when a stored zip is no longer the verified one."""
+    complete, read = state.require(layout.step("process", launch)), parts(state, launch)
+    verified = {part: state.require(layout.step("verify", *part)) for part in read}
+    started = state.read(layout.key("pulse.Started", launch))
+    targets = _targets(state, started)
+    with state.scratch() as folder:
+        logs = _Logs(state, store, folder, verified)
+        papers = logs.papers((launch, FINAL))
+        listed, inputs = (papers.seeds, verified) if papers.seeds is not None else logs.earlier_list(read)
+        found = seed_list.read(listed or b"")
+        lines, unread = logs.look_up([seed.url for seed in found], with_pages=bool(targets))
+    of_target = {comparable(url): target.id for target in reversed(targets) for url in target.seeds}
+    fates = [seed_fates.of(seed, lines, of_target.get(seed.url, "")) for seed in found]
+    states = Counter(fate.state for fate in fates)
+    return Claim(
+        layout.step(WORD, launch),
+        rests_on(complete, *inputs.values(), *([started] if started else [])),
+        counts={"seeds": len(fates), **{str(one): states[one] for one in SeedState}},
+        facts={
+            "list": "" if listed is None else LIST,
+            "end": papers.end,
+            "untried_as": _untried_as(started, papers),
+            "seeds": [fate.facts() for fate in fates],
+            "without_page": [*_without_page(targets, found, fates, lines)],
+            "unread": [*unread],
+        },
+    )
+
+
+class _Logs:
+    """The stored logs of some stages; `verified` are their markers."""
+
+    def __init__(self, state: MarkerStore, store: Store, folder: Path, verified: Mapping[Part, Evidence]) -> None:
+        self._state, self._store, self._folder, self._verified = state, store, folder, verified
+
+    def papers(self, part: Part) -> _Papers:
+        """The papers of a launch, in its final stage."""
+        with stored_logs.opened(self._store, self._verified[part], self._folder) as logs:
+            report = _STATUS.search(logs.paper(_CRAWL_REPORT, _LARGEST) or b"")
+            end = report[1].decode("utf-8", "backslashreplace").strip() if report else ""
+            events = {event.word for event in joblog.events(BytesIO(logs.paper(_JOB_LOG, _LARGEST) or b""))}
+            return _Papers(
+                logs.paper(f"jobs/{LIST}", _LARGEST), end,
+                "FINISHED" in events and "EMPTY" not in events and not _LIMITS.search(end),
+            )  # fmt: skip
+
+    def earlier_list(self, read: Iterable[Part]) -> tuple[bytes | None, dict[Part, Evidence]]:
+        """The list of the newest launch before that has one, and the markers of all that was read then."""
+        markers = dict(self._verified)
+        for before in dict.fromkeys(launch for launch, _ in reversed(list(read)[:-1])):
+            marker = self._state.read(layout.step("verify", before, FINAL))
+            if marker and (before, FINAL) not in markers:
+                markers[before, FINAL] = marker
+                papers = _Logs(self._state, self._store, self._folder, markers).papers((before, FINAL))
+                if papers.seeds is not None:
+                    return papers.seeds, markers
+        return None, markers
+
+    def look_up(self, urls: list[str], *, with_pages: bool) -> tuple[SeedLines, list[str]]:
+        """What the logs have of some URLs, and of what they lead to; also the logs that could not be read whole."""
+        lines = SeedLines(urls, with_pages=with_pages)
+        if not urls:
+            return lines, []
+        locations = Locations(self._state, self._store, self._verified)
+        unread = self._read(lines)
+        for _ in range(_PASSES):
+            if not sum(lines.follow(url, place) for url, place in _unfollowed(urls, lines, locations)):
+                break
+            self._read(lines)
+        return lines, unread
+
+    def _read(self, lines: SeedLines) -> list[str]:
+        unread = []
+        for logs in self._each():
+            unread += logs.read_crawl_logs(lines.add)
+            logs.read_logs("scope.log", lines.add_scope)
+            logs.read_logs("uri-errors.log", lines.add_errors)
+        return unread
+
+    def _each(self) -> Iterator[StoredLogs]:
+        for marker in self._verified.values():
+            with stored_logs.opened(self._store, marker, self._folder) as logs:
+                yield logs
+
+
+def _unfollowed(urls: Iterable[str], lines: SeedLines, locations: Locations) -> Iterator[tuple[str, str]]:
+    """The URLs at the end of what is known that redirect to another, and that one, by their records in the store.
+
+    A crawl log has no line of what a redirect leads to if that was known by then.
+    """
+    for url in urls:
+        answer, place = seed_fates.end(url, lines)
+        is_open = answer and seed_fates.redirected(answer) and place not in lines.leads_to
+        if answer and is_open and (leads_to := locations.of(answer)):
+            yield place, leads_to
+
+
+def _untried_as(started: Evidence | None, papers: _Papers) -> str:
+    """Why it is no loss that a seed was not tried; '' where it is one."""
+    follows = Started.from_claim(started.claim).follows if started else None
+    if follows:
+        return f"the launch follows {follows.id}: a seed is fetched again when it is due"
+    return "the crawl was ended by an operator" if papers.by_operator else ""
+
+
+def _targets(state: MarkerStore, started: Evidence | None) -> list[Target]:
+    """The targets of the feed by which a launch was started; none without a feed."""
+    sha512 = Started.from_claim(started.claim).feed if started else None
+    if sha512 is None:
+        return []
+    path = layout.feed_path(sha512)
+    if state.store.stat(path) is None:
+        raise NotReady(f"state:{path}", "the feed of this launch is not there; 'warcmill restore' brings it back")
+    data = state.store.read(path, feed.LARGEST + 1)
+    if (found := digests.sha512(BytesIO(data))[1]) != sha512:
+        raise Mismatch(f"SHA-512 of state:{path}", sha512, found)
+    return feed.read(data, path).targets
+
+
+def _without_page(targets: Iterable[Target], found: list[Seed], fates: list[SeedFate], lines: SeedLines) -> list[str]:
+    """The ids of the targets whose seeds the launch all has, and from none of which it got a page."""
+    got = {
+        seed.url
+        for seed, fate in zip(found, fates, strict=True)
+        if fate.state in (SeedState.ALIVE, SeedState.REDIRECTED) or seed.url in lines.with_page
+    }
+    listed = {seed.url for seed in found}
+    asked = {target.id: {comparable(url) for url in target.seeds} for target in targets}
+    return sorted(one for one, urls in asked.items() if urls <= listed and not urls & got)
