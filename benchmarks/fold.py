@@ -122,9 +122,8 @@ def _lookup(index: FileStore, keys: Sequence[str]) -> float:
 def _fold(folder: Path) -> None:
     state = MarkerStore(FileStore("state", folder / "state"))
     index = FileStore("index", folder / "index")
-    done = fold(
-        state, index, Given(state, Here(FileStore("store", folder / "store"), Extracts(index)), index), "file:///warcs"
-    )
+    store = FileStore("store", folder / "store")
+    done = fold(state, lambda: store, index, Given(state, Here(store, Extracts(index)), index), "file:///warcs")
     assert done.new, done
 
 

@@ -18,7 +18,8 @@ from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden, text_segments
-from warcmill.versions.inputs import Input
+from warcmill.versions.inputs import Input, VersionList
+from warcmill.versions.lists import Lists, digest
 from warcmill.versions.payloads import Payloads, Published
 from warcmill.versions.segments import Made, Segment
 from warcmill.web.access import Token
@@ -84,7 +85,9 @@ def published(base: Path) -> Archive:
     sentinel.adopt({root: base / root for root in ROOTS})
     state, index, store = (FileStore(root, base / root) for root in ROOTS)
     segments = tuple(_segment(index, number, count) for number, count in enumerate(PARTS))
-    version, payloads = Published(1, FOLDER, "0" * 128, ("file:///benchmark",), segments), Payloads(index, "text")
+    listed = VersionList("text", 1, 1, hidden.read(state).hiding, (), "2016-10-21T03:00:07Z")
+    Lists(state, "text").commit(listed)
+    version, payloads = Published(1, FOLDER, digest(listed), ("file:///benchmark",), segments), Payloads(index, "text")
     payloads.finish(version)
     payloads.point(version)
     for number in range(HIDDEN):

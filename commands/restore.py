@@ -13,6 +13,7 @@ from warcmill.backup import archive, restore
 from warcmill.backup.backup import DueCrawl
 from warcmill.errors import BadInput, Unavailable
 from warcmill.layout import SENTINEL
+from warcmill.markers.decisions import FOLDER
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch
 from warcmill.stores import Store, sentinel
@@ -28,7 +29,8 @@ then restores; after that run the scans. Use it only if the folder is gone for g
 if its disk is just not mounted. A folder with anything but a state in it is refused.
 Without --new-state the state folder must exist.
 
-The lists of index versions, and what is hidden in an index, are brought back too.
+Decisions, such as what is hidden in an index, are brought back first, then the lists of
+index versions, then all else. No index is published while a decision is missing.
 Launches that state.BackupState has backed up are known again, and nothing of them is
 redone. What was not archived at the last backup is done again, and finds its files
 stored. Due crawls are known again, with their feeds: none is launched twice.
@@ -40,6 +42,9 @@ exit codes: 0 everything is restored, 1 a file differs, a backup is damaged, or 
 something else among the backups (each is named, the others are restored), 2 usage,
 3 configuration, 4 a disk or server did not answer
 """
+
+
+_AGAIN = ": two decisions have one number; move this one out of the state, restore again, then decide it again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,11 +61,11 @@ def run(args: argparse.Namespace) -> int:
     if args.new_state:
         _make_state(Path(settings().state))
     line = open_line()
+    codes = [_restore_archive(line.state, line.store)]  # first: what is hidden must be, before anything is published
     kept, strays = restore.kept(line.store)
     for stray in strays:
         out(str(stray))
-    codes = [_restore_one(line.state, line.store, item) for item in kept]
-    codes.append(_restore_archive(line.state, line.store))
+    codes += [_restore_one(line.state, line.store, item) for item in kept]
     launches = sum(isinstance(item, Launch) for item in kept)
     due = counted(len(kept) - launches, "due crawl", "due crawls")
     out(f"{counted(launches, 'launch', 'launches')} and {due} have backups")
@@ -81,7 +86,7 @@ def _restore_archive(state: MarkerStore, store: Store) -> int:
     """The lists of index versions and the decisions: nothing is printed where there never were any."""
     done = archive.restore(state.store, store)
     for path in done.different:
-        out(f"state:{path} differs from the backup; left as it is")
+        out(f"state:{path} differs from the backup; left as it is{_AGAIN if path.startswith(FOLDER) else ''}")
     for fault in done.damaged:
         out(str(fault))
     if done.copied:

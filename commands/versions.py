@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 from rich.table import Table
@@ -13,17 +13,19 @@ from commands.printing import err, out
 from commands.show import as_json, console, counted, styled
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
-from warcmill.errors import BadConfig, NotReady
+from warcmill.errors import BadConfig, BadInput
 from warcmill.markers import decisions
 from warcmill.model import Json
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions import cdx, hidden, text
+from warcmill.versions.hidden import Hidden
 from warcmill.versions.inputs import VersionList, difference
 from warcmill.versions.lists import Lists
-from warcmill.versions.lookup import open_version
+from warcmill.versions.lookup import Lookup
 from warcmill.versions.payloads import Payloads, Published
 from warcmill.versions.retire import retire
+from warcmill.versions.search import hidden_documents
 from warcmill.versions.verify import verify
 
 SUMMARY = "list, compare, verify or retire the versions of an index; hide captures in it"
@@ -40,9 +42,9 @@ examples:
 
 A version is a numbered list of WARCs, and the index of their captures, or, with --of text,
 of the words in them. index.ScanForIndexing publishes a new one when there is something new.
-list shows them all; diff lists the WARCs by which two differ, and what was hidden; verify
-reads one again to its end, the current one by default. retire removes the files of all but
-the newest versions, by default two; their lists stay.
+list shows them all; diff lists the WARCs by which two differ, and what was hidden or shown
+again, with its captures; verify reads one again to its end, the current one by default.
+retire removes the files of all but the newest versions, by default two; their lists stay.
 
 hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
 begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A domain,
@@ -50,10 +52,13 @@ or a whole host ('org,example)/'), means its DNS records too (dns:example.org); 
 its text and pictures too, which crawlers keep beside it (urn:text:URL). A time after a key
 hides captures of this one key. What is hidden stays in the store and in the lists; it
 leaves the index with the next version, and stays out of every later one, until unhide.
+The decision is in the store too before hide returns 0; exit 4: it stands in the state alone,
+and the same command again copies it.
 
 --json (list): {"current", "data_set", "hidden": [{"reason", "surt"}], "versions":
 [{"bytes", "current", "lines", "number", "segments", "time", "warcs"}]}; bytes, lines and
-segments are null where the files were retired
+segments are null where the files were retired. With --of text each version has "hidden" too:
+how many of its lines no search shows now
 
 exit codes: 0 done, or nothing is wrong, 1 no such version, something is wrong with it, or
 hidden or shown already, 2 usage, 3 configuration, 4 a root did not answer, 5 a fold is
@@ -111,13 +116,14 @@ def _index() -> LocalStore:
 
 
 def _list(name: str, *, in_json: bool) -> int:
-    state, payloads = open_line().state, Payloads(_index(), name)
-    listed = list(Lists(state.store, name).all())
+    state, index = open_line().state, _index()
+    payloads, listed = Payloads(index, name), list(Lists(state.store, name).all())
     published = {one.number: one for one in payloads.all()}
     current = payloads.current()
     kept = hidden.read(state.store)
+    hides = {one.number: _hidden_of(index, one, kept) for one in published.values()} if name == text.NAME else None
     if in_json:
-        versions: list[Json] = [_json(one, published.get(one.number), current) for one in listed]
+        versions: list[Json] = [_json(one, published.get(one.number), current, hides) for one in listed]
         entries: list[Json] = [{"reason": kept.entries[surt], "surt": surt} for surt in sorted(kept.entries)]
         number = current.number if current else None
         print(as_json({"current": number, "data_set": name, "hidden": entries, "versions": versions}))
@@ -126,33 +132,64 @@ def _list(name: str, *, in_json: bool) -> int:
         switch = "[text]" if name == text.NAME else "[index]"
         out(f"no version of {name} yet: index.ScanForIndexing publishes the first, where {switch} is on")
     else:
-        console().print(_table(name, listed, published, current))
+        console().print(_table(name, listed, published, current, hides))
     for surt in sorted(kept.entries):
         out(f"hidden: {surt}  {kept.entries[surt]}")
     return 0
 
 
-def _json(listed: VersionList, found: Published | None, current: Published | None) -> Json:
+Hides = Mapping[int, int | None] | None  # documents by version; None for an index whose files have nothing hidden
+
+
+def _hidden_of(index: LocalStore, found: Published, kept: Hidden) -> int | None:
+    """How many documents of a version no search shows now; None, and an error line, if a segment is damaged."""
+    try:
+        return hidden_documents(index, found, tuple(kept.prefixes()))
+    except BadInput as error:
+        err(str(error))
+        return None
+
+
+def _json(listed: VersionList, found: Published | None, current: Published | None, hides: Hides) -> Json:
     files: dict[str, Json] = {"bytes": None, "lines": None, "segments": None}
     if found:
         files = {"bytes": found.bytes, "lines": found.lines, "segments": len(found.segments)}
+    if hides is not None:
+        files["hidden"] = hides.get(listed.number)
     is_current = current is not None and current.number == listed.number
     return {
         "current": is_current, "number": listed.number, "time": listed.time, "warcs": len(listed.inputs), **files,
     }  # fmt: skip
 
 
-def _table(name: str, listed: list[VersionList], published: dict[int, Published], current: Published | None) -> Table:
+def _table(
+    name: str,
+    listed: list[VersionList],
+    published: dict[int, Published],
+    current: Published | None,
+    hides: Hides,
+) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in (name, "time", "WARCs", LINES[name], "segments", "bytes", ""):
+    apart = () if hides is None else ("hidden",)
+    for head in (name, "time", "WARCs", LINES[name], *apart, "segments", "bytes", ""):
         table.add_column(head, justify="left" if head in ("time", "") else "right", no_wrap=True)
     for one in listed:
         found = published.get(one.number)
-        numbers = (found.lines, len(found.segments), found.bytes) if found else ()
-        cells = [f"{number:,}" for number in numbers] or ["-", "-", "-"]
+        cells = _cells(found, hides)
         word = "current" if current and current.number == one.number else "" if found else "retired: only its list"
         table.add_row(str(one.number), one.time, f"{len(one.inputs):,}", *cells, styled(word))
     return table
+
+
+def _cells(found: Published | None, hides: Hides) -> list[str]:
+    """What is shown of a version, what is hidden of it where that is in its files, and what its files take."""
+    if found is None:
+        return ["-"] * (3 if hides is None else 4)
+    files = [f"{len(found.segments):,}", f"{found.bytes:,}"]
+    if hides is None:
+        return [f"{found.lines:,}", *files]
+    number = hides[found.number]
+    return ["?" if number is None else f"{found.lines - number:,}", "?" if number is None else f"{number:,}", *files]
 
 
 def _diff(name: str, old: int, new: int) -> int:
@@ -161,16 +198,37 @@ def _diff(name: str, old: int, new: int) -> int:
     found = difference(before, after)
     for sign, names in (("+", found.added), ("-", found.removed), ("~", found.changed)):
         out(*(f"{sign} {warc}" for warc in names))
-    out(*_hidden_since(store, before, after))
+    out(*_hidden_since(store, _index(), before, after))
     added, removed, changed = map(len, (found.added, found.removed, found.changed))
     out(f"{counted(added, 'WARC', 'WARCs')} added, {removed} removed, {changed} changed")
     return 0
 
 
-def _hidden_since(store: LocalStore, before: VersionList, after: VersionList) -> Iterator[str]:
-    was, now = (set(hidden.read(store, one.hiding.decisions).entries) for one in (before, after))
-    yield from (f"hidden: {surt}" for surt in sorted(now - was))
-    yield from (f"shown again: {surt}" for surt in sorted(was - now))
+def _hidden_since(store: LocalStore, index: LocalStore, before: VersionList, after: VersionList) -> Iterator[str]:
+    """What is hidden and shown again, with the captures of it that the version shows which has them."""
+    was, now = (set(hidden.at(store, one.hiding).entries) for one in (before, after))
+    yield from (f"hidden: {surt}  {_counted(index, before, surt)}" for surt in sorted(now - was))
+    yield from (f"shown again: {surt}  {_counted(index, after, surt)}" for surt in sorted(was - now))
+
+
+def _counted(index: LocalStore, listed: VersionList, surt: str) -> str:
+    name = listed.data_set
+    found = Payloads(index, name).numbered(listed.number)
+    if found is None:
+        return f"(not counted: the files of version {listed.number} are not there)"
+    return (
+        f"(version {listed.number} {'has' if name == text.NAME else 'shows'} {_meant(index, found, name, surt)} of it)"
+    )
+
+
+def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
+    """How many captures or documents of a version an entry means."""
+    prefixes = hidden.prefixes_of(surt)
+    if name == text.NAME:
+        return counted(hidden_documents(index, found, prefixes), "document", "documents")
+    with closing(Lookup(index, found.segments)) as lookup:
+        number = sum(1 for _ in hidden.hidden_lines(lookup.beginning_with, prefixes))
+    return counted(number, "capture", "captures")
 
 
 def _verify(name: str, number: int | None) -> int:
@@ -218,10 +276,7 @@ def _decide(entry: str, why: str, *, hides: bool) -> int:
 
 def _affected(index: LocalStore, surt: str) -> str:
     """How many captures of the current version an entry means."""
-    try:
-        published, lookup = open_version(index, cdx.NAME)
-    except NotReady:
+    published = Payloads(index, cdx.NAME).current()
+    if published is None:
         return "no version is published yet"
-    with closing(lookup):
-        number = sum(1 for _ in hidden.hidden_lines(lookup.beginning_with, hidden.prefixes_of(surt)))
-    return f"version {published.number}, the current one, shows {counted(number, 'capture', 'captures')} of it"
+    return f"version {published.number}, the current one, shows {_meant(index, published, cdx.NAME, surt)} of it"

@@ -314,7 +314,7 @@ def publish_text(line: OpenRoots) -> Folded:
 
 
 def _fold(line: OpenRoots, index: LocalStore, data: DataSet) -> Folded:
-    folded = fold(line.state, index, data, line.settings.store_uri("warcs"))
+    folded = fold(line.state, lambda: line.store, index, data, line.settings.store_uri("warcs"))
     for trouble in folded.troubles:
         log.error("%s: %s", data.name, trouble)
     log.info("%s: version %d %s", data.name, folded.number, "is new" if folded.new else "has all: no new version")

@@ -117,6 +117,7 @@ BEFORE = {
     ("operate/trouble.md", "warcmill accept final/reports/"): (SCAN,),
     ("start/heritrix.md", "warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first"): (UNDO,),
     ("start/heritrix.md", "warcmill doctor"): (UNDO, INIT),
+    ("takedown.md", ""): (INIT, CLOSE, SCAN, *INDEXED),
     ("tasks.md", ""): (INIT,),
     ("tasks.md", "luigi --module tasks.files files.Retire"): (RETIRE,),
     ("tasks.md", "luigi --module tasks.index index.VerifyCdx"): (

@@ -118,7 +118,7 @@ class Archive:
 
     def fold(self, *, base: bool = False) -> Folded:
         """One fold."""
-        return fold.fold(self.state, self.index, self.data, PLACE, base=base)
+        return fold.fold(self.state, lambda: self.store, self.index, self.data, PLACE, base=base)
 
     def lines(self, number: int | None = None, prefix: bytes = b"") -> list[str]:
         """The lines of a version, of the current one by default."""

@@ -29,5 +29,5 @@ class Searchable(Archive):
         self.state.publish(claim.key, claim)
 
     def fold(self, *, base: bool = False) -> Folded:
-        fold.fold(self.state, self.index, Text(self.state, self.making, self.index), PLACE)
+        fold.fold(self.state, lambda: self.store, self.index, Text(self.state, self.making, self.index), PLACE)
         return super().fold(base=base)

@@ -21,7 +21,7 @@ from warcmill.stores import LocalStore, Stat, Store, temporary
 
 NAME = layout.ARCHIVE.rpartition("/")[2]
 FOLDER = layout.ARCHIVE
-KEPT = ("versions", "decisions")
+KEPT = ("decisions", "versions")  # in this order: a list names decisions
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.errors import BadInput, NotReady
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.hidden import Hidden
@@ -42,10 +42,7 @@ class Asking:
         self.number = current.number
         listed = Lists(state, data_set).read(current.number)
         self._inputs = listed.by_name
-        self.hidden: Hidden = hidden.read(state, listed.hiding.decisions)
-        if self.hidden.hiding.sha512 != listed.hiding.sha512:
-            what = f"what the first {listed.hiding.decisions} decisions hide, for version {self.number}; sha512"
-            raise Mismatch(what, listed.hiding.sha512, self.hidden.hiding.sha512)
+        self.hidden: Hidden = hidden.at(state, listed.hiding)
         self._open = ExitStack()
         self._parts = [_Part(index, segment, self._open) for segment in current.segments]
         self._counts: dict[str, int] = {}

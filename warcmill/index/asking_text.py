@@ -40,9 +40,7 @@ class AskingText:
         if current is None:
             raise NotReady(f"the current version of {NAME}", "run index.ScanForIndexing, which publishes one")
         self.listed: VersionList = Lists(state, NAME).read(current.number)
-        self.hidden: Hidden = hidden.read(state, self.listed.hiding.decisions)
-        what = f"what the first {self.listed.hiding.decisions} decisions hide, for version {current.number}; sha512"
-        compare(what, self.listed.hiding.sha512, self.hidden.hiding.sha512)
+        self.hidden: Hidden = hidden.at(state, self.listed.hiding)
         self._open = ExitStack()
         self._parts = [
             self._opened(index, file.path)

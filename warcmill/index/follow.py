@@ -16,7 +16,8 @@ from warcmill.markers import locks
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden
+from warcmill.versions import cdx, hidden
+from warcmill.versions.lookup import hidden_now
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def follow(state: MarkerStore, index: LocalStore, roots: JobRoots, sink: CdxSink
     for name in known.begun():
         sent += sink.post_provisional(known.lines(name))
         known.done(name)
-    prefixes = tuple(hidden.read(state.store).prefixes())
+    prefixes = tuple(hidden_now(state.store, index, cdx.NAME).prefixes())
     for first, end, lines in _parts(roots, launch, known.place()):
         shown = [line for line in lines if not hidden.is_hidden(line, prefixes)]
         name = known.begin(first, end, shown)
@@ -72,7 +73,7 @@ def settle(state: MarkerStore, index: LocalStore, sink: CdxSink) -> Iterator[str
 
     Yields what went wrong; the next run tries it again.
     """
-    hiding = hidden.read(state.store)
+    hiding = hidden_now(state.store, index, cdx.NAME)
     for launch in followed.launches(index, sink.name):
         known = Followed(index, sink.name, launch)
         try:

@@ -45,7 +45,7 @@ class Decision:
     @property
     def path(self) -> str:
         """Its path in the state root."""
-        return _path(self.kind, self.number)
+        return path_of(self.kind, self.number)
 
     def encode(self) -> bytes:
         """The bytes of its file."""
@@ -59,7 +59,7 @@ def read(state: LocalStore, kind: str) -> list[Decision]:
     for expected, number in enumerate(numbers, start=1):
         if number != expected:
             raise BadInput(
-                f"state:{_path(kind, expected)}", f"it is missing, and decision {numbers[-1]} is there: {_RESTORE}"
+                f"state:{path_of(kind, expected)}", f"it is missing, and decision {numbers[-1]} is there: {_RESTORE}"
             )
     return [_read(state, kind, number) for number in numbers]
 
@@ -131,10 +131,10 @@ def compare(state: LocalStore, store: Store, kind: str, *, newest_only: bool = F
     if lacking := sorted(theirs - ours):
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         why = f"the state lacks this decision{more}: run 'warcmill restore', then this again"
-        raise Conflict(f"store:{archived_path(_path(kind, lacking[0]))}", why)
+        raise Conflict(f"store:{archived_path(path_of(kind, lacking[0]))}", why)
     both = sorted(ours & theirs)
     for number in both[-1:] if newest_only else both:
-        _refuse_another(state, store, _path(kind, number))
+        _refuse_another(state, store, path_of(kind, number))
 
 
 def _refuse_another(state: LocalStore, store: Store, path: str) -> None:
@@ -149,7 +149,8 @@ def _folder(kind: str) -> str:
     return f"{FOLDER}/{kind}"
 
 
-def _path(kind: str, number: int) -> str:
+def path_of(kind: str, number: int) -> str:
+    """The path of a decision in the state root."""
     return f"{_folder(kind)}/{number:06}.json"
 
 
@@ -163,7 +164,7 @@ def _stored(store: Store, kind: str) -> set[int]:
 
 
 def _read(state: LocalStore, kind: str, number: int) -> Decision:
-    path = _path(kind, number)
+    path = path_of(kind, number)
     try:
         facts = json.loads(unseal(state.read(path, LARGEST), path))
         said, schema, time = facts.pop("number"), facts.pop("schema"), facts.pop("time")

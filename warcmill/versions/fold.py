@@ -8,14 +8,15 @@ Of two folds at once, the first to make the list wins; the other fails by name, 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from warcmill.base import clock
-from warcmill.errors import Busy
-from warcmill.markers import locks
+from warcmill.errors import Busy, Unavailable
+from warcmill.markers import decisions, locks
 from warcmill.markers.state import MarkerStore
-from warcmill.stores import LocalStore
+from warcmill.stores import LocalStore, Store
 from warcmill.versions import hidden, lists, segments
 from warcmill.versions.dataset import Built, DataSet
 from warcmill.versions.inputs import Input, VersionList
@@ -35,19 +36,31 @@ class Folded:
     troubles: tuple[str, ...] = ()
 
 
-def fold(state: MarkerStore, index: LocalStore, data: DataSet, place: str, *, base: bool = False) -> Folded:
+def fold(
+    state: MarkerStore,
+    open_store: Callable[[], Store],
+    index: LocalStore,
+    data: DataSet,
+    place: str,
+    *,
+    base: bool = False,
+) -> Folded:
     """Bring a data set up to date. With nothing to do it makes no version.
 
     `base` makes everything anew from the extracts, under a number of its own. `place` is the URI of the folder below
-    which the names of the WARCs are. Busy while another process folds.
+    which the names of the WARCs are. Busy while another process folds. Conflict where a decision of what is hidden is
+    not in the state: the version before names it, or the store has it.
     """
     if locks.take(state, LOCK + data.name):
         raise Busy(f"the fold of {data.name}")
-    return _Fold(state, index, data, place).run(base=base)
+    return _Fold(state, open_store, index, data, place).run(base=base)
 
 
 class _Fold:
-    def __init__(self, state: MarkerStore, index: LocalStore, data: DataSet, place: str) -> None:
+    def __init__(
+        self, state: MarkerStore, open_store: Callable[[], Store], index: LocalStore, data: DataSet, place: str
+    ) -> None:
+        self._state, self._open_store = state.store, open_store
         self._index, self._data, self._place = index, data, place
         self._lists, self._payloads = Lists(state.store, data.name), Payloads(index, data.name)
         self._hidden = hidden.read(state.store)
@@ -66,9 +79,11 @@ class _Fold:
         if not base and self._is_done(now, wanted.inputs):
             built = Built(wanted.inputs)
             self._sync(now, self._newest)
+            unsure: tuple[str, ...] = ()
         else:
+            unsure = self._vouch()
             built = self._publish(wanted.inputs, None if base else now, base=base)
-        troubles = (*wanted.troubles, *built.troubles)
+        troubles = (*unsure, *wanted.troubles, *built.troubles)
         self._payloads.note_seen("" if troubles else seen)
         number, before = max(self._lists.numbers(), default=0), self._newest.number if self._newest else 0
         return Folded(number, number > before, troubles)
@@ -85,6 +100,19 @@ class _Fold:
         if self._newest is None:
             return not inputs
         return self._is_of_newest(now) and self._newest.is_of(self._hidden.hiding, inputs)
+
+    def _vouch(self) -> tuple[str, ...]:
+        """Refuse what would show again what is hidden: Conflict if a decision is not there. While the store is away the
+        version before is enough: what is hidden need not wait. Without one, Unavailable."""
+        if self._newest:
+            hidden.now(self._state, self._newest.hiding)
+        try:
+            decisions.compare(self._state, self._open_store(), decisions.ACCESS)
+        except Unavailable as error:
+            if not self._newest:
+                raise
+            return (f"{error}; nobody knows if the store has a decision that the state lacks",)
+        return ()
 
     def _publish(self, inputs: tuple[Input, ...], before: Published | None, *, base: bool) -> Built:
         self._payloads.sweep()

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha512
 
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Conflict
 from warcmill.formats.urlkey import urlkey
 from warcmill.markers import decisions as made
 from warcmill.model import Json
@@ -139,6 +139,34 @@ def decisions(state: LocalStore) -> list[Decision]:
 def read(state: LocalStore, upto: int | None = None) -> Hidden:
     """What is hidden now, or was after `upto` decisions."""
     return _after([one for one in decisions(state) if upto is None or one.number <= upto])
+
+
+def at(state: LocalStore, hiding: Hiding) -> Hidden:
+    """What was hidden as a version was made. Conflict if the decisions that its list names are not there."""
+    return _vouched(decisions(state), hiding)
+
+
+def now(state: LocalStore, hiding: Hiding) -> Hidden:
+    """What is hidden now. Conflict if the decisions that a version's list names are not there: what they hide would be
+    shown again."""
+    known = decisions(state)
+    _vouched(known, hiding)
+    return _after(known)
+
+
+def _vouched(known: Sequence[Decision], hiding: Hiding) -> Hidden:
+    first = f"state:{made.path_of(made.ACCESS, len(known) + 1)}"
+    if len(known) < hiding.decisions:
+        more = f" to {hiding.decisions}" if hiding.decisions > len(known) + 1 else ""
+        why = (
+            f"a version of the index names decision {len(known) + 1}{more}, which is not there: run 'warcmill restore'"
+        )
+        raise Conflict(first, why)
+    found = _after(known[: hiding.decisions])
+    if found.hiding.sha512 != hiding.sha512:
+        why = f"the first {hiding.decisions} decisions hide something else than a version of the index names: they were"
+        raise Conflict("state:decisions/access", f"{why} made anew; move this folder away, then run 'warcmill restore'")
+    return found
 
 
 def decide(state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool) -> Decision:

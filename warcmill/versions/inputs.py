@@ -104,16 +104,24 @@ class VersionList:
 
 def decode(data: bytes, path: str) -> VersionList:
     """Decode a list. BadInput if it is cut or altered, Foreign if its schema is newer."""
-    first, _, rest = unseal(data, path).decode("utf-8", "replace").partition("\n")
+    body = unseal(data, path)
     try:
-        head = json.loads(first)
+        lines = body.partition(b"\n")[2].decode("utf-8", "replace").splitlines()
+        return replace(decode_head(body, path), inputs=tuple(map(Input.parse, lines)))
+    except (ValueError, BadInput) as error:
+        raise BadInput(path, f"soundly sealed, but no list of schema {SCHEMA}: {error}") from error
+
+
+def decode_head(data: bytes, path: str) -> VersionList:
+    """Decode the first line of a list: all but its inputs."""
+    try:
+        head = json.loads(data.partition(b"\n")[0])
         if head["schema"] != SCHEMA:
             raise Foreign(path, f"written with schema {head['schema']}, this Warcmill reads {SCHEMA}")
-        hiding = Hiding(head["hidden"]["decisions"], head["hidden"]["sha512"])
-        inputs = tuple(map(Input.parse, rest.splitlines()))
-        return VersionList(head["data_set"], head["number"], head["generation"], hiding, inputs, head["time"])
-    except (ValueError, KeyError, TypeError, BadInput) as error:
-        raise BadInput(path, f"soundly sealed, but no list of schema {SCHEMA}: {error}") from error
+        hiding = Hiding(int(head["hidden"]["decisions"]), str(head["hidden"]["sha512"]))
+        return VersionList(head["data_set"], head["number"], head["generation"], hiding, (), head["time"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(path, f"no list of schema {SCHEMA}: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from hashlib import sha512
 from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.stores import LocalStore
 from warcmill.versions import inputs
-from warcmill.versions.inputs import VersionList
+from warcmill.versions.inputs import Hiding, VersionList
 
 FOLDER = "versions"
+_HEAD = 4096  # bytes; the first line of a list has less
 LARGEST = 1 << 30  # bytes; a list of three million WARCs
 _NAME = re.compile(r"([0-9]{6,})\.list")
 
@@ -47,6 +48,15 @@ class Lists:
         if (listed.data_set, listed.number) != (self.data_set, number):
             raise BadInput(f"state:{path}", f"it is the list of version {listed.number} of {listed.data_set}")
         return listed
+
+    def hiding(self, number: int) -> Hiding:
+        """What a list names as hidden: its first line alone is read, and not the seal."""
+        path = self.path(number)
+        try:
+            return inputs.decode_head(self._state.read(path, _HEAD), path).hiding
+        except NotReady as error:
+            why = "its list is not in the state, nobody knows what it hides: run 'warcmill restore'"
+            raise NotReady(f"version {number} of {self.data_set}", why) from error
 
     def newest(self) -> VersionList | None:
         """The list with the highest number; None if there is none."""

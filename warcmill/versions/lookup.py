@@ -13,6 +13,9 @@ from warcmill.errors import NotReady
 from warcmill.formats import zipnum
 from warcmill.formats.zipnum import CDX, IDX
 from warcmill.stores import LocalStore
+from warcmill.versions import hidden
+from warcmill.versions.hidden import Hidden
+from warcmill.versions.lists import Lists
 from warcmill.versions.payloads import Payloads, Published
 from warcmill.versions.segments import Segment
 
@@ -63,6 +66,15 @@ class _Part:
             packed = self._stream.read(block.length)
             self._held = block.offset, zipnum.unpack(packed, self._where, block.offset)
         return self._held[1]
+
+
+def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:
+    """What is hidden now. NotReady or Conflict if the state lacks what the current version names, as a lost one does:
+    what is hidden would be shown."""
+    current = Payloads(index, data_set).current()
+    if current is None:
+        return hidden.read(state)
+    return hidden.now(state, Lists(state, data_set).hiding(current.number))
 
 
 def open_version(index: LocalStore, data_set: str, number: int | None = None) -> tuple[Published, Lookup]:

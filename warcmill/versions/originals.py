@@ -99,7 +99,7 @@ class Originals:
                     found.originals.setdefault(wanted, Original(name, is_shown=False, is_viral=True))
 
     def _look_through(self, left: Collection[bytes], found: Searched) -> None:
-        prefixes = hidden.read(self._state.store, self._listed.hiding.decisions).prefixes()
+        prefixes = hidden.at(self._state.store, self._listed.hiding).prefixes()
         for one in self._listed.inputs:
             try:
                 for line in _with_body(cdx_extracts.lines(self._extracts, one.sha512), left):

@@ -19,7 +19,8 @@ from warcmill.errors import NotReady
 from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden, text, unspaced
-from warcmill.versions.payloads import Payloads
+from warcmill.versions.lookup import hidden_now
+from warcmill.versions.payloads import Payloads, Published
 from warcmill.versions.segments import Segment
 from warcmill.versions.text_segments import SQLITE, opened
 
@@ -105,7 +106,8 @@ def search(
     published = Payloads(index, text.NAME).current()
     if published is None:
         raise NotReady("the current version of text", "index.ScanForIndexing publishes it, where [text] is on")
-    only, matches, captures, left = _Only.of(query, tuple(hidden.read(state).prefixes())), list[_Match](), 0, RANKED
+    only = _Only.of(query, tuple(hidden_now(state, index, text.NAME).prefixes()))
+    matches, captures, left = list[_Match](), 0, RANKED
     for number, segment in reversed(list(enumerate(published.segments))):  # the last has what is newest
         with _searched(index, segment, only) as database:
             count = only.count(database)
@@ -114,6 +116,17 @@ def search(
     best = heapq.nsmallest(skipped + MOST, matches)[skipped:]
     shown = (_found(index, published.segments, one, query, marks) for one in best)
     return Answer(published.number, captures, tuple(shown))
+
+
+def hidden_documents(index: LocalStore, published: Published, prefixes: tuple[bytes, ...]) -> int:
+    """How many documents of a version prefixes hide: they stay in its segments, and no search shows them."""
+    return sum(_hidden_in(index, segment, prefixes) for segment in published.segments) if prefixes else 0
+
+
+def _hidden_in(index: LocalStore, segment: Segment, prefixes: tuple[bytes, ...]) -> int:
+    with _searched(index, segment, _Only("", {}, prefixes)) as database:
+        shown = database.execute(f"SELECT count(*) FROM page WHERE true{_HIDDEN}{_HIDDEN_PAGES}").fetchone()[0]  # noqa: S608
+        return segment.lines - int(shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.posted import Posted
 from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden, search, text
-from warcmill.versions.lookup import Lookup, open_version
+from warcmill.versions.lookup import Lookup, hidden_now, open_version
 from warcmill.versions.payloads import Payloads
 from warcmill.versions.search import Answer, Query
 
@@ -32,6 +33,15 @@ def _lines(lookup: Lookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
             yield line, Posted(fields["method"], fields.get("requestBody", "")).appended_to(url)
 
 
+@contextmanager
+def _as_outage() -> Iterator[None]:
+    """Unavailable for a damaged file of the archive: a reader's request is not at fault."""
+    try:
+        yield
+    except BadInput as error:
+        raise Unavailable(error.path, error.why) from error
+
+
 @dataclass(frozen=True)
 class Archive:
     """The published indexes, and what is hidden in them."""
@@ -42,11 +52,13 @@ class Archive:
 
     def search(self, query: Query, skipped: int, marks: tuple[str, str]) -> Answer:
         """The best documents after those that are skipped. NotReady if no version is published."""
-        return search.search(self.state, self.index, query, skipped=skipped, marks=marks)
+        with _as_outage():
+            return search.search(self.state, self.index, query, skipped=skipped, marks=marks)
 
     def replayed(self, time: str, url: str) -> str:
         """The URL by which replay finds a capture; '' if the current CDX does not have it, or it is hidden."""
-        prefixes = tuple(hidden.read(self.state).prefixes())
+        with _as_outage():
+            prefixes = tuple(hidden_now(self.state, self.index, cdx.NAME).prefixes())
         _, lookup = open_version(self.index, cdx.NAME)
         with closing(lookup):
             shown = (asked for line, asked in _lines(lookup, time, url) if not hidden.is_hidden(line, prefixes))

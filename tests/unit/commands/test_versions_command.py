@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from captures import response
 from indexed import Archive
+from text_archive import TextArchive, warc
 from warcs import warc_gz, warcinfo
 
 from commands.main import main
+from warcmill.launches.text_workers import Workers
 from warcmill.layout import archived_path
 
 ONE, TWO = "20161019234428", "20161020234428"
@@ -71,12 +73,15 @@ def test_diff_names_warcs_and_what_was_hidden(operator: Operator) -> None:
     operator.add(ONE, "a.example/")
     operator.types("hide", "example,b", "--reason", "order of a court")
     operator.add(TWO, "b.example/", "c.example/")
+    sums = "1 WARC added, 0 removed, 0 changed\n", "0 WARCs added, 1 removed, 0 changed\n"
     assert operator.types("diff", "1", "2") == (
-        0, f"+ daily/{TWO}/a.warc.gz\nhidden: example,b\n1 WARC added, 0 removed, 0 changed\n",
-    )  # fmt: skip
+        0,
+        f"+ daily/{TWO}/a.warc.gz\nhidden: example,b  (version 1 shows 0 captures of it)\n" + sums[0],
+    )
     assert operator.types("diff", "2", "1") == (
-        0, f"- daily/{TWO}/a.warc.gz\nshown again: example,b\n0 WARCs added, 1 removed, 0 changed\n",
-    )  # fmt: skip
+        0,
+        f"- daily/{TWO}/a.warc.gz\nshown again: example,b  (version 1 shows 0 captures of it)\n" + sums[1],
+    )
 
 
 def test_verify_reads_all_and_names_what_is_wrong(operator: Operator) -> None:
@@ -189,3 +194,43 @@ def test_hide_in_a_lost_state_asks_for_restore_and_writes_nothing(
     assert main(["versions", "hide", "example,a", "--reason", "another"]) == 1
     assert "the state lacks this decision: run 'warcmill restore', then this again" in capsys.readouterr().err
     assert operator.archive.state.store.names("decisions/access") == frozenset()
+
+
+def test_diff_counts_what_is_hidden_and_shown_again(operator: Operator) -> None:
+    operator.add(ONE, "a.example/", "b.example/", "b.example/x")
+    operator.types("hide", "example,b", "--reason", "order of a court")
+    operator.archive.fold()
+    assert "hidden: example,b  (version 1 shows 2 captures of it)" in operator.types("diff", "1", "2")[1]
+    operator.types("unhide", "example,b", "--reason", "lifted")
+    operator.archive.fold()
+    told = operator.types("diff", "2", "3")[1]
+    assert "shown again: example,b  (version 3 shows 2 captures of it)" in told
+    operator.types("retire", "--keep", "1")
+    told = operator.types("diff", "1", "2")[1]
+    assert "hidden: example,b  (not counted: the files of version 1 are not there)" in told
+
+
+def test_hidden_documents_are_counted_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = TextArchive(tmp_path)
+    archive.configure(monkeypatch)
+    operator = Operator(archive, capsys)
+    with Workers(1) as archive.workers:
+        archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "b.example/": "x", "b.example/y": "x"})})
+        archive.fold()
+    rows = operator.types("list", "--of", "text")[1].splitlines()
+    assert [row.split()[2:6] for row in rows] == [["WARCs", "documents", "hidden", "segments"], ["1", "3", "0", "1"]]
+    operator.types("hide", "example,b", "--reason", "order of a court")
+    rows = operator.types("list", "--of", "text")[1].splitlines()
+    assert rows[1].split()[2:6] == ["1", "1", "2", "1"]
+    (version,) = json.loads(operator.types("list", "--of", "text", "--json")[1])["versions"]
+    assert (version["lines"], version["hidden"]) == (3, 2)
+    (segment,) = archive.payloads.current().segments  # type: ignore[union-attr]
+    path = archive.index.real(segment.files[".sqlite"].path)
+    path.chmod(0o644)
+    path.write_bytes(b"no database")
+    code = main(["versions", "list", "--of", "text"])
+    told = capsys.readouterr()
+    assert (code, told.out.splitlines()[1].split()[2:6]) == (0, ["1", "?", "?", "1"])
+    assert "SQLite cannot read it" in told.err

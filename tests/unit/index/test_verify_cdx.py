@@ -11,7 +11,7 @@ from indexed import Archive
 from warcs import sha1, warc_gz, warcinfo
 
 from warcmill import layout
-from warcmill.errors import Mismatch, NotReady, Unsettled
+from warcmill.errors import Conflict, NotReady, Unsettled
 from warcmill.formats import zipnum
 from warcmill.index import verify_cdx
 from warcmill.launches import revisit_extracts
@@ -113,7 +113,7 @@ def test_other_decisions_than_the_version_s_are_named(archive: Archive) -> None:
     (archive.base / "line/state/decisions/access/000001.json").unlink()
     archive.store.real("state/_archive/decisions/access/000001.json").unlink()
     hidden.decide(archive.state.store, lambda: archive.store, "example,e3)/023", "another", hides=True)
-    with pytest.raises(Mismatch, match="what the first 1 decisions hide, for version 1"):
+    with pytest.raises(Conflict, match="the first 1 decisions hide something else than a version of the index names"):
         verify(archive)
 
 

@@ -1,0 +1,119 @@
+"""The drill of a takedown: what was hidden stays hidden when the state is lost, restored or not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from line import Line
+
+DAY = "2026-11-21"
+HIDDEN, SHOWN = "http://assets.gov.example/uploads/10502/bzip2.pdf", "http://docs.example/"
+DECISION = "decisions/access/000001.json"
+
+
+@pytest.fixture
+def line(done: Line) -> Line:
+    """The sample in the store, both indexes published, and assets.gov.example hidden in them."""
+    index = done.config.parent / "index"
+    assert done.warcmill("init", str(done.config.parent / "other")).returncode in (0, 1)
+    shutil.copytree(done.config.parent / "other/index", index)
+    text = done.config.read_text().replace("[warcmill]\n", f"[warcmill]\nindex={index}\n")
+    done.config.write_text(f"{text}\n[index]\nsince=2026-11-01\n[text]\nsince=2026-11-01\n")
+    assert fold(done)[0] == 0
+    assert found(done) == [HIDDEN]
+    assert "uploads/10502/bzip2.pdf" in cdx(done)
+    told = done.warcmill("versions", "hide", "example,gov,assets", "--reason", "order of a court")
+    assert told.returncode == 0, told.stderr
+    assert (done.folders["store"] / "state/_archive" / DECISION).exists()
+    assert fold(done)[0] == 0
+    return done
+
+
+def fold(line: Line) -> tuple[int, str]:
+    told = line.luigi("--module", "tasks.index", "index.ScanForIndexing", "--date-interval", DAY)
+    return told.returncode, told.stderr
+
+
+def found(line: Line) -> list[str]:
+    """What a search for a word of the hidden paper finds."""
+    told = line.warcmill("search", "zlib", "--json")
+    return [one["url"] for one in json.loads(told.stdout)["found"]] if told.stdout else [told.stderr]
+
+
+def cdx(line: Line) -> str:
+    """The lines of the current version, as pywb reads them."""
+    current = line.config.parent / "index/versions/cdx/current"
+    return "".join(gzip.decompress(path.read_bytes()).decode() for path in current.glob("*.cdx.gz"))
+
+
+def test_with_the_state_lost_and_restored_nothing_that_was_hidden_is_found(line: Line) -> None:
+    assert (found(line), HIDDEN in cdx(line), "docs.example" in cdx(line)) == ([], False, True)
+    shutil.rmtree(line.folders["state"])
+    told = line.warcmill("restore", "--new-state")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[1] == "versions and decisions: 1 file restored"
+    assert line.scan(DAY) == [0, 0]
+    code, log = fold(line)
+    assert code == 0, log
+    assert (found(line), HIDDEN in cdx(line), "docs.example" in cdx(line)) == ([], False, True)
+    shutil.rmtree(line.config.parent / "index/versions")
+    assert fold(line)[0] == 0
+    assert (found(line), HIDDEN in cdx(line), "docs.example" in cdx(line)) == ([], False, True)
+
+
+def test_with_the_state_lost_and_not_restored_no_version_is_published(line: Line) -> None:
+    before = cdx(line)
+    shutil.rmtree(line.folders["state"])
+    (line.folders["state"]).mkdir()
+    (line.folders["state"] / ".warcmill.json").write_text('{"roots": ["state"], "schema": 1}\n')
+    assert line.scan(DAY) == [0, 0]
+    code, log = fold(line)
+    assert code == 30
+    assert f"store:state/_archive/{DECISION}: the state lacks this decision: run 'warcmill restore'" in log
+    assert cdx(line) == before
+    assert "run 'warcmill restore'" in found(line)[0]
+    told = line.warcmill("versions", "hide", "example,docs", "--reason", "another")
+    assert (told.returncode, "run 'warcmill restore'" in told.stderr) == (1, True)
+    assert line.warcmill("restore").returncode == 0
+    assert fold(line)[0] == 0
+    assert (found(line), HIDDEN in cdx(line)) == ([], False)
+
+
+def test_with_the_store_away_hide_says_so_and_the_same_again_copies_it(line: Line) -> None:
+    store, away = line.folders["store"], line.config.parent / "away"
+    store.rename(away)
+    for _ in range(2):
+        told = line.warcmill("versions", "hide", "example,docs", "--reason", "another")
+        assert (told.returncode, "Decision 2 stands in the state" in told.stderr) == (4, True), told.stderr
+    away.rename(store)
+    told = line.warcmill("versions", "hide", "example,docs", "--reason", "another")
+    assert (told.returncode, told.stdout.splitlines()[1:]) == (
+        0, ["decision 2 was in the state alone: it is in the store now"],
+    )  # fmt: skip
+
+
+def test_two_decisions_of_one_number_are_named_by_restore_and_by_the_fold(line: Line, tmp_path: Path) -> None:
+    path = line.folders["state"] / DECISION
+    ours = tmp_path / "000001.json"
+    assert line.warcmill("versions", "hide", "example,docs", "--reason", "another").returncode == 0
+    second = path.with_name("000002.json")
+    theirs = second.read_bytes()
+    second.rename(ours)
+    kept = line.folders["store"] / "state/_archive/decisions/access/000002.json"
+    kept.rename(tmp_path / "kept.json")
+    assert line.warcmill("versions", "hide", "example,weekly", "--reason", "one more").returncode == 0
+    kept.unlink()
+    kept.write_bytes(theirs)
+    told = line.warcmill("restore")
+    assert told.returncode == 1
+    assert "000002.json differs from the backup; left as it is: two decisions have one number" in told.stdout
+    code, log = fold(line)
+    assert (code, "000002.json: the store has another decision of this number" in log) == (30, True)
+    second.unlink()
+    assert line.warcmill("restore").returncode == 0
+    assert fold(line)[0] == 0
+    assert "docs.example" not in cdx(line)
