@@ -110,7 +110,6 @@ BEFORE = {
     ("operate/growing.md", "warcmill init --adopt engine.second"): ("mkdir -p /data/heritrix/second/jobs", SECOND),
     ("operate/growing.md", "warcmill check /srv/old/elections"): (OLD,),
     ("operate/publishing.md", ""): (INIT, CLOSE, SCAN),
-    ("operate/publishing.md", "warcmill versions hide"): INDEXED,
     ("operate/trouble.md", ""): (INIT, "rm -r /data/heritrix/output/reports/crashed", CLOSE, SCAN),
     ("operate/trouble.md", "warcmill redo daily 20261121081844 checksum final --downstream --file"): (SCAN,),
     ("operate/trouble.md", "warcmill close"): (FORGET,),
