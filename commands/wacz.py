@@ -3,61 +3,98 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from commands.arguments import add_launch, add_stage
 from commands.new_file import new_file, refuse_existing
+from commands.newest import launch_of
 from commands.printing import out
 from commands.progress import bytes_done
 from commands.show import counted
+from tasks.config.settings import NO_INDEX
 from tasks.step import open_line
 from warcmill.audit.survey import did_you_mean_launch
 from warcmill.errors import BadInput
-from warcmill.model import Launch
-from warcmill.package.wacz import Sources, write
-from warcmill.package.wacz_contents import contents
+from warcmill.package.wacz import Sources, Written, write
+from warcmill.package.wacz_contents import Contents, contents
 
 SUMMARY = "write a launch, or a stage of it, as a WACZ: one file that replays in a browser"
 EPILOG = """\
 examples:
-  warcmill wacz daily 20161019234428 -o daily-20161019234428.wacz
-  warcmill wacz daily 20161019234428 final -o final.wacz
+  warcmill wacz
+  warcmill wacz daily
+  warcmill wacz daily 20161019234428 -o daily.wacz
+  warcmill wacz daily 20161019234428 final --without-originals
 
-Writes WACZ 1.1.1 from the store: all WARCs that are whole or salvaged, their index, and
-as pages the captures of seeds and of what seeds redirected to. Without STAGE it takes all
-stages that the launch has; each must be verified. It needs no disk of an engine, so it can
-be made years later; the same version of zlib makes the same bytes of it.
+Writes WACZ 1.1.1 from the store: all WARCs that are whole or salvaged, the originals of
+their revisits, an index, and as pages all captures of HTML, with titles and, where it was
+extracted, text. Without LAUNCH it takes the newest, of JOB or of all jobs; without STAGE
+all stages that the launch has. Each must be verified. It needs no disk of an engine, so it
+can be made years later; the same version of zlib makes the same bytes of it.
+
+A revisit is a page of which only the header was stored, since the payload was stored
+before. The originals that are in other launches are copied from their WARCs, record by
+record. --without-originals leaves them out, lists their WARCs and counts the captures that
+will not replay without them.
 
 Every WARC is compared with its marker while it is written. A FILE that is there already is
-never replaced. What is left out is named: WARCs that are cut or viral, ARCs, and captures
-in which the virus scan had a hit. To look at it: https://replayweb.page, which reads it in
-the browser and sends it nowhere.
+never replaced. What is hidden ('warcmill versions hide') is in no part of it. What is left
+out is named: WARCs that are cut or viral, ARCs, and captures in which the virus scan had a
+hit. To look at it: https://replayweb.page, which reads it in the browser and sends it
+nowhere.
 
-exit codes: 0 written, 1 no such launch or stage, it is not verified yet, it has no WARC to
+exit codes: 0 written, 1 written, but captures will not replay since their originals are not
+to be had, or not written: no such launch or stage, it is not verified yet, it has no WARC to
 replay, a stored WARC is missing or changed, or FILE is there already; 2 usage,
 3 configuration, 4 a root or the folder of FILE is unavailable or full
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """JOB LAUNCH [STAGE] -o FILE."""
-    add_launch(parser)
+    """[JOB [LAUNCH [STAGE]]], -o FILE, --without-originals."""
+    add_launch(parser, optional=True)
     add_stage(parser)
-    parser.add_argument("-o", dest="output", type=Path, required=True, metavar="FILE", help="the file to write")
+    where = "the file to write (default: JOB-LAUNCH[-STAGE].wacz in this folder)"
+    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help=where)
+    parser.add_argument("--without-originals", action="store_true", help="leave out what is in WARCs of other launches")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file; print what it holds, and what it does not."""
-    line, launch, path = open_line(), Launch(args.job, args.launch_id), args.output
-    refuse_existing(path)
+    line = open_line()
+    launch = launch_of(line, args, in_state=True)
     if not line.state.folder(launch):
         hint = did_you_mean_launch(line.state, line.roots_of(launch.job), launch)
         raise BadInput(str(launch), f"it has no marker; 'warcmill status INTERVAL' lists the launches{hint}")
+    path = args.output or Path("-".join(map(str, filter(None, (launch.job, launch.id, args.stage)))) + ".wacz")
+    refuse_existing(path)
     what = contents(line.state, launch, args.stage)
+    no_index = f"not looked for: [warcmill] index is not set, {NO_INDEX}"
+    sources = Sources(line.state, line.store, line.extracts, path.parent, no_index)
     with new_file(path) as file, bytes_done("writing", what.size) as advance:
-        written = write(Sources(line.state, line.store, line.extracts, path.parent), what, file, advance)
+        written = write(sources, what, file, advance, with_originals=not args.without_originals)
+    out(*_texts(path, what, written, with_originals=not args.without_originals))
+    return 1 if written.lost else 0
+
+
+def _texts(path: Path, what: Contents, written: Written, *, with_originals: bool) -> Iterator[str]:
     captures, pages = counted(written.captures, "capture", "captures"), counted(written.pages, "page", "pages")
-    out(f"{path}: {counted(len(what.warcs), 'WARC', 'WARCs')}, {captures}, {pages}, {path.stat().st_size:,} bytes")
+    text = ", with text" if written.has_text else ""
+    more = f" of seeds and {written.extra_pages:,} more{text}"
+    size = f"{path.stat().st_size:,} bytes"
+    yield f"{path}: {counted(len(what.warcs), 'WARC', 'WARCs')}, {captures}, {pages}{more}, {size}"
     for name, why in (*what.left_out, *written.left_out):
-        out(f"  left out: {name}: {why}")
-    return 0
+        yield f"  left out: {name}: {why}"
+    for entry, number in sorted(written.hidden.items()):
+        yield f"  left out: {counted(number, 'capture', 'captures')} that '{entry}' hides"
+    for warc, number in sorted(written.originals.items()):
+        word = "with" if with_originals else "left out"
+        yield f"  {word}: the originals of {counted(number, 'capture', 'captures')}, from {warc}"
+    wanting = 0 if with_originals else written.originals.total()
+    for one in written.lost:
+        wanting += one.captures
+        lost = counted(one.captures, "capture", "captures")
+        yield f"  will not replay: {lost}: the original is {one.why}: {', '.join(one.where)}"
+    if wanting:
+        yield f"{counted(wanting, 'capture', 'captures')} will not replay"

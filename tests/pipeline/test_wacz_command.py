@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 from zipfile import ZipFile
 
+import preloaded
 import pytest
 import sample
 from line import Line, new_line
@@ -24,7 +26,7 @@ def made(finished: Line, tmp_path_factory: pytest.TempPathFactory) -> Path:
     first, *left_out = done.stdout.splitlines()
     size = f"{path.stat().st_size:,}"
     assert (done.returncode, done.stderr) == (0, "")
-    assert first == f"{path}: 1 WARC, 268 captures, 4 pages, {size} bytes"
+    assert first == f"{path}: 1 WARC, 268 captures, 4 pages of seeds and 195 more, {size} bytes"
     assert [line.partition("BL-VIRAL")[0] for line in left_out] == ["  left out: "]
     assert left_out[0].endswith(": from the engine's viral writer")
     return path
@@ -47,7 +49,7 @@ def test_it_holds_the_launch_and_is_the_same_again(finished: Line, made: Path, t
         ((*NAMES, "-o", "/none/none.wacz"), 4, "No such file or directory"),
         ((sample.JOB, "20261121081736", "-o", "x.wacz"), 1, f"did you mean '{sample.LAUNCH_ID}'?"),
         ((*NAMES, "cp00001-20261121090000", "-o", "x.wacz"), 1, "no such stage; those of the launch: final"),
-        (NAMES, 2, "-o"),
+        ((sample.JOB, "final"), 2, "LAUNCH"),
     ],
 )
 def test_what_it_refuses(finished: Line, made: Path, words: tuple[str, ...], code: int, message: str) -> None:
@@ -55,6 +57,22 @@ def test_what_it_refuses(finished: Line, made: Path, words: tuple[str, ...], cod
     done = finished.warcmill("wacz", *(word.replace("MADE", str(made)) for word in words))
     assert (done.returncode, done.stdout, message in done.stderr) == (code, "", True), done.stderr
     assert ([one.name for one in made.parent.iterdir()], made.read_bytes()) == ([made.name], before)
+
+
+def test_without_words_it_takes_the_newest_launch_and_names_the_file_after_it(finished: Line, tmp_path: Path) -> None:
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(finished.config)}
+
+    def wacz(*words: str) -> tuple[int, str]:
+        done = preloaded.run("commands.main", "wacz", *words, env=env, folder=tmp_path)
+        return done.returncode, done.stdout.partition(":")[0] or done.stderr
+
+    name = f"{sample.JOB}-{sample.LAUNCH_ID}.wacz"
+    assert wacz() == (0, name)
+    code, message = wacz(sample.JOB)
+    assert (code, message.startswith(f"warcmill: {name}: is there already and was left as it is")) == (1, True)
+    assert wacz(*NAMES, "final") == (0, f"{sample.JOB}-{sample.LAUNCH_ID}-final.wacz")
+    assert wacz("other")[0] == 1
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_disk_that_is_full_gets_no_file(finished: Line, tmp_path: Path) -> None:

@@ -10,14 +10,18 @@ from zipfile import ZipFile
 
 import chain as steps
 import pytest
+from captures import response, revisit
 from engine import Engine, line_of
+from indexed import Archive
 from packages import HOSTILE
-from warcs import WEEKLY, warc_gz, warcinfo
+from warcs import WEEKLY, sha1, warc_gz, warcinfo
 
 from servers import oracles
+from warcmill.launches.extracts import Extracts
 from warcmill.model import FINAL, Stage
 from warcmill.package.wacz import Sources, write
 from warcmill.package.wacz_contents import contents
+from warcmill.versions import hidden
 
 CP = Stage.parse("cp00001-20161020000000")
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
@@ -68,6 +72,24 @@ def validate(path: Path) -> tuple[int, str]:
 @pytest.mark.parametrize("lay_out", [two_stages, hostile_names, without_captures])
 def test_it_is_valid(lay_out: Callable[[Engine], tuple[Stage, ...]], tmp_path: Path) -> None:
     assert validate(made(tmp_path, lay_out)) == (0, VALID)
+
+
+def test_one_with_originals_and_without_what_is_hidden_is_valid(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    page = response("http://a.example/", b"Content-Type: text/html", WARC_Payload_Digest=sha1(b"x"))
+    archive.add("20161001000000", {"first.warc.gz": warc_gz(warcinfo(), page)})
+    again = revisit("http://a.example/", sha1(b"x"))
+    launch = archive.add(
+        "20161101000000", {"second.warc.gz": warc_gz(warcinfo(), again, response("http://b.example/"))}
+    )
+    archive.fold()
+    hidden.decide(archive.state.store, lambda: archive.store, "example,b", "asked for", hides=True)
+    path = tmp_path / "made.wacz"
+    with path.open("wb") as file:
+        sources = Sources(archive.state, archive.store, Extracts(archive.index), tmp_path)
+        written = write(sources, contents(archive.state, launch, None), file, lambda _: None)
+    assert (written.originals.total(), written.hidden.total(), written.lost) == (1, 1, [])
+    assert validate(path) == (0, VALID)
 
 
 def test_the_judge_sees_a_page_that_was_added(tmp_path: Path) -> None:

@@ -219,7 +219,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.
     "warcmill/formats/wacz.py",
-    "warcmill/package/seed_pages.py",
+    "warcmill/package/wacz_originals.py",
+    "warcmill/package/wacz_pages.py",
     # The crawler's own files: crawl.log, journal, database, and why a record or a robots.txt is refused.
     "warcmill/crawl/checkpoint.py",
     "warcmill/crawl/job_text.py",

@@ -14,7 +14,7 @@ _MORE = 64  # bytes that Python adds to a line
 
 
 class SortedLines:
-    """Lines in the order of their bytes: `add` all, then iterate once. Each line ends in LF.
+    """Lines in the order of their bytes: `add` all, then iterate, one pass after another. Each line ends in LF.
 
     `folder` holds the runs, if there are any; a killed process leaves nothing there. `close` frees them.
     """

@@ -93,7 +93,7 @@ class CdxLines(Hearer):
     def begin(self, head: Head, /) -> Listener | None:
         """Listen to captures and to requests."""
         kind = head.type
-        if kind in _CAPTURES and not (kind == "metadata" and _is_about_a_capture(head)):
+        if kind in _CAPTURES and not is_about_a_capture(head):
             return _Capture(self, head)
         return _Request(self, head) if kind == "request" else None
 
@@ -251,5 +251,6 @@ class _Request:
             self._lines.requested(_Requested(url_of(fields), request, record_id, concurrent))
 
 
-def _is_about_a_capture(head: Head) -> bool:
-    return head.fields.get(CONTENT_TYPE, b"").strip() == _ABOUT_A_CAPTURE
+def is_about_a_capture(head: Head) -> bool:
+    """Whether a record is what an engine notes about a capture."""
+    return head.type == "metadata" and head.fields.get(CONTENT_TYPE, b"").strip() == _ABOUT_A_CAPTURE

@@ -3,7 +3,8 @@
     archive/{name}           the WARCs
     indexes/index.cdx.gz     index lines: gzip members of at most 1,024 lines, each of which can be read alone
     indexes/index.idx        for each member its first key and date, where it begins, and its length
-    pages/pages.jsonl        a header, then a page a line
+    pages/pages.jsonl        a header, then a page a line: where to begin
+    pages/extraPages.jsonl   the same of all other pages
     datapackage.json         all of these with length and SHA-256; datapackage-digest.json has its own
 
 Nothing in the zip is compressed again, so a browser reads any part of it by range. The same input gives the same bytes:
@@ -24,7 +25,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from warcmill.base import clock
 
 VERSION = "1.1.1"
-ARCHIVE, INDEX, PAGES = "archive/", "index.cdx.gz", "pages/pages.jsonl"
+ARCHIVE, INDEX, PAGES = "archive/", "index.cdx.gz", "pages/"
 PACKAGE, DIGEST = "datapackage.json", "datapackage-digest.json"
 _LINES, _BYTES = 1024, 1 << 20  # of the index: in one gzip member
 _GZIP = 16 + zlib.MAX_WBITS
@@ -38,22 +39,36 @@ Write = Callable[[bytes], object]
 
 
 class Page(NamedTuple):
-    """A page to begin with: a capture's time, in 14 digits, and its URL."""
+    """A page: its capture's time, in 14 digits, its URL, and its title and text where they are known."""
 
     stamp: str
     url: str
+    title: str = ""
+    text: str = ""
+
+
+class PageList(NamedTuple):
+    """A list of pages: its file, its ID and its title."""
+
+    file: str
+    id: str
+    title: str
+
+
+SEEDS = PageList("pages.jsonl", "pages", "Pages")
+EXTRA = PageList("extraPages.jsonl", "extra-pages", "Extra pages")
 
 
 class Wacz:
-    """A WACZ that is being written: first its WARCs, then `index`, `pages` and `finish`."""
+    """A WACZ that is being written: first its WARCs, then `index`, `pages` of each list, and `finish`."""
 
     def __init__(self, archive: ZipFile) -> None:
         self._zip = archive
         self._resources: list[dict[str, str | int]] = []
 
     @contextmanager
-    def warc(self, name: str, size: int) -> Iterator[Write]:
-        """Write a WARC of this length."""
+    def warc(self, name: str, size: int | None) -> Iterator[Write]:
+        """Write a WARC of this length, or one that is shorter; None: its length is not known."""
         with self._resource(ARCHIVE + name, f"warc-{len(self._resources) + 1:05d}", size) as write:
             yield write
 
@@ -73,15 +88,18 @@ class Wacz:
             write(b"".join(entries))
         return number
 
-    def pages(self, pages: Iterable[Page]) -> int:
-        """Write the list of pages, in this order. Return how many there are."""
+    def pages(self, listed: PageList, pages: Iterable[Page], *, has_text: bool = False) -> int:
+        """Write a list of pages, in this order. Return how many there are."""
         number = 0
-        with self._resource(PAGES, "pages.jsonl") as write:
-            write(_line({"format": "json-pages-1.0", "id": "pages", "title": "Pages"}))
+        with self._resource(PAGES + listed.file, listed.file.lower()) as write:  # as a name must be, in Data Package
+            head = {"format": "json-pages-1.0", "id": listed.id, "title": listed.title}
+            write(_line({**head, "hasText": True} if has_text else head))
             for page in pages:
                 number += 1
                 name = hashlib.sha256(f"{page.stamp} {page.url}".encode("utf-8", "surrogatepass")).hexdigest()[:_ID]
-                write(_line({"id": name, "url": page.url, "ts": clock.stamp_text(page.stamp)}))
+                about = {"id": name, "url": page.url, "ts": clock.stamp_text(page.stamp)}
+                more = {"title": page.title, "text": page.text}
+                write(_line(about | {key: value for key, value in more.items() if value}))
         return number
 
     def finish(self, title: str, created: str) -> None:

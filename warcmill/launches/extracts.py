@@ -65,6 +65,11 @@ class Extracts:
         self._index = index
 
     @property
+    def index(self) -> LocalStore:
+        """The index root."""
+        return self._index
+
+    @property
     def folder(self) -> Path:
         """The folder of the index root, for nameless files."""
         return self._index.base

@@ -1,104 +1,250 @@
 """Write the WACZ of a launch from the store, today or years later: the same markers give the same bytes.
 
 Each WARC is read once: what reads it for the index writes it, and it is compared with its marker meanwhile. Where its
-index lines are kept in the index root already, they are used. Captures with a hit of the virus scan get no line.
+index lines and its text are kept in the index root already, they are used. Captures with a hit of the virus scan get no
+line. Once anything is hidden in the archive, each WARC is read twice: first to find the records to leave out of it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import heapq
+import json
 import re
-from collections.abc import Callable, Iterator
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO, Self, TypeVar
+from typing import BinaryIO, TypeVar
 
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats import wacz
+from warcmill.formats import cdxj, wacz
 from warcmill.formats.cdxj import CdxLines, named
-from warcmill.formats.wacz import Wacz
+from warcmill.formats.cdxj_fields import date_of, url_of
+from warcmill.formats.posted import BLOCK_LIMIT, posted
+from warcmill.formats.text.titles import Titles
+from warcmill.formats.urlkey import urlkey
+from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
-from warcmill.launches import cdx_extracts
+from warcmill.formats.warc.gate import Verdict
+from warcmill.formats.warc.hearers import Head, Hearer
+from warcmill.launches import cdx_extracts, text_extracts
 from warcmill.launches.cdx_extracts import CDXJ, Counts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.holdings import Holding
 from warcmill.markers.state import MarkerStore
-from warcmill.package.seed_pages import SeedPages
 from warcmill.package.wacz_contents import Contents, Named
+from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
+from warcmill.package.wacz_pages import Pages, Words
 from warcmill.stores import Store
+from warcmill.versions import hidden
+from warcmill.versions.originals import Originals
 
 _SORTED = 32 << 20  # bytes of index lines in memory; more of them go to nameless files
 Result = TypeVar("Result")
 _OFFSET = re.compile(rb'"offset": "(\d+)"')
+_POSTED = b"__wb_method="  # in keys, as `posted` writes it
+Range = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Written:
-    """What was written. `left_out`: names of files, each with what of it is not in the index or among the pages."""
+    """What was written. `left_out`: names of files, each with what of it is not in the index or among the pages.
+
+    `originals`: the WARCs of other launches, or stages, that have originals of revisits, and of how many. `lost`:
+    captures that will not replay. `hidden`: captures that are left out, by the entry that hides them.
+    """
 
     captures: int = 0
     pages: int = 0
+    extra_pages: int = 0
+    has_text: bool = False
     left_out: list[Named] = field(default_factory=list)
+    originals: Counter[str] = field(default_factory=Counter)
+    lost: list[Lost] = field(default_factory=list)
+    hidden: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a WACZ is made from. `folder` has room for index lines that are being sorted."""
+    """Where a WACZ is made from. `folder` has room for index lines that are being sorted.
+
+    `no_index`: why there are no extracts.
+    """
 
     state: MarkerStore
     store: Store
     extracts: Extracts | None
     folder: Path
+    no_index: str = "not looked for: there is no index"
+
+    def archived(self, prefixes: Mapping[bytes, str]) -> Archived:
+        """Where originals may be found."""
+        if self.extracts is None:
+            return Archived(self.store, prefixes, why_not=self.no_index)
+        try:
+            return Archived(self.store, prefixes, Originals(self.state, self.extracts.index, self.store))
+        except NotReady as error:
+            return Archived(self.store, prefixes, why_not=f"not looked for: {error}")
 
 
-def write(sources: Sources, what: Contents, target: BinaryIO, advance: Callable[[int], None]) -> Written:
+def write(
+    sources: Sources,
+    what: Contents,
+    target: BinaryIO,
+    advance: Callable[[int], None],
+    *,
+    with_originals: bool = True,
+) -> Written:
     """Write the WACZ to a file that can seek. Mismatch when a WARC is no longer as it was verified."""
     written = Written()
     with ExitStack() as stack:
-        lines = stack.enter_context(closing(SortedLines(sources.folder, _SORTED)))
-        pages = stack.enter_context(closing(SeedPages(sources.folder)))
+        pages = stack.enter_context(closing(Pages(sources.folder)))
         for stage in what.stages:
             logs = sources.state.require(layout.step("pack", what.launch, stage))
             unread = pages.add_logs(sources.state, logs)
             written.left_out += [(name, "damaged: pages that its end names are not listed") for name in unread]
         archive = stack.enter_context(wacz.writing(target))
+        adding = _Adding(sources, archive, pages, written, advance, stack)
         for one in what.warcs:
-            written.left_out += _add(sources, one, archive, lines, advance)
-        written.captures = archive.index(pages.seen(lines))
-        written.pages = archive.pages(pages)
+            adding.warc(one)
+        adding.finish(with_originals=with_originals)
         archive.finish(what.title, what.created)
     return written
 
 
-def _add(
-    sources: Sources, one: Holding, archive: Wacz, lines: SortedLines, advance: Callable[[int], None]
-) -> Iterator[Named]:
-    """Write a WARC, and add its index lines; yield what has no line."""
-    hits = {hit.offset for hit in one.hits or ()}
+class _Adding:
+    """Adds WARC after WARC to a WACZ, then their originals, index and pages."""
 
-    def add(line: bytes) -> None:
-        if not (hits and _offset(line) in hits):
-            lines.add(named(line, one.name))
+    def __init__(
+        self,
+        sources: Sources,
+        archive: Wacz,
+        pages: Pages,
+        written: Written,
+        advance: Callable[[int], None],
+        stack: ExitStack,
+    ) -> None:
+        self._sources, self._archive, self._pages = sources, archive, pages
+        self._written, self._advance = written, advance
+        self._prefixes = hidden.read(sources.state.store).prefixes()
+        self._archived = sources.archived(self._prefixes)
+        self._lines = stack.enter_context(closing(SortedLines(sources.folder, _SORTED)))
+        self._copied = stack.enter_context(closing(SortedLines(sources.folder)))
+        self._revisits = stack.enter_context(closing(Revisits(sources.folder)))
+        self._texts: dict[str, tuple[str, _Cuts]] = {}  # by WARC: its SHA-512 and what is cut out of it
+        if self._archived.originals:
+            stack.enter_context(closing(self._archived.originals))
 
-    warc = _Warc(sources.store, one, archive, advance)
-    sha512 = one.stored.sha512 or ""
-    counts = _kept(sources.extracts, sha512)
-    if sources.extracts and counts:
-        warc.read_with(digests.drain)
-        for line in cdx_extracts.lines(sources.extracts, sha512):
-            add(line)
-        left_out = counts.left_out
-    else:
+    def warc(self, one: Holding) -> None:
+        """Write a WARC, and take its lines and its titles."""
+        sha512 = one.stored.sha512 or ""
+        cuts = self._cuts(one) if self._prefixes else _Cuts()
+        hits = {cuts.moved(hit.offset) for hit in one.hits or ()}
+        extracts, counts = self._sources.extracts, _kept(self._sources.extracts, sha512)
+        has_text = extracts is not None and _has_text(extracts, sha512)
+        if has_text:
+            self._texts[one.name] = sha512, cuts
+        warc = _Warc(self._sources.store, one, cuts, self._advance)
+        with self._archive.warc(one.name, one.stored.size) as write:
+            if extracts and counts and has_text and not (cuts.ranges or counts.captures.get("revisit")):
+                warc.read_with(digests.drain, write)
+                for line in cdx_extracts.lines(extracts, sha512):
+                    self._take(one, line, hits)
+                left_out = counts.left_out
+            else:
+                left_out = self._examined(one, warc, write, hits, with_titles=not has_text)
+        self._leave_out(one, *(f"{number} captures without an index line: {why}" for why, number in left_out.items()))
+        if hits:
+            self._leave_out(one, f"{len(hits)} captures without an index line: the virus scan had a hit")
+
+    def _examined(
+        self, one: Holding, warc: _Warc, write: Write, hits: set[int | None], *, with_titles: bool
+    ) -> Mapping[str, int]:
+        """Make the lines of a WARC while it is written."""
+        refers = RefersTo()
+
+        def add(line: bytes) -> None:
+            referred = refers.of(_offset(line))
+            if (taken := self._take(one, line, hits)) and referred:
+                self._revisits.add(taken, referred)
+
         heard = CdxLines(add)
-        yield from _examined(warc, heard)
-        left_out = heard.left_out
-    yield from ((one.name, f"{number} captures without an index line: {why}") for why, number in left_out.items())
-    if hits:
-        yield one.name, f"{len(hits)} captures without an index line: the virus scan had a hit"
+        titles = Titles(lambda offset, title: self._pages.add_title(one.name, offset, title))
+        hearers: list[Hearer] = [refers, heard, *([titles] if with_titles else [])]
+        verdict = warc.read_with(lambda stream: _examine(stream, one.name, hearers), write)
+        heard.close()
+        if not verdict.ok:  # it was whole when it was verified, by the gate of that time
+            self._leave_out(one, f"no index line from offset {verdict.offset} on: {verdict.why}")
+        return heard.left_out
+
+    def _take(self, one: Holding, line: bytes, hits: set[int | None]) -> bytes:
+        """Take a line, with its name; b"" for a capture with a hit."""
+        if hits and _offset(line) in hits:
+            return b""
+        line = named(line, one.name)
+        self._lines.add(line)
+        return line
+
+    def _cuts(self, one: Holding) -> _Cuts:
+        """Find what of a WARC is hidden."""
+        warc = _Warc(self._sources.store, one, _Cuts(), lambda _: None)
+        found = _Hidden(self._prefixes)
+        lines = CdxLines(found.add_line)
+        verdict = warc.read_with(lambda stream: _examine(stream, one.name, [found, lines]))
+        lines.close()
+        end = one.stored.size if verdict.ok or verdict.offset is None else verdict.offset
+        if not verdict.ok:
+            self._leave_out(one, f"all from offset {end} on, where hidden captures cannot be found: {verdict.why}")
+        self._written.hidden.update(found.met)
+        return _Cuts(found.ranges(end, one.stored.size))
+
+    def _leave_out(self, one: Holding, *whys: str) -> None:
+        self._written.left_out += [(one.name, why) for why in whys]
+
+    def finish(self, *, with_originals: bool) -> None:
+        """Write originals, index and pages."""
+        written, pages, revisits = self._written, self._pages, self._revisits
+        if revisits.any:
+            revisits.resolve(self._lines, self._archived)
+            written.originals, written.lost = revisits.elsewhere, revisits.lost(self._archived)
+            if with_originals:
+                for line in revisits.copy(self._archive, self._sources.store, pages.add_title):
+                    self._copied.add(line)
+        own = pages.seen(revisits.with_fates(self._lines, with_originals=with_originals))
+        self._archive.index(heapq.merge(own, self._copied))
+        written.captures = pages.captures
+        written.has_text = bool(self._texts)
+        written.extra_pages = self._archive.pages(EXTRA, pages.others(self._words), has_text=written.has_text)
+        written.pages = self._archive.pages(SEEDS, pages.of_seeds(), has_text=written.has_text)
+
+    def _words(self, warc: str) -> Iterator[Words]:
+        """The titles and texts of a WARC of the WACZ, or of one that has originals."""
+        extracts, originals = self._sources.extracts, self._archived.originals
+        sha512, cuts = self._texts.get(warc, ("", _Cuts()))
+        if "/" in warc and originals:
+            sha512 = originals.sha512(warc)
+        if not (extracts and sha512 and _has_text(extracts, sha512)):
+            return
+        for line in text_extracts.lines(extracts, sha512):
+            about, offset = json.loads(line), cuts.moved(text_extracts.offset(line))
+            if offset is not None:
+                yield offset, about.get("title", ""), about.get("content", "")
+
+
+def _examine(stream: digests.Readable, name: str, hearers: Sequence[Hearer]) -> Verdict:
+    """Have hearers hear a WARC that was proven before; what one of them raises is raised."""
+    verdict = gate.examine(stream, name, None, hearers, proven=True)
+    for failure in verdict.unheard:
+        raise failure.error
+    return verdict
 
 
 def _kept(extracts: Extracts | None, sha512: str) -> Counts | None:
@@ -110,14 +256,9 @@ def _kept(extracts: Extracts | None, sha512: str) -> Counts | None:
         return None
 
 
-def _examined(warc: _Warc, heard: CdxLines) -> Iterator[Named]:
-    """Make the lines of a WARC while it is written."""
-    verdict = warc.read_with(lambda stream: gate.examine(stream, warc.name, None, [heard], proven=True))
-    for failure in verdict.unheard:
-        raise failure.error
-    heard.close()
-    if not verdict.ok:  # it was whole when it was verified, by the gate of that time
-        yield warc.name, f"no index line from offset {verdict.offset} on: {verdict.why}"
+def _has_text(extracts: Extracts, sha512: str) -> bool:
+    """Whether there is a sound extract of a WARC's text."""
+    return extracts.digest(text_extracts.best(extracts, sha512), sha512) is not None
 
 
 def _offset(line: bytes) -> int:
@@ -126,17 +267,115 @@ def _offset(line: bytes) -> int:
     return int(match[1])
 
 
-class _Warc:
-    """A WARC on its way from the store into the WACZ: what is read of it is written."""
+class _Cuts:
+    """What is cut out of a WARC: ranges of its bytes, in order."""
 
-    def __init__(self, store: Store, holding: Holding, archive: Wacz, advance: Callable[[int], None]) -> None:
+    def __init__(self, ranges: Sequence[Range] = ()) -> None:
+        self.ranges = ranges
+        self._begins = [begin for begin, _ in ranges]
+        self._gone = [0, *accumulate(end - begin for begin, end in ranges)]  # bytes cut out before each range
+
+    def moved(self, offset: int) -> int | None:
+        """Where a record is once the ranges are cut out; None for one in them."""
+        at = bisect_right(self._begins, offset)
+        return None if at and offset < self.ranges[at - 1][1] else offset - self._gone[at]
+
+    def kept(self, piece: bytes, at: int) -> bytes:
+        """What is left of a piece of the file that begins at an offset."""
+        parts, end = [], at + len(piece)
+        for first, last in self.ranges[max(0, bisect_right(self._begins, at) - 1) :]:
+            if first >= end:
+                break
+            parts.append(piece[: max(0, first - at)])
+            piece, at = piece[max(0, last - at) :], max(at, last)
+        return b"".join([*parts, piece])
+
+
+class _Hidden(Hearer):
+    """Finds the records of a WARC that are hidden, with the requests and notes that may be of hidden captures."""
+
+    def __init__(self, prefixes: Mapping[bytes, str]) -> None:
+        self._prefixes, self._sorted = prefixes, tuple(sorted(prefixes))
+        self._begins, self._gone = array("q"), array("q")
+        self.met = Counter[str]()
+
+    def begin(self, head: Head, /) -> _Asked | None:
+        """Note where a record begins, and judge it by its URL and date; `add_line` judges captures."""
+        self._begins.append(head.offset)
+        url = url_of(head.fields)
+        if url and head.type == "request":
+            return _Asked(self, head, url)
+        if url:
+            is_note = head.type == "continuation" or cdxj.is_about_a_capture(head)
+            self.judge(head, urlkey(url).encode(), is_note=is_note)
+        return None
+
+    def judge(self, head: Head, key: bytes, *, is_note: bool = False) -> None:
+        """Leave a record out if its key is hidden; a request, or a note, if its capture may be."""
+        line = key + b" " + date_of(head.fields).encode()
+        is_timed = head.type == "request" or is_note
+        if hidden.is_hidden(line, self._sorted) or (is_timed and self._may_be_of_hidden(key, is_note=is_note)):
+            self._gone.append(head.offset)
+
+    def _may_be_of_hidden(self, key: bytes, *, is_note: bool) -> bool:
+        """Whether a capture of this key may be hidden by its time, or, for a note, by what was posted."""
+        page = key.partition(b"?")[0]
+        for prefix in self._sorted[bisect_left(self._sorted, page) :]:
+            if not prefix.startswith(page):
+                return False
+            if prefix.startswith(key + b" ") or (is_note and prefix.startswith(page + b"?") and _POSTED in prefix):
+                return True
+        return False
+
+    def add_line(self, line: bytes) -> None:
+        """Take a capture's line."""
+        met = set[str]()
+        if not any(hidden.visible([line], self._prefixes, met)):
+            self._gone.append(_offset(line))
+            self.met.update(met)
+
+    def ranges(self, end: int, size: int) -> list[Range]:
+        """What to cut out: the records that are hidden, and all that is behind `end`."""
+        found = list[Range]()
+        for begin in sorted(set(self._gone)):
+            at = bisect_right(self._begins, begin)
+            last = min(end, self._begins[at]) if at < len(self._begins) else end
+            if found and found[-1][1] == begin:
+                found[-1] = found[-1][0], last
+            else:
+                found.append((begin, last))
+        return [*found, (end, size)] if end < size else found
+
+
+class _Asked:
+    """Listens to a request: what it posts is in the key of its capture."""
+
+    def __init__(self, found: _Hidden, head: Head, url: str) -> None:
+        self._found, self._head, self._url = found, head, url
+        self._block = bytearray()
+
+    def feed(self, piece: memoryview) -> None:
+        """The next bytes of the request."""
+        self._block += piece[: BLOCK_LIMIT - len(self._block)]
+
+    def end(self, _offset: int, _length: int) -> None:
+        """It is whole: judge it."""
+        request = posted(bytes(self._block))
+        self._found.judge(self._head, urlkey(request.appended_to(self._url) if request else self._url).encode())
+
+
+class _Warc:
+    """A WARC as it is read from the store: what is read of it, but for what is cut out, is written."""
+
+    def __init__(self, store: Store, holding: Holding, cuts: _Cuts, advance: Callable[[int], None]) -> None:
         self.name, self._stored = holding.name, holding.stored
-        self._store, self._archive, self._advance = store, archive, advance
+        self._store, self._cuts, self._advance = store, cuts, advance
         self._sha512, self._size = hashlib.sha512(), 0
 
-    def read_with(self, work: Callable[[Self], Result]) -> Result:
-        """Write the WARC while `work` reads it to its end; Mismatch if it changed since it was verified."""
-        with self._open() as self._stream, self._archive.warc(self.name, self._stored.size) as self._write:
+    def read_with(self, work: Callable[[_Warc], Result], write: Write | None = None) -> Result:
+        """Read the WARC by `work` to its end, and write it; Mismatch if it changed since it was verified."""
+        self._write = write
+        with self._open() as self._stream:
             result = work(self)
         if self._sha512.hexdigest() != self._stored.sha512:
             raise self._changed("sha512", self._stored.sha512, self._sha512.hexdigest())
@@ -144,14 +383,18 @@ class _Warc:
 
     def read(self, size: int, /) -> bytes:
         """Read the store, and write what was read."""
-        piece = self._stream.read(size)
-        self._size += len(piece)
-        if self._size > self._stored.size:
-            raise self._changed("length", f"{self._stored.size} bytes", "more")
-        self._sha512.update(piece)
-        self._write(piece)
-        self._advance(len(piece))
-        return piece
+        while piece := self._stream.read(size):
+            at = self._size
+            self._size += len(piece)
+            if self._size > self._stored.size:
+                raise self._changed("length", f"{self._stored.size} bytes", "more")
+            self._sha512.update(piece)
+            self._advance(len(piece))
+            if kept := self._cuts.kept(piece, at) if self._cuts.ranges else piece:
+                if self._write:
+                    self._write(kept)
+                return kept
+        return b""
 
     def _open(self) -> BinaryIO:
         try:

@@ -40,11 +40,16 @@ _STORED = "files.verified."
 
 @dataclass(frozen=True, order=True, slots=True)
 class Original:
-    """A WARC with the payload of a revisit, below the store's `warcs/`, or `viral/`; whether an index shows it."""
+    """A WARC with the payload of a revisit, below the store's `warcs/`, or `viral/`; whether an index shows it.
+
+    `is_refused`: the gate has refused it, so no index has it. `has_hit`: a virus was found in the record.
+    """
 
     warc: str
     is_shown: bool = True
     is_viral: bool = False
+    is_refused: bool = False
+    has_hit: bool = field(default=False, compare=False)
 
 
 @dataclass
@@ -74,9 +79,28 @@ class Originals:
         self._state, self._store, self._extracts = state, store, Extracts(index)
         self._listed = Lists(state.store, NAME).read(current.number)
         self._index, self._segments = index, current.segments
+        self._lookup: Lookup | None = None
 
-    def search(self, revisits: Iterable[Revisit]) -> Searched:
-        """Find the original of each: first under its own key, then among all lines, then in viral WARCs."""
+    def sha512(self, warc: str) -> str:
+        """The SHA-512 of a WARC that the version lists."""
+        return self._listed.by_name[warc].sha512
+
+    def shown(self, prefix: bytes) -> Iterator[bytes]:
+        """The lines of the version that begin with these bytes. Ask in order: few blocks are read then."""
+        if self._lookup is None:
+            self._lookup = Lookup(self._index, self._segments)
+        return self._lookup.beginning_with(prefix)
+
+    def close(self) -> None:
+        """Close what `shown` reads."""
+        if self._lookup:
+            self._lookup.close()
+
+    def search(self, revisits: Iterable[Revisit], *, refused: bool = False) -> Searched:
+        """Find the original of each: under its own key, else among all lines, else in viral WARCs.
+
+        `refused`: look into refused WARCs, too. What is there alone is no original: a reader may want to report it.
+        """
         found, left = Searched(), set[bytes]()
         with closing(Lookup(self._index, self._segments)) as lookup:
             for one in revisits:
@@ -88,25 +112,28 @@ class Originals:
         if left:
             found.unread.update(not_indexed(self._state, self._listed.inputs))
             self._look_through(left, found)
-            self._look_into_viral(left - found.originals.keys(), found)
+            self._look_into_others(left - found.originals.keys(), found, refused=refused)
         return found
 
-    def _look_into_viral(self, left: Collection[bytes], found: Searched) -> None:
-        for warc in viral.warcs(self._state) if left else ():
+    def _look_into_others(self, left: Collection[bytes], found: Searched, *, refused: bool) -> None:
+        for warc in viral.warcs(self._state, refused=refused) if left else ():
+            is_viral = warc.path.startswith(viral.VIRAL)
+            name = warc.path.partition("/")[2]
+            original = Original(name, is_shown=False, is_viral=is_viral, is_refused=not is_viral)
             for line in _with_body(viral.lines(self._store, warc), left):
                 for wanted in _answers(line, left):
-                    name = warc.path.removeprefix(viral.VIRAL)
-                    found.originals.setdefault(wanted, Original(name, is_shown=False, is_viral=True))
+                    found.originals.setdefault(wanted, original)
 
     def _look_through(self, left: Collection[bytes], found: Searched) -> None:
         prefixes = hidden.at(self._state.store, self._listed.hiding).prefixes()
         for one in self._listed.inputs:
             try:
                 for line in _with_body(cdx_extracts.lines(self._extracts, one.sha512), left):
-                    is_shown = cdxj.offset(line) not in one.left_out and any(hidden.visible([line], prefixes, set()))
+                    has_hit = cdxj.offset(line) in one.left_out
+                    is_shown = not has_hit and any(hidden.visible([line], prefixes, set()))
                     for wanted in _answers(line, left):
                         if wanted not in found.originals or (is_shown and not found.originals[wanted].is_shown):
-                            found.originals[wanted] = Original(one.name, is_shown)
+                            found.originals[wanted] = Original(one.name, is_shown, has_hit=has_hit)
             except (NotReady, BadInput):
                 found.unread.add(one.launch)
 

@@ -14,12 +14,13 @@ import pytest
 from packages import HOSTILE
 
 from warcmill.formats import wacz
-from warcmill.formats.wacz import Page
+from warcmill.formats.wacz import EXTRA, SEEDS, Page
 
 LINES = [
     b'x,a)/%05d 20161019234428 {"url": "http://a.x/", "filename": "a.warc.gz"}\n' % number for number in range(2500)
 ]
 PAGE = Page("20161019234428", "http://a.x/\u00e9")
+OTHER = Page("20161019234429", "http://a.x/b", "A title", "Words of a page")
 
 
 def made(warcs: dict[str, bytes], lines: list[bytes], pages: tuple[Page, ...] = ()) -> io.BytesIO:
@@ -30,7 +31,8 @@ def made(warcs: dict[str, bytes], lines: list[bytes], pages: tuple[Page, ...] = 
                 for at in range(0, len(data), 1000):
                     write(data[at : at + 1000])
         assert archive.index(lines) == len(lines)
-        assert archive.pages(pages) == len(pages)
+        assert archive.pages(EXTRA, [OTHER], has_text=True) == 1
+        assert archive.pages(SEEDS, pages) == len(pages)
         archive.finish("daily 20161019234428", "2016-10-20T00:10:00Z")
     return target
 
@@ -66,23 +68,26 @@ def test_it_holds_what_the_specification_asks_for() -> None:
         assert archive.testzip() is None
         assert archive.namelist() == [
             *("archive/a.warc.gz", "archive/b.warc", "indexes/index.cdx.gz", "indexes/index.idx"),
-            *("pages/pages.jsonl", "datapackage.json", "datapackage-digest.json"),
+            *("pages/extraPages.jsonl", "pages/pages.jsonl", "datapackage.json", "datapackage-digest.json"),
         ]
         assert {one.compress_type for one in archive.infolist()} == {zipfile.ZIP_STORED}
         assert {one.date_time for one in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         package, digest = archive.read("datapackage.json"), json.loads(archive.read("datapackage-digest.json"))
         about = json.loads(package)
         assert digest == {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(package).hexdigest()}"}
-        assert {one["path"] for one in about["resources"]} == set(archive.namelist()[:5])
+        assert {one["path"] for one in about["resources"]} == set(archive.namelist()[:6])
         for one in about["resources"]:
             data = archive.read(one["path"])
             assert (one["bytes"], one["hash"]) == (len(data), f"sha256:{hashlib.sha256(data).hexdigest()}")
-        assert len({one["name"] for one in about["resources"]}) == 5
+        assert len({one["name"] for one in about["resources"]}) == 6
         told = (about["profile"], about["wacz_version"], about["title"], about["created"])
         assert told == ("data-package", "1.1.1", "daily 20161019234428", "2016-10-20T00:10:00Z")
         header, page = map(json.loads, archive.read("pages/pages.jsonl").splitlines())
-        assert header["format"] == "json-pages-1.0"
+        assert header == {"format": "json-pages-1.0", "id": "pages", "title": "Pages"}
         assert (page["url"], page["ts"], len(page["id"])) == (PAGE.url, "2016-10-19T23:44:28Z", 16)
+        header, page = map(json.loads, archive.read("pages/extraPages.jsonl").splitlines())
+        assert header == {"format": "json-pages-1.0", "id": "extra-pages", "title": "Extra pages", "hasText": True}
+        assert (page["title"], page["text"]) == (OTHER.title, OTHER.text)
 
 
 def test_each_part_of_the_index_is_read_alone_where_its_summary_has_it() -> None:

@@ -50,12 +50,15 @@ class Captured:
 
 
 class Captures(Hearer):
-    """Passes each document to `sink`. Counts documents by kind, and other captures by why they are none."""
+    """Passes each document to `sink`. Counts documents by kind, and other captures by why they are none.
 
-    def __init__(self, sink: Callable[[Captured], object]) -> None:
+    `most`: bytes of a payload to pass on, for a reader that wants only its beginning.
+    """
+
+    def __init__(self, sink: Callable[[Captured], object], most: int | None = None) -> None:
         self.documents: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
-        self.sink = sink
+        self.sink, self.most = sink, MOST_PAYLOAD if most is None else most
 
     def begin(self, head: Head, /) -> _Record | None:
         """Listen to captures."""
@@ -124,7 +127,7 @@ class _Record:
         return OTHER_TYPE if kind_of(self._media_type) is None else ""
 
     def _keep(self) -> _Kept:
-        self._kept.append(_Kept())
+        self._kept.append(_Kept(self._captures.most))
         return self._kept[-1]
 
     def _captured(self, offset: int, kind: Kind, why: str) -> Captured:
@@ -137,12 +140,13 @@ class _Record:
 class _Kept:
     """One reading of a payload, up to the limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self.data, self.is_cut = bytearray(), False
+        self._most = most
 
     def write(self, piece: bytes | memoryview) -> None:
         """The next bytes."""
-        room = MOST_PAYLOAD - len(self.data)
+        room = self._most - len(self.data)
         self.data += piece[:room]
         self.is_cut = self.is_cut or len(piece) > room
 
