@@ -1,8 +1,10 @@
-"""List a job of 'warcmill crawl' in luigi.cfg, under [engine.crawl]; and name a job after a host."""
+"""Edit luigi.cfg as it is, with its comments: list a job under [engine.crawl], schedule it by [job.NAME]."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from configparser import RawConfigParser
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,6 +12,7 @@ from luigi.configuration import get_config
 
 from tasks.config import engines
 from tasks.step import open_line
+from warcmill.base.schedule import Frequency
 from warcmill.crawl import durable
 from warcmill.errors import BadConfig
 from warcmill.markers import locks
@@ -48,3 +51,67 @@ def with_job(text: str, name: str) -> str:
         raise BadConfig(f"[{SECTION}] jobs", "is not set; add the jobs that it crawls, separated by commas")
     at = head.end() + jobs.end()
     return f"{text[:at].rstrip()},{name}{text[at:]}"
+
+
+def scheduled(text: str, name: str, frequency: Frequency, start: str) -> str:
+    """A luigi.cfg with this [job.NAME], in place of the one that it may have."""
+    keys = {"frequency": str(frequency).lower(), "start": start}
+    section = _section(text, name)
+    if not section:
+        return f"{text.rstrip()}\n\n[job.{name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+    first, last = section
+    head, *lines = text[first:last].splitlines(keepends=True)
+    for key, value in keys.items():
+        lines = [line for line in lines if not re.match(rf"{key}\s*[=:]", line)]
+        lines.insert(0 if key == "frequency" else 1, f"{key}={value}\n")
+    return text[:first] + head.rstrip("\n") + "\n" + "".join(lines) + text[last:]
+
+
+def unscheduled(text: str, name: str) -> str:
+    """A luigi.cfg without [job.NAME]. Comments above the next section stay: they are of that one."""
+    section = _section(text, name)
+    if not section:
+        return text
+    first, last = section
+    lines = text[first:last].splitlines(keepends=True)
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("#", ";"))):
+        last -= len(lines.pop())
+    return f"{text[:first].rstrip()}\n\n{text[last:].lstrip()}".rstrip() + "\n"
+
+
+def _section(text: str, name: str) -> tuple[int, int] | None:
+    """Where [job.NAME] is in a luigi.cfg: from its head to the next one's; None if there is none."""
+    head = re.search(rf"^\[job\.{re.escape(name)}\]", text, re.MULTILINE)
+    if not head:
+        return None
+    end = re.compile(r"^\[", re.MULTILINE).search(text, head.end())
+    return head.start(), end.start() if end else len(text)
+
+
+def edit(config: Path, change: Callable[[str], str], expected: Mapping[str, Mapping[str, str] | None]) -> bool:
+    """Change luigi.cfg, and have Luigi read it again; return whether it is another one now.
+
+    `expected`: the sections that it changes, and what they then hold (None: there is none). BadConfig, and nothing is
+    written, if anything else would change, as in a file that is written in an unusual way.
+    """
+    with locks.alone(open_line().state, config.name):
+        before = config.read_text("utf-8")
+        after = change(before)
+        if after == before:
+            return False
+        ours, theirs = _parsed(after), _parsed(before)
+        theirs = {name: keys for name, keys in theirs.items() if name not in expected}
+        theirs |= {name: dict(keys) for name, keys in expected.items() if keys is not None}
+        if ours != theirs:
+            raise BadConfig(
+                str(config), f"edit {' and '.join(f'[{name}]' for name in expected)} by hand: it is unusual"
+            )
+        durable.replace(config.resolve(), after.encode())
+        get_config().reload()
+    return True
+
+
+def _parsed(text: str) -> dict[str, dict[str, str]]:
+    parser = RawConfigParser(strict=False)
+    parser.read_string(text)
+    return {name: dict(parser.items(name)) for name in parser.sections()}

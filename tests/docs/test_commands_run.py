@@ -12,6 +12,7 @@ from documented import PRINTED, ROOT, Printed, World, is_as_shown
 PULSE = ("tests/services/test_documented_pulse.py", "PRINTED")
 # Run elsewhere, by how they begin: the file that runs them, and its words.
 ELSEWHERE = {
+    "warcmill schedule": ("tests/pipeline/test_schedule_command.py", 'run(crawled, JOB, "daily", "--install")'),
     "warcmill crawl": ("tests/pipeline/test_crawl_command.py", "process, terminal = begun(tmp_path, *words)"),
     "warcmill job": ("tests/tasks/test_job_command.py", 'typed(capsys, "state")'),
     "warcmill pulse": PULSE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from warcmill.crawl.appended import sync_folder
@@ -10,10 +11,13 @@ from warcmill.errors import Unavailable
 
 
 def replace(path: Path, data: bytes | bytearray) -> None:
-    """Write a file, durable and whole; what was there is replaced at once. A half that a kill left is written over."""
+    """Write a file, durable and whole; what was there is replaced at once, and its permissions kept. A half that a kill
+    left is written over."""
     half = path.with_name(f".{path.name}.tmp")
     try:
         with half.open("wb") as file:
+            if path.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

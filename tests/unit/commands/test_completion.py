@@ -89,7 +89,20 @@ def test_known_names_cost_neither_luigi_nor_a_table() -> None:
 def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
     """A metavar that is new must be looked at: is it a name that is known?"""
     free = {"FILE", "FOLDER", "DIR", "DIR|URL", "URL", "NAME", "TEXT", "TIME", "SECTION", "NUMBER", "DAYS", "ARK"}
-    free |= {"SHA512", "NETWORK", "HOST=ADDRESS", "WORD", "HOST", "DAY", "OLD", "NEW", "N", "SURT"}
+    free |= {
+        "SHA512",
+        "NETWORK",
+        "HOST=ADDRESS",
+        "WORD",
+        "HOST",
+        "DAY",
+        "OLD",
+        "NEW",
+        "N",
+        "SURT",
+        "URL|JOB",
+        "FREQUENCY",
+    }
     known = {"JOB", "LAUNCH", "STAGE", "STEP", "INTERVAL", "WHAT", "JOB LAUNCH"}
     parser = parser_of(verb)
     for action in (one for each in (parser, *nested(parser).values()) for one in arguments(each)):
