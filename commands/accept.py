@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from commands.arguments import reason
+from commands import accept_due
+from commands.arguments import interval, reason
 from commands.printing import err, out
 from commands.reconcile import resolver
 from commands.show import printable
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.audit import survey
+from warcmill.audit import due_crawls, gaps, survey
 from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
@@ -32,27 +33,34 @@ examples:
   warcmill accept BL-20261121083736394-00000-1283~crawler01~8443.warc.gz.open \\
       --reason "the crawler was killed; its whole records are salvaged"
   warcmill accept cp00003 --launch daily 20161019234428 --reason "the disk was full"
+  warcmill accept --kind 'absent log' 2016-10 --reason "the engine was killed on the 19th"
+  warcmill accept daily 20161224060000 20161225060000 --reason "closed at Christmas"
 
 NAME is what 'warcmill reconcile' prints: the path or file name of a refused or unnamed
 WARC, the name of an absent one, a log ('final/surts.dump'), a missing serial or
 checkpoint. It must match one finding in all launches; --launch selects the launch.
-Put a NAME that begins with '-' last, after '--'.
+Put a NAME that begins with '-' last, after '--'. --kind takes every open finding of a
+kind at once, of an INTERVAL or of --launch: 'refused', 'absent', 'not launched' ...
+
+JOB DUE: a crawl that was due, or will be, is meant to be skipped. No scan starts it then.
+This is a decision, kept in the state and in the store.
 
 The file stays as it was judged: a refused WARC is kept out of indexes and is never
 retired. If the step that found it is redone, accept it again.
 
-exit codes: 0 accepted, now or earlier for the same reason, 1 no finding has that name,
-or it was accepted for another reason, 2 usage, or several findings have that name,
-3 configuration, 4 a root is unavailable
+exit codes: 0 accepted, now or earlier for the same reason, 1 no finding has that name or
+kind, or it was accepted for another reason, 2 usage, or several findings have that name,
+3 configuration, 4 a root is unavailable, or a decision is not in the store yet
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The name of a finding, and the launch it was found in."""
+    """The name of a finding, the launch it was found in, and the kinds of what is open under this name."""
 
     seen: Survey
     name: str
+    open_kinds: frozenset[str]
 
     def names(self) -> tuple[str, ...]:
         """What an operator may type for it: the whole name or the file name; also as a terminal shows them."""
@@ -71,8 +79,12 @@ class _Launch(argparse.Action):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """NAME... --reason TEXT [--launch JOB LAUNCH]."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help="as reconcile prints it")
+    """NAME... | JOB DUE... | --kind KIND [INTERVAL], --reason TEXT [--launch JOB LAUNCH]."""
+    parser.usage = "%(prog)s [OPTION ...] --reason TEXT (NAME ... | JOB DUE ... | --kind KIND [INTERVAL])"
+    parser.add_argument("names", nargs="*", metavar="NAME", help="as reconcile prints it; or a job and due times")
+    kinds = [*gaps.ACCEPTABLE, due_crawls.NOT_LAUNCHED]
+    about = "all open findings of this kind, as reconcile prints it, of an INTERVAL or of --launch"
+    parser.add_argument("--kind", choices=kinds, metavar="KIND", help=about)
     parser.add_argument(
         "--reason", type=reason, required=True, metavar="TEXT", help="why it is acceptable; kept for ever"
     )
@@ -82,14 +94,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look up every name first, then publish a marker for each; all names must match, or none is accepted."""
     line = open_line()
-    everything = list(_findings(line, args.launch))
+    if args.kind:
+        return _of_kind(line, args)
+    if not args.names:
+        err("warcmill accept: give a NAME, a JOB and the times DUE, or --kind KIND")
+        return 2
+    if not args.launch and (skipped := accept_due.named(args.names)):
+        return accept_due.accept(line, skipped, args.reason)
+    launches = [args.launch] if args.launch else _launches(line, date.min, date.max)
+    everything = list(_findings(line, launches, bool(args.launch)))
     chosen = {name: _called(name, everything) for name in args.names}
     for name, matches in chosen.items():
         if len(matches) != 1:
             return _report_matches(name, matches, everything)
-    claims = [statements.accept(match.seen, match.name, args.reason) for (match,) in chosen.values()]
+    return publish(line, [statements.accept(match.seen, match.name, args.reason) for (match,) in chosen.values()])
+
+
+def _of_kind(line: OpenRoots, args: argparse.Namespace) -> int:
+    """Accept every finding of a kind that is open: of a launch, or of all launches of some days."""
+    if bool(args.launch) == bool(args.names) or len(args.names) > 1:
+        err("warcmill accept: --kind KIND is for the findings of an INTERVAL, or of --launch JOB LAUNCH")
+        return 2
+    try:
+        days = None if args.launch else interval(args.names[0])
+    except argparse.ArgumentTypeError as error:
+        err(f"warcmill accept: {error}")
+        return 2
+    if args.kind == due_crawls.NOT_LAUNCHED:
+        missed = accept_due.in_days(line, days) if days else []
+        return accept_due.accept(line, missed, args.reason) if missed else _none_of_kind(args.kind)
+    found = _findings(line, [args.launch] if days is None else _launches(line, days.first, days.end), bool(args.launch))
+    chosen = [finding for finding in found if args.kind in finding.open_kinds]
+    claims = [statements.accept(finding.seen, finding.name, args.reason) for finding in chosen]
+    return publish(line, claims) if claims else _none_of_kind(args.kind)
+
+
+def _none_of_kind(kind: str) -> int:
+    err(f"warcmill accept: nothing was accepted: there is no open finding of the kind '{kind}'")
+    return 1
+
+
+def publish(line: OpenRoots, claims: list[Claim]) -> int:
+    """Publish what is accepted, each claim once; nothing if one of them was accepted for another reason."""
     for claim in claims:
-        _refuse_another_reason(line.state, claim, args.reason)
+        _refuse_another_reason(line.state, claim, Accepted.from_claim(claim).reason)
     for claim in claims:
         line.state.publish(claim.key, claim)
         accepted = Accepted.from_claim(claim)
@@ -98,20 +146,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _findings(line: OpenRoots, only: Launch | None) -> Iterator[Finding]:
-    launches = [only] if only else _all(line)
+def _findings(line: OpenRoots, launches: Sequence[Launch], was_typed: bool) -> Iterator[Finding]:
+    """The findings of some launches; BadInput for a launch that was typed and that there is not."""
     resolve = resolver(line, launches)
     for launch in launches:
         seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.wanted)
-        if only:
+        if was_typed:
             survey.refuse_unknown(line.state, line.roots_of(launch.job), seen)
         seen = looked_up(seen, resolve)
-        yield from (Finding(seen, name) for name in sorted({gap.name for gap in statements.findings(seen)}))
+        kinds: dict[str, set[str]] = {}
+        for gap in statements.findings(seen):
+            kinds.setdefault(gap.name, set()).update([] if gaps.is_accepted(seen, gap.name) else [gap.kind])
+        yield from (Finding(seen, name, frozenset(kinds[name])) for name in sorted(kinds))
 
 
-def _all(line: OpenRoots) -> tuple[Launch, ...]:
-    """Every launch. Unavailable if a root does not answer: it might hold a second match of a name."""
-    discovered = survey.find(line.state, line.rootmap, date.min, date.max)
+def _launches(line: OpenRoots, first: date, end: date) -> tuple[Launch, ...]:
+    """Every launch of some days. Unavailable if a root does not answer: it might hold a second match of a name."""
+    discovered = survey.find(line.state, line.rootmap, first, end)
     for error in discovered.unreachable:
         raise error
     return discovered.launches

@@ -16,6 +16,7 @@ from commands import doctor_more as more
 from commands.arguments import add_json
 from commands.doctor_columns import check_columns
 from commands.doctor_engines import check_engines
+from commands.doctor_owed import check_owed
 from commands.doctor_packages import check_packages
 from commands.doctor_scale import check_scale
 from commands.doctor_serve import check_serve
@@ -60,7 +61,8 @@ several workers can run; luigid and clamd, if configured (clamd's limits by stre
 and over them); where SIPs are submitted and read again, and whether the minter gives new
 ARKs (four, which nothing uses); what extracts text, with its Solr, and what writes
 columns, where they are on; the cluster of [scale]; the CDX server of [index]; pywb and
-what it replays, where there is a [serve]; where notices go; and the configuration of
+what it replays, where there is a [serve]; where notices go; crawls that were due and have
+no launch; archived launches and decisions that are in no backup; and the configuration of
 every job that an engine of luigi.cfg crawls. Never writes to the engines' roots. In
 state, store and index it creates a small file and removes it.
 
@@ -95,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         checks += [*configured(config), *fitness(config), *check_packages(config.access)]
         checks += more.all_of(config, args.notice)
         checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), *check_columns()]
-        checks += [*check_scale(config), *check_sinks(), *check_serve(config), scheduler()]
+        checks += [*check_scale(config), *check_sinks(), *check_serve(config), *check_owed(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,7 @@ from warcmill.model import Json
 
 HEADS = ("job", "launch", "state", "done", "queued", "per min", "KiB/s", "alerts")
 FIGURES = HEADS[3:]
+WIDEST = 1_000  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ def _show(statuses: list[ReportedJob], *, alone: bool) -> None:
     for status in statuses:
         table.add_row(*_row(status))
     if statuses:
+        if not target.is_terminal:  # a launch id that was cut could not be used
+            target.width = max(
+                target.width, Measurement.get(target, target.options.update(max_width=WIDEST), table).maximum
+            )
         target.print(table)
     else:
         lines(target, "luigi.cfg has no engine to ask: add an [engine.NAME] with a url")

@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from commands import owed
 from commands.arguments import LAST, Interval, add_interval, add_json
 from commands.newest import point_to
+from commands.owed import Owed
 from commands.show import as_json, console, days_json, heading, lines, printable, report_unreachable, styled
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
@@ -42,17 +44,19 @@ bytes are wrong for good; unnamed: on disk, but in no crawl log; stale: markers 
 a claim that is no longer current. The last stage of a launch also counts the WARCs that
 no stage has yet.
 
-Then every gap: its name, why, and the command to type next. First the gaps to repair,
+Then every gap: its name, why, and the command to type next; last the crawls that were due
+in these days, by [job.NAME], and have no launch. First the gaps to repair,
 then those to redo, then those that can only be accepted. A running launch has no gaps
 for what is still to come. A finding that an operator has accepted ('warcmill accept')
 is listed as accepted, and is not a gap. Of more than 500 launches, those that ended
 without a gap are counted and not listed. Nothing is changed.
 
---json: {{"first_day", "last_day", "gaps", "odd": [text], "bare": [text: a root that
-holds no launch at all, and what lies there instead], "totals": {{column:
-number}}, "launches": [{{"job", "launch_id", "ended": "" while it runs, "stages":
-[{{"stage", "closed", column: number}}], "gaps" and "accepted": [{{"stage": "" for
-the launch as a whole, "kind", "name", "why", "todo"}}]}}]}}
+--json: {{"first_day", "last_day", "gaps", "of_no_launch": [{{"job", "kind", "name", "why",
+"todo"}}: due crawls], "odd": [text], "bare": [text: a root that holds no launch at all,
+and what lies there instead], "totals": {{column: number}}, "launches": [{{"job",
+"launch_id", "ended": "" while it runs, "stages": [{{"stage", "closed", column: number}}],
+"gaps" and "accepted": [{{"stage": "" for the launch as a whole, "kind", "name", "why",
+"todo"}}]}}]}}
 
 exit codes: 0 no gap, 1 one or more gaps, or a root whose launches are in other places
 than configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could
@@ -75,16 +79,19 @@ def run(args: argparse.Namespace) -> int:
     discovered = survey.find(line.state, line.rootmap, days.first, days.end)
     point_to(line, discovered.launches, "reconcile")
     reports = reports_of(line, discovered)
+    due = owed.of_days(line, days.first, days.end)
     misplaced = any(bare.misplaced for bare in discovered.bare)
     if args.json:
         print(
-            as_json({**document(days, reports, discovered.unexpected), "bare": [bare.text for bare in discovered.bare]})
+            as_json(
+                {**document(days, reports, discovered.unexpected, due), "bare": [bare.text for bare in discovered.bare]}
+            )
         )
     else:
-        show(console(), days, reports, discovered.unexpected, misplaced)
-    if report_unreachable(discovered):
+        show(console(), days, reports, discovered.unexpected, due, misplaced)
+    if report_unreachable(discovered) or due.report_away():
         return 4
-    return exit_code(reports) or int(misplaced)
+    return exit_code(reports) or int(misplaced or bool(due.gaps))
 
 
 def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = None) -> list[LaunchReport]:
@@ -116,7 +123,12 @@ def exit_code(reports: list[LaunchReport]) -> int:
 
 
 def show(
-    target: Console, days: Interval, reports: list[LaunchReport], unexpected: tuple[str, ...], misplaced: bool = False
+    target: Console,
+    days: Interval,
+    reports: list[LaunchReport],
+    unexpected: tuple[str, ...],
+    due: Owed,
+    misplaced: bool = False,
 ) -> None:
     """Print the table, then every gap. `misplaced`: some launches were not looked at, for they are in other places."""
     lines(target, heading(days, len(reports)))
@@ -124,7 +136,7 @@ def show(
         target.print(table(reports))
     for text in unexpected:
         lines(target, styled(f"not a launch: {text}", DIM))
-    lines(target, *_sections(reports, misplaced))
+    lines(target, *_sections(reports, due, misplaced))
 
 
 def table(reports: list[LaunchReport]) -> Table:
@@ -160,16 +172,19 @@ def _number_of(row: StageRow, name: str) -> Text:
     return Text(str(number), style=style)
 
 
-def _sections(reports: list[LaunchReport], misplaced: bool) -> Iterator[Text]:
+def _sections(reports: list[LaunchReport], due: Owed, misplaced: bool) -> Iterator[Text]:
     gaps = [gap for report in reports for gap in report.gaps]
     accepted = [gap for report in reports for gap in report.accepted]
-    if accepted:
-        yield Text(f"\n{len(accepted)} accepted", style="bold")
+    if accepted or due.accepted:
+        yield Text(f"\n{len(accepted) + len(due.accepted)} accepted", style="bold")
         yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in accepted)
+        yield from (styled(f"  {gap.job} {gap.kind}: {gap.name}: {gap.why}", DIM) for gap in due.accepted)
     yield from _unscanned(reports)
     where = " where launches are expected; others are elsewhere" if misplaced else ""
-    yield Text(f"\n{_number(len(gaps))}{where}", style=BAD if gaps or misplaced else "bold green")
+    number = len(gaps) + len(due.gaps)
+    yield Text(f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold green")
     yield from gap_lines(gaps)
+    yield from owed.texts(due.gaps)
 
 
 def _unscanned(reports: list[LaunchReport]) -> Iterator[Text]:
@@ -194,12 +209,13 @@ def gap_lines(gaps: list[Gap]) -> Iterator[Text]:
         yield styled(f"      -> {todo}", "cyan")
 
 
-def document(days: Interval, reports: list[LaunchReport], unexpected: tuple[str, ...]) -> dict[str, Json]:
+def document(days: Interval, reports: list[LaunchReport], unexpected: tuple[str, ...], due: Owed) -> dict[str, Json]:
     """The JSON document of the same reports."""
     everything = total(row.counts for report in reports for row in report.rows)
     return {
         **days_json(days),
-        "gaps": sum(len(report.gaps) for report in reports),
+        "gaps": sum(len(report.gaps) for report in reports) + len(due.gaps),
+        "of_no_launch": owed.as_list(due.gaps),
         "odd": list(unexpected),
         "totals": dict(everything),
         "launches": [_launch(report) for report in reports],

@@ -5,22 +5,27 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from luigi.parameter import DateIntervalParameter
 
-from commands import reconcile
+from commands import owed, reconcile
 from commands.arguments import LAST, Interval, add_interval
 from commands.doctor import scheduler
 from commands.newest import point_to
 from commands.printing import err, out
 from commands.scanner import ALREADY_RUNNING, Scanner
 from commands.show import console, counted, report_unreachable
+from tasks import attended
 from tasks.attended import ATTENDED
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
-from warcmill.audit import survey, unscanned
+from warcmill.audit import due_crawls, survey, unscanned
+from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level
 from warcmill.audit.reconciliation import LaunchReport
@@ -71,8 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Scan, reconcile, and report the result in one line."""
     days: Interval = args.interval
-    scanner = Scanner({} if args.verbose else {ATTENDED: "1"}, DRAINING)
-    with scanner.handing_down([signal.SIGUSR1]):
+    with (
+        _notes() as notes,
+        (
+            scanner := Scanner({attended.NOTES: str(notes)} | ({} if args.verbose else {ATTENDED: "1"}), DRAINING)
+        ).handing_down([signal.SIGUSR1]),
+    ):
         line = _open()
         discovered = discovery.find(line.rootmap, days.first, days.end)
         before = unscanned.look(line.state, line.rootmap, discovered.launches)
@@ -81,7 +90,14 @@ def run(args: argparse.Namespace) -> int:
             return _stopped(scanner.signal, days, codes)
         if any(ours(code) == Busy.exit_code for code in codes):
             return _busy(days, codes)
-        return _reconciled(line, days, before, codes)
+        return _reconciled(line, days, before, codes, set(notes.read_text("utf-8").splitlines()))
+
+
+@contextmanager
+def _notes() -> Iterator[Path]:
+    """A file for what the scans' processes have to say at the end, while they run."""
+    with tempfile.NamedTemporaryFile(prefix="warcmill.scan.") as file:
+        yield Path(file.name)
 
 
 def _open() -> OpenRoots:
@@ -130,25 +146,31 @@ def _busy(days: Interval, codes: list[int]) -> int:
     return _worst(map(ours, codes))
 
 
-def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int]) -> int:
-    """Find what is missing, print it and the last line; return the exit code."""
+def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int], notes: set[str]) -> int:
+    """Find what is missing, print it and the last line; return the exit code. `notes`: what the scans noted."""
     discovered = survey.find(line.state, line.rootmap, days.first, days.end)
     try:
         reports = reconcile.reports_of(line, discovered, before)
+        due = owed.of_days(line, days.first, days.end)
     except WarcmillError as error:
         err(f"warcmill: {error}")
         there = counted(len(discovered.launches), "launch", "launches")
         out(f"scan {days.text}: {there}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
     misplaced = any(bare.misplaced for bare in discovered.bare)
-    reconcile.show(console(), days, reports, discovered.unexpected, misplaced)
+    reconcile.show(console(), days, reports, discovered.unexpected, due, misplaced)
     point_to(line, discovered.launches, "scan")
     reconciled = (
-        Unavailable.exit_code if report_unreachable(discovered) else reconcile.exit_code(reports) or int(misplaced)
+        Unavailable.exit_code
+        if report_unreachable(discovered) or due.report_away()
+        else reconcile.exit_code(reports) or int(misplaced or bool(due.gaps))
     )
     code = _worst([reconciled, *map(ours, codes)])
-    todo = next_command(code, NOT_PLANNED in codes, days, reports)
-    out(f"scan {days.text}: {sums(reports)}; {f'next: {todo}' if todo else 'no gap'}")
+    todo = next_command(code, NOT_PLANNED in codes, days, reports, due.gaps)
+    if attended.TOO_MANY in notes:
+        todo = f"warcmill backfill {days.text}, for there are {attended.TOO_MANY}"
+    found = sums(reports, notes - {attended.TOO_MANY}, len(due.gaps))
+    out(f"scan {days.text}: {found}; {f'next: {todo}' if todo else 'no gap'}")
     return code
 
 
@@ -156,21 +178,25 @@ def _worst(codes: Iterable[int]) -> int:
     return min(codes, key=WORST_FIRST.index)
 
 
-def sums(reports: list[LaunchReport]) -> str:
-    """The result for some launches, in words."""
+def sums(reports: list[LaunchReport], failed_tasks: Collection[str] = (), of_no_launch: int = 0) -> str:
+    """The result for some launches, in words. `failed_tasks`: those of no launch that failed, such as folds;
+    `of_no_launch`: the number of other gaps."""
     rows = [row.counts for report in reports for row in report.rows]
     refused = sum(gap.kind == "refused" for report in reports for gap in report.gaps)
     failed = sum(report.failed for report in reports) + sum(not report.rows and bool(report.gaps) for report in reports)
     new = sum(bool(report.unscanned) for report in reports)
     warcs = sum(max(counts["on_disk"], counts["assembled"]) for counts in rows)
-    wanting = sum(len(report.gaps) for report in reports)
+    wanting = sum(len(report.gaps) for report in reports) + of_no_launch
     more = f", {counted(wanting, 'gap', 'gaps')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""
     there = f"{counted(len(reports), 'launch', 'launches')}, {counted(warcs, 'WARC', 'WARCs')}"
-    return f"{there}, {refused} refused, {failed} failed{more}{later}"
+    named = f" ({', '.join(sorted(failed_tasks))})" if failed_tasks else ""
+    return f"{there}, {refused} refused, {failed + len(failed_tasks)} failed{named}{more}{later}"
 
 
-def next_command(code: int, not_planned: bool, days: Interval, reports: list[LaunchReport]) -> str:
+def next_command(
+    code: int, not_planned: bool, days: Interval, reports: list[LaunchReport], due: Sequence[JobGap] = ()
+) -> str:
     """The command to type next; '' if there is nothing to do."""
     if code == Unavailable.exit_code:
         return "warcmill doctor"
@@ -178,4 +204,6 @@ def next_command(code: int, not_planned: bool, days: Interval, reports: list[Lau
         return f"warcmill plan {days.text}"
     if gaps := in_order(gap for report in reports for gap in report.gaps):  # gaps to repair come first
         return f"warcmill why {gaps[0].launch.job} {gaps[0].launch.id}"
+    if due:
+        return due_crawls.look_at(max(due, key=lambda gap: (gap.kind != due_crawls.NOT_LAUNCHED, gap.name)))
     return "warcmill doctor" if code else ""

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
+from commands import owed
 from commands.arguments import LAST, Interval, add_interval, add_json, job
 from commands.grid_table import legend, table
 from commands.newest import point_to
+from commands.reconcile import gap_lines
 from commands.show import as_json, console, days_json, heading, lines, report_unreachable, styled
 from tasks.step import open_line
 from warcmill.audit import survey
@@ -33,11 +35,14 @@ Without INTERVAL: the last {LAST} days (UTC), including today. One row per launc
 one column per step. 2/3 means that 2 of the launch's 3 due stages have come that far.
 The first line counts the launches: done, waiting (ended, not all done), running, in
 trouble (something failed, is refused or stale). The last row counts the stages. Running
-scans are named. Reads markers, not files: 'warcmill reconcile' compares with the disk,
-'warcmill verify' reads the archive again.
+scans are named. Last come the archived launches that are in no backup a day later, and
+the crawls that were due in these days and have no launch. Reads markers, not files:
+'warcmill reconcile' compares with the disk, 'warcmill verify' reads the archive again.
 
 --json: {{"first_day", "last_day", "totals": {{"done", "waiting", "running", "in_trouble":
 launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],
+"of_no_launch": [{{"job", "kind", "name", "why", "todo"}}: due crawls without a launch],
+"no_backup": [JOB/LAUNCH, archived for more than a day],
 "launches": [{{"job", "launch_id", "ended": "" while it runs, "error",
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
@@ -69,11 +74,17 @@ def run(args: argparse.Namespace) -> int:
     grids = [grid(line.state, line.rootmap, launch, line.wanted) for launch in launches]
     shown = [grid for grid in grids if grid.word == "in trouble"] if args.trouble else grids
     scans = scans_at_work(line.state)
+    due = owed.of_days(line, days.first, days.end)
+    due.gaps = [gap for gap in due.gaps if args.job in (None, gap.job)]
+    unkept = due.unkept(line, launches)
     if args.json:
-        print(as_json(document(days, grids, shown, scans)))
+        of_no_launch, no_backup = owed.as_list(due.gaps), [str(gap.launch) for gap in unkept]
+        print(as_json({**document(days, grids, shown, scans), "of_no_launch": of_no_launch, "no_backup": [*no_backup]}))
     else:
         show(console(), days, grids, shown, scans)
-    return 4 if report_unreachable(discovered) or any(grid.unavailable for grid in grids) else 0
+        lines(console(), *gap_lines(unkept), *owed.texts(due.gaps))
+    away = report_unreachable(discovered) or due.report_away()
+    return 4 if away or any(grid.unavailable for grid in grids) else 0
 
 
 def report_no_job(name: str, known: Iterable[str]) -> None:

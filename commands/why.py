@@ -12,6 +12,7 @@ from itertools import islice
 
 from rich.text import Text
 
+from commands import why_due
 from commands.arguments import add_json, add_launch, add_stage
 from commands.newest import launch_of
 from commands.reconcile import catalogue_lookup, gap_json, gap_lines, resolver
@@ -38,6 +39,7 @@ examples:
   warcmill why daily 20161019234428
   warcmill why daily 20161019234428 cp00002-20161020204551
   warcmill why daily 20161019234428 --json | jq -r '.gaps[].todo'
+  warcmill why daily 20161019230000   (a time at which a crawl was due)
 
 Without LAUNCH: the newest, of JOB or of all.
 
@@ -46,11 +48,14 @@ alerts, if luigi.cfg has the engine); which stages wait for the crawl; the first
 step of each stage, and how its last attempt ended, file by file; every WARC that is
 refused (with the offset), absent or unnamed; every absent log; and what is lost from
 the store: all the gaps that reconcile lists of the launch. Each comes with the command
-to type next, in the best order: repair, redo, accept. Nothing is changed.
+to type next, in the best order: repair, redo, accept. Nothing is changed. In place of a
+launch, the time at which a crawl was due: which launch it got, or why it got none.
 
 --json: {"job", "launch_id", "ended": "" while it runs, "waiting": [{"stage", "why"}],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
-"stage", "path", "error", "failed": {file: why}}]}
+"stage", "path", "error", "failed": {file: why}}]}; of a due time {"job", "due",
+"launch_id": "" if it got none, "accepted": the reason or "", "of_no_launch": [{"job",
+"kind", "name", "why", "todo"}], "attempts"}
 
 exit codes: 0 nothing is missing that could be done by now, 1 something is, or there
 is no such launch, 2 usage, 3 configuration, 4 unavailable: a root or the store
@@ -83,7 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the launch; print the answer."""
     line = open_line()
-    answered = answer(line, launch_of(line, args), args.stage)
+    launch = launch_of(line, args)
+    try:
+        answered = answer(line, launch, args.stage)
+    except BadInput:
+        if args.stage is None and (code := why_due.run(line, launch.job, launch.id, json=args.json)) is not None:
+            return code
+        raise
     if args.json:
         print(as_json(_json(answered)))
     else:
@@ -98,7 +109,7 @@ def _found(line: OpenRoots, seen: Survey) -> tuple[str, tuple[Gap, ...], tuple[G
     """
     try:
         looked = looked_up(seen, resolver(line, [seen.launch]))
-        return "", *reconciliation.find(looked, line.store, catalogue_lookup(line))
+        return "", *reconciliation.find(line.state, looked, line.store, catalogue_lookup(line))
     except Unavailable as error:
         print(printable(str(error)), file=sys.stderr)
         return "index" if error.what.startswith("root 'index'") else "store", *gaps.find(seen)

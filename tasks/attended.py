@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ATTENDED = "WARCMILL_ATTENDED"  # set in the environment by `warcmill scan`
+NOTES = "WARCMILL_NOTES"  # likewise: a file for `note`
+TOO_MANY = "too many steps for one scan"
 _bars: list[Progress] = []  # the bar on the terminal now; at most one
 _drawer = os.getpid()
 
@@ -29,6 +31,13 @@ _drawer = os.getpid()
 def is_attended() -> bool:
     """Whether `warcmill scan` runs this process."""
     return ATTENDED in os.environ
+
+
+def note(line: str) -> None:
+    """Add a line for the end of `warcmill scan`, from any process of it: what no marker and no attempt shows."""
+    if path := os.environ.get(NOTES):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
 
 
 class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, time
 from functools import cached_property, partial
@@ -16,14 +16,15 @@ from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, Num
 from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
 from tasks.summary import Ending
 from warcmill import errors, layout
+from warcmill.audit import due_crawls
 from warcmill.base import clock
 from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
-from warcmill.errors import Conflict, NotReady, WarcmillError
+from warcmill.errors import BadInput, Conflict, NotReady, WarcmillError
 from warcmill.launches import resumed
 from warcmill.launches.roots import JobRoots
-from warcmill.markers import locks
+from warcmill.markers import decisions, locks
 from warcmill.markers.facts import Continued
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
@@ -170,8 +171,9 @@ class CheckpointJob(Step):
 class ScanForLaunches(Scan):
     """Launch every configured job that is due within some days, and continue what broke off in them.
 
-    Requires: StartJob of the newest due time of each job, if it is no older than `[pulse] catch_up_hours`; and of each
-              launch that StartJob began, that has no end, and that its engine does not crawl, likewise.
+    Requires: StartJob of the newest due time of each job, if it is no older than `[pulse] catch_up_hours` and was not
+              accepted as skipped; and of each launch that StartJob began, that has no end, and that its engine does not
+              crawl, likewise.
     Output:   none.
     Changes:  nothing itself; logs the due times that are too old to launch, and what cannot be continued.
     Re-run:   safe; does only what is missing. It asks the engines of those jobs alone whose newest launch has no end.
@@ -235,8 +237,10 @@ class ScanForLaunches(Scan):
         return True
 
     def _missing(self, line: OpenRoots, job: str) -> Iterator[StartJob]:
+        skipped = _skipped(line, job)
+
         def done(moment: datetime) -> bool:
-            return line.state.holds(layout.due_key(job, _stamp(moment)))
+            return _stamp(moment) in skipped or line.state.holds(layout.due_key(job, _stamp(moment)))
 
         days = self.date_interval
         first, end = (datetime.combine(day, time(), UTC) for day in (days.date_a, days.date_b))
@@ -247,6 +251,15 @@ class ScanForLaunches(Scan):
             _warn_about_late(job, late_and_next.late)
         if late_and_next.launch:
             yield StartJob(job=job, due=_stamp(late_and_next.launch))
+
+
+def _skipped(line: OpenRoots, job: str) -> Collection[str]:
+    """The due times that were accepted as skipped. With a damaged decision none is known: better a crawl too many."""
+    try:
+        return due_crawls.accepted(decisions.read(line.state.store, decisions.ACCEPTED)).get(job, {})
+    except BadInput as error:
+        log.error("%s: what was accepted as skipped is unknown: %s", job, error)
+        return ()
 
 
 def _note(job: str, why: str, listed: ToRun, ending: Ending) -> None:

@@ -250,6 +250,13 @@ def _note(launch: Launch, why: str, listed: ToRun, ending: Ending) -> None:
     ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), why))
 
 
+@luigi.Task.event_handler(luigi.Event.FAILURE)
+def _note_failed(task: luigi.Task, _: Exception) -> None:
+    """Name a task of no launch that failed, such as a fold: it has no attempts, by which others are counted."""
+    if not isinstance(task, JobStep | Scan):
+        attended.note(str(task.task_family))
+
+
 def short(key: Key) -> str:
     """A step as a bar names it: `Checksum daily/20161019234428 final`."""
     params = dict(key.params)
@@ -283,6 +290,7 @@ def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
             pending.add(task.task_id)
             stack.extend(task.deps())
     if len(pending) > MOST_TASKS:
+        attended.note(attended.TOO_MANY)
         why = f"more than {MOST_TASKS} tasks to run, too many for one scan: run 'warcmill backfill {interval}'"
         raise BadInput(interval, why)
 

@@ -79,7 +79,7 @@ class Ending:
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
         if not troubles or not (self.channels.mail_to or self.channels.webhook):
             return
-        message = Notice(self.scan, str(self.dates), temporary.host(), troubles, f"warcmill reconcile {self.dates}")
+        message = Notice(self.scan, str(self.dates), temporary.host(), troubles, self._todo(troubles))
         try:
             notice.send(self.channels, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
@@ -87,6 +87,13 @@ class Ending:
             log.error("%s: the notice was not sent: %s", message.scan, error)
         except Exception:  # a fault in Warcmill; nothing above catches it, for the process ends
             log.exception("%s: the notice was not sent", message.scan)
+
+    def _todo(self, troubles: tuple[Trouble, ...]) -> str:
+        """The command that shows more: of a single start that failed, that of its due time."""
+        failed = [key for key in self.starts if any(trouble.name == layout.marker_name(key) for trouble in troubles)]
+        if len(failed) == 1:
+            return f"warcmill why {failed[0]['job']} {failed[0]['due']}"
+        return f"warcmill reconcile {self.dates}"
 
     def _troubles(self, state: MarkerStore) -> Iterator[Trouble]:
         """The troubles in the days' summaries that concern the steps of this scan's chain."""

@@ -92,6 +92,20 @@ def scheduled() -> tuple[str, ...]:
         raise BadConfig(f"[{_JOB}{error.path}]", error.why) from error
 
 
+def schedules() -> tuple[dict[str, Schedule], list[BadConfig]]:
+    """When each job with a [job.NAME] is due, and what is wrong with sections that cannot be read."""
+    found, wrong = dict[str, Schedule](), list[BadConfig]()
+    for section in sections.named(_JOB):
+        name = section.removeprefix(_JOB)
+        try:
+            found[parse_job(name)] = schedule_of(name)
+        except BadConfig as error:
+            wrong.append(error)
+        except BadInput as error:
+            wrong.append(BadConfig(f"[{section}]", error.why))
+    return found, wrong
+
+
 def schedule_of(job: str) -> Schedule:
     """When a job is due, or BadConfig."""
     section = f"{_JOB}{job}"

@@ -23,9 +23,10 @@ def ended_launches(line: Line, count: int) -> None:
 def test_above_a_thousand_tasks_a_scan_stops_and_names_backfill(tmp_path: Path) -> None:
     line = line_at(tmp_path)
     ended_launches(line, 260)  # four tasks each
-    scan = line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2016-10")
-    assert scan.returncode == 35
-    assert "warcmill backfill 2016-10" in scan.stderr
+    scan = line.warcmill("scan", "2016-10")
+    assert scan.returncode == 1
+    assert "more than 1000 tasks to run, too many for one scan: run 'warcmill backfill 2016-10'" in scan.stderr
+    assert scan.stdout.endswith("; next: warcmill backfill 2016-10, for there are too many steps for one scan\n")
     assert list((tmp_path / "state").glob("2016-10/daily/*")) == []
 
 

@@ -135,6 +135,19 @@ def test_an_index_out_of_reach_costs_the_transfer_nothing(line: Path) -> None:
     assert len(extracts(line)) == 1
 
 
+def test_the_last_line_of_a_scan_counts_a_failed_fold(line: Path) -> None:
+    configure(line, ON)
+    decisions = line / "state" / "decisions" / "access"
+    decisions.mkdir(parents=True)
+    (decisions / "000001.json").write_text("cut short")
+    code, told = warcmill("scan", "2026-11-21")
+    last = next(text for text in told.splitlines() if text.startswith("scan 2026-11-21"))
+    assert (code, last.partition("; next:")[0]) == (
+        1,
+        "scan 2026-11-21: 1 launch, 2 WARCs, 0 refused, 1 failed (index.FoldCdx), 2 gaps",
+    )
+
+
 def test_a_line_without_an_index_root_is_named(line: Path) -> None:
     config = line / "luigi.cfg"
     text = "".join(row for row in config.read_text().splitlines(keepends=True) if not row.startswith("index="))

@@ -86,7 +86,7 @@ CLAIMS = (
     Place("warcmill/decisions/import_claim.py", only=("claim_of", "_counts", "_item")),
     Place("warcmill/decisions/redo.py", only=("_move",)),
     Place("warcmill/decisions/statements.py", only=("_sources",), documents=True),
-    Place("warcmill/backup/backup.py"),
+    Place("warcmill/backup/backup.py", but=("has_any", "_is_backup")),
     Place("warcmill/backup/restore.py", only=("Backup.files", "_is_sound")),
     Place("warcmill/files/virus_scan.py"),
     Place("warcmill/index/extracting.py", but=("unread",)),
@@ -113,6 +113,8 @@ REPORTS = (
     Place("warcmill/audit/scanned.py"),
     Place("warcmill/audit/uncatalogued.py"),
     Place("warcmill/audit/unclaimed.py"),
+    Place("warcmill/audit/backups.py"),
+    Place("warcmill/audit/due_crawls.py", but=("_is_late", "_FAILED", "in_groups", "look_at"), fields=("JobGap",)),
     Place("warcmill/audit/remedies.py"),
     Place("warcmill/audit/left_out.py"),
     Place("warcmill/audit/missing.py"),
@@ -177,6 +179,8 @@ JSON = (
     Place("commands/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/versions.py", documents=True),
+    Place("commands/why_due.py", documents=True),
+    Place("commands/owed.py", only=("of_days", "_decisions", "as_list")),
     Place("commands/why.py", only=("_waiting", "_engine_says"), documents=True),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control_words.py", only=("FIELDS", "_TARGET"), documents=True),
@@ -237,7 +241,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/formats/warc/records.py",
 }
 CHECKS = (
-    "commands/doctor.py", "commands/doctor_engines.py", "commands/doctor_more.py", "commands/doctor_packages.py",
+    "commands/doctor.py", "commands/doctor_engines.py", "commands/doctor_more.py", "commands/doctor_owed.py",
+    "commands/doctor_packages.py",
     "warcmill/audit/health.py", "warcmill/audit/health_destination.py", "warcmill/audit/health_host.py",
 )  # fmt: skip
 # Where BadInput refuses a file, so that its text is the `why` of an item.

@@ -29,6 +29,7 @@ MENDED = (
     "unreadable",
     "not catalogued",
     "unclaimed",
+    "no backup",
 )
 
 
@@ -122,7 +123,7 @@ def _lacking_of(seen: Survey, stage: Stage | None, rows: Iterable[Row]) -> Itera
         if not (before and before[-1] in missing) and name not in seen.unsound:
             waiting = [later for later, needs in missing.items() if word in needs]
             after = f"; after it: {', '.join(waiting)}" if waiting else ""
-            why = why_lacking(seen.attempts.get(key, ())) + after
+            why = _why_missing(seen, key) + after
             yield _gap(seen, stage, "lacking", name, why, remedies.publish_missing(seen, stage, key))
 
 
@@ -137,6 +138,20 @@ def _befores(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
         befores[row.word] = (*befores[row.after], row.after) if row.after in befores else previous
         previous = (*befores[row.word], row.word)
     return befores
+
+
+def _why_missing(seen: Survey, key: Key) -> str:
+    """Why a step has no marker; a marker that another one rests on was there, and was removed."""
+    path, attempts = layout.marker_path(key), seen.attempts.get(key, ())
+    resting = sorted(
+        other.task
+        for other, evidence in seen.markers.items()
+        if any(source.marker == path for source in evidence.claim.inputs)
+    )
+    if not resting:
+        return why_lacking(attempts)
+    failed = f"; its last run: {attempts[-1].error}" if attempts and attempts[-1].error else ""
+    return f"it was there, and is gone: {resting[0]} rests on it{failed}"
 
 
 def why_lacking(attempts: tuple[Attempt, ...]) -> str:

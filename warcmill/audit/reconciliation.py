@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from warcmill import chain
-from warcmill.audit import findings, gaps, missing, remedies, survey, uncatalogued, unclaimed
+from warcmill.audit import backups, findings, gaps, missing, remedies, survey, uncatalogued, unclaimed
 from warcmill.audit.gaps import Gap
 from warcmill.audit.orphan_revisits import Resolve, looked_up
 from warcmill.audit.survey import Survey
 from warcmill.audit.uncatalogued import Catalogued
 from warcmill.audit.unscanned import Before, split
+from warcmill.base import clock
 from warcmill.chain import Row as Step
 from warcmill.chain import Wanted
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.rootmap import RootMap
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FINAL, Launch, Outcome, Stage
+from warcmill.model import FINAL, Launch, Outcome, Stage, stamp_time
 from warcmill.stores import Store
 
 Counts = Mapping[str, int]  # WARCs of a stage by how far they have come, a number a column
@@ -71,7 +72,7 @@ def report(
     """
     try:
         seen = looked_up(survey.survey(state, rootmap.of(launch.job), launch, wanted), resolve)
-        not_stored = in_the_store(seen, store, catalogued)
+        not_stored = in_the_store(state, seen, store, catalogued)
     except WarcmillError as error:
         return unreadable(launch, error)
     of_launch, accepted = gaps.find(seen)
@@ -84,17 +85,20 @@ def report(
     return LaunchReport(launch, seen.ended, table, in_order, accepted, unscanned=unscanned, failed=failed)
 
 
-def in_the_store(seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[Gap, ...]:
-    """The gaps that markers alone do not show: files of the store, and SIPs of the catalogue."""
+def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[Gap, ...]:
+    """The gaps that markers alone do not show: files of the store, its backup, and SIPs of the catalogue."""
     in_store = missing.listed(store, seen.launch)
     not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
+    not_stored += backups.of_launch(state, store, seen.launch, stamp_time(clock.stamp()))
     return not_stored + (uncatalogued.find(seen, catalogued) if catalogued else ())
 
 
-def find(seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+def find(
+    state: MarkerStore, seen: Survey, store: Store, catalogued: Catalogued | None
+) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """All gaps of a launch that `report` lists, and those that are accepted. Unavailable when the store is."""
     of_launch, accepted = gaps.find(seen)
-    known = (*of_launch, *in_the_store(seen, store, catalogued))
+    known = (*of_launch, *in_the_store(state, seen, store, catalogued))
     differing = unexplained(seen, rows(seen, known), (*known, *accepted))
     return gaps.in_order((*known, *differing)), accepted
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
 from warcmill import layout
+from warcmill.backup.archive import NAME as ARCHIVE
 from warcmill.base import clock, digests
 from warcmill.errors import NotReady
 from warcmill.formats import logzip
@@ -30,7 +31,7 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts import BackedUp, Complete, Fed, Launched, Started
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome
-from warcmill.stores import LocalStore, Stat, Store
+from warcmill.stores import LocalStore, Stat, Store, temporary
 
 FOLDER = "state"
 
@@ -59,6 +60,32 @@ def is_archived(state: MarkerStore, launch: Launch) -> bool:
     assembled = state.read(layout.key("output.ProcessOutputs", launch))
     stages = Complete.from_claim(assembled.claim).stages if assembled else ()
     return bool(stages) and all(state.holds(layout.key("files.Verify", launch, stage=stage)) for stage in stages)
+
+
+def archived_at(state: MarkerStore, launch: Launch) -> str:
+    """When the last step that makes a launch archived ended; '' for one that is not archived."""
+    if not is_archived(state, launch):
+        return ""
+    complete = state.require(layout.key("output.ProcessOutputs", launch))
+    stages = Complete.from_claim(complete.claim).stages
+    verified = (state.run(layout.key("files.Verify", launch, stage=stage)).finished for stage in stages)
+    return max(complete.run.finished, *verified) or clock.text(datetime(1970, 1, 1, tzinfo=UTC))
+
+
+def is_kept(store: Store, launch: Launch) -> bool:
+    """Whether the store has a backup of a launch."""
+    return any(_is_backup(entry) for entry in store.list(f"{FOLDER}/{launch}"))
+
+
+def has_any(store: Store) -> bool:
+    """Whether a backup of any launch was ever made."""
+    jobs = (job for job in store.list(FOLDER) if job.kind == "folder" and job.name != ARCHIVE)
+    folders = (folder for job in jobs for folder in store.list(job.path) if folder.kind == "folder")
+    return any(_is_backup(entry) for folder in folders for entry in store.list(folder.path))
+
+
+def _is_backup(entry: Stat) -> bool:
+    return entry.kind == "file" and entry.name.endswith(".zip") and not temporary.is_temporary(entry.name)
 
 
 def back_up(state: MarkerStore, store: Store, launch: Launch, scratch: Path) -> str:

@@ -108,6 +108,15 @@ def test_a_closed_checkpoint_of_a_running_launch_lacks_its_steps(engine: Engine)
     assert gap.todo == "luigi --module tasks.output output.ScanForOutputs --date-interval 2016-10-19"
 
 
+def test_a_marker_that_was_removed_was_there(assembled: Engine) -> None:
+    key = layout.key("output.PackageLogs", LAUNCH, stage=FINAL)
+    (assembled.base / "state" / layout.marker_path(key)).unlink()
+    gaps = {gap.name: gap for gap in reconciled(assembled).gaps}
+    assert gaps[layout.marker_name(key)].why.startswith("it was there, and is gone: output.AssembleOutput rests on it")
+    lacking = gaps[layout.marker_name(layout.key("files.Checksum", LAUNCH, stage=FINAL))]
+    assert lacking.why.startswith("it was not run yet")
+
+
 def test_an_ended_launch_lacks_its_stop_and_its_logs(engine: Engine) -> None:
     engine.logs()
     engine.finish()

@@ -1,0 +1,107 @@
+"""What the archive owes beside its launches, as verbs report it: crawls that were due, and backups of decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+
+from rich.text import Text
+
+from commands.printing import err
+from commands.show import printable, styled
+from tasks.config import engines
+from tasks.step import OpenRoots
+from warcmill.audit import backups, due_crawls
+from warcmill.audit.due_crawls import Days, JobGap, in_groups
+from warcmill.audit.gaps import Gap
+from warcmill.base import clock
+from warcmill.errors import BadInput, Unavailable
+from warcmill.markers import decisions
+from warcmill.markers.decisions import Decision
+from warcmill.model import Json, Launch, stamp_time
+
+EVER = date(1970, 1, 1), date(9999, 12, 31)
+
+
+@dataclass
+class Owed:
+    """The gaps of no launch, and the due crawls that an operator has accepted as skipped.
+
+    `away`: the store did not answer, so it is unknown which backups are in it; or None.
+    """
+
+    gaps: list[JobGap] = field(default_factory=list)
+    accepted: list[JobGap] = field(default_factory=list)
+    away: Unavailable | None = None
+
+    def unkept(self, line: OpenRoots, launches: Iterable[Launch]) -> list[Gap]:
+        """The gaps of these launches that are in no backup."""
+        now = stamp_time(clock.stamp())
+        try:
+            return [gap for launch in launches for gap in backups.of_launch(line.state, line.store, launch, now)]
+        except Unavailable as error:
+            self.away = error
+            return []
+
+    def report_away(self) -> bool:
+        """Report on stderr that the store did not answer; return whether that is so."""
+        if self.away:
+            err(f"{self.away}; it is unknown which backups are in it")
+        return self.away is not None
+
+
+def of_days(line: OpenRoots, first: date, end: date) -> Owed:
+    """What was due from `first` up to, not including, `end`, by the schedules of all jobs."""
+    schedules, wrong = engines.schedules()
+    owed = Owed([JobGap("", "unreadable", error.key, error.why, "correct it in luigi.cfg") for error in wrong])
+    begin, stop = (datetime.combine(day, time(), UTC) for day in (first, end))
+    days = Days(begin, stop, now=stamp_time(clock.stamp()))
+    accepted = due_crawls.accepted(_decisions(line, owed, days.now))
+    for job, schedule in schedules.items():
+        of_job = accepted.get(job, {})
+        owed.gaps += due_crawls.find(line.state, job, schedule, days, of_job)
+        owed.accepted += (
+            JobGap(job, due_crawls.NOT_LAUNCHED, due, why, "")
+            for due, why in sorted(of_job.items())
+            if days.first <= stamp_time(due) < days.end
+        )
+    return owed
+
+
+def _decisions(line: OpenRoots, owed: Owed, now: datetime) -> list[Decision]:
+    """The decisions on findings. What is wrong with any of them, or with their backups, is added to what is owed."""
+    found: dict[str, list[Decision]] = {}
+    for kind in (decisions.ACCESS, decisions.ACCEPTED):
+        try:
+            found[kind] = decisions.read(line.state.store, kind)
+        except BadInput as error:  # what it has accepted is named again
+            owed.gaps.append(JobGap("", "unreadable", error.path, error.why, "warcmill restore"))
+    made = [decision for kind in found for decision in found[kind]]
+    try:
+        owed.gaps += backups.of_decisions(line.store, made, now) if made else ()
+    except Unavailable as error:
+        owed.away = error
+    return found.get(decisions.ACCEPTED, [])
+
+
+def accepted_dues(line: OpenRoots) -> Mapping[str, Mapping[str, str]]:
+    """The due crawls that were accepted as skipped: the reason, by job and due time."""
+    return due_crawls.accepted(decisions.read(line.state.store, decisions.ACCEPTED))
+
+
+def texts(gaps: Iterable[JobGap]) -> Iterator[Text]:
+    """Each gap of no launch, grouped by kind, cause and remedy, as those of launches are."""
+    alike: dict[tuple[str, str, str], list[JobGap]] = {}
+    for gap in in_groups(gaps):
+        alike.setdefault((gap.kind, gap.why, gap.todo), []).append(gap)
+    for (kind, why, todo), group in alike.items():
+        yield Text.assemble((f"  {kind}", "bold red"), f": {printable(why)}")
+        for gap in group:
+            yield Text.assemble("      ", f"{gap.job} " if gap.job else "", (printable(gap.name), "bold"))
+        yield styled(f"      -> {todo}", "cyan")
+
+
+def as_list(gaps: Iterable[JobGap]) -> list[Json]:
+    """These gaps for the JSON document."""
+    return [{name: getattr(gap, name) for name in ("job", "kind", "name", "why", "todo")} for gap in gaps]
