@@ -19,9 +19,9 @@ from pdfs import pdf
 from warcs import warc_gz, warcinfo
 
 from servers import packages
+from warcmill.base.worker import Limits
 from warcmill.formats.text import office
 from warcmill.formats.text.document import Document, Kind
-from warcmill.launches.text_worker import Limits
 from warcmill.launches.tika import LIMITS, Tika, TikaWorkers
 
 KINDS = {

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from warcmill.launches.text_worker import receive, receive_bytes, send
+from warcmill.base.worker import receive, receive_bytes, send
 
 
 def serve(starter: socket.socket) -> None:

@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Callable
 
+from warcmill.base.worker import Limits
 from warcmill.formats.text.document import Document, Kind, refused
-from warcmill.launches.text_worker import Limits, serve
+from warcmill.launches.text_worker import serve
 
 _kept = list[bytes]()
 

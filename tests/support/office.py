@@ -7,7 +7,7 @@ from pathlib import Path
 
 import faulty_text_worker
 
-from warcmill.launches.text_worker import Limits
+from warcmill.base.worker import Limits
 from warcmill.launches.text_workers import Workers
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))

@@ -17,7 +17,7 @@ from warcmill.formats.warc.http import payload_start
 Take = Callable[[bytes], None]
 
 # As the gate reads chunks (`formats/warc/codings`): a payload digest of ours is one that it finds.
-_CHUNK_LINE = re.compile(rb"(?:\r?\n)?[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_chunk_line = re.compile(rb"(?:\r?\n)?+[ \t]*+([0-9A-Fa-f]{1,15}+)[ \t]*+(?:;[^\r\n]*+)?+\r?\n").match
 _CHUNK_LINE_LIMIT = 1 << 12
 _TRAILER_LIMIT = 1 << 13
 _INTERIM_LIMIT = 32  # 1xx answers before the final one
@@ -180,7 +180,7 @@ class _Chunks(_Body):
             self._left -= len(part)
             self._take(part)
             return at + len(part)
-        line = _CHUNK_LINE.match(data, at)
+        line = _chunk_line(data, at)
         if line is None:
             self._without_line(data[at:])
             return len(data)

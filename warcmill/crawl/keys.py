@@ -13,14 +13,21 @@ _IDS = re.compile(
     r"|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]{1,64}&cftoken=[^&]{1,64})(?P<after>[?&/]|$)",
     re.IGNORECASE,
 )
-_IN_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/[^?]*\.aspx)", re.IGNORECASE)
+_IN_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/)", re.IGNORECASE)
 
 
 def without_session(uri: str) -> str:
     """Return a canonical URI without the ids of sessions."""
     if "?" in uri or ";" in uri or "&" in uri:
         uri = _IDS.sub(_joined, uri)
-    return _IN_PATH.sub("", uri, count=1) if "/(" in uri else uri
+    return _without_folder(uri) if "/(" in uri else uri
+
+
+def _without_folder(uri: str) -> str:
+    """Leave out an id that is a folder, as pages that end in `.aspx` have it."""
+    page = uri.partition("?")[0].lower().rfind(".aspx")
+    found = _IN_PATH.search(uri, 0, page) if page >= 0 else None
+    return uri[: found.start()] + uri[found.end() :] if found else uri
 
 
 def _joined(match: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ _DELIMITERS = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")  # 5.1.
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\D.*)?", re.ASCII)
 _DAY = re.compile(r"(\d{1,2})(?:\D.*)?", re.ASCII)
 _YEAR = re.compile(r"(\d{2,4})(?:\D.*)?", re.ASCII)
+_is_whole = re.compile(r"-?\d++", re.ASCII).fullmatch
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -54,7 +55,7 @@ def parse(text: str, now: float) -> SetCookie | None:
 def _expires(found: dict[str, str], now: float) -> float | None:
     """Max-Age comes before Expires (5.3, step 3)."""
     age = found.get("max-age", "")
-    if re.fullmatch(r"-?\d+", age, re.ASCII):
+    if _is_whole(age):
         return 0.0 if age.startswith("-") or not int(age[:18]) else min(now + int(age[:18]), NEVER)
     return date(found["expires"]) if "expires" in found else None
 

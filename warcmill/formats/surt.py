@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tldextract import TLDExtract
 
 _PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII)
+_is_host = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII).fullmatch
 # What RFC 3986 allows in a path or a query, and '|'; a '%' counts as the beginning of an escape.
 _AS_IT_IS = "!$%&'()*+,-./:;=?@_|~"
 _IN_QUERIES = f"{_AS_IT_IS}[]^"  # the engine leaves {} too, but those mean something to its configuration
@@ -114,7 +114,7 @@ def _host(name: str) -> str:
         host = name.rstrip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:
         raise ValueError(f"{name!r} is no host name: {error}") from error
-    if not _HOST.fullmatch(host):
+    if not _is_host(host):
         raise ValueError(f"{name!r} is no host name, and no IPv4 address")
     return host
 

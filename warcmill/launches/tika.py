@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
 
+from warcmill.base.worker import Limits
 from warcmill.errors import Unavailable
 from warcmill.formats.text.document import Document, Kind, made
 from warcmill.launches.text_extracts import Office
 from warcmill.launches.text_known import Known
-from warcmill.launches.text_worker import Limits
 from warcmill.launches.text_workers import Workers
 from warcmill.launches.tika_worker import sweep
 

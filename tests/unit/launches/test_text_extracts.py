@@ -20,6 +20,7 @@ from office import WORD, PlainOffice
 from pdfs import pdf
 from warcs import NAME, WEEKLY, warc_gz, warcinfo
 
+from warcmill.base.worker import Limits
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind
 from warcmill.formats.text.tools import tool_of
@@ -28,7 +29,6 @@ from warcmill.formats.warc.payload import UNKNOWN_CODING
 from warcmill.launches import text_extracts
 from warcmill.launches.extracts import Extracts
 from warcmill.launches.text_extracts import NO_EXTRACTOR, OFFICE_TEXT, TEXT, Counts, Submit, Tally, TextHearer
-from warcmill.launches.text_worker import Limits
 from warcmill.launches.text_workers import Workers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore

@@ -15,11 +15,11 @@ import faulty_text_worker
 import pytest
 from pdfs import laughing, pdf
 
+from warcmill.base.worker import OUT_OF_MEMORY, Limits
 from warcmill.errors import Unavailable
 from warcmill.formats.text import document as documents
 from warcmill.formats.text.document import Document, Kind
 from warcmill.launches.text_known import Known
-from warcmill.launches.text_worker import OUT_OF_MEMORY, Limits
 from warcmill.launches.text_workers import Workers, kept
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
@@ -214,8 +214,8 @@ from warcmill.launches.text_known import Known
 from warcmill.launches.text_workers import kept
 with kept(1, Known()) as workers:
     workers.submit(Kind.PLAIN, b"words", "").result()
-    (worker,) = workers._all
-print(worker._process.pid, flush=True)
+    (worker,) = workers._processes.all
+print(worker.pid, flush=True)
 if not os.fork():
     with kept(1, Known()) as others:
         assert others is not workers

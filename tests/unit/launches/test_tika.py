@@ -12,10 +12,10 @@ from pathlib import Path
 import faulty_java
 import pytest
 
+from warcmill.base.worker import Limits
 from warcmill.errors import Unavailable
 from warcmill.formats.text.document import MOST, Document, Kind
 from warcmill.launches import tika
-from warcmill.launches.text_worker import Limits
 from warcmill.launches.tika import Tika, TikaWorkers
 from warcmill.launches.tika_worker import LARGEST_FILE
 

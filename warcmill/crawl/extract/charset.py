@@ -9,7 +9,8 @@ from functools import lru_cache
 PRESCAN = 1024  # bytes in which a declaration counts
 UTF8, WINDOWS = "utf-8", "cp1252"
 _MARKS = ((b"\xef\xbb\xbf", UTF8), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
-_META = re.compile(rb"<meta[^>]{0,512}?charset[\s=\"']*([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
+_META = re.compile(rb"<meta([^>]*+)", re.IGNORECASE)
+_LABEL = re.compile(rb"charset[\s=\"']*+([a-z0-9_:.+-]{1,40}+)", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--(?:-?>|.*?(?:-->|\Z))", re.DOTALL)
 _XML = re.compile(rb"\A<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([a-z0-9_:.+-]{1,40})", re.IGNORECASE)
 _PARAMETER = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s;\"']{1,40})", re.IGNORECASE)
@@ -94,7 +95,8 @@ def find(data: bytes, content_type: str = "") -> str:
 
 def _declared(begin: bytes) -> str:
     """The first declaration in a page that browsers know; '' for none."""
-    labels = _META.findall(_COMMENT.sub(b"", begin)) or _XML.findall(begin)
+    tags = _META.findall(_COMMENT.sub(b"", begin))
+    labels = [label[1] for tag in tags if (label := _LABEL.search(tag))] or _XML.findall(begin)
     return next(filter(None, (codec(label.decode("ascii")) for label in labels)), "")
 
 

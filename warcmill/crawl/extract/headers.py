@@ -9,11 +9,11 @@ from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.head import Fields
 
 _FIELDS = ("location", "refresh", "content-location", "link")
-_LINK = re.compile(r"""<([^<>]*)>((?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*))?)*)""")
-_REL = re.compile(r"""(?:^|;)\s*rel\s*=\s*"?([^";]*)""", re.IGNORECASE)
-_REFRESH = re.compile(
-    r"""\s*+[\d.]*+\s*+[;,]?\s*+(?:url\s*+=\s*+)?(?:"([^"]*)|'([^']*)|(.*))""", re.IGNORECASE | re.DOTALL
-)
+_LINK = re.compile(r"""<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"]*+))?+)*+)""")
+_REL = re.compile(r"""(?:^|;)\s*+rel\s*+=\s*+"?+([^";]*+)""", re.IGNORECASE)
+_refresh = re.compile(
+    r"""\s*+[\d.]*+\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL
+).match
 
 
 def links(fields: Fields, uri: str, status: int) -> list[Link]:
@@ -35,7 +35,7 @@ def links(fields: Fields, uri: str, status: int) -> list[Link]:
 
 def refreshed(content: str) -> str:
     """Where a refresh goes; '' when it only loads the page anew (HTML, "shared declarative refresh steps")."""
-    match = _REFRESH.match(content)
+    match = _refresh(content)
     return next((part for part in match.groups() if part), "").strip() if match and not content.isdigit() else ""
 
 

@@ -41,8 +41,8 @@ _EMBEDDED = frozenset(
 )
 _DRAWN = _EMBEDDED | {"use", "feImage", "feimage"}  # by their href; a tree has SVG's own letters
 _TEMPLATE = re.compile(rb"<(/?)(template)(?=[\s/>])", re.IGNORECASE)  # a tree does not show what is inside
-_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset (HTML, "parse a srcset attribute")
-_DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*\)?)*")  # up to a comma that is in no brackets
+_candidate = re.compile(r"[\s,]*+([^\s,]\S*+)").match  # of a srcset (HTML, "parse a srcset attribute")
+_descriptors = re.compile(r"(?:[^,(]++|\([^)]*+\)?+)*+").match  # up to a comma that is in no brackets
 _WITH_TEXT = ("style", "script")
 _IDS_WITH_TEXT = frozenset(
     node.tag_id for node in LexborHTMLParser("<style></style><script></script>").css("style, script")
@@ -154,9 +154,9 @@ def _add_others(tag: str, attributes: Attributes, found: Links) -> None:
 
 def _add_candidates(srcset: str, context: str, found: Links) -> None:
     at = 0
-    while match := _CANDIDATE.match(srcset, at):
+    while not found.cut and (match := _candidate(srcset, at)):
         url, at = match[1], match.end()
-        if not url.endswith(",") and (descriptors := _DESCRIPTORS.match(srcset, at)):
+        if not url.endswith(",") and (descriptors := _descriptors(srcset, at)):
             at = descriptors.end()
         found.add(url.rstrip(","), EMBED, context)
 

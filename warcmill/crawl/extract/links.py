@@ -25,10 +25,11 @@ _PLAIN = re.compile(
 )
 _is_plain = _PLAIN.fullmatch
 _ORIGIN = re.compile(r"https?://[^/?#]+")
-_OTHER_SCHEME = re.compile(
-    r"\s*(?:javascript|mailto|tel|data|about|blob|sms|whatsapp|skype|android-app|ios-app):", re.IGNORECASE
-)
+_has_other_scheme = re.compile(
+    r"\s*+(?:javascript|mailto|tel|data|about|blob|sms|whatsapp|skype|android-app|ios-app):", re.IGNORECASE
+).match
 _NO_FOLLOW = frozenset(["nofollow", "none"])
+_BETWEEN_WORDS = re.compile(r"[\s,]+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _new = tuple.__new__
 
@@ -46,7 +47,7 @@ class Link(NamedTuple):
 
 def asks_not_to_follow(directives: str) -> bool:
     """Whether one of the words is `nofollow`, or `none`, which says that too."""
-    return not _NO_FOLLOW.isdisjoint(re.split(r"[\s,]+", directives.lower()))
+    return not _NO_FOLLOW.isdisjoint(_BETWEEN_WORDS.split(directives.lower()))
 
 
 class Links:
@@ -94,7 +95,7 @@ class Links:
             return ""
 
     def _parsed(self, written: str) -> str:
-        if _OTHER_SCHEME.match(written):
+        if _has_other_scheme(written):
             return ""
         if self._charset != "utf-8" and not written.isascii():
             written = self._query_in_charset(written)

@@ -7,7 +7,8 @@ status means is decided here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
 
@@ -21,7 +22,9 @@ PATH = "/robots.txt"
 _TOO_MANY = 429
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _DELAY = re.compile(r"\d{1,6}(?:\.\d{0,3})?", re.ASCII)
+_STARS = re.compile(r"\*++")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_is_plain = re.compile(r"[!-$&-~]*+").fullmatch  # nothing to escape, and nothing escaped
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -62,11 +65,6 @@ class _Rule:
     parts: tuple[str, ...]
     ends: bool
 
-    @property
-    def rank(self) -> tuple[int, bool]:
-        """The longest pattern wins, in escaped octets; of two as long, the one that allows (2.2.2)."""
-        return len("*".join(self.parts)) + self.ends, self.allows
-
     def matches(self, path: str) -> bool:
         """Whether the pattern matches: in time linear in the path, whatever the pattern."""
         first, *others = self.parts
@@ -85,7 +83,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one crawler at one host; `delay` in seconds, 0 without one."""
+    """The rules of one crawler at one host, those that win first; `delay` in seconds, 0 without one."""
 
     rules: tuple[_Rule, ...] = ()
     delay: float = 0.0
@@ -93,9 +91,8 @@ class Rules:
     def judge(self, path: str) -> Verdict:
         """Judge a path with its query, as in the URI. The robots.txt itself is always allowed."""
         path = _plain(path).replace("*", "%2A").replace("$", "%24")  # as a rule writes these letters (2.2.3)
-        matching = [rule for rule in self.rules if rule.matches(path)] if path != PATH else []
-        best = max(matching, key=lambda rule: rule.rank, default=None)
-        if best is None:
+        best = next((rule for rule in self.rules if rule.matches(path)), None)
+        if best is None or path == PATH:
             return Verdict(True)
         return Verdict(best.allows, f"{'Allow' if best.allows else 'Disallow'}: {best.written}")
 
@@ -105,32 +102,49 @@ def rules_for(data: bytes, token: str) -> Rules:
 
     Several groups for one crawler are one. Whatever is no rule is passed over.
     """
-    groups: dict[str, list[_Rule]] = {}
-    delays: dict[str, float] = {}
-    agents: list[str] = []
+    ours, anyones = _Group(token.lower()), _Group("*")
+    current: list[_Group] = []
     naming = False
     for name, value in _lines(data):
         if name == "user-agent":
-            agents = [*agents, _agent(value)] if naming else [_agent(value)]
-            groups.setdefault(agents[-1], [])
+            agent = _agent(value)
+            current = [group for group in (ours, anyones) if group.agent == agent or (naming and group in current)]
             naming = True
+            for group in current:
+                group.is_named = True
         elif name in ("allow", "disallow"):
             naming = False
-            for agent in agents if value else []:
-                groups[agent].append(_rule(value, allows=name == "allow"))
+            for group in current if value else ():
+                group.rules.append(_rule(value, allows=name == "allow"))
         elif name == "crawl-delay":
             naming = False
             if delay := _DELAY.fullmatch(value):
-                delays |= dict.fromkeys(agents, float(delay[0]))
-    chosen = token.lower() if token.lower() in groups else "*"
-    return Rules(tuple(groups.get(chosen, ())), delays.get(chosen, 0.0))
+                for group in current:
+                    group.delay = float(delay[0])
+    chosen = ours if ours.is_named else anyones
+    return Rules(tuple(sorted(chosen.rules, key=_rank, reverse=True)), chosen.delay)
 
 
-def _lines(data: bytes) -> list[tuple[str, str]]:
+@dataclass(slots=True, eq=False)
+class _Group:
+    """What a robots.txt says to one crawler."""
+
+    agent: str
+    is_named: bool = False
+    rules: list[_Rule] = field(default_factory=list)
+    delay: float = 0.0
+
+
+def _rank(rule: _Rule) -> tuple[int, bool]:
+    """The longest pattern wins, in escaped octets; of two as long, the one that allows (2.2.2)."""
+    return sum(map(len, rule.parts)) + len(rule.parts) - 1 + rule.ends, rule.allows
+
+
+def _lines(data: bytes) -> Iterator[tuple[str, str]]:
     """The lines that have a name and a value, without comments."""
-    text = data[:LIMIT].decode("utf-8", "replace").removeprefix("\ufeff")
-    pairs = (line.partition("#")[0].partition(":") for line in re.split(r"\r\n|\r|\n", text))
-    return [(name.strip().lower(), value.strip()) for name, colon, value in pairs if colon]
+    text = data[:LIMIT].decode("utf-8", "replace").removeprefix("\ufeff").replace("\r", "\n")
+    pairs = (line.partition("#")[0].partition(":") for line in text.split("\n"))
+    return ((name.strip().lower(), value.strip()) for name, colon, value in pairs if colon)
 
 
 def _agent(value: str) -> str:
@@ -142,12 +156,14 @@ def _agent(value: str) -> str:
 
 def _rule(value: str, *, allows: bool) -> _Rule:
     ends = value.endswith("$")
-    pattern = re.sub(r"\*+", "*", _plain(value.removesuffix("$")).replace("$", "%24"))
+    pattern = _STARS.sub("*", _plain(value.removesuffix("$")).replace("$", "%24"))
     return _Rule(allows, value, tuple(pattern.split("*")), ends)
 
 
 def _plain(path: str) -> str:
     """A path or pattern so that two spellings of one are equal: only what must be escaped is (2.2.2)."""
+    if _is_plain(path):
+        return path
     escaped = quote(path, safe="".join(map(chr, range(0x21, 0x7F))))
     return _ESCAPE.sub(_unescaped, escaped)
 

@@ -22,8 +22,8 @@ from warcmill.formats.targets import PART
 EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
 REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
 PARTS = 20  # hops from a page to the last of its parts, redirects too
-_LINKED = re.compile(r"R*LR*")
-_PART = re.compile(PART)
+_is_linked = re.compile(r"R*+LR*+").fullmatch
+_is_part = re.compile(PART.replace("*", "*+").replace("?", "?+")).fullmatch
 
 
 class Reach(StrEnum):
@@ -59,14 +59,14 @@ class Scope:
             return ""
         if len(uri.hops) > self.hops:
             return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"
-        if self.sites.covering(surt) or (reach is Reach.PLUS1 and _LINKED.fullmatch(uri.hops)):
+        if self.sites.covering(surt) or (reach is Reach.PLUS1 and _is_linked(uri.hops)):
             return ""
         return "of no site of the crawl"
 
 
 def is_part(hops: str) -> bool:
     """Whether a page itself has a URI as one of its parts: no link leads there, and no sitemap."""
-    return len(hops) <= PARTS and _PART.fullmatch(hops) is not None
+    return len(hops) <= PARTS and _is_part(hops) is not None
 
 
 def _is_with_its_page(hops: str) -> bool:

@@ -21,7 +21,7 @@ _ZSTD_WINDOW = 1 << 23  # the largest that the coding allows (RFC 9659, 3)
 _CHUNK_LINE_LIMIT = 1 << 12
 CHUNKS_FREE, CHUNK_MEAN = 10_000, 32  # give up after this many chunks if they have fewer bytes than this on average
 
-_CHUNK_LINE = re.compile(rb"(?:\r?\n)?[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_chunk_line = re.compile(rb"(?:\r?\n)?+[ \t]*+([0-9A-Fa-f]{1,15}+)[ \t]*+(?:;[^\r\n]*+)?+\r?\n").match
 
 
 class Decoder:
@@ -64,7 +64,7 @@ class Dechunk(Decoder):
                 at, self._left = at + len(part), self._left - len(part)
                 yield part
                 continue
-            line = _CHUNK_LINE.match(data, at)
+            line = _chunk_line(data, at)
             if line is None:
                 yield from self._without_line(data[at:])
                 return

@@ -1,0 +1,209 @@
+"""Worker processes, as their starter sees them: each is asked one thing at a time, and one that dies or hangs costs
+that one answer.
+
+What is said of a question follows from it alone: one whose worker died is asked again of a new worker, since those
+before it may have filled the memory. Threads that ask block meanwhile; they must live as long as the workers that they
+start, as these end with them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import astuple
+from queue import SimpleQueue
+from typing import NamedTuple, Protocol, TypeVar
+
+from warcmill.base.worker import OUT_OF_MEMORY, Limits, receive, receive_text, send
+
+_PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the environment, which may hold passwords
+_START = 600  # seconds that a worker may take to begin
+_READY = 1 << 10
+_ASKED_TO_END = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+
+
+class Answered(Protocol):
+    """An answer, or `why` there is none."""
+
+    @property
+    def why(self) -> str: ...
+
+
+T = TypeVar("T", bound=Answered)
+
+
+class Outside(NamedTuple):
+    """Why a worker gave no answer, for no fault of what it was asked."""
+
+    why: str
+
+
+class Workers:
+    """Up to `number` worker processes, started when they are needed; `close` them."""
+
+    def __init__(self, command: Sequence[str], limits: Limits, number: int) -> None:
+        self.number, self._command, self._limits = number, command, limits
+        self._idle: SimpleQueue[_Worker | None] = SimpleQueue()
+        self.all: set[_Worker] = set()
+        self._closed = False
+        for _ in range(number):
+            self._idle.put(None)
+
+    def kill(self) -> None:
+        """End them, whatever they do; who waits for an answer learns it."""
+        self._closed = True
+        for worker in list(self.all):
+            worker.kill()
+
+    def close(self) -> None:
+        """Free what they had, once nobody asks any more."""
+        for worker in self.all:
+            worker.end()
+
+    def leave(self) -> None:
+        """Let go of them in a process that has them from the one it was forked from: they are that one's."""
+        for worker in self.all:
+            worker.leave()
+
+    def ask(
+        self, question: dict[str, object], data: bytes, read: Callable[[bytes], T], failed: Callable[[str], T],
+        most: int,
+    ) -> T | Outside:  # fmt: skip
+        """Ask the first that is idle. `read` makes an answer of the JSON of its message, of at most so many bytes, and
+        raises ValueError or TypeError for what is none; `failed` makes the answer that says why there is none."""
+        worker = self._idle.get()
+        try:
+            if worker and worker.has_ended():  # while it was idle
+                self._drop(worker)
+                worker = None
+            for is_new in (worker is None, True):
+                worker = worker or self._start()
+                if worker is None:
+                    return Outside("it did not begin")
+                found = worker.ask(question, data, read, failed, most)
+                if is_new or not worker.is_spoilt:
+                    break
+                self._drop(worker)
+                worker = None
+            return found
+        finally:
+            if worker and not worker.is_alive:
+                self.all.discard(worker)
+                worker = None
+            self._idle.put(worker)
+
+    def _drop(self, worker: _Worker) -> None:
+        worker.end()
+        self.all.discard(worker)
+
+    def _start(self) -> _Worker | None:
+        worker = _Worker(self._command, self._limits)
+        self.all.add(worker)
+        if self._closed:
+            worker.kill()
+        if worker.is_ready():
+            return worker
+        self.all.discard(worker)
+        return None
+
+
+class _Worker:
+    """One worker process.
+
+    `is_spoilt`: it, rather than its last question, may be why there is no answer.
+    """
+
+    def __init__(self, command: Sequence[str], limits: Limits) -> None:
+        self._limits = limits
+        self.is_alive, self.is_spoilt = True, False
+        self._socket, theirs = socket.socketpair()
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                [*command, *map(str, astuple(limits))],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                process_group=0,  # Ctrl-C is for the starter, which ends its workers
+            )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def is_ready(self) -> bool:
+        """Whether it begins; it is waited for."""
+        self._socket.settimeout(_START)
+        try:
+            receive(self._socket, _READY)
+        except (OSError, EOFError, ValueError):
+            self.end()
+            return False
+        return True
+
+    def ask(
+        self, question: dict[str, object], data: bytes, read: Callable[[bytes], T], failed: Callable[[str], T],
+        most: int,
+    ) -> T | Outside:  # fmt: skip
+        """Its answer, or why there is none."""
+        self._socket.settimeout(self._limits.wall)
+        try:
+            send(self._socket, {**question, "size": len(data)}, data)
+            text = receive_text(self._socket, most)
+        except TimeoutError:
+            self.end()
+            return failed(f"timeout: over {self._limits.wall} s")
+        except (OSError, EOFError):
+            died = self._died()
+            return died if isinstance(died, Outside) else failed(died)
+        except ValueError:
+            self.end()
+            return failed("its text is over the limit")
+        try:
+            found = read(text)
+        except (ValueError, TypeError):
+            self.end()
+            return failed("its parser answered garbage")
+        if found.why == OUT_OF_MEMORY:
+            self.end()
+            self.is_spoilt = True
+        return found
+
+    def _died(self) -> str | Outside:
+        """Why it died, as far as the question is to blame."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        code = self._process.poll()
+        self.end()
+        if code is not None and -code == signal.SIGXCPU:
+            return f"timeout: over {self._limits.cpu} s of CPU time"
+        if code is None or -code in _ASKED_TO_END:
+            return Outside("it was ended from outside")
+        self.is_spoilt = True
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return f"its parser died: {how}"
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    def leave(self) -> None:
+        """Close this end of its socket; it ends once no process has it open."""
+        self._socket.close()
+
+    def kill(self) -> None:
+        """End it, whatever it does; its thread notices."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """End it, and free what it had."""
+        self.is_alive = False
+        self._process.kill()
+        self._process.wait()
+        self._socket.close()
