@@ -221,6 +221,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/index/sink_cdx.py",
     # What a worker process answers to its starter.
     "warcmill/base/worker.py",
+    "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.
     "warcmill/formats/wacz.py",
     "warcmill/package/wacz_originals.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
@@ -18,6 +19,7 @@ from warcmill.formats.warc.codings import Dechunk
 from warcmill.formats.warc.records import Block, Capture, Original, Record
 
 T = TypeVar("T")
+_type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
 
 
 class Request(NamedTuple):
@@ -93,8 +95,8 @@ class Exchange(NamedTuple):
 
     @property
     def mime(self) -> str:
-        """The type of the payload, as sent, without parameters; '' when the server named none."""
-        return self.fields.first("content-type").partition(";")[0].strip()
+        """The type of the payload, as sent, without parameters; '' when the server named none that is one word."""
+        return mime_of(self.fields.first("content-type"))
 
     @property
     def annotations(self) -> tuple[str, ...]:
@@ -117,6 +119,13 @@ class Exchange(NamedTuple):
     def close(self) -> None:
         """Give the bytes up."""
         self.spool.close()
+
+
+def mime_of(content_type: str) -> str:
+    """The type that a header or a `data:` URI names, up to a blank, a comma or a semicolon, as Heritrix cuts it; ''
+    for what is no type: logs have it as a column."""
+    found = _type(content_type)
+    return found[1] if found else ""
 
 
 async def closed_after(exchange: Exchange, using: Coroutine[Any, Any, T]) -> T:

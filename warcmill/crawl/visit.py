@@ -10,7 +10,7 @@ import traceback
 from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines, steady
 from warcmill.crawl.admission import Admitted, Later, Refused
 from warcmill.crawl.books import Result
-from warcmill.crawl.exchange import Exchange, as_received, closed_after, request_of
+from warcmill.crawl.exchange import Exchange, as_received, closed_after, mime_of, request_of
 from warcmill.crawl.extract.links import EMBED, LIMIT, TOO_MANY, Link
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.head import Fields
@@ -129,5 +129,5 @@ class Visit:
         links = extract.find(data.body, uri.uri, 200, Fields([("content-type", data.mime)]), self._job.extractors)
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=steady.now())
         self._moves.update(uri, Status.PARSED)
-        line = lines.of_data(uri, data.mime.partition(";")[0], len(data.body), self._thread)
+        line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread)
         await kit.books.keep(Result(uri, self._lease, (), line, found=kit.offers.of(uri, links)))

@@ -71,8 +71,10 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
 def _add_inside(page: str, found: Links) -> None:
     """Add the links of a page in `srcdoc`, whose base is that of the page around it; none of a page in that one."""
     data = page.encode("utf-8", "replace")
-    for tag, attributes, node in _read(data, charset.UTF8)[1]:
+    for tag, attributes, node in _from_tags(data, charset.UTF8)[1]:  # many trees would take long
         _add(tag, attributes, node, found)
+        if found.cut:
+            break
 
 
 def _read(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:

@@ -16,6 +16,9 @@ from ada_url import join_url
 LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
 LIMIT = 50_000  # links of a document; as many as a sitemap may have
 TOO_MANY = "linksTrunc"  # noted in the log of a document that has as many: what it has beyond is left out
+CHARACTERS = 1 << 24  # of all links of a document; a long base makes even short ones long
+WORK = 1 << 27  # characters that are joined for a document, with JOIN for each link
+JOIN = 200
 LONGEST = 16_384  # characters of what is joined; more is no URL that a server takes
 UNREADABLE, SHOWN = 100, 2_083  # links of a document that are no URL and are kept for the log, and characters of each
 
@@ -57,6 +60,7 @@ class Links:
         self._charset = charset
         self._found: dict[tuple[str, str], Link] = {}
         self._unreadable: dict[str, Link] = {}
+        self._left, self._work = CHARACTERS, WORK
         self.cut = self.closed = False
         self._set_base(base)
 
@@ -72,8 +76,9 @@ class Links:
 
     def add(self, written: str | None, hop: str, context: str, nofollow: bool = False) -> None:
         """Add a link as it is written. One of another scheme is left out; one that cannot be read is kept as such."""
-        if not written or len(written) > LONGEST:
+        if self.cut or not written or len(written) > LONGEST:
             return
+        self._work -= len(self.base) + len(written) + JOIN
         try:
             uri = self._origin + written if self._origin and _is_plain(written) else self._parsed(written)
         except ValueError:
@@ -82,9 +87,10 @@ class Links:
         if not uri:
             return
         known = self._found.get((uri, hop))
-        if known is None and len(self._found) >= LIMIT:
+        if known is None and (len(self._found) >= LIMIT or self._left < len(uri)) or self._work < 0:
             self.cut = True
         elif known is None or (known.nofollow and not nofollow):
+            self._left -= len(uri) if known is None else 0
             self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True))  # half the time of Link(...)
 
     def join(self, written: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
+
+from warcmill.crawl.extract.tags import unescaped
 
 # Every quantifier that could give characters back is possessive: hostile text takes linear time.
 _ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"<]*)"|'([^'<]*)')""")
@@ -21,5 +22,5 @@ def tags(text: str) -> Iterator[Tag]:
     for match in _TAG.finditer(text):
         name, rest, cdata, plain = match.groups("")
         if name:
-            attributes = {key: html.unescape(one or two) for key, one, two in _ATTRIBUTE.findall(rest)}
-            yield name.rpartition(":")[2].lower(), attributes, (cdata or html.unescape(plain)).strip()
+            attributes = {key: unescaped(one or two) for key, one, two in _ATTRIBUTE.findall(rest)}
+            yield name.rpartition(":")[2].lower(), attributes, (cdata or unescaped(plain)).strip()

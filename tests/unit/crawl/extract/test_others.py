@@ -288,3 +288,25 @@ def outcome(text: str, *, is_canonical: bool) -> str:
         return make(text, is_canonical=is_canonical).uri
     except BadInput as error:
         return str(error)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<base href='http://h/" + b"a" * 16_000 + b"/'>" + b"".join(b"<a href=a#%d>" % n for n in range(100_000)),
+        b"<base href='http://" + b"a" * 16_000 + b"/'>" + b"".join(b"<a href=/%d>" % n for n in range(100_000)),
+        b"<a href=a >" * 800_000,
+    ],
+    ids=["a long base", "a long host", "one link, again and again"],
+)
+def test_links_are_cut_where_they_would_take_too_much(page: bytes) -> None:
+    found = html.links(page, URI)
+    assert sum(len(link.uri) for link in found) <= 1 << 24
+
+
+def test_the_page_of_117_bytes_that_held_a_crawl_up_for_ever_is_read() -> None:
+    assert html.links(b"<p style='background:url(\\" + b"a" * 90 + b"'>", URI) == []
+
+
+def test_a_reference_to_a_number_of_thousands_of_digits_is_no_fault() -> None:
+    assert feed.links(b"<rss><link>/a?&#" + b"9" * 5_000 + b";</link></rss>", URI)

@@ -163,3 +163,9 @@ def test_nothing_in_it_raises(data: bytes, path: str) -> None:
 @pytest.mark.parametrize("pattern", ["/*a" * 80_000, "*" * 200_000, "/" + "*a*" * 60_000 + "$", "%2" * 100_000])
 def test_a_bomb_of_wildcards_takes_linear_time(pattern: str) -> None:
     assert judge(f"disallow: {pattern}", "/" + "a" * 2_000) in (True, False)
+
+
+def test_a_file_of_many_crawlers_and_many_rules_is_read_once() -> None:
+    """Crawlers times rules would be 400 million."""
+    data = b"".join(b"user-agent: a%d\n" % n for n in range(13_000)) + b"user-agent: a\n" + b"disallow: /x\n" * 18_000
+    assert len(rules_for(data, "a").rules) == 18_000
