@@ -88,6 +88,8 @@ INDEXED = (
     "printf '[index]\\nsince=2026-01-01\\n[text]\\nsince=2026-01-01\\n' >> /srv/archive/luigi.cfg",
     "luigi --module tasks.index index.ScanForIndexing --date-interval 2026-11",
 )
+# Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them.
+FOLLOWED = ("start/archive-a-site.md", "start/one-article.md")
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {
     ("commands.md", "warcmill init --adopt index"): (NO_INDEX,),
@@ -140,7 +142,7 @@ def begins(command: Printed, start: str) -> bool:
 
 
 def is_here(command: Printed) -> bool:
-    return not any(begins(command, start) for start in [*ELSEWHERE, *BY_HAND])
+    return command.page not in FOLLOWED and not any(begins(command, start) for start in [*ELSEWHERE, *BY_HAND])
 
 
 HERE = [command for command in PRINTED if is_here(command)]

@@ -1,0 +1,56 @@
+"""The pages in docs/start that begin with `warcmill crawl` are followed as printed, in an empty folder, on a museum's
+site on loopback; what each command prints is compared with the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import preloaded
+import pytest
+from documented import PRINTED, Printed, is_as_shown
+from loopback_site import windmills
+
+PAGES = ("start/archive-a-site.md", "start/one-article.md")
+SITE = "http://windmills.example/"
+# What a site on loopback needs besides. `watermills.example` has no address here either: .example is nobody's.
+ADDED = ["--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "windmills.example=127.0.0.1"]
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with windmills() as port:
+        yield port
+
+
+def run(command: Printed, folder: Path, port: int) -> str:
+    """A command of the page, and what it printed on either stream, with the page's names in it."""
+    program, verb, *words = shlex.split(command.command.replace(SITE, f"{SITE[:-1]}:{port}/"))
+    assert program == "warcmill"
+    env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
+    env |= {"COLUMNS": "120"}
+    more = ADDED if verb == "crawl" else []
+    done = preloaded.run("commands.main", verb, *words, *more, env=env, folder=folder)
+    assert "Traceback" not in done.stdout + done.stderr
+    return plain(done.stdout.replace(f":{port}/", "/").replace(str(folder), "/srv/museum"))
+
+
+def plain(text: str) -> str:
+    """Without what every run has its own of: ids, days, times, figures that a port's digits change."""
+    text = re.sub(r"\b20\d{12}\b", "20261124170213", text)
+    text = re.sub(r"\b20\d\d-\d\d-\d\d\b", "2026-11-24", text)
+    return text.replace(", with text", "")  # a WACZ has text where [text] is on
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_followed_from_an_empty_folder(page: str, tmp_path: Path, port: int) -> None:
+    commands = [one for one in PRINTED if one.page == page and one.bare.startswith("warcmill ")]
+    assert any(one.bare.startswith("warcmill crawl") for one in commands)
+    for command in commands:
+        if command.bare.startswith("warcmill serve"):
+            continue  # tests/services/test_serve.py serves, and looks
+        printed = run(command, tmp_path, port)
+        assert is_as_shown(printed, plain(command.shown)), f"{command.text}\n{printed}\nThe page:\n{command.shown}"
