@@ -146,7 +146,7 @@ class Cron:
         if not shutil.which("crontab"):
             why = "there is no such program, and this user has no systemd; have the lines above run by what there is"
             raise Unavailable("crontab", why)
-        _run(["crontab", "-"], text)
+        _run(["crontab", "-"] if text else ["crontab", "-r"], text)
 
 
 class Systemd:

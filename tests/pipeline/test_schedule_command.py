@@ -24,6 +24,7 @@ kept="$HOME/kept"
 case "$1" in
 -l) cat "$kept" 2>/dev/null || { echo "no crontab for $LOGNAME" >&2; exit 1; } ;;
 -) cat >"$kept" ;;
+-r) rm "$kept" ;;
 esac
 """
 

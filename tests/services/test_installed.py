@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from line import Line, new_line
 
+from commands import timers
+
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
 SYSTEMD = ROOT / "config" / "systemd"
@@ -101,6 +103,33 @@ def test_crontab_and_units_run_the_same_commands() -> None:
     for name in timed:
         program, words = command_of(name)[2].removeprefix(f"exec {BIN}/").split(" ", 1)
         assert f'"$BIN/{program}" {words}'.replace("%", "\\%") in crontab, name
+
+
+# A user's own crontab: what `warcmill schedule` writes, by the cron of the system.
+
+
+def crontab_of_ours(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["crontab", *words], capture_output=True, text=True, check=False)
+
+
+def test_cron_takes_the_lines_of_an_archive(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text(timers.Cron(tmp_path / "an archive's $HOME, 100%" / "luigi.cfg").text)
+    done = crontab_of_ours("-n", str(lines))
+    assert done.returncode == 0, done.stderr
+    lines.write_text(lines.read_text().replace("*/5 *", "*/5 25", 1))
+    assert crontab_of_ours("-n", str(lines)).returncode == 1, "a wrong hour would be found"
+
+
+def test_the_lines_are_installed_once_and_removed_again(tmp_path: Path) -> None:
+    before, cron = crontab_of_ours("-l").stdout, timers.Cron(tmp_path / "luigi.cfg")
+    try:
+        cron.install()
+        cron.install()
+        assert (crontab_of_ours("-l").stdout, cron.are_there()) == (before + cron.text, True)
+    finally:
+        assert cron.remove()
+    assert (crontab_of_ours("-l").stdout, cron.remove()) == (before, False)
 
 
 # The log.
