@@ -17,6 +17,7 @@ from warcmill.formats.warc.records import sha1_text
 
 LINGER = 0.25  # seconds for what lies beyond the end, from a server that said that it closes
 LATE = 0.1  # seconds after which a look at the time comes late: this process could not run
+SLICE = 1 << 14  # bytes of chunks that are read at once
 NOT_HTTP = "notHttp"  # noted where the status is not the server's
 
 
@@ -64,7 +65,7 @@ class Conversation:
             data = await wire.read()
             if not data:
                 break
-            reader.feed(data)
+            await self._feed(data)
             if self._too_long():
                 self._truncated, self._header_cut = LENGTH, reader.header_too_long
                 break
@@ -76,6 +77,14 @@ class Conversation:
             self._truncated = TIME if self._expired else DISCONNECT
         elif self._expired and not reader.done:
             self._truncated = TIME
+
+    async def _feed(self, data: bytes) -> None:
+        """Take what came; others have their turn meanwhile, as chunks may be as small as a byte."""
+        step = SLICE if self._reader.chunked else len(data)
+        for at in range(0, len(data), step):
+            self._reader.feed(data[at : at + step])
+            if at + step < len(data):
+                await asyncio.sleep(0)
 
     def _too_long(self) -> bool:
         """Whether header or body is beyond its limit, and more would come."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.admission import Admission, JudgedSums, at_lease
 from warcmill.crawl.books import Books
 from warcmill.crawl.dns import Resolver, read_hosts
+from warcmill.crawl.extract.workers import Readers
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.hosts import Hosts
 from warcmill.crawl.http import Fetcher
@@ -30,6 +31,7 @@ class Kit:
     manners: Manners
     offers: Offers
     heard: Heard
+    readers: Readers = field(default_factory=Readers)
 
     @property
     def job(self) -> Job:
@@ -41,6 +43,7 @@ class Kit:
         self.admission.robots.close()
         self.admission.hosts.close()
         self.fetcher.close()
+        self.readers.close()
 
 
 def make_kit(job: Job, books: Books, heard: Heard, scratch: Path) -> Kit:

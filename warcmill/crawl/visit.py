@@ -5,13 +5,16 @@ Whatever goes wrong with a URI ends as a line of its own; an error of the books 
 
 from __future__ import annotations
 
+import asyncio
 import traceback
+from collections.abc import Sequence
 
-from warcmill.crawl import again, answers, data_uri, decoding, extract, fetch, history, lines, steady
+from warcmill.crawl import again, answers, data_uri, extract, fetch, history, lines, steady
 from warcmill.crawl.admission import Admitted, Later, Refused
 from warcmill.crawl.books import Result
 from warcmill.crawl.exchange import Exchange, as_received, closed_after, mime_of, request_of
-from warcmill.crawl.extract.links import EMBED, LIMIT, TOO_MANY, Link
+from warcmill.crawl.extract.links import EMBED, Link
+from warcmill.crawl.extract.workers import Read
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.head import Fields
 from warcmill.crawl.history import History
@@ -19,7 +22,10 @@ from warcmill.crawl.kit import Kit
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.outcome import Outcome
 from warcmill.crawl.status import Status
+from warcmill.crawl.uri import Uri
 from warcmill.errors import BadInput, WarcmillError, describe
+
+AT_ONCE = 1_000  # links that are judged before others have their turn
 
 
 class Visit:
@@ -89,9 +95,9 @@ class Visit:
         if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after):
             await self._keep_first(answer, before, opens)
             return
-        links, note = self._links(answer)
+        links, note = await self._links(answer)
         followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
-        found = kit.offers.of(uri, followed)
+        found = await self._offered(followed)
         judged = answers.judge(answer, before, lines.metadata(uri, links))
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), steady.now())
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
@@ -107,16 +113,23 @@ class Visit:
         notes = (*judged.annotations, *answer.annotations)
         await self._end.ask_again(answer, judged.records, notes, opens, cookies)
 
-    def _links(self, answer: Exchange) -> tuple[list[Link], tuple[str, ...]]:
-        """The links of an answer, and a note for the log."""
+    async def _links(self, answer: Exchange) -> Read:
+        """The links of an answer, and notes for the log."""
         self._moves.update(
             self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
             download_finished=steady.now(),
         )  # fmt: skip
-        data, note = decoding.document(answer, self._job.limits)
-        links = extract.find(data, self._uri.uri, answer.status, answer.fields, self._job.extractors)
+        read = await self._kit.readers.read(self._uri.uri, answer, self._job)
         self._moves.update(self._uri, Status.PARSED)
-        return links, tuple(one for one in (note, TOO_MANY if len(links) >= LIMIT else "") if one)
+        return read
+
+    async def _offered(self, links: Sequence[Link]) -> list[Uri]:
+        """Those links that may be crawled. Others have their turn between many."""
+        found = self._kit.offers.of(self._uri, links[:AT_ONCE])
+        for at in range(AT_ONCE, len(links), AT_ONCE):
+            await asyncio.sleep(0)
+            found += self._kit.offers.of(self._uri, links[at : at + AT_ONCE])
+        return found
 
     async def _read_data(self) -> None:
         """Take the links of a `data:` URI: it needs no network, and has no record."""

@@ -74,7 +74,7 @@ class Workers:
         return found
 
     def _extract(self, kind: Kind, data: bytes, charset: str) -> Document:
-        question = {"kind": kind, "charset": charset[:100]}
+        question: dict[str, object] = {"kind": kind, "charset": charset[:100]}
         found = self._processes.ask(question, data, _document, refused, _MOST_ANSWER)
         if isinstance(found, Outside):
             raise Unavailable("a worker that extracts text", f"{found.why}; try: python -m {_MODULE}")

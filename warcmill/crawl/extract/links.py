@@ -87,7 +87,7 @@ class Links:
         if not uri:
             return
         known = self._found.get((uri, hop))
-        if known is None and (len(self._found) >= LIMIT or self._left < len(uri)) or self._work < 0:
+        if (known is None and (len(self._found) >= LIMIT or self._left < len(uri))) or self._work < 0:
             self.cut = True
         elif known is None or (known.nofollow and not nofollow):
             self._left -= len(uri) if known is None else 0

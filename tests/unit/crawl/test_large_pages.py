@@ -1,0 +1,119 @@
+"""Large pages are read in worker processes: one that reaches a limit costs its own links, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import crawled
+import pytest
+from several_hosts import Page, page, serve
+
+from warcmill.base.worker import Limits
+from warcmill.crawl.extract import workers
+from warcmill.crawl.launch import Running
+
+WORDS = b"<p>some words and more</p>" * 12_000
+SITE = {
+    ("a.example", "/"): page(["/large", "/small"]),
+    ("a.example", "/large"): Page(WORDS + b"<a href=/end>x</a>"),
+    ("a.example", "/small"): page(["/other"]),
+    ("a.example", "/end"): page([]),
+    ("a.example", "/other"): page([]),
+    ("a.example", "/map.xml"): Page(b"<urlset>" + b"<loc>/end</loc>" * 20_000 + b"</urlset>", "text/xml"),
+}
+
+
+def notes(folder: Path) -> dict[str, tuple[str, ...]]:
+    return {
+        crawled.plain(line.uri).removeprefix("http://a.example"): line.annotations for line in crawled.lines(folder)
+    }
+
+
+def test_the_links_of_a_large_page_are_found_by_a_worker(tmp_path: Path) -> None:
+    begun = []
+
+    def act(running: Running) -> None:
+        begun.append(running.kit.readers)
+
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"), act)
+    assert notes(tmp_path)["/large"] == ()
+    assert crawled.statuses(tmp_path)["http://a.example/end"] == 200
+    assert all(worker.has_ended() for worker in begun[0]._workers.all)
+
+
+def test_a_page_that_takes_all_memory_costs_its_links_and_its_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "LIMITS", Limits(cpu=10, wall=15, memory=1 << 20))
+    site = {**SITE, ("a.example", "/large"): Page(b"<a href=/end>x</a>" + b"<p title=x>" * 1_000_000)}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    (lost,) = notes(tmp_path)["/large"]
+    assert lost.startswith("linksLost:")
+    found = crawled.statuses(tmp_path)
+    assert (found["http://a.example/large"], found["http://a.example/other"]) == (200, 200)
+    assert "http://a.example/end" not in found
+    assert crawled.unbalanced(tmp_path) == []
+
+
+def test_workers_that_do_not_begin_cost_links_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert notes(tmp_path)["/large"] == ("linksLost:it_did_not_begin",)
+
+
+def test_small_pages_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    site = {**SITE, ("a.example", "/large"): page(["/end"])}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert crawled.statuses(tmp_path)["http://a.example/end"] == 200
+
+
+def test_the_type_that_a_server_names_is_one_word_of_the_log(tmp_path: Path) -> None:
+    site = {
+        ("a.example", "/"): Page(b"x", '{"a": "b"} text/html'),
+    }
+    with serve(site) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert {line.mime for line in crawled.lines(tmp_path) if crawled.plain(line.uri) == "http://a.example/"} == {
+        "unknown"
+    }
+
+
+WAITS = """
+import sys
+from warcmill.base.worker import Limits
+from warcmill.base.workers import Workers
+from warcmill.crawl.extract.workers import COMMAND, _failed, _found
+workers = Workers(COMMAND, Limits(), 1)
+question = {"uri": "http://a.example/", "status": 200, "fields": [["content-type", "text/html"]], "names": ["html"]}
+assert workers.ask(question, b"<a href=/b>x</a>", _found, _failed, 1 << 20).links
+print(next(iter(workers.all)).pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_crawler_that_is_killed_leaves_no_worker() -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        gone = os.pidfd_open(pid)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    async def ended() -> None:
+        done = asyncio.Event()
+        asyncio.get_running_loop().add_reader(gone, done.set)
+        await asyncio.wait_for(done.wait(), 60)
+        asyncio.get_running_loop().remove_reader(gone)
+
+    asyncio.run(ended())
+    os.close(gone)

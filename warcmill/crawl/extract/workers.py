@@ -1,0 +1,108 @@
+"""Find the links of answers: of small ones at once, of large ones in worker processes, under limits of time and memory.
+
+    python -m warcmill.crawl.extract.workers CPU WALL MEMORY      # `Readers` starts it; its input is a socket
+
+A page that loops or takes all memory costs its own links; its line in crawl.log says so. Other hosts do not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from warcmill.base import worker
+from warcmill.base.worker import Limits as WorkerLimits
+from warcmill.base.workers import Outside, Workers
+from warcmill.crawl import decoding, extract
+from warcmill.crawl.exchange import Exchange
+from warcmill.crawl.extract.links import LIMIT, TOO_MANY, Link
+from warcmill.crawl.head import Fields
+from warcmill.crawl.job import Job
+
+SMALL = 1 << 17  # bytes that are read at once: the worst take some 0.1 s
+LOST = "linksLost"  # noted in the log of an answer whose links were not found, with the reason
+NUMBER = 2
+LIMITS = WorkerLimits(cpu=10, wall=15, memory=256 << 20)  # less than the patience of a crawl that is stopped
+COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.extract.workers")
+_MOST_ANSWER = 1 << 26
+
+
+class Found(msgspec.Struct):
+    """The links of a document, or why there are none."""
+
+    links: list[Link] = []
+    why: str = ""
+
+
+class Read(NamedTuple):
+    """The links of an answer, and what the log notes of it."""
+
+    links: list[Link]
+    notes: tuple[str, ...] = ()
+
+
+class Readers:
+    """Reads answers. Processes are started when they are needed; `close` ends them."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(NUMBER, "reader")
+        self._workers = Workers(COMMAND, LIMITS, NUMBER)
+
+    async def read(self, uri: str, answer: Exchange, job: Job) -> Read:
+        """The links of an answer, and what the log notes of it."""
+        few = replace(job.limits, decoded=min(job.limits.decoded, SMALL))
+        data, note = decoding.document(answer, few)
+        if len(data) < few.decoded or few.decoded == job.limits.decoded:
+            return _noted(extract.find(data, uri, answer.status, answer.fields, job.extractors), note)
+        del data
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, uri, answer, job)
+
+    def close(self) -> None:
+        """End the processes, whatever they do: nobody waits for links any more."""
+        self._workers.kill()
+        self._threads.shutdown(cancel_futures=True)
+        self._workers.close()
+
+    def _ask(self, uri: str, answer: Exchange, job: Job) -> Read:
+        data, note = decoding.document(answer, job.limits)
+        question: dict[str, object] = {
+            "uri": uri, "status": answer.status, "fields": _told(answer.fields), "names": sorted(job.extractors),
+        }  # fmt: skip
+        found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
+        if isinstance(found, Outside) or found.why:
+            return Read([], tuple(filter(None, (note, f"{LOST}:{'_'.join(found.why.replace(',', '').split())[:100]}"))))
+        return _noted(found.links, note)
+
+
+def _noted(links: list[Link], note: str) -> Read:
+    return Read(links, tuple(one for one in (note, TOO_MANY if len(links) >= LIMIT else "") if one))
+
+
+def _told(fields: Fields) -> list[tuple[str, str]]:
+    """The header fields that have links, or say how to read them."""
+    wanted = ("content-type", "location", "refresh", "content-location", "link")
+    return [(name, value) for name in wanted for value in fields.all(name)]
+
+
+def _found(text: bytes) -> Found:
+    return msgspec.json.decode(text, type=Found)
+
+
+def _failed(why: str) -> Found:
+    return Found(why=why)
+
+
+def _answer(question: dict[str, Any], data: bytes) -> object:
+    fields = Fields([(name, value) for name, value in question["fields"]])
+    return {"links": extract.find(data, question["uri"], question["status"], fields, question["names"])}
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=0) as _parent:
+        worker.serve(_parent, _answer, WorkerLimits(*map(int, sys.argv[1:])))
