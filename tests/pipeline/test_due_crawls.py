@@ -195,3 +195,32 @@ def test_a_decision_that_the_store_lacks_a_day_later_is_named(owing: Line) -> No
     assert told.returncode == 1
     assert "  no backup: it was made more than a day ago, and is in the state alone\n" in told.stdout
     assert "      decisions/accepted/000001.json\n" in told.stdout
+
+
+# Many findings at once.
+
+
+def test_all_findings_of_a_kind_are_accepted_at_once(line: Line) -> None:
+    logs = line.folders["output"] / "logs" / "/".join(NAMES)
+    for name in ("alerts.log", "uri-errors.log"):
+        (logs / name).unlink()
+    assert line.scan_all(DAY) == 1
+    told = line.warcmill("accept", "--kind", "absent log", DAY, "--reason", "an engine without them")
+    accepted = [f"accepted: {'/'.join(NAMES)} absent log: final/{name}" for name in ("alerts.log", "uri-errors.log")]
+    assert (told.returncode, told.stdout.splitlines()[:2]) == (0, accepted), told.stderr
+    assert line.warcmill("reconcile", DAY).returncode == 0
+    again = line.warcmill("accept", "--kind", "absent log", DAY, "--reason", "another")
+    assert (again.returncode, "there is no open finding of the kind 'absent log'" in again.stderr) == (1, True)
+    for words in (("--kind", "absent log"), ("--kind", "absent log", DAY, "--launch", *NAMES)):
+        assert line.warcmill("accept", *words, "--reason", "x").returncode == 2
+
+
+def test_a_crawl_is_skipped_while_the_store_is_away_with_4_and_again_with_0(owing: Line) -> None:
+    store = owing.folders["store"]
+    away = store.rename(store.with_name("elsewhere"))
+    words = ("accept", "daily", DUE, "--reason", "x")
+    told = at(owing, "20261121081500", *words)
+    assert (told.returncode, "stands in the state" in told.stderr) == (4, True)
+    away.rename(store)
+    assert at(owing, "20261121081500", *words).returncode == 0
+    assert (store / "state/_archive/decisions/accepted/000001.json").exists()
