@@ -14,13 +14,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from commands import crawl_config, pulse
+from commands import crawl_config, crawl_end, pulse
 from commands.crawl import SCOPES
 from commands.crawl_progress import Shown
 from commands.printing import err, out
 from tasks.attended import ATTENDED
 from tasks.config import engines
-from tasks.config.settings import settings
 from tasks.step import open_line
 from warcmill.base import clock
 from warcmill.crawl import continues, job_file, last_launch, lock, restore, summary
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace, config: Path) -> int:
         if not found.get("documents"):
             _say_why(name, found)
             return 1
-        return _line(engine, name, args, config)
+        return _line(engine, name, args, found)
 
 
 def _engine(name: str) -> WarcmillEngine:
@@ -202,17 +201,14 @@ def _say_why(name: str, found: Mapping[str, Json]) -> None:
         err(f"  {found['failed']} got no answer, first {found['failed_first']}")
 
 
-def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, config: Path) -> int:
+def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, found: Mapping[str, Json]) -> int:
     launch = Launch.parse(name, engine.look(name).launch_id)
-    day = clock.stamp_text(launch.id)[:10]
-    code = 0 if args.no_line else _scan(day)
-    export = f"export LUIGI_CONFIG_PATH={config}"
-    out(
-        "Where to look:",
-        f"  {engine.places.folders(launch).warcs}: its WARCs, as they were crawled",
-        *([] if args.no_line else [f"  {settings().store}: the archive"]),
-        f"  {export}; warcmill why {name} {launch.id}" if not args.no_line else f"  {export}; warcmill scan {day}",
-    )
+    warcs = engine.places.folders(launch).warcs
+    if args.no_line:
+        crawl_end.show_unscanned(launch, args.urls, found, warcs)
+        return 0
+    code = _scan(clock.stamp_text(launch.id)[:10])
+    crawl_end.show(open_line(), launch, args.urls, found, warcs)
     return code
 
 

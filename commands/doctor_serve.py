@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tasks.config import sections
-from tasks.config.serve import index_of, serving
+from tasks.config.serve import index_of, program_of, serving
 from tasks.config.settings import Settings
 from warcmill.audit.health import Check, Level
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.stores.opening import open_folder
-from warcmill.web import replay
 from warcmill.web.archive import Archive
 
 
@@ -21,9 +20,9 @@ def check_serve(config: Settings) -> Iterator[Check]:
     try:
         asked = serving()
         index_of(config)
-        program = replay.command(asked.pywb)
+        program = program_of(config, asked)
     except BadConfig as error:
-        yield Check("serve", Level.FAIL, str(error), "warcmill serve does not start without it")
+        yield Check("serve", Level.FAIL, str(error), "warcmill serve does not replay without it")
         return
     yield Check("serve", Level.OK, f"{program} replays")
     yield from _published(config)

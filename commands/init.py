@@ -54,6 +54,15 @@ SCHEDULER = """\
 local_scheduler=true
 
 """
+# The day is before every launch's: what is imported counts by its own days.
+PUBLISHED = """\
+# Every launch can be searched and replayed: warcmill serve. since: of launches from that day on; empty: off
+[index]
+since=1990-01-01
+
+[text]
+since=1990-01-01
+"""
 INDEX: Final = "index"
 IMPORTED: Final = "imported"  # the folder beside the state
 PACKAGE: Final = "package"
@@ -176,7 +185,7 @@ def _make(args: argparse.Namespace) -> Path:
     for url in dict.fromkeys(filter(places.is_remote, roots.values())):
         places.adopt(url, [root for root, place in roots.items() if place == url], access)
     if not config.exists():
-        sentinel.write_whole(config, configuration(roots, layout, access, imported))
+        sentinel.write_whole(config, f"{configuration(roots, layout, access, imported)}\n{PUBLISHED}")
     return config
 
 
@@ -184,7 +193,8 @@ def _as_written(
     config: Path, roots: dict[Root, str], imported: str, layout: OutputLayout, access: Access
 ) -> tuple[dict[Root, str], str]:
     """The roots that the existing luigi.cfg has: a line from before the index, or imports, stays without them."""
-    written = _keys(config.read_text())
+    own, published = _keys(config.read_text()), _keys(PUBLISHED)
+    written = own[: -len(published)] if own[-len(published) :] == published else own
     before: dict[Root, str] = {root: place for root, place in roots.items() if root != INDEX}
     for candidate in ((roots, imported), (roots, ""), (before, "")):
         if written == _keys(configuration(candidate[0], layout, access, candidate[1])):

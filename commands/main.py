@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The `warcmill` command. Returns its exit code; argparse leaves by SystemExit 2 on wrong usage."""
     words = list(sys.argv[1:] if argv is None else argv)
     _print_harmlessly()
-    _find_archive()
+    if argv is None:  # a process of its own, whose environment is ours
+        _find_archive()
     try:
         code = _dispatch(words)
         sys.stdout.flush()

@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 
 from demo import run
 
+from commands.init import PUBLISHED
 from servers import serving
 from servers.serving import SECONDS, Serving
 from warcmill.model import Json
@@ -21,12 +22,12 @@ INDEX = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
-def index(config: Path, days: str, sections: str = INDEX) -> None:
-    """Switch the indexes on, and publish them."""
-    if sections not in config.read_text("utf-8"):
+def index(config: Path, days: str, sections: str = "") -> None:
+    """Publish the indexes; with sections in the place of those that init has written."""
+    text = config.read_text("utf-8")
+    if sections not in text:
         print(f"\n{config} also gets:\n{sections}")
-        with config.open("a") as file:
-            file.write(sections)
+        config.write_text(text.replace(PUBLISHED, "") + sections, "utf-8")
     run("luigi", "--module", "tasks.index", "index.ScanForIndexing", "--date-interval", days)
 
 

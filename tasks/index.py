@@ -92,7 +92,7 @@ class VerifyCdx(StageStep):
 class SolrIndex(StageStep):
     """Make sure that the text of every stored document of a stage is in the index, and count its documents.
 
-    Requires: Verify; VirusScan where `[viruses]` is on for the launch; `[warcmill] index`; and the extra `text`.
+    Requires: Verify; VirusScan where `[viruses]` is on for the launch; `[warcmill] index`; resiliparse, pypdfium2.
     Output:   index.text.{job}.{launch_id}.{stage}
     Changes:  adds extracts to the index root.
     Re-run:   safe; takes the extracts that are there, and makes those again that are missing or damaged.

@@ -15,7 +15,7 @@ NO_ARCHIVE = (
 
 
 def find() -> Path | None:
-    """The luigi.cfg of the archive that a verb works on, also one that LUIGI_CONFIG_PATH names and that is not there."""
+    """The luigi.cfg of the archive that a verb works on, also one that LUIGI_CONFIG_PATH names wrongly."""
     if path := os.environ.get(VARIABLE):
         return Path(path).absolute()
     places = (Path("luigi.cfg"), Path(ARCHIVE, "luigi.cfg"))

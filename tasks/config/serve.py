@@ -20,6 +20,7 @@ from warcmill.versions import cdx
 from warcmill.versions.cdx_inputs import WARCS
 from warcmill.versions.lists import FOLDER
 from warcmill.versions.payloads import CURRENT
+from warcmill.web import get_replay, replay
 from warcmill.web.access import SHORTEST
 from warcmill.web.warcs import serving as serving_warcs
 
@@ -34,7 +35,9 @@ class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the cla
     replay_url = luigi.Parameter(
         default="", description="address of replay behind a proxy; of another host name than search"
     )
-    pywb = luigi.Parameter(default="", description="path of the program wayback of pywb 2.10; empty: that on PATH")
+    pywb = luigi.Parameter(
+        default="", description="path of the program wayback of pywb 2.10; empty: that of --get-replay, or on PATH"
+    )
     token = luigi.Parameter(default="", description="the secret of the readers, as ${ENV}; empty: a new one each start")
     token_file = luigi.Parameter(default="", description="file with that secret as its only line")
 
@@ -66,6 +69,17 @@ def index_of(config: Settings) -> Path:
     if not config.index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
     return Path(config.index) / FOLDER / cdx.NAME / CURRENT
+
+
+def replay_folder(config: Settings) -> Path:
+    """Where `warcmill serve --get-replay` installs pywb."""
+    return Path(config.state).resolve().parent / get_replay.FOLDER
+
+
+def program_of(config: Settings, asked: Serving) -> Path:
+    """The pywb that replays: of [serve] pywb, else of `--get-replay`, else on PATH. BadConfig if none fits."""
+    installed = None if asked.pywb else get_replay.program(replay_folder(config))
+    return replay.command(str(installed) if installed else asked.pywb)
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the
     code, out, err = crawl(tmp_path, *words)
     assert (code, f"a-example: continues from {last.checkpoint}" in out) == (0, True), err
     assert "no gap" in out
-    assert f"{tmp_path}/archive/store: the archive" in out
+    assert f"archive: {tmp_path}/archive/store\nlook at it: warcmill serve\n" in out
     found = logged(tmp_path, "a-example")
     assert len(found) == len(set(found)) == PAGES + 3
     warcs = [str(path) for path in (tmp_path / "archive/store").rglob("*.warc.gz")]

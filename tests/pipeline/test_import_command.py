@@ -20,9 +20,6 @@ from warcmill.layout import SENTINEL
 WGET = Path(__file__).parents[1] / "data" / "wget"  # wget 1.21.3: WARC/1.0, URIs in angle brackets, one file not gzip
 JOBS = "wget"
 SECTIONS = """
-[index]
-since=2016-01-01
-
 [package]
 since=2016-01-01
 organisation=National Library

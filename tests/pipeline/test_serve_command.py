@@ -1,16 +1,21 @@
-"""`warcmill serve` and `warcmill doctor` where something is missing or wrong: it is named, and nothing is started.
+"""`warcmill serve` and `warcmill doctor` where something is missing or wrong: it is named; what is there is served.
 
 The service tests run it with a real pywb.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from html import unescape
 from pathlib import Path
+from urllib.request import Request, urlopen
 
+import preloaded
 import pytest
 from line import Line, line_at
 
@@ -29,6 +34,31 @@ def line(tmp_path: Path) -> Line:
     return made
 
 
+@pytest.mark.parametrize(("key", "said"), [
+    ("index=", "There is no index, so nothing can be searched or replayed: 'warcmill init --adopt index'"),
+    ("", "pywb, which shows them, is not installed; 'warcmill serve --get-replay' installs one that fits"),
+])  # fmt: skip
+def test_it_starts_without_pywb_and_without_an_index_and_says_so(line: Line, key: str, said: str) -> None:
+    if key:
+        index = f"\nindex={line.folders['state'].parent}/index\n"
+        line.config.write_text(line.config.read_text().replace(index, "\n"))
+    chosen = ports.free({"port": 0, "replay_port": 0})
+    add(line, *(f"{name}={port}" for name, port in chosen.items()))
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config), "PATH": "/usr/bin:/bin"}
+    with preloaded.start("commands.main", "serve", env=env) as process:
+        assert process.stdout
+        assert process.stderr
+        address, _, token = process.stdout.readline().strip().partition("?token=")
+        printed = [process.stderr.readline() for _ in range(1 if key else 3)]
+        asking = Request(address, headers={"Authorization": f"Bearer {token}"})
+        with urlopen(asking, timeout=60) as answer:
+            page = unescape(answer.read().decode())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert said in "".join(printed)
+    assert said in page
+
+
 def fake_pywb(folder: Path, version: str) -> Path:
     path = folder / "wayback"
     path.write_text(FAKE.format(version))
@@ -42,7 +72,7 @@ def add(line: Line, *keys: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [("pywb=/nowhere/wayback", "there is no program /nowhere/wayback; to install it: python3 -m venv"),
+    [("pywb=/nowhere/wayback", "there is no program /nowhere/wayback; 'warcmill serve --get-replay' installs"),
      ("port=0", "[serve] port: is 0, not a port"), ("port=x", "[serve] port: "),
      ("replay_port=8090", "[serve] replay_port: is 8090, as port"),
      ("replay_url=ftp://x/", "[serve] replay_url: is 'ftp://x/', not an address"),
@@ -59,7 +89,7 @@ def test_what_is_missing_or_wrong_is_named(line: Line, key: str, said: str) -> N
 def test_another_version_of_pywb_is_refused_by_name(line: Line, tmp_path: Path) -> None:
     add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.9.1')}")
     done, checked = line.warcmill("serve"), line.warcmill("doctor")
-    said = f"{tmp_path}/wayback is pywb 2.9.1, not 2.10.*: python3 -m venv"
+    said = f"{tmp_path}/wayback is pywb 2.9.1, not 2.10.*; 'warcmill serve --get-replay' installs one"
     assert (done.returncode, checked.returncode) == (3, 1)
     assert said in done.stderr
     assert said in " ".join(checked.stdout.split())
@@ -75,7 +105,6 @@ def test_doctor_names_what_there_is_not_to_serve(line: Line, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("old", "new", "code", "said"), [
-    ("index=", "unused=", 3, "[warcmill] index: is not set"),
     ("store=", "store=webhdfs://127.0.0.1:1/archive?user=crawl#", 3, "webhdfs URL"),
 ])  # fmt: skip
 def test_a_line_that_cannot_be_served_is_refused(

@@ -19,7 +19,6 @@ from servers import serving
 from servers.serving import SECONDS, Serving
 
 WGET = Path(__file__).parents[1] / "data" / "wget"
-SECTIONS = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
     warcmill("init", str(base))
     config = base / "luigi.cfg"
-    config.write_text(config.read_text() + SECTIONS)
     launch = json.loads(warcmill("import", str(WGET), "--job", "wget", "--json"))["launch"]
     for _ in range(2):  # the second publishes what the first has indexed
         warcmill("scan", launch.partition("/")[2][:4])

@@ -44,8 +44,6 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         words += ["--known-hosts", store.credentials.known_hosts, "--key-file", store.credentials.key_file]
     done = line.warcmill(*words)
     assert done.returncode == 0, done.stderr
-    with line.config.open("a") as config:
-        config.write("\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n")
     for module, task in (*SCANS, ("tasks.index", "index.ScanForIndexing")):
         ran = line.luigi("--module", module, task, "--date-interval", DAY)
         assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -33,7 +33,6 @@ KINDS = {
     "rtf": ("application/rtf", made.rtf),
     "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", made.xlsx),
 }
-SECTIONS = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
 URL = "http://office.example/"
 ENTITY = '<!DOCTYPE w [<!ENTITY x SYSTEM "{}">]>'
 LAUGHS = (
@@ -126,8 +125,6 @@ class Line:
         paper = response(f"{URL}pdf", b"Content-Type: application/pdf", body=pdf("quokkapdf"))
         (source / "office.warc.gz").write_bytes(warc_gz(warcinfo(), page, paper, *papers))
         self.warcmill("init", str(self.base))
-        with (self.base / "luigi.cfg").open("a") as config:
-            config.write(SECTIONS)
         self.launch = json.loads(self.warcmill("import", str(source), "--job", "office", "--json"))["launch"]
         for _ in range(2):  # the second publishes what the first has indexed
             self.scan()

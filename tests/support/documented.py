@@ -17,6 +17,7 @@ from pathlib import Path
 import preloaded
 import sample
 
+from commands.init import PUBLISHED
 from warcmill import layout
 from warcmill.model import Launch
 
@@ -207,8 +208,12 @@ class World:
         return text.replace("/opt/warcmill", str(ROOT))
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        """A command as an operator's shell runs it."""
-        return shell(self.here(command), self.base, self.base / "srv" / "archive" / "luigi.cfg")
+        """A command as an operator's shell runs it. The line of the pages is not indexed until a page says so."""
+        config = self.base / "srv" / "archive" / "luigi.cfg"
+        done = shell(self.here(command), self.base, config)
+        if command.startswith("warcmill init /srv/archive") and not done.returncode:
+            config.write_text(config.read_text().replace(PUBLISHED, ""))
+        return done
 
     def told(self, output: str) -> str:
         """An output with the pages' paths in place of this world's."""

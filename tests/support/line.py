@@ -12,7 +12,7 @@ import preloaded
 import sample
 from engine import FourRoots
 
-from commands.init import configuration
+from commands.init import PUBLISHED, configuration
 from warcmill import chain
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
@@ -77,6 +77,13 @@ def line_at(base: Path, layout: OutputLayout = OutputLayout.KIND_FIRST) -> Line:
     config = base / "luigi.cfg"
     config.write_text(configuration(folders, layout))
     return Line(config, folders, layout)
+
+
+def without_index(config: Path) -> None:
+    """Take out of a luigi.cfg what init switches on: a line as it was before, or as an operator may want it."""
+    text = config.read_text()
+    assert PUBLISHED in text
+    config.write_text(text.replace(PUBLISHED, ""))
 
 
 def new_line(base: Path) -> Line:

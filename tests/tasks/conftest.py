@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from line import without_index
 from sample import lay_out
 from typed import luigi
 
@@ -20,6 +21,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stored")
     crawl, base = lay_out(folder / "crawl"), folder / "line"
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == 0
+    without_index(base / "luigi.cfg")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))
         for module, task in SCANS:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
+from line import without_index
 from outbackcdx_double import Double, serving
 from sample import JOB, LAUNCH_ID, lay_out
 
@@ -34,6 +35,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, double: Double) -> Pat
     """A new line around the sample, with a CDX server; its folder."""
     crawl, base = lay_out(tmp_path / "crawl"), tmp_path / "line"
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
+    without_index(base / "luigi.cfg")
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))
     with (base / "luigi.cfg").open("a") as file:
         file.write(f"\n[index]\nsince=2026-11-01\ncdx_server={double.url}/main\n")

@@ -10,6 +10,7 @@ from hashlib import sha512
 from pathlib import Path
 
 import pytest
+from line import without_index
 from sample import JOB, LAUNCH_ID, lay_out
 from typed import luigi, warcmill
 
@@ -30,6 +31,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new line around the sample; its folder."""
     crawl, base = lay_out(tmp_path / "crawl"), tmp_path / "line"
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
+    without_index(base / "luigi.cfg")
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))
     return base
 

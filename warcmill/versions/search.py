@@ -39,6 +39,10 @@ _HIDDEN = """ AND page.key >= coalesce(
     (SELECT after FROM hidden WHERE first <= page.key ORDER BY first DESC LIMIT 1), '')"""
 _OF_PAGES = " OR ".join(f"page.key GLOB '{word.decode()}*'" for word in hidden.OF_PAGES)  # few: each costs a call
 _HIDDEN_PAGES = f" AND NOT (({_OF_PAGES}) AND of_hidden_page(page.key))"
+_TITLE = """
+    SELECT words.title FROM page JOIN words ON words.rowid = page.id
+    WHERE page.key >= ? AND page.key < ? ORDER BY page.key DESC LIMIT 1
+"""
 _SHOWN = f"""
     SELECT words.title, snippet(words, 1, ?, ?, '…', {_WORDS_OF_LINE}), page.type, page.offset, warc.name FROM words
     JOIN page ON page.id = words.rowid JOIN warc ON warc.id = page.warc WHERE words MATCH ? AND words.rowid = ?
@@ -127,6 +131,17 @@ def _hidden_in(index: LocalStore, segment: Segment, prefixes: tuple[bytes, ...])
     with _searched(index, segment, _Only("", {}, prefixes)) as database:
         shown = database.execute(f"SELECT count(*) FROM page WHERE true{_HIDDEN}{_HIDDEN_PAGES}").fetchone()[0]  # noqa: S608
         return segment.lines - int(shown)
+
+
+def title_of(index: LocalStore, url: str, first: str) -> str:
+    """The title of the newest document of a URL that was captured at a time or later; '' if there is none."""
+    published, key = Payloads(index, text.NAME).current(), urlkey(url)
+    for segment in reversed(published.segments if published else ()):
+        with opened(index, segment.files[SQLITE].path) as database:
+            row = database.execute(_TITLE, (f"{key} {first}", f"{key} 9")).fetchone()
+        if row:
+            return unspaced.join(row[0])
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from warcmill.versions import search as searching
 from warcmill.web import access, asked, pages
 from warcmill.web.access import Token
 from warcmill.web.answer import CSS, Answer, in_json, moved
-from warcmill.web.archive import Archive
+from warcmill.web.archive import Archive, Captures
 from warcmill.web.asked import Request
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,11 @@ class Replay(Protocol):
     @property
     def address(self) -> str:
         """What comes before the time and the URL of a capture."""
+        ...
+
+    @property
+    def missing(self) -> str:
+        """Why there is none, and what installs it; '' where there is one."""
         ...
 
     def state(self) -> str:
@@ -86,26 +91,50 @@ class App:
             why = "the archive does not answer; the log of this server has the reason"
             return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, why, request)
 
+    def missing(self) -> list[str]:
+        """What is not there to be searched or replayed, each with the command that brings it."""
+        return [*dict.fromkeys(filter(None, (*self.archive.missing(), self.replay.missing)))]
+
     def home(self, request: Request) -> Answer:
         """The form. A token that is still in the URL is taken out of it."""
         if "token" in request.fields:
             return moved("./")
-        return _html(pages.home(asked.search_of({})))
+        return _html(pages.home(asked.search_of({}), self.missing()))
 
     def search(self, request: Request) -> Answer:
         """A page of results, or the same in JSON."""
         search = asked.search_of(request.fields)
+        captures = self._captures(search)
         if request.in_json:
-            return self._in_json(search)
+            return self._captures_in_json(search, captures) if captures else self._in_json(search)
+        if captures:
+            return _html(pages.captures(search, captures))
         if search.query is None:
-            return _html(pages.home(search))
+            return _html(pages.home(search, self.missing()))
         return _html(pages.results(search, self.archive.search(search.query, search.skipped, pages.MARKS)))
+
+    def _captures(self, search: asked.Search) -> Captures | None:
+        """The captures of a URL that was typed; None for words, and for what may be words and has no capture."""
+        if not search.url:
+            return None
+        try:
+            found = self.archive.captures_of(search.url, *search.times)
+        except NotReady:
+            if search.is_url:
+                raise
+            return None
+        return found if found.captures or search.is_url else None
+
+    def _captures_in_json(self, search: asked.Search, found: Captures) -> Answer:
+        shown = found.last[search.skipped : search.skipped + searching.MOST]
+        listed: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in shown]
+        return in_json({"captures": found.captures, "found": listed, "page": search.page, "version": found.version})
 
     def _in_json(self, search: asked.Search) -> Answer:
         if search.query is None:
             raise BadInput("q", "there are no words in it")
         found = self.archive.search(search.query, search.skipped, searching.MARKS)
-        best: list[Json] = [{**asdict(one), "capture": pages.way_to(one)} for one in found.best]
+        best: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in found.best]
         return in_json({"captures": found.captures, "found": best, "page": search.page, "version": found.version})
 
     def capture(self, request: Request) -> Answer:
@@ -115,6 +144,8 @@ class App:
         if not replayed:
             return _refusal(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time", request)
         self.archive.check_store()
+        if self.replay.missing:
+            raise NotReady("replay", self.replay.missing)
         state = self.replay.state()
         if state != "ready":
             raise NotReady("replay", f"its server is {state}; try again in a minute")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.formats.posted import Posted
 from warcmill.formats.urlkey import urlkey
 from warcmill.stores import LocalStore, Store
@@ -17,6 +18,33 @@ from warcmill.versions.payloads import Payloads
 from warcmill.versions.search import Answer, Query
 
 WARCS = "warcs"
+MISSING = {
+    cdx.NAME: "Nothing can be replayed yet: no index of captures is published. 'warcmill scan' publishes it, where"
+    " luigi.cfg has [index] since",
+    text.NAME: "No words can be searched yet: no index of text is published. 'warcmill scan' publishes it, where"
+    " luigi.cfg has [text] since",
+}
+NO_INDEX = "There is no index, so nothing can be searched or replayed: 'warcmill init --adopt index' makes its folder"
+LISTED = 1_000  # captures of a URL: the last ones
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture of a URL, as its CDX line has it."""
+
+    time: str
+    url: str
+    status: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """How many captures a URL has, in which version of the CDX; and the last ones, the newest first."""
+
+    version: int
+    captures: int
+    last: tuple[Capture, ...]
 
 
 def _lines(lookup: Lookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
@@ -42,27 +70,52 @@ def _as_outage() -> Iterator[None]:
         raise Unavailable(error.path, error.why) from error
 
 
+def _capture(line: bytes) -> Capture:
+    _, time, text = line.split(b" ", 2)
+    fields = json.loads(text)
+    return Capture(time.decode(), fields["url"], fields.get("status", ""), fields.get("mime", ""))
+
+
 @dataclass(frozen=True)
 class Archive:
-    """The published indexes, and what is hidden in them."""
+    """The published indexes, and what is hidden in them. `index`: None for a line without one."""
 
     state: LocalStore
-    index: LocalStore
+    index: LocalStore | None
     store: Store
+
+    def missing(self) -> list[str]:
+        """What is not published, each with the command that publishes it."""
+        if self.index is None:
+            return [NO_INDEX]
+        return [MISSING[name] for name, number in self.versions().items() if number is None]
 
     def search(self, query: Query, skipped: int, marks: tuple[str, str]) -> Answer:
         """The best documents after those that are skipped. NotReady if no version is published."""
         with _as_outage():
-            return search.search(self.state, self.index, query, skipped=skipped, marks=marks)
+            return search.search(self.state, self._index(), query, skipped=skipped, marks=marks)
 
     def replayed(self, time: str, url: str) -> str:
         """The URL by which replay finds a capture; '' if the current CDX does not have it, or it is hidden."""
         with _as_outage():
-            prefixes = tuple(hidden_now(self.state, self.index, cdx.NAME).prefixes())
-        _, lookup = open_version(self.index, cdx.NAME)
+            prefixes = tuple(hidden_now(self.state, self._index(), cdx.NAME).prefixes())
+        _, lookup = open_version(self._index(), cdx.NAME)
         with closing(lookup):
             shown = (asked for line, asked in _lines(lookup, time, url) if not hidden.is_hidden(line, prefixes))
             return next(shown, "")
+
+    def captures_of(self, url: str, first: str, last: str) -> Captures:
+        """The captures of a URL between two times. NotReady if no version is published."""
+        with _as_outage():
+            prefixes = tuple(hidden_now(self.state, self._index(), cdx.NAME).prefixes())
+        published, lookup = open_version(self._index(), cdx.NAME)
+        number, newest = 0, deque[bytes](maxlen=LISTED)
+        with closing(lookup):
+            for line in lookup.captures(urlkey(url), first, last or "9"):
+                if not hidden.is_hidden(line, prefixes):
+                    number += 1
+                    newest.appendleft(line)
+        return Captures(published.number, number, tuple(map(_capture, newest)))
 
     def check_store(self) -> None:
         """Unavailable if the store is not there: pywb would answer as if nothing had been archived."""
@@ -70,5 +123,12 @@ class Archive:
 
     def versions(self) -> dict[str, int | None]:
         """The number of the current version of each data set; None if none is published."""
-        current = {name: Payloads(self.index, name).current() for name in (cdx.NAME, text.NAME)}
+        if self.index is None:
+            return dict.fromkeys(MISSING)
+        current = {name: Payloads(self.index, name).current() for name in MISSING}
         return {name: one.number if one else None for name, one in current.items()}
+
+    def _index(self) -> LocalStore:
+        if self.index is None:
+            raise NotReady("the index", NO_INDEX)
+        return self.index

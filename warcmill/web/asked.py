@@ -19,6 +19,7 @@ LONGEST_URL = 8_000
 _FIELDS = 20
 _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
+_URL = re.compile(r"(https?://)?[\w-]+(\.[\w-]+)*\.?(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
 _SECOND = re.compile(r"[0-9]{14}")
 
 
@@ -41,7 +42,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search as it was typed, the query that it means, and which page of results; `query` is None without words."""
+    """A search as it was typed, the query that it means, and which page of results; `query` is None without words.
+
+    `url`: what was typed as a URL, with its scheme; '' for words. `is_url`: it can be nothing else.
+    """
 
     words: str
     site: str
@@ -49,6 +53,17 @@ class Search:
     last: str
     page: int
     query: Query | None
+    url: str = ""
+
+    @property
+    def is_url(self) -> bool:
+        """Whether it can be nothing but a URL: words with a point or a stroke between them are words too."""
+        return bool(self.url) and self.words.lower().startswith(("http://", "https://"))
+
+    @property
+    def times(self) -> tuple[str, str]:
+        """The first and the last time that are asked for, as digits; each may be ''."""
+        return self.first.replace("-", ""), self.last.replace("-", "")
 
     @property
     def skipped(self) -> int:
@@ -86,7 +101,15 @@ def search_of(fields: Mapping[str, str]) -> Search:
         raise BadInput("the words", "there is no letter and no digit in them")
     site, first, last = _site(fields), _day(fields, "from"), _day(fields, "to")
     query = Query(words, site, first.replace("-", ""), last.replace("-", "")) if words else None
-    return Search(typed, site, first, last, _page(fields), query)
+    return Search(typed, site, first, last, _page(fields), query, url_of(typed))
+
+
+def url_of(typed: str) -> str:
+    """What was typed as a URL, with a scheme; '' if it is none: `https://example.org/`, `example.org/page`."""
+    match = _URL.fullmatch(typed)
+    if not match or not (match[1] or match[2] or match[4]):  # one plain word
+        return ""
+    return typed if match[1] else f"http://{typed}"
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from urllib.parse import urlencode
 
 from warcmill.base.printable import printable
 from warcmill.versions.search import MOST, Answer, Found
+from warcmill.web.archive import Capture, Captures
 from warcmill.web.asked import PAGES, Search
 
 MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
@@ -40,15 +41,25 @@ _PAGE = """\
 """
 
 
-def home(search: Search) -> str:
-    """The form alone."""
-    return _page("Search the archive", _form(search, focus=" autofocus"))
+def home(search: Search, missing: Iterable[str]) -> str:
+    """The form, and what is missing of the archive."""
+    notes = "".join(f'\n<p class="none" role="note">{_text(one)}</p>' for one in missing)
+    return _page("Search the archive", _form(search, focus=" autofocus") + notes)
 
 
 def results(search: Search, answer: Answer) -> str:
     """The form, what was found, and the ways to the pages before and after."""
     shown = "\n".join(map(_result, answer.best))
-    parts = (_form(search), f"<p>{_count(search, answer)}</p>", f"<ol>\n{shown}\n</ol>", _ways(search, answer))
+    parts = (_form(search), f"<p>{_count(search, answer)}</p>", f"<ol>\n{shown}\n</ol>", _ways(search, answer.captures))
+    return _page(f"{search.words} - search the archive", "\n".join(parts))
+
+
+def captures(search: Search, found: Captures) -> str:
+    """The form, and the captures of a URL by time, the newest first."""
+    listed = found.last[search.skipped : search.skipped + MOST]
+    shown = "\n".join(map(_captured, listed))
+    count = _listed(search, found, len(listed))
+    parts = (_form(search), f"<p>{count}</p>", f"<ol>\n{shown}\n</ol>", _ways(search, len(found.last)))
     return _page(f"{search.words} - search the archive", "\n".join(parts))
 
 
@@ -63,9 +74,9 @@ def when(time: str) -> str:
     return f"{time[:4]}-{time[4:6]}-{time[6:8]} {time[8:10]}:{time[10:12]}:{time[12:]} UTC"
 
 
-def way_to(found: Found) -> str:
+def way_to(time: str, url: str) -> str:
     """The address of a capture, below this server."""
-    return "capture?" + urlencode({"time": found.time, "url": found.url})
+    return "capture?" + urlencode({"time": time, "url": url})
 
 
 def _page(title: str, body: str) -> str:
@@ -79,7 +90,7 @@ def _text(text: str) -> str:
 
 def _form(search: Search, focus: str = "") -> str:
     fields = (
-        ("q", search.words, "Words, or a “phrase”", "", focus),
+        ("q", search.words, "Words, a “phrase”, or a URL", "", focus),
         ("site", search.site, "Site", "www.example.org", ""),
         ("from", search.first, "From", "2016-10-19", ""),
         ("to", search.last, "To", "2016-11", ""),
@@ -104,9 +115,26 @@ def _count(search: Search, answer: Answer) -> str:
 def _result(found: Found) -> str:
     title = _text(found.title.strip() or found.url)
     return (
-        f'<li><h2><a href="{escape(way_to(found))}" rel="noreferrer"><bdi>{title}</bdi></a></h2>\n'
+        f'<li><h2><a href="{escape(way_to(found.time, found.url))}" rel="noreferrer"><bdi>{title}</bdi></a></h2>\n'
         f'<p class="url">{_text(found.url)} <time>{when(found.time)}</time></p>\n'
         f'<p dir="auto">{_marked(found.line)}</p></li>'
+    )
+
+
+def _listed(search: Search, found: Captures, shown: int) -> str:
+    if not found.captures:
+        return f"Nothing was found: no capture of {_text(search.url)} is in the archive, at these times."
+    first = f", {search.skipped + 1:,} to {search.skipped + shown:,} are shown" if found.captures > shown else ""
+    return (
+        f"{found.captures:,} {'capture' if found.captures == 1 else 'captures'} of this URL{first}, the newest first."
+    )
+
+
+def _captured(one: Capture) -> str:
+    said = ", ".join(filter(None, (one.status, one.type)))
+    return (
+        f'<li><h2><a href="{escape(way_to(one.time, one.url))}" rel="noreferrer">{when(one.time)}</a></h2>\n'
+        f'<p class="url">{_text(one.url)} <time>{_text(said)}</time></p></li>'
     )
 
 
@@ -125,15 +153,15 @@ def _plain(text: str) -> str:
     return text.replace(MARKS[1], "")
 
 
-def _ways(search: Search, answer: Answer) -> str:
-    ways = list(_links(search, answer))
+def _ways(search: Search, captures: int) -> str:
+    ways = list(_links(search, captures))
     return f"<nav>{' '.join(ways)}</nav>" if ways else ""
 
 
-def _links(search: Search, answer: Answer) -> Iterator[str]:
+def _links(search: Search, captures: int) -> Iterator[str]:
     if search.page > 1:
         yield _link(search, search.page - 1, "The page before")
-    if search.skipped + MOST < answer.captures and search.page < PAGES:
+    if search.skipped + MOST < captures and search.page < PAGES:
         yield _link(search, search.page + 1, "The next page")
 
 

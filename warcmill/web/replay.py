@@ -19,7 +19,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 from warcmill.base.printable import printable
 from warcmill.errors import BadConfig, Unavailable
@@ -27,9 +27,7 @@ from warcmill.errors import BadConfig, Unavailable
 LOOPBACK = "127.0.0.1"
 NAME = "localhost"  # a cookie of 127.0.0.1 reaches all its ports, and never this name
 VERSION = "2.10."
-INSTALL = (
-    "python3 -m venv /opt/pywb; /opt/pywb/bin/pip install 'pywb==2.10.*'; then set [serve] pywb=/opt/pywb/bin/wayback"
-)
+INSTALL = "'warcmill serve --get-replay' installs one that fits"
 _SECONDS = 60  # that pywb may take to print its version, or to end
 _PATIENCE = 20  # seconds that it may take to answer when it is asked whether it is there
 _FIRST_PAUSE, _LONGEST_PAUSE = 1, 60  # seconds before it is started again
@@ -53,10 +51,10 @@ def command(configured: str) -> Path:
     found = shutil.which(configured or "wayback")
     if found is None:
         what = f"there is no program {configured}" if configured else "is not set, and there is no wayback on PATH"
-        raise BadConfig("[serve] pywb", f"{what}; to install it: {INSTALL}")
+        raise BadConfig("[serve] pywb", f"{what}; {INSTALL}")
     said = _version(found)
     if not said.startswith(f"pywb {VERSION}"):
-        raise BadConfig("[serve] pywb", f"{found} is {printable(said) or 'no pywb'}, not {VERSION}*: {INSTALL}")
+        raise BadConfig("[serve] pywb", f"{found} is {printable(said) or 'no pywb'}, not {VERSION}*; {INSTALL}")
     return Path(found)
 
 
@@ -66,7 +64,7 @@ def _version(program: str) -> str:
             [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadConfig("[serve] pywb", f"{program} does not run: {error}; to install it: {INSTALL}") from error
+        raise BadConfig("[serve] pywb", f"{program} does not run: {error}; {INSTALL}") from error
     return done.stdout.decode("utf-8", "replace").strip().partition("\n")[0][:200]
 
 
@@ -81,6 +79,27 @@ def check_free(port: int, key: str) -> None:
             raise Unavailable(f"port {port} of {LOOPBACK}", why) from error
 
 
+@dataclass(frozen=True, slots=True)
+class NoReplay:
+    """In the place of a pywb that is not installed. `missing`: why, and what installs it.
+
+    `address`: where replay would be. Its name stays reserved: a cookie that is given there would reach replay later.
+    """
+
+    missing: str
+    address: str
+
+    def state(self) -> str:
+        """It is never ready."""
+        return "not installed"
+
+    def start(self) -> None:
+        """There is nothing to start."""
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+
 @dataclass
 class Pywb:
     """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection."""
@@ -90,6 +109,7 @@ class Pywb:
     port: int
     secret: str
     public: str = ""
+    missing: ClassVar[str] = ""
     _stopped: threading.Event = field(default_factory=threading.Event)
     _process: subprocess.Popen[bytes] | None = None
     _thread: threading.Thread | None = None

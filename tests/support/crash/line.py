@@ -18,6 +18,7 @@ from typing import Any
 import luigi
 import sample
 from crash import sink, solr
+from line import without_index
 from luigi.configuration import add_config_path
 from luigi.date_interval import Custom
 
@@ -67,7 +68,7 @@ def bare_sample(folder: Path) -> None:
 def line_of_sample(folder: Path) -> None:
     """A line around the bundled launch, told to remove what is safe in the store: no step is left out."""
     bare_sample(folder)
-    init(folder)
+    _line(folder)
     allow_retire(folder)
 
 
@@ -79,6 +80,12 @@ def allow_retire(folder: Path) -> None:
 def init(folder: Path) -> bool:
     """`warcmill init`."""
     return verb("init", str(folder))
+
+
+def _line(folder: Path) -> None:
+    """A new line that is not indexed."""
+    assert init(folder)
+    without_index(folder / "luigi.cfg")
 
 
 def verb(*words: str) -> bool:
@@ -131,7 +138,7 @@ def sweep_up(folder: Path) -> None:
 def dead_sample(folder: Path) -> None:
     """The bundled launch as if its engine had been killed: no end in its job.log, a WARC still open and cut."""
     bare_sample(folder)
-    init(folder)
+    _line(folder)
     for job_log in (folder / "jobs").glob("**/job.log"):
         lines = job_log.read_text().splitlines(keepends=True)
         job_log.write_text("".join(line for line in lines if not ENDS.search(line)))
@@ -179,7 +186,7 @@ def accept(folder: Path) -> bool:
 def done_sample(folder: Path) -> None:
     """The bundled launch, all the way in the store, and still where its engine left it."""
     bare_sample(folder)
-    init(folder)
+    _line(folder)
     assert run_line(folder)
 
 
@@ -195,7 +202,7 @@ def switched_on(folder: Path) -> None:
 def index_on(folder: Path) -> None:
     """A line around the bundled launch, assembled, whose index is switched on: Checksum hears the lines."""
     bare_sample(folder)
-    init(folder)
+    _line(folder)
     _index(folder)
     assert _run(folder, partial(output.ScanForOutputs, date_interval=ALL_DAYS))
 
@@ -355,7 +362,7 @@ def redo(folder: Path) -> bool:
 def built_sample(folder: Path) -> None:
     """The bundled launch with its SIP in the store; the next scan hands it over and catalogues it."""
     bare_sample(folder)
-    init(folder)
+    _line(folder)
     config = folder / "luigi.cfg"
     section = (
         "since=2016-01-01",
@@ -399,7 +406,7 @@ def ingest(folder: Path) -> None:
 def line_without_a_launch(folder: Path) -> None:
     """A new line, with nothing in it."""
     folder.mkdir()
-    assert init(folder)
+    _line(folder)
 
 
 def import_warcs(folder: Path, source: Path = WGET) -> bool:

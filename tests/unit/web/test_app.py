@@ -16,11 +16,13 @@ from searchable import Searchable
 from warcs import warc_gz, warcinfo
 
 from warcmill.launches.text_workers import Workers
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
 from warcmill.versions import hidden
 from warcmill.web import access, app, asked
 from warcmill.web.access import Token
 from warcmill.web.answer import GUARDS, Answer
-from warcmill.web.archive import Archive
+from warcmill.web.archive import Archive, Capture, Captures
 
 SECRET = "a-token-of-this-test"
 TOKEN = Token(SECRET, "warcmill-8090")
@@ -36,6 +38,7 @@ class ReplayDouble:
 
     address: str = "http://localhost:8091/name/"
     states: list[str] = field(default_factory=lambda: ["ready"])
+    missing: str = ""
 
     def state(self) -> str:
         return self.states[-1]
@@ -271,3 +274,75 @@ def test_a_capture_of_a_post_is_replayed_by_its_body(archive: Searchable, replay
     assert dict(answered.headers).get("Location") == f"http://localhost:8091/name/20161019234428/{url}{more}"
     assert ask(made, "/capture", {**found, "url": f"{url}{more}"}).status == 303
     assert ask(made, "/capture", {**found, "url": "http://posted.example/"}).status == 404
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [("http://many.example/1", "http://many.example/1"), ("many.example/1", "http://many.example/1"),
+     ("HTTPS://many.example", "HTTPS://many.example"), ("many.example", "http://many.example"),
+     ("many.example:8080", "http://many.example:8080"), ("localhost/a", "http://localhost/a"),
+     ("http://localhost", "http://localhost"), ("heron", ""), ("two words", ""), ("many.example two", ""),
+     ('"many.example"', ""), ("ftp://many.example/", ""), ("http://", ""), ("and/or?", "http://and/or?")],
+)  # fmt: skip
+def test_what_is_typed_is_a_url_or_words(typed: str, url: str) -> None:
+    assert asked.url_of(typed) == url
+
+
+@pytest.mark.parametrize(
+    "typed", ["http://many.example/7", "many.example/7", "www.many.example/7", "https://many.example/7"]
+)
+def test_a_url_finds_its_captures_with_the_ways_to_their_replay(server: app.App, typed: str) -> None:
+    shown = text(ask(server, "/search", {"q": typed}))
+    assert "1 capture of this URL, the newest first." in shown
+    assert "2016-10-19 23:44:28 UTC</a>" in shown
+    assert "200, text/html" in shown
+    (link,) = re.findall(r'href="(capture[^"]*)"', shown)
+    assert link == "capture?time=20161019234428&amp;url=http%3A%2F%2Fmany.example%2F7"
+    found = json.loads(text(ask(server, "/search", {"q": typed, "format": "json"})))
+    assert (found["captures"], found["found"][0]["url"]) == (1, "http://many.example/7")
+
+
+def test_a_url_without_a_capture_is_named_and_what_may_be_words_is_searched(server: app.App) -> None:
+    none = text(ask(server, "/search", {"q": "http://none.example/<b>"}))
+    assert "Nothing was found: no capture of http://none.example/&lt;b&gt; is in the archive" in none
+    assert "1 capture of this URL" in text(ask(server, "/search", {"q": "many.example/7", "from": "2016-10"}))
+    assert "Nothing was found: no capture of" in text(
+        ask(server, "/search", {"q": "http://many.example/7", "to": "2015"})
+    )
+    assert "no capture has all of these words" in text(ask(server, "/search", {"q": "heron.page"})), "words too"
+
+
+def test_many_captures_of_a_url_come_in_pages(archive: Searchable, replay: ReplayDouble, tmp_path: Path) -> None:
+    server = app.App(Many(archive.state.store, archive.index, archive.store), replay, TOKEN)
+    first, second = (text(ask(server, "/search", {"q": "http://m.example/", "page": page})) for page in "12")
+    assert "25 captures of this URL, 1 to 20 are shown" in first
+    assert "25 captures of this URL, 21 to 25 are shown" in second
+    assert ("The next page" in first, "The next page" in second, second.count("<li>")) == (True, False, 5)
+
+
+class Many(Archive):
+    """An archive with 25 captures of each URL."""
+
+    def captures_of(self, url: str, first: str, last: str) -> Captures:
+        return Captures(1, 25, tuple(Capture(f"201610192344{n:02}", url, "200", "text/html") for n in range(25)))
+
+
+def test_what_is_missing_is_on_the_page_with_its_command(archive: Searchable, tmp_path: Path) -> None:
+    replay = ReplayDouble(missing="pywb is not installed; 'warcmill serve --get-replay'")
+    sentinel.adopt({"index": tmp_path / "index"})
+    empty = FileStore("index", tmp_path / "index")
+    for index, said in (
+        (archive.index, ()),
+        (empty, ("[index] since", "[text] since")),
+        (None, ("init --adopt index",)),
+    ):
+        server = app.App(Archive(archive.state.store, index, archive.store), replay, TOKEN)
+        shown = unescape(text(ask(server, "/")))
+        assert all(one in shown for one in ("'warcmill serve --get-replay'", *said)), shown
+        assert "Nothing can be replayed yet" not in shown or said
+    capture = ask(server, "/capture", {"url": HOSTILE, "time": "20161019234428"})
+    assert (capture.status, "init --adopt index" in text(capture)) == (503, True)
+    server = app.App(Archive(archive.state.store, archive.index, archive.store), replay, TOKEN)
+    capture = ask(server, "/capture", {"url": HOSTILE, "time": "20161019234428"})
+    assert (capture.status, "--get-replay" in text(capture)) == (503, True)
+    assert 'role="note"' not in text(ask(app.App(server.archive, ReplayDouble(), TOKEN), "/"))

@@ -1,4 +1,4 @@
-"""The words of documents: bytes in, `Document` out. What reads HTML and PDF comes with the extra `text`.
+"""The words of documents: bytes in, `Document` out. resiliparse reads HTML, pypdfium2 PDF.
 
 `document.kind_of` sorts media types into kinds, `extract.document` extracts. Run it in a process of its own, under
 limits, as index/text_worker.py does: payloads are hostile, and parsers of PDF are written in C++.

@@ -1,4 +1,4 @@
-"""Extract the words of a document of any kind. Needs the extra `text`."""
+"""Extract the words of a document of any kind. Needs resiliparse and pypdfium2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extracts text: packages of the extra `text`, which need not be installed."""
+"""The packages that extract text. A machine on which one cannot be installed does without `[text]`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGES = ("resiliparse", "pypdfium2")
 
 
 def missing() -> tuple[str, ...]:
-    """The packages of the extra that are not installed."""
+    """Those that are not installed."""
     return tuple(package for package in PACKAGES if not _version(package))
 
 

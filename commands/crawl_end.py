@@ -1,0 +1,47 @@
+"""Print how a crawl ended: the page, the numbers, and where to look. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from commands.printing import out
+from commands.show import counted
+from tasks.step import OpenRoots
+from warcmill.base import clock
+from warcmill.errors import WarcmillError
+from warcmill.model import Json, Launch
+from warcmill.stores.opening import open_folder
+from warcmill.versions.search import title_of
+
+LOOK = "look at it: warcmill serve"
+
+
+def show(line: OpenRoots, launch: Launch, urls: Sequence[str], found: Mapping[str, Json], warcs: Path) -> None:
+    """Print the end of a crawl whose launch went through the line."""
+    title = _title(line, urls[0], launch)
+    more = f", and {counted(len(urls) - 1, 'URL', 'URLs')} more" if urls[1:] else ""
+    _numbers(f"{urls[0]}{f' ({title})' if title else ''}{more}", found, warcs)
+    out(f"  the archive: {line.settings.store}", LOOK)
+
+
+def show_unscanned(launch: Launch, urls: Sequence[str], found: Mapping[str, Json], warcs: Path) -> None:
+    """Print the end of a crawl whose launch waits for a scan."""
+    _numbers(urls[0], found, warcs)
+    out(f"next: warcmill scan {clock.stamp_text(launch.id)[:10]}")
+
+
+def _numbers(what: str, found: Mapping[str, Json], warcs: Path) -> None:
+    sizes = [path.stat().st_size for path in warcs.iterdir() if ".warc" in path.name] if warcs.is_dir() else []
+    documents = counted(cast(int, found.get("documents", 0)), "document", "documents")
+    kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
+    out(what, f"  {documents}{kept}")
+
+
+def _title(line: OpenRoots, url: str, launch: Launch) -> str:
+    """The title of the page that the launch began with; '' where no index has it, as the scan has reported."""
+    try:
+        return title_of(open_folder("index", line.settings.index), url, launch.id) if line.settings.index else ""
+    except WarcmillError:
+        return ""
