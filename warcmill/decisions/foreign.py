@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from warcmill import layout
+from warcmill.errors import NotReady, Unavailable
 from warcmill.stores import Stat, Store
+
+OPEN = ".open"
 
 _PACKED = re.compile(r".+\.(w?arc(\.gz)?\.(zst|bz2|xz|lz4|zip)|wacz)", re.DOTALL | re.IGNORECASE)
 _SUFFIX = re.compile(r"\.w?arc(\.gz)?(\.open)?\Z", re.IGNORECASE)
@@ -70,14 +73,35 @@ LAYOUTS: Mapping[str, Foreign] = {
 }
 
 
-def names(paths: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+def packed(source: Store, warcs: Iterable[Stat]) -> set[str]:
+    """The paths of the WARCs that are gzip files, and are not named so."""
+    return {entry.path for entry in warcs if _bare_suffix(entry.name) and _begins_as_gzip(source, entry.path)}
+
+
+def _bare_suffix(name: str) -> bool:
+    suffix = _SUFFIX.search(name)
+    return suffix is not None and suffix[1] is None
+
+
+def _begins_as_gzip(source: Store, path: str) -> bool:
+    try:
+        with source.open(path) as stream:
+            return stream.read(2) == b"\x1f\x8b"
+    except (Unavailable, NotReady):  # it is read again when it is taken, which names the error
+        return False
+
+
+def names(paths: Iterable[str], taken: Collection[str] = (), packed: Collection[str] = ()) -> dict[str, str]:
     """Return the name in the launch of each WARC, by its path: its own, where the store can have it and no other has.
 
-    Else 16 hex digits that follow from its path stand before it, or, where it cannot be stored, in its place.
+    Else 16 hex digits that follow from its path stand before it, or, where it cannot be stored, in its place. One that
+    is `packed` has `.gz` in its name.
     """
     named, final = dict[str, str](), set(taken)
     for path in paths:
         name = path.rpartition("/")[2]
+        if path in packed:
+            name = f"{name.removesuffix(OPEN)}.gz{OPEN if name.endswith(OPEN) else ''}"
         digits = sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         suffix = _SUFFIX.search(name)
         candidates = (name, f"{digits}-{name}", f"{digits}{suffix[0] if suffix else ''}")

@@ -52,10 +52,10 @@ class Taking:
             advance(entry.size)
             return earlier, False
         if self.looks_known(entry):
-            taken = take(self.source, entry, None, advance)
+            taken = take(self.source, entry, None, advance, name)
             if taken.sha512 in self.before.where:
                 return taken, False
-        return take(self.source, entry, self.at.target(name), advance), True
+        return take(self.source, entry, self.at.target(name), advance, name), True
 
     def looks_known(self, entry: Stat) -> bool:
         """Whether an earlier import had a WARC of this path and size: it is read before it is copied."""

@@ -60,7 +60,9 @@ def import_folder(state: MarkerStore, root: FileStore, source: SourceFolder, ord
     before = Before.of(state, order.job)
     with own_disk(root):
         at = incoming.begin(root, order.job)
-        taking = Taking(source, at, before, foreign.names(entry.path for entry in found.warcs), at.settled())
+        packed = foreign.packed(source, found.warcs)
+        names = foreign.names((entry.path for entry in found.warcs), packed=packed)
+        taking = Taking(source, at, before, names, at.settled())
         check_room(root, taking, found)
         with shown(sum(entry.size for entry in found.warcs)) as advance:
             taking.all(found.warcs, advance)

@@ -116,8 +116,9 @@ class _Tee:
         return data
 
 
-def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advance) -> Taken:
-    """Read a WARC, and leave a link or a durable copy of it as `target`; None: only read it.
+def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advance, name: str = "") -> Taken:
+    """Read a WARC, and leave a link or a durable copy of it as `target`; None: only read it. `name`: its own in
+    the launch.
 
     Unavailable when it cannot be read, Mismatch when it changes meanwhile: then nothing is left. An OSError is about
     the target.
@@ -126,7 +127,7 @@ def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advanc
         linked = target is not None and _link(stream, target)
         try:
             with _copy(None if linked else target) as write:
-                taken = _read(stream, entry.name, write, advance, linked)
+                taken = _read(stream, name or entry.name, write, advance, linked)
             if linked:
                 os.fsync(stream.fileno())  # its bytes may never have been synced
             if source.stat(entry.path) != entry or taken.size != entry.size:

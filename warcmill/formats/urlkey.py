@@ -108,7 +108,7 @@ def _split(text: bytes) -> tuple[bytes, bytes, int, bytes, bytes]:
     if scheme in _PORTS and not host:
         first, slash, more = path.lstrip(b"/").partition(b"/")
         host, path = (first, slash + more or b"/") if first else (b"", path[:1])
-    return scheme, host, port, path, query
+    return scheme.lower(), host, port, path, query
 
 
 def _authority(authority: bytes) -> tuple[bytes, int]:

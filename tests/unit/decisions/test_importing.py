@@ -164,6 +164,18 @@ def test_arcs_and_uncompressed_warcs_are_taken(bench: Bench) -> None:
     assert layout.launch_of(result.claim.key).id == "20040102030405"
 
 
+def test_gzip_under_a_name_that_does_not_say_so_gets_it(bench: Bench) -> None:
+    bench.put("a/x.warc", warc(b"a"))
+    bench.put("y.warc.open", warc(b"b"))
+    bench.put("z.warc", warcinfo())
+    result = bench.import_()
+    assert result.claim
+    assert [item.outcome for item in result.claim.items] == [Outcome.OK] * 3
+    names = {origin: file.name for file, origin in bench.facts().origins.items()}
+    assert names == {"a/x.warc": "x.warc.gz", "y.warc.open": "y.warc.gz.open", "z.warc": "z.warc"}
+    assert not bench.import_().claim
+
+
 def test_one_name_in_two_folders_and_one_warc_under_two_names(bench: Bench) -> None:
     bench.put("2008/0.warc.gz", warc(b"8"))
     bench.put("2009/0.warc.gz", warc(b"9"))
