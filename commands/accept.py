@@ -6,16 +6,17 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from typing import Any
 
-from commands import accept_due
+from commands import accept_due, accept_seeds
 from commands.arguments import interval, reason
 from commands.printing import err, out
 from commands.reconcile import resolver
 from commands.show import printable
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.audit import due_crawls, gaps, survey
+from warcmill.audit import due_crawls, gaps, lost_seeds, survey
 from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
@@ -35,15 +36,21 @@ examples:
   warcmill accept cp00003 --launch daily 20161019234428 --reason "the disk was full"
   warcmill accept --kind 'absent log' 2016-10 --reason "the engine was killed on the 19th"
   warcmill accept daily 20161224060000 20161225060000 --reason "closed at Christmas"
+  warcmill accept http://gone.example/ --reason "the site was closed for good"
+  warcmill accept --seeds --launch daily 20161019234428 --reason "the host moves"
 
 NAME is what 'warcmill reconcile' prints: the path or file name of a refused or unnamed
 WARC, the name of an absent one, a log ('final/surts.dump'), a missing serial or
-checkpoint. It must match one finding in all launches; --launch selects the launch.
+checkpoint, a seed. It must match one finding in all launches; --launch selects the launch.
 Put a NAME that begins with '-' last, after '--'. --kind takes every open finding of a
 kind at once, of an INTERVAL or of --launch: 'refused', 'absent', 'not launched' ...
 
 JOB DUE: a crawl that was due, or will be, is meant to be skipped. No scan starts it then.
 This is a decision, kept in the state and in the store.
+
+A seed is accepted in the first launch of the job where it is open, and in all later ones,
+until a launch gets it: after that, losing it is a new finding. --seeds accepts all lost
+seeds of a launch so. The decision is in the store too when this returns.
 
 The file stays as it was judged: a refused WARC is kept out of indexes and is never
 retired. If the step that found it is redone, accept it again.
@@ -79,12 +86,13 @@ class _Launch(argparse.Action):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """NAME... | JOB DUE... | --kind KIND [INTERVAL], --reason TEXT [--launch JOB LAUNCH]."""
-    parser.usage = "%(prog)s [OPTION ...] --reason TEXT (NAME ... | JOB DUE ... | --kind KIND [INTERVAL])"
+    """NAME... | JOB DUE... | --kind KIND [INTERVAL] | --seeds, --reason TEXT [--launch JOB LAUNCH]."""
+    parser.usage = "%(prog)s [OPTION ...] --reason TEXT (NAME ... | JOB DUE ... | --kind KIND [INTERVAL] | --seeds)"
     parser.add_argument("names", nargs="*", metavar="NAME", help="as reconcile prints it; or a job and due times")
     kinds = [*gaps.ACCEPTABLE, due_crawls.NOT_LAUNCHED]
     about = "all open findings of this kind, as reconcile prints it, of an INTERVAL or of --launch"
     parser.add_argument("--kind", choices=kinds, metavar="KIND", help=about)
+    parser.add_argument("--seeds", action="store_true", help="all lost seeds of --launch, also for later launches")
     parser.add_argument(
         "--reason", type=reason, required=True, metavar="TEXT", help="why it is acceptable; kept for ever"
     )
@@ -94,6 +102,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look up every name first, then publish a marker for each; all names must match, or none is accepted."""
     line = open_line()
+    if args.seeds:
+        return _seeds_of_launch(line, args)
     if args.kind:
         return _of_kind(line, args)
     if not args.names:
@@ -103,11 +113,34 @@ def run(args: argparse.Namespace) -> int:
         return accept_due.accept(line, skipped, args.reason)
     launches = [args.launch] if args.launch else _launches(line, date.min, date.max)
     everything = list(_findings(line, launches, bool(args.launch)))
-    chosen = {name: _called(name, everything) for name in args.names}
+    chosen = {name: _first_of_seed(_called(name, everything)) for name in args.names}
     for name, matches in chosen.items():
         if len(matches) != 1:
             return _report_matches(name, matches, everything)
-    return publish(line, [statements.accept(match.seen, match.name, args.reason) for (match,) in chosen.values()])
+    return _accept(line, [match for (match,) in chosen.values()], args.reason)
+
+
+def _seeds_of_launch(line: OpenRoots, args: argparse.Namespace) -> int:
+    """Accept all lost seeds of a launch that are open."""
+    if args.names or args.kind or not args.launch:
+        err("warcmill accept: --seeds is for the seeds of --launch JOB LAUNCH, without NAME and --kind")
+        return 2
+    seen = survey.require(line.state, line.roots_of(args.launch.job), args.launch, line.wanted)
+    accept_seeds.accept(line, args.launch, accept_seeds.open_seeds(seen), args.reason)
+    out("Next:", f"  warcmill reconcile {args.launch.day}")
+    return 0
+
+
+def _accept(line: OpenRoots, chosen: list[Finding], why: str) -> int:
+    """Accept findings: seeds by a decision on their job, all others by a marker of their launch."""
+    seeds = [one for one in chosen if accept_seeds.are_seeds(one.seen, one.name)]
+    claims = [statements.accept(one.seen, one.name, why) for one in chosen if one not in seeds]
+    for launch, alike in groupby(seeds, key=lambda one: one.seen.launch):
+        accept_seeds.accept(line, launch, [one.name for one in alike], why)
+    if not claims:
+        out("Next:", *(f"  warcmill reconcile {day}" for day in sorted({one.seen.launch.day for one in seeds})))
+        return 0
+    return publish(line, claims)
 
 
 def _of_kind(line: OpenRoots, args: argparse.Namespace) -> int:
@@ -125,8 +158,7 @@ def _of_kind(line: OpenRoots, args: argparse.Namespace) -> int:
         return accept_due.accept(line, missed, args.reason) if missed else _none_of_kind(args.kind)
     found = _findings(line, [args.launch] if days is None else _launches(line, days.first, days.end), bool(args.launch))
     chosen = [finding for finding in found if args.kind in finding.open_kinds]
-    claims = [statements.accept(finding.seen, finding.name, args.reason) for finding in chosen]
-    return publish(line, claims) if claims else _none_of_kind(args.kind)
+    return _accept(line, chosen, args.reason) if chosen else _none_of_kind(args.kind)
 
 
 def _none_of_kind(kind: str) -> int:
@@ -142,7 +174,8 @@ def publish(line: OpenRoots, claims: list[Claim]) -> int:
         line.state.publish(claim.key, claim)
         accepted = Accepted.from_claim(claim)
         out(f"accepted: {layout.launch_of(claim.key)} {accepted.kind}: {accepted.name}")
-    out("Next:", *sorted({f"  warcmill reconcile {layout.launch_of(claim.key).day}" for claim in claims}))
+    days = {layout.launch_of(claim.key).day for claim in claims}
+    out("Next:", *(f"  warcmill reconcile {day}" for day in sorted(days)))
     return 0
 
 
@@ -173,6 +206,16 @@ def _called(name: str, everything: list[Finding]) -> list[Finding]:
     return [finding for finding in everything if finding.name == name] or [
         finding for finding in everything if name in finding.names()
     ]
+
+
+def _first_of_seed(matches: list[Finding]) -> list[Finding]:
+    """Of a seed that several launches of a job have lost, the first of these that is open: it covers the later ones."""
+    jobs = {match.seen.launch.job for match in matches}
+    if len(matches) < 2 or len(jobs) > 1 or not all(accept_seeds.are_seeds(one.seen, one.name) for one in matches):
+        return matches
+    in_order = sorted(matches, key=lambda match: match.seen.launch)
+    open_ones = [one for one in in_order if not lost_seeds.is_accepted(one.seen, lost_seeds.DEAD, one.name)]
+    return (open_ones or in_order)[:1]
 
 
 def _report_matches(name: str, matches: list[Finding], everything: list[Finding]) -> int:

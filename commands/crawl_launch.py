@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from commands import crawl_config, crawl_end, pulse
+from commands import crawl_config, crawl_end, crawl_missed, pulse
 from commands.crawl import SCOPES
 from commands.crawl_progress import Shown
 from commands.printing import err, out
@@ -203,13 +203,14 @@ def _say_why(name: str, found: Mapping[str, Json]) -> None:
 
 def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, found: Mapping[str, Json]) -> int:
     launch = Launch.parse(name, engine.look(name).launch_id)
-    warcs = engine.places.folders(launch).warcs
+    folders = engine.places.folders(launch)
+    code = 0 if args.no_line else _scan(clock.stamp_text(launch.id)[:10])
+    missed = crawl_missed.report(launch, folders.reports)
     if args.no_line:
-        crawl_end.show_unscanned(launch, args.urls, found, warcs)
-        return 0
-    code = _scan(clock.stamp_text(launch.id)[:10])
-    crawl_end.show(open_line(), launch, args.urls, found, warcs)
-    return code
+        crawl_end.show_unscanned(launch, args.urls, found, folders.warcs)
+    else:
+        crawl_end.show(open_line(), launch, args.urls, found, folders.warcs)
+    return code or int(missed)
 
 
 def _scan(day: str) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +17,7 @@ from commands.owed import Owed
 from commands.show import as_json, console, days_json, heading, lines, printable, report_unreachable, styled
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
-from warcmill.audit import survey
+from warcmill.audit import lost_seeds, remedies, survey
 from warcmill.audit.gaps import Gap
 from warcmill.audit.orphan_revisits import Resolver
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, total
@@ -62,6 +63,7 @@ exit codes: 0 no gap, 1 one or more gaps, or a root whose launches are in other 
 than configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could
 be read is reported)
 """
+MOST_SEEDS = 10  # shown of one kind and cause: a launch may have lost 100,000
 MOST = 500  # launches; of more, those without a gap are counted and not listed
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
@@ -177,7 +179,7 @@ def _sections(reports: list[LaunchReport], due: Owed, misplaced: bool) -> Iterat
     accepted = [gap for report in reports for gap in report.accepted]
     if accepted or due.accepted:
         yield Text(f"\n{len(accepted) + len(due.accepted)} accepted", style="bold")
-        yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in accepted)
+        yield from accepted_lines(accepted)
         yield from (styled(f"  {gap.job} {gap.kind}: {gap.name}: {gap.why}", DIM) for gap in due.accepted)
     yield from _unscanned(reports)
     where = " where launches are expected; others are elsewhere" if misplaced else ""
@@ -185,6 +187,16 @@ def _sections(reports: list[LaunchReport], due: Owed, misplaced: bool) -> Iterat
     yield Text(f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold green")
     yield from gap_lines(gaps)
     yield from owed.texts(due.gaps)
+
+
+def accepted_lines(accepted: Sequence[Gap]) -> Iterator[Text]:
+    """Each accepted finding by name; of the seeds of a launch the first ones."""
+    for (launch, kind), alike in groupby(accepted, key=lambda gap: (gap.launch, gap.kind)):
+        group = list(alike)
+        most = MOST_SEEDS if kind in lost_seeds.KINDS else len(group)
+        yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in group[:most])
+        if len(group) > most:
+            yield styled(f"  and {len(group) - most} more: {remedies.report_seeds(launch)}", DIM)
 
 
 def _unscanned(reports: list[LaunchReport]) -> Iterator[Text]:
@@ -205,7 +217,12 @@ def gap_lines(gaps: list[Gap]) -> Iterator[Text]:
         alike.setdefault((gap.kind, gap.why, gap.todo), []).append(gap)
     for (kind, why, todo), group in alike.items():
         yield Text.assemble((f"  {kind}", BAD), f": {printable(why)}")
-        yield from (Text.assemble(f"      {gap.launch} {gap.stage} ", (printable(gap.name), "bold")) for gap in group)
+        most = MOST_SEEDS if kind in lost_seeds.KINDS else len(group)
+        yield from (
+            Text.assemble(f"      {gap.launch} {gap.stage} ", (printable(gap.name), "bold")) for gap in group[:most]
+        )
+        if len(group) > most:
+            yield styled(f"      and {len(group) - most} more: {remedies.report_seeds(group[0].launch)}")
         yield styled(f"      -> {todo}", "cyan")
 
 

@@ -24,7 +24,7 @@ from tasks.attended import ATTENDED
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
-from warcmill.audit import due_crawls, survey, unscanned
+from warcmill.audit import due_crawls, lost_seeds, survey, unscanned
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level
@@ -187,11 +187,13 @@ def sums(reports: list[LaunchReport], failed_tasks: Collection[str] = (), of_no_
     new = sum(bool(report.unscanned) for report in reports)
     warcs = sum(max(counts["on_disk"], counts["assembled"]) for counts in rows)
     wanting = sum(len(report.gaps) for report in reports) + of_no_launch
+    seeds = sum(gap.kind in lost_seeds.OF_SEEDS for report in reports for gap in report.gaps)
+    lost = f", {counted(seeds, 'seed', 'seeds')} not got" if seeds else ""
     more = f", {counted(wanting, 'gap', 'gaps')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""
     there = f"{counted(len(reports), 'launch', 'launches')}, {counted(warcs, 'WARC', 'WARCs')}"
     named = f" ({', '.join(sorted(failed_tasks))})" if failed_tasks else ""
-    return f"{there}, {refused} refused, {failed + len(failed_tasks)} failed{named}{more}{later}"
+    return f"{there}, {refused} refused, {failed + len(failed_tasks)} failed{named}{lost}{more}{later}"
 
 
 def next_command(

@@ -17,7 +17,7 @@ from commands.newest import point_to
 from commands.reconcile import gap_lines
 from commands.show import as_json, console, days_json, heading, lines, report_unreachable, styled
 from tasks.step import open_line
-from warcmill.audit import survey
+from warcmill.audit import lost_seeds, survey
 from warcmill.audit.progress_grid import TROUBLES, Cells, LaunchGrid, grid, totals
 from warcmill.base.nearest import did_you_mean
 from warcmill.markers.locks import scans_at_work
@@ -43,7 +43,7 @@ the crawls that were due in these days and have no launch. Reads markers, not fi
 launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],
 "of_no_launch": [{{"job", "kind", "name", "why", "todo"}}: due crawls without a launch],
 "no_backup": [JOB/LAUNCH, archived for more than a day],
-"launches": [{{"job", "launch_id", "ended": "" while it runs, "error",
+"launches": [{{"job", "launch_id", "ended": "" while it runs, "error", "not_got": [seed],
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
 done and of count stages in the launch's cells, files in a stage's. Marks: done, partial,
@@ -114,6 +114,9 @@ def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
     for row in grids:
         if row.vitals:
             yield styled(f"{row.launch}: {row.vitals.text(datetime.now(UTC))}", "cyan")
+    for row in grids:
+        if row.lost:
+            yield styled(f"{row.launch}: {lost_seeds.in_words([*row.lost])}", "red")
     bad = [grid for grid in grids if any(cell.mark in TROUBLES for cell in grid.cells.values())]
     if bad:
         yield Text("\nto see what is wrong and what to do:", style="bold")
@@ -141,6 +144,7 @@ def _json(grid: LaunchGrid) -> dict[str, Json]:
         "launch_id": grid.launch.id,
         "ended": grid.ended,
         "error": grid.error,
+        "not_got": list(grid.lost),
         "vitals": grid.vitals.json() if grid.vitals else None,
         "cells": _cells(grid.cells),
         "stages": [{"stage": str(stage), "cells": _cells(cells)} for stage, cells in grid.stages],

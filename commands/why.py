@@ -22,7 +22,9 @@ from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import gaps, reconciliation
 from warcmill.audit.gaps import Gap
+from warcmill.audit.lost_seeds import OF_SEEDS
 from warcmill.audit.orphan_revisits import looked_up
+from warcmill.audit.remedies import report_seeds
 from warcmill.audit.survey import Survey, require
 from warcmill.base.nearest import did_you_mean
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
@@ -180,7 +182,10 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     yield from gap_lines(list(answered.gaps))
     for key, attempt in answered.attempts:
         yield from _attempt(key, attempt)
-    yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in answered.accepted)
+    seeds, others = ([gap for gap in answered.accepted if (gap.kind in OF_SEEDS) is one] for one in (True, False))
+    yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in [*others, *seeds[:MOST]])
+    if len(seeds) > MOST:
+        yield styled(f"  accepted: {len(seeds) - MOST} more: {report_seeds(seen.launch)}", "dim")
     if not answered.gaps:
         text = "  nothing is missing" + (" that could be there by now" if answered.waiting else "")
         but = f"; but the {answered.unreachable} does not answer, so its content is unknown"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import sample
-from line import DAY, Line, line_at, new_line
+from line import DAY, Line, line_at, new_line, without_dead_seed
 from warcs import END, record
 
 from warcmill import layout
@@ -24,7 +24,7 @@ KINDS = ("jobs", "logs", "reports", "warcs", "viral")
 @pytest.fixture
 def line(tmp_path: Path) -> Line:
     """Two launches of one day: the bundled one, and a copy of it under another name, for the worse."""
-    sample.lay_out(tmp_path / "output")
+    without_dead_seed(sample.lay_out(tmp_path / "output"))
     for kind in KINDS:
         source = tmp_path / "output" / kind / GOOD.job / GOOD.id
         shutil.copytree(source, tmp_path / "output" / kind / BAD.job / BAD.id)
@@ -203,7 +203,12 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     assert line.scan() == [0, 0]
     after = {path: path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*")) if path.is_file()}
     changed = {path.name for path in after if after[path] != before.get(path)}
-    assert changed <= {"output.ScanForOutputs", "files.ScanForOutputFiles", f"status.{DAY}.json"}
+    assert changed <= {
+        "output.ScanForOutputs",
+        "files.ScanForOutputFiles",
+        "reports.ScanForReports",
+        f"status.{DAY}.json",
+    }
     assert line.warcmill("reconcile", DAY).returncode == 0
 
 

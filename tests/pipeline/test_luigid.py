@@ -22,7 +22,7 @@ import pytest
 import sample
 from bundled import enlarge
 from documented import PAGES, PRINTED
-from line import DAY, SCANS, Line, new_line
+from line import DAY, REPORTS, SCANS, Line, new_line
 
 from servers import ports
 from warcmill import layout
@@ -105,14 +105,14 @@ def markers(line: Line) -> dict[str, bytes]:
 
 
 def test_the_line_runs_against_luigid_with_two_workers_and_then_has_nothing_to_do(line: Line, server: Server) -> None:
-    for module, task in SCANS:
+    for module, task in (*SCANS, REPORTS):
         done = scan(line, module, task, "--workers", "2")
         assert done.returncode == 0, done.stderr
         assert "This progress looks :)" in done.stderr
     left = markers(line)
     assert set(left) == MARKERS
     assert set(line.state.folder(LAUNCH)) == MARKERS  # each of them sound
-    for module, task in SCANS:
+    for module, task in (*SCANS, REPORTS):
         again = scan(line, module, task, "--workers", "2")
         assert again.returncode == 0, again.stderr
         assert "begins" not in again.stderr
@@ -130,7 +130,7 @@ def test_two_scans_at_once_share_the_work_and_leave_the_same_markers(line: Line)
         assert one.returncode in (0, 10, 25), one.stderr  # 10, 25: the other process is doing, or did, a part
         assert "* 1 failed" not in one.stderr
         assert " ERROR " not in one.stderr
-    for module, task in together:
+    for module, task in (*together, REPORTS):
         assert scan(line, module, task).returncode == 0
     assert set(line.state.folder(LAUNCH)) == MARKERS
     assert not (line.state.store.real(layout.state_folder(LAUNCH)) / "aside").exists()

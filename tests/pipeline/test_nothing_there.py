@@ -14,6 +14,7 @@ from warcs import http, record, warc_gz, warcinfo
 from warcmill.layout import SENTINEL
 
 OUTPUT, FILES = ("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles")
+REPORTS = ("tasks.reports", "reports.ScanForReports")
 DAYS = "2016-10"
 
 
@@ -113,7 +114,7 @@ def test_a_crawl_whose_seeds_all_failed_is_a_finding_that_can_be_accepted(built:
     engine.finish()
     engine.logs(failed("dns:a.example", 1), failed("http://a.example/", -2), failed("http://b.example/", 503))
     engine.warc("a.warc.gz", warc_gz(warcinfo()))
-    assert [scan(line, which)[0] for which in (OUTPUT, FILES)] == [0, 0]
+    assert [scan(line, which)[0] for which in (OUTPUT, FILES, REPORTS)] == [0, 0, 0]
     gaps = json.loads(line.warcmill("reconcile", DAYS, "--json").stdout)["launches"][0]["gaps"]
     (nothing,) = [gap for gap in gaps if gap["kind"] == "got nothing"]
     assert nothing["name"] == "crawl"
@@ -134,7 +135,7 @@ def test_a_crawl_with_a_page_or_with_a_warc_that_no_log_names_got_something(
     engine.finish()
     engine.logs(*([line_of("http://a.example/", "a.warc.gz"), failed("http://b.example/", -2)] if named else []))
     engine.warc("a.warc.gz", warc_gz(warcinfo(), record(block=http(b"page", b"Content-Length: 4"))))
-    assert [scan(line, which)[0] for which in (OUTPUT, FILES)] == [0, 0]
+    assert [scan(line, which)[0] for which in (OUTPUT, FILES, REPORTS)] == [0, 0, 0]
     gaps = json.loads(line.warcmill("reconcile", DAYS, "--json").stdout)["launches"][0]["gaps"]
     assert [gap["kind"] for gap in gaps] == ([] if named else ["unnamed"])
 

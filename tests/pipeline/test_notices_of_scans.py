@@ -20,7 +20,7 @@ def summary(line: Line) -> dict[str, dict[str, Any]]:
 
 def test_a_scan_with_a_failed_step_leaves_its_summary_all_the_same(line: Line) -> None:
     assert line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", DAY).returncode == 0
-    assert summary(line)[JOB]["steps"] == {"stop": "done", "process": "done"}
+    assert summary(line)[JOB]["steps"] == {"stop": "done", "process": "done", "seeds": "waiting"}
     warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
     warc.write_bytes(warc.read_bytes() + b"\n")
     assert line.scan() == [0, 30]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import own_launch
 import pytest
 import sample
-from line import DAY, Line, line_at
+from line import DAY, Line, line_at, without_dead_seed
 from shapes import document, markers, of_marker, of_sip
 
 from warcmill.layout import ENGINE_LOGS, OutputLayout
@@ -21,7 +21,7 @@ def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """A line with a launch of ours, and in the layout of the sample one of Heritrix too, after the scans."""
     base = tmp_path_factory.mktemp("line")
     if request.param is OutputLayout.KIND_FIRST:
-        sample.lay_out(base / "output")
+        without_dead_seed(sample.lay_out(base / "output"))
     made = line_at(base, request.param)
     own_launch.write(made.folders["output"], made.folders["jobs"], made.layout, OWN)
     made.config.write_text(made.config.read_text() + PACKAGES)
@@ -61,6 +61,8 @@ def test_its_markers_have_the_shape_of_heritrix_s(line: Line) -> None:
     ours, theirs = markers(line.folders["state"], OWN), markers(line.folders["state"], THEIRS)
     assert ours.keys() == theirs.keys()
     for task, paths in theirs.items():
+        if task.startswith("reports."):
+            continue  # what they name follows from what was crawled
         (final,) = (path for path in ours[task] if ".cp0" not in path.name)
         assert set(of_marker(document(final))) == set(of_marker(document(paths[0]))), task
 

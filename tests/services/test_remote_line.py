@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import sample
-from line import DAY, SCANS
+from line import DAY, SCANS, without_dead_seed
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
@@ -71,7 +71,7 @@ def restored(line: Line) -> None:
 
 
 def test_an_archive_in_hdfs_is_verified_by_the_checksum_of_hdfs(tmp_path: Path, hdfs: Hdfs) -> None:
-    sample.lay_out(tmp_path / "output")
+    without_dead_seed(sample.lay_out(tmp_path / "output"))
     url = f"webhdfs://{hdfs.namenode_http}/{tmp_path.parent.name}?user={hdfs.user}"
     line = Line(tmp_path, "--jobs", str(tmp_path / "output/jobs"), "--store", url)
     proven(line)
@@ -81,7 +81,7 @@ def test_an_archive_in_hdfs_is_verified_by_the_checksum_of_hdfs(tmp_path: Path, 
 
 def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:
     there = sshd.root / f"{tmp_path.parent.name}-{tmp_path.name}"
-    sample.lay_out(there / "output")
+    without_dead_seed(sample.lay_out(there / "output"))
     (there / "store").mkdir()
     url = f"sftp://{sshd.user}@127.0.0.1:{sshd.port}{there}"
     line = Line(
@@ -97,7 +97,7 @@ def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:
 
 def test_links_on_an_ssh_host_are_named_and_not_followed(tmp_path: Path, sshd: Sshd) -> None:
     there = sshd.root / f"{tmp_path.parent.name}-{tmp_path.name}"
-    output = sample.lay_out(there / "output")
+    output = without_dead_seed(sample.lay_out(there / "output"))
     (there / "disk").mkdir()
     url = f"sftp://{sshd.user}@127.0.0.1:{sshd.port}{there}"
     reached = "--known-hosts", str(sshd.known_hosts), "--key-file", str(sshd.key)

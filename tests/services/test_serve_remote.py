@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 import sample
 from children import children
-from line import DAY, SCANS, Line
+from line import DAY, SCANS, Line, without_dead_seed
 from remote_places import InHdfs, OverSsh, work_folder
 
 from servers import serving
@@ -37,7 +37,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The bundled crawl, stored there, indexed and served."""
     place, folder = request.getfixturevalue(request.param), work_folder(tmp_path)
     store = InHdfs(place, folder) if isinstance(place, Hdfs) else OverSsh(place, folder)
-    sample.lay_out(tmp_path / "output")
+    without_dead_seed(sample.lay_out(tmp_path / "output"))
     line = Line(tmp_path / "luigi.cfg", {}, OutputLayout.KIND_FIRST)
     words = ["init", str(tmp_path), "--jobs", str(tmp_path / "output/jobs"), "--store", store.url]
     if isinstance(store, OverSsh):

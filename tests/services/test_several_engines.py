@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import sample
-from line import DAY
+from line import DAY, without_dead_seed
 from several_hosts import page, serve, swift_profile
 from warcs import http, record, warc_gz, warcinfo
 
@@ -91,7 +91,7 @@ def everywhere(heritrix: Server, sshd: Sshd, tmp_path: Path) -> Iterator[Everywh
     there = sshd.root / f"{tmp_path.parent.name}-{tmp_path.name}"
     for name in ("render", "store"):
         (there / name).mkdir(parents=True)
-    sample.lay_out(tmp_path / "output")
+    without_dead_seed(sample.lay_out(tmp_path / "output"))
     (tmp_path / "profile.cxml").write_text(_naming_a_prefix(swift_profile()))
     url = f"sftp://{sshd.user}@127.0.0.1:{sshd.port}"
     line = Everywhere(

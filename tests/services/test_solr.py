@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from line import DAY, Line, line_at
+from line import DAY, Line, line_at, without_dead_seed
 from sample import JOB, LAUNCH_ID, lay_out
 from text_archive import ONE, TWO, TextArchive, warc
 
@@ -81,7 +81,7 @@ def found(solr: Solr, words: str, collection: str = CORE) -> list[str]:
 @pytest.fixture
 def line(tmp_path: Path) -> Line:
     """The bundled launch, verified in the store, on a line with an index root."""
-    lay_out(tmp_path / "output")
+    without_dead_seed(lay_out(tmp_path / "output"))
     made = line_at(tmp_path)
     assert made.warcmill("init", "--adopt", "index").returncode == 0
     with made.config.open("a") as file:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import preloaded
 import sample
+from line import without_dead_seed
 
 from commands.init import PUBLISHED
 from warcmill import layout
@@ -157,7 +158,7 @@ class World:
         self.base = base
         self.output, self.jobs = base / "data" / "heritrix" / "output", base / "data" / "heritrix" / "jobs"
         self.output.parent.mkdir(parents=True)
-        sample.lay_out(self.output)
+        without_dead_seed(sample.lay_out(self.output))
         self._copy(DAILY)
         self._copy(DEAD)
         self._checkpoint(*(self.output / kind / DAILY.job / DAILY.id for kind in ("warcs", "logs")))

@@ -6,20 +6,21 @@ import shutil
 from pathlib import Path
 
 import pytest
-from line import without_index
+from line import without_dead_seed, without_index
 from sample import lay_out
 from typed import luigi
 
 from commands.main import main
 
-SCANS = (("output", "ScanForOutputs"), ("files", "ScanForOutputFiles"), ("index", "ScanForIndexing"))
+SCANS = (("output", "ScanForOutputs"), ("files", "ScanForOutputFiles"), ("index", "ScanForIndexing"),
+         ("reports", "ScanForReports"))  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample's crawl, and a line that has it in its store, with every switch off."""
     folder = tmp_path_factory.mktemp("stored")
-    crawl, base = lay_out(folder / "crawl"), folder / "line"
+    crawl, base = without_dead_seed(lay_out(folder / "crawl")), folder / "line"
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == 0
     without_index(base / "luigi.cfg")
     with pytest.MonkeyPatch.context() as patched:

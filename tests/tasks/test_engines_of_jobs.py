@@ -11,7 +11,7 @@ import pytest
 import sample
 from engine import LAUNCH as BUILT
 from engine import Engine, line_of
-from line import Line, line_at
+from line import Line, line_at, without_dead_seed
 from luigi.configuration import LuigiConfigParser
 from warcs import http, record, warc_gz, warcinfo
 
@@ -71,7 +71,7 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Two:
-    sample.lay_out(tmp_path / "output")
+    without_dead_seed(sample.lay_out(tmp_path / "output"))
     second = Engine(tmp_path / "made", OutputLayout.JOB_FIRST)
     second.logs(line_of("http://a/", "a.warc.gz"))
     second.warc("a.warc.gz", WHOLE)

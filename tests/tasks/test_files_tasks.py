@@ -8,7 +8,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from line import without_index
+from line import without_dead_seed, without_index
 from sample import JOB, LAUNCH_ID, lay_out
 
 from commands.main import main
@@ -26,7 +26,7 @@ OK, FAILED, SCHEDULING = 0, 30, 35
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new line around the sample, assembled; its folder."""
-    crawl, base = lay_out(tmp_path / "crawl"), tmp_path / "line"
+    crawl, base = without_dead_seed(lay_out(tmp_path / "crawl")), tmp_path / "line"
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
     without_index(base / "luigi.cfg")
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))

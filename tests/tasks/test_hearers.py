@@ -10,7 +10,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from line import without_index
+from line import without_dead_seed, without_index
 from sample import JOB, LAUNCH_ID, lay_out
 
 from commands.main import main
@@ -23,7 +23,7 @@ ON = "\n[package]\nsince=2026-11-01\norganisation=National Library\nform=referen
 
 def new_line(base: Path, section: str) -> Path:
     """A new line around the sample, with its logs assembled; its folder."""
-    crawl, line = lay_out(base / "crawl"), base / "line"
+    crawl, line = without_dead_seed(lay_out(base / "crawl")), base / "line"
     assert main(["init", str(line), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == 0
     without_index(line / "luigi.cfg")
     with (line / "luigi.cfg").open("a") as file:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from line import without_index
+from line import without_dead_seed, without_index
 from outbackcdx_double import Double, serving
 from sample import JOB, LAUNCH_ID, lay_out
 
@@ -33,7 +33,7 @@ def double() -> Iterator[Double]:
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, double: Double) -> Path:
     """A new line around the sample, with a CDX server; its folder."""
-    crawl, base = lay_out(tmp_path / "crawl"), tmp_path / "line"
+    crawl, base = without_dead_seed(lay_out(tmp_path / "crawl")), tmp_path / "line"
     assert main(["init", str(base), "--output", str(crawl), "--jobs", str(crawl / "jobs")]) == OK
     without_index(base / "luigi.cfg")
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(base / "luigi.cfg"))

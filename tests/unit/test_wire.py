@@ -35,6 +35,14 @@ CLAIMS = (
     Place("warcmill/markers/files_facts.py", raised=True),
     Place("warcmill/markers/package_facts.py", raised=True),
     Place("warcmill/markers/index_facts.py", raised=True),
+    Place("warcmill/markers/reports_facts.py", raised=True),
+    Place("warcmill/markers/decisions.py", only=("Decision.encode",)),
+    Place("warcmill/formats/crawlreport.py"),
+    Place("warcmill/launches/stored_logs.py", only=("in_order",)),
+    Place("warcmill/reports/crawl.py"),
+    Place("warcmill/reports/seeds.py"),
+    Place("warcmill/reports/seed_fates.py"),
+    Place("warcmill/reports/seed_lines.py"),
     # What refuses a file reports why in its item: the gate, and the stores, for names that they cannot take.
     Place("warcmill/formats/warc/arc.py"),
     Place("warcmill/formats/warc/digest.py", raised=True),
@@ -111,6 +119,8 @@ REPORTS = (
     Place("warcmill/audit/orphan_revisits.py", but=("Resolver",)),
     Place("warcmill/versions/originals.py", only=("Searched.unknown",)),
     Place("warcmill/audit/scanned.py"),
+    Place("warcmill/audit/lost_seeds.py"),
+    Place("warcmill/audit/accepted_seeds.py", only=("facts", "KIND")),
     Place("warcmill/audit/uncatalogued.py"),
     Place("warcmill/audit/unclaimed.py"),
     Place("warcmill/audit/backups.py"),
@@ -147,6 +157,8 @@ NOTICES = (
     Place("tasks/pulse.py", only=("_note",)),
 )
 JSON = (
+    Place("warcmill/reports/comparison.py", only=("Comparison.json",)),
+    Place("commands/report.py", only=("_json", "_seeds_json", "_write_csv"), documents=True),
     Place("commands/catalogue.py", documents=True),
     Place("commands/check.py", documents=True),
     Place("commands/check_bags.py", only=("OK",), documents=True),

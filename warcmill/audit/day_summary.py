@@ -13,7 +13,8 @@ Keys:
       stages    for each stage (checkpoint or final) the state of its steps: done, failed, refused (done,
                 and found files that are wrong for good), stale, partial, waiting, not due
       counts    refused, failed, unnamed, absent, stale, accepted
-      troubles  what an operator has to look at: kind (refused, failed, stale, virus, got nothing), task, name, why
+      troubles  what an operator has to look at: kind (refused, failed, stale, virus, got nothing, dead seed, untried
+                seed, target without a page), task, name, why
       error     only when the launch could not be read: why; then only job and launch_id stand beside it
 """
 
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from warcmill import chain, errors, layout
-from warcmill.audit import gaps, progress_grid, survey
+from warcmill.audit import gaps, lost_seeds, progress_grid, remedies, survey
 from warcmill.audit.gaps import Gap
 from warcmill.audit.progress_grid import Cell, LaunchGrid, Mark
 from warcmill.audit.survey import Survey
@@ -37,12 +38,14 @@ from warcmill.base import clock
 from warcmill.chain import Wanted
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.launches.rootmap import RootMap
+from warcmill.markers.decisions import ACCEPTED, FOLDER
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch, Stage
 
 log = logging.getLogger(__name__)
 Document = dict[str, Json]
 LARGEST = 64 << 20  # bytes; no summary is larger
+MOST_SEEDS = 10  # a launch may have lost 100,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def basis(state: MarkerStore, launches: Iterable[Launch], wanted: Wanted) -> str
 
     It costs one stat per launch, and reads no file.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"{state.store.changed(f'{FOLDER}/{ACCEPTED}')}\n".encode())
     for launch in launches:
         on = [row for row in chain.ROWS if row.due in wanted and chain.is_wanted(row, launch, wanted)]
         digest.update("".join(f"{row.word}{_stages(row, wanted)}\n" for row in on).encode())
@@ -157,6 +160,7 @@ def of_survey(seen: Survey) -> Document:
 
 
 def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
+    yield from _of_seeds(seen, [gap for gap in open_gaps if gap.kind in lost_seeds.KINDS])
     for gap in open_gaps:
         if gap.kind == "refused":
             yield {"kind": "refused", "task": _refused_by(seen, gap), "name": gap.name, "why": gap.why}
@@ -166,6 +170,16 @@ def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
             yield {"kind": "virus", "task": seen.key("viruses").task, "name": gap.name, "why": gap.why}
         elif gap.kind == "stale" and (key := layout.parse_marker_name(gap.name)):
             yield {"kind": "stale", "task": key.task, "name": gap.name, "why": gap.why}
+
+
+def _of_seeds(seen: Survey, lost: list[Gap]) -> Iterator[Document]:
+    """The first seeds that were not got; of more of them the last trouble gives the number."""
+    task = seen.key(lost_seeds.WORD).task
+    for gap in lost[:MOST_SEEDS]:
+        yield {"kind": gap.kind, "task": task, "name": gap.name, "why": gap.why}
+    if len(lost) > MOST_SEEDS:
+        name = f"and {len(lost) - MOST_SEEDS} more"
+        yield {"kind": lost[-1].kind, "task": task, "name": name, "why": remedies.report_seeds(seen.launch)}
 
 
 def _refused_by(seen: Survey, gap: Gap) -> str:

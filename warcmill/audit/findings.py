@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from warcmill import chain
-from warcmill.audit import orphan_revisits, orphaned, scanned
+from warcmill.audit import lost_seeds, orphan_revisits, orphaned, scanned
 from warcmill.audit.crawl_finding import CrawlFinding
 from warcmill.audit.survey import Survey
 from warcmill.markers.facts import Assembled
@@ -34,6 +34,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
     yield from _not_as_imported(seen)
     yield from _holes(seen)
     yield from _got_nothing(seen)
+    yield from lost_seeds.find(seen)
 
 
 def refused(seen: Survey, stage: Stage) -> dict[str, Item]:

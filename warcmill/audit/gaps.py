@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warcmill import chain, layout
-from warcmill.audit import findings, left_out, orphan_revisits, remedies
+from warcmill.audit import findings, left_out, lost_seeds, orphan_revisits, remedies
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.markers.attempt_files import Attempt
@@ -16,7 +16,8 @@ from warcmill.model import Key, Launch, Stage
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
-    findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED,
+    *lost_seeds.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED,
+    orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED,
 )  # fmt: skip
 # A file put back, or another run, closes these. All other gaps that are no findings need `warcmill redo`.
 MENDED = (
@@ -49,7 +50,7 @@ def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The open gaps of a launch, and the findings that an operator has accepted."""
     parts: dict[bool, list[Gap]] = {False: [], True: []}
     for gap in _all(seen):
-        parts[gap.kind in ACCEPTABLE and is_accepted(seen, gap.name)].append(gap)
+        parts[gap.kind in ACCEPTABLE and _is_accepted(seen, gap)].append(gap)
     return in_order(parts[False]), in_order(parts[True])
 
 
@@ -64,6 +65,12 @@ def in_order(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
 def is_accepted(seen: Survey, name: str) -> bool:
     """Whether an operator has accepted the finding of this name."""
     return layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers
+
+
+def _is_accepted(seen: Survey, gap: Gap) -> bool:
+    if gap.kind in lost_seeds.KINDS:
+        return lost_seeds.is_accepted(seen, gap.kind, gap.name)
+    return is_accepted(seen, gap.name)
 
 
 def _all(seen: Survey) -> Iterator[Gap]:
@@ -242,6 +249,10 @@ def listed(seen: Survey) -> set[str]:
 
 
 def _findings(seen: Survey) -> Iterator[Gap]:
-    for finding in findings.find(seen):
+    found = list(findings.find(seen))
+    seeds = sum(finding.kind in lost_seeds.OF_SEEDS for finding in found)
+    for finding in found:
         todo = remedies.redo(finding.redo) if finding.redo else remedies.accept(seen.launch, finding.name)
+        if seeds > 1 and finding.kind in lost_seeds.OF_SEEDS:
+            todo = remedies.accept_seeds(seen.launch)
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)

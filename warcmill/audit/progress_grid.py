@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from warcmill import chain, layout
-from warcmill.audit import gaps, survey
+from warcmill.audit import gaps, lost_seeds, survey
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row, Wanted
 from warcmill.errors import Unavailable, WarcmillError
@@ -60,6 +60,7 @@ class LaunchGrid:
     error: str = ""
     unavailable: bool = False
     vitals: Vitals | None = None  # of a running launch
+    lost: tuple[str, ...] = ()  # the seeds and targets that were not got, and are not accepted
 
     @property
     def word(self) -> str:
@@ -122,7 +123,9 @@ def of_survey(seen: Survey) -> LaunchGrid:
         row.word: merge(each[row.word] for _, each in stages) if row.scope == "stage" else _cell(seen, row, None, stale)
         for row in rows
     }
-    return LaunchGrid(seen.launch, seen.ended, cells, stages)
+    return LaunchGrid(
+        seen.launch, seen.ended, cells, stages, lost=tuple(one.name for one in lost_seeds.still_open(seen))
+    )
 
 
 def merge(cells: Iterable[Cell]) -> Cell:
@@ -142,7 +145,8 @@ def _cell(seen: Survey, step: Row, stage: Stage | None, stale: Mapping[Key, str]
     if key in seen.markers:
         if key in stale:
             return Cell(Mark.STALE, 1, 1)
-        return Cell(Mark.REFUSED, 1, 1) if stage and _refuses(seen, step, stage, key) else _WHOLE
+        is_lost = step.word == lost_seeds.WORD and lost_seeds.still_open(seen)
+        return Cell(Mark.REFUSED, 1, 1) if is_lost or (stage and _refuses(seen, step, stage, key)) else _WHOLE
     if layout.marker_name(key) in seen.unsound:
         return Cell(Mark.FAILED, 0, 1)
     if stage and seen.is_covered(step.word, stage):

@@ -46,6 +46,16 @@ def accept(launch: Launch, name: str) -> str:
     return f"warcmill accept {shlex.quote(name)} --launch {launch.job} {launch.id} --reason TEXT"
 
 
+def accept_seeds(launch: Launch) -> str:
+    """Accept all lost seeds of a launch."""
+    return f"warcmill accept --seeds --launch {launch.job} {launch.id} --reason TEXT"
+
+
+def report_seeds(launch: Launch) -> str:
+    """List what became of each seed of a launch."""
+    return f"warcmill report {launch.job} {launch.id} --seeds"
+
+
 def import_again(launch: Launch) -> str:
     """Complete an import that was cut short."""
     return f"warcmill import FOLDER --job {launch.job}"

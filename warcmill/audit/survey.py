@@ -8,6 +8,7 @@ from datetime import date
 from itertools import groupby
 
 from warcmill import chain, layout
+from warcmill.audit import accepted_seeds
 from warcmill.base.nearest import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign
@@ -24,7 +25,7 @@ from warcmill.markers import claim, facts
 from warcmill.markers.attempt_files import Attempt
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Assembled, Complete, Imported, Packaged, PackedLogs, Stopped
+from warcmill.markers.facts import Assembled, Complete, Imported, Packaged, PackedLogs, Seeds, Stopped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
@@ -83,6 +84,7 @@ class Survey:
     is_imported: bool = False  # its files are in the root of imported launches
     with_sip: frozenset[Stage] = frozenset()  # the stages that have a SIP of their own, or must get one
     revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
+    accepted_seeds: frozenset[str] = frozenset()  # of its lost ones
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
 
     @property
@@ -219,7 +221,13 @@ def _survey(
     read = markers.sound, markers.facts, markers.unsound
     sips = _coverage(markers, sealed)
     known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, roots.is_imported)
-    seen = replace(known, with_sip=_with_sip(known), elsewhere=_elsewhere(state, launch, markers))
+    found = markers.facts.get(layout.step("seeds", launch))
+    seen = replace(
+        known,
+        with_sip=_with_sip(known),
+        accepted_seeds=accepted_seeds.of(state, launch, found) if isinstance(found, Seeds) else frozenset(),
+        elsewhere=_elsewhere(state, launch, markers),
+    )
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
 
 

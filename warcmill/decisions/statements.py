@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from warcmill import layout
 from warcmill.audit import findings as findings_of
-from warcmill.audit import gaps, orphan_revisits, orphaned, scanned
+from warcmill.audit import gaps, lost_seeds, orphan_revisits, orphaned, scanned
 from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey
@@ -70,7 +70,8 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     """The markers that report a finding."""
     if not gap.stage:
         of_import = gap.kind in (findings_of.NOT_IMPORTED, findings_of.NOT_AS_IMPORTED)
-        yield seen.key("import" if of_import else "process")
+        of_seeds = gap.kind in lost_seeds.KINDS
+        yield seen.key("import" if of_import else lost_seeds.WORD if of_seeds else "process")
         return
     stage = Stage.parse(gap.stage)
     if gap.kind == "absent log":

@@ -1,0 +1,241 @@
+"""warcmill report: what a launch brought, what became of its seeds, and what is new beside the launch before."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from commands.arguments import add_json, add_launch
+from commands.newest import launch_of
+from commands.printing import err
+from commands.show import as_json, console, lines, printable
+from tasks.step import OpenRoots, open_line
+from warcmill.audit.survey import refuse_unknown, survey
+from warcmill.errors import NotReady
+from warcmill.formats.crawlreport import total
+from warcmill.markers.facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
+from warcmill.model import Json, Launch, Stage
+from warcmill.reports import comparison
+from warcmill.reports.comparison import Comparison
+from warcmill.stores.opening import open_folder
+
+SUMMARY = "show what a launch brought, and what became of each of its seeds"
+EPILOG = """\
+examples:
+  warcmill report
+  warcmill report daily 20161019234428
+  warcmill report daily 20161019234428 --seeds
+  warcmill report daily --seeds --csv > seeds.csv
+
+Without LAUNCH: the newest of the job; without JOB: the newest of all. First the seeds
+that were not got, then what is new, changed, the same or gone beside the job's launch
+before, then the figures of the crawl log, each table with its first rows. --seeds lists
+every seed instead, those that were not got first. The scan for reports has read the
+stored logs; the comparison is made when it is first asked for, and kept in the index
+root. Nothing else is changed.
+
+--json: {"job", "launch_id", "seeds": null before they are listed, else {"listed", "end",
+"untried_as", "counts", "seeds": [{"seed", "state", "code", "why", "redirect",
+"target"}], "without_page"}, "before": {"before", "counts", "first"} or null, "crawl":
+{"stages", "lines", "bytes", "unread", table: {name: number}}}. --csv: the same rows,
+seed,state,code,why,redirect,target; without --seeds table,name,number.
+
+exit codes: 0 shown, 1 there is no report of it yet, or no such launch, 2 usage,
+3 configuration, 4 a root or the store did not answer
+"""
+ROWS = 20  # of a table, or of the seeds without --seeds
+_COLUMNS = ("seed", "state", "code", "why", "redirect", "target")
+_HEADS = {
+    "by_status": "by status", "by_mime": "by type", "by_host_top": "by host", "by_hop": "by hop",
+    "by_tries": "by tries", "refused": "not fetched, by what was against it", "rejected": "links rejected, by rule",
+    "cut": "answers cut, by limit",
+}  # fmt: skip
+_SHORTEST_FIRST = ("cut", "refused", "rejected", "by_tries", "by_hop", "by_status", "by_mime", "by_host_top")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none."""
+
+    launch: Launch
+    seeds: Seeds | None
+    stages: tuple[Stage, ...]
+    missing: tuple[Stage, ...]
+    numbers: dict[str, int]
+    tables: dict[str, dict[str, int]]
+    before: Comparison | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """[JOB [LAUNCH]], --seeds, --json or --csv."""
+    add_launch(parser, optional=True)
+    parser.add_argument("--seeds", action="store_true", help="every seed, and nothing else")
+    add_json(parser)
+    parser.add_argument("--csv", action="store_true", help="rows for a spreadsheet")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the reports; print."""
+    if args.json and args.csv:
+        err("warcmill report: --json or --csv, not both")
+        return 2
+    line = open_line()
+    launch = launch_of(line, args, in_state=True)
+    found = _read(line, launch, compared=not args.seeds and not args.csv)
+    if args.json:
+        print(as_json(_json(found)))
+    elif args.csv:
+        _write_csv(found, of_seeds=args.seeds)
+    else:
+        lines(console(), *(_every_seed(found) if args.seeds else _texts(found)))
+    return 0 if found.seeds or (found.stages and not args.seeds) else 1
+
+
+def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> Report:
+    """The reports of a launch. BadInput when there is no such launch."""
+    seen = survey(line.state, line.roots_of(launch.job), launch, line.wanted)
+    refuse_unknown(line.state, line.roots_of(launch.job), seen)
+    seeds = seen.facts.get(seen.key("seeds"))
+    reported = {stage: seen.facts.get(seen.key("crawl-report", stage)) for stage in seen.stages}
+    of_stages = {stage: one for stage, one in reported.items() if isinstance(one, CrawlReported)}
+    tables = {name: total(dict(one.tables[name]) for one in of_stages.values()) for name in REPORT_TABLES}
+    numbers = {name: sum(one.numbers[name] for one in of_stages.values()) for name in ("lines", "bytes", "unread")}
+    missing = tuple(stage for stage in seen.stages if stage not in of_stages)
+    before = _before(line, launch) if compared and isinstance(seeds, Seeds) else None
+    known = seeds if isinstance(seeds, Seeds) else None
+    return Report(launch, known, tuple(of_stages), missing, numbers, tables, before)
+
+
+def _before(line: OpenRoots, launch: Launch) -> Comparison | None:
+    index = line.settings.index
+    try:
+        return comparison.compare(line.state, line.store, open_folder("index", index) if index else None, launch)
+    except NotReady:
+        return None  # its own stages are not verified any more: `why` names it
+
+
+def _texts(found: Report) -> Iterator[str]:
+    yield f"{found.launch}"
+    yield from _seeds(found)
+    yield from _compared(found.before)
+    if found.stages:
+        words = ", ".join(map(str, found.stages))
+        numbers = {name: f"{number:,}" for name, number in found.numbers.items()}
+        yield f"crawl log of {words}: {numbers['lines']} lines, {numbers['bytes']} bytes, {numbers['unread']} unread"
+    if found.missing:
+        yield f"no report of {', '.join(map(str, found.missing))} yet: {_scan(found.launch)}"
+    for name in _SHORTEST_FIRST:
+        yield from _table(_HEADS[name], found.tables[name])
+
+
+def _scan(launch: Launch) -> str:
+    return f"warcmill scan {launch.day}"
+
+
+def _table(head: str, table: dict[str, int]) -> Iterator[str]:
+    rows = list(table.items())
+    if rows:
+        yield f"  {head}"
+        yield from (f"  {number:>12,}  {printable(name or '-')}" for name, number in rows[:ROWS])
+    if len(rows) > ROWS:
+        yield f"                and {len(rows) - ROWS} more"
+
+
+def _seeds(found: Report) -> Iterator[str]:
+    if found.seeds is None:
+        yield f"seeds: not listed yet: {_scan(found.launch)}"
+        return
+    yield from _heading(found.seeds)
+    lost = found.seeds.lost()
+    yield from map(_seed, lost[:ROWS])
+    if len(lost) > ROWS:
+        yield f"  and {len(lost) - ROWS} more: warcmill report {found.launch.job} {found.launch.id} --seeds"
+    yield from (f"  no page of target {printable(one)}" for one in found.seeds.without_page[:ROWS])
+    if len(found.seeds.without_page) > ROWS:
+        yield f"  and {len(found.seeds.without_page) - ROWS} more targets"
+
+
+def _heading(seeds: Seeds) -> Iterator[str]:
+    if not seeds.listed:
+        yield "seeds: unknown, for the launch has no seeds.txt among its logs"
+        return
+    numbers = ", ".join(f"{seeds.numbers[state]} {state}" for state in reversed(SeedState) if seeds.numbers[state])
+    yield f"{seeds.numbers['seeds']:,} seeds: {numbers or 'none'}"
+    if seeds.untried_as and seeds.numbers[SeedState.UNTRIED]:
+        yield f"  untried ones are no loss: {printable(seeds.untried_as)}"
+    yield from (f"  not read to its end: {printable(log)}" for log in seeds.unread)
+
+
+def _every_seed(found: Report) -> Iterator[str]:
+    if found.seeds is None:
+        yield f"{found.launch}: seeds: not listed yet: {_scan(found.launch)}"
+        return
+    yield f"{found.launch}"
+    yield from _heading(found.seeds)
+    yield from map(_seed, _worst_first(found.seeds))
+
+
+def _worst_first(seeds: Seeds) -> list[SeedFate]:
+    place = {state: number for number, state in enumerate(SeedState)}
+    return sorted(seeds.seeds, key=lambda fate: place[fate.state])
+
+
+def _seed(fate: SeedFate) -> str:
+    code = "" if fate.code is None else str(fate.code)
+    target = f", target {fate.target}" if fate.target else ""
+    led = f" -> {fate.redirect}" if fate.redirect and not fate.why else ""
+    added = f"; Heritrix added it, {fate.added_from} redirects to it" if fate.added_from else ""
+    why = f": {fate.why}" if fate.why else ""
+    return printable(f"  {fate.state:<10} {code:>5}  {fate.seed}{target}{led}{why}{added}")
+
+
+def _compared(before: Comparison | None) -> Iterator[str]:
+    if before:
+        numbers = ", ".join(f"{number:,} {kind}" for kind, number in before.counts.items())
+        yield f"pages beside launch {before.before.id}: {numbers}"
+        for kind in ("gone", "changed"):
+            yield from (f"  {kind:<10} {printable(url)}" for url in before.first[kind][:5])
+            if before.counts[kind] > 5:
+                yield f"             and {before.counts[kind] - 5:,} more"
+
+
+def _json(found: Report) -> dict[str, Json]:
+    crawl: dict[str, Json] = {"stages": [*map(str, found.stages)], **found.numbers}
+    tables: dict[str, Json] = {name: dict(table) for name, table in found.tables.items()}
+    before = found.before.json() if found.before else None
+    head: dict[str, Json] = {"job": found.launch.job, "launch_id": found.launch.id}
+    seeds = _seeds_json(found.seeds) if found.seeds else None
+    return {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
+
+
+def _seeds_json(seeds: Seeds) -> dict[str, Json]:
+    return {
+        "listed": seeds.listed,
+        "end": seeds.end,
+        "untried_as": seeds.untried_as,
+        "counts": dict(seeds.numbers),
+        "seeds": [fate.facts() for fate in seeds.seeds],
+        "without_page": [*seeds.without_page],
+    }
+
+
+def _write_csv(found: Report, *, of_seeds: bool) -> None:
+    rows: Iterable[Iterable[object]]
+    if of_seeds:
+        heads: tuple[str, ...] = _COLUMNS
+        rows = ([fate.facts()[name] for name in _COLUMNS] for fate in (found.seeds.seeds if found.seeds else ()))
+    else:
+        heads = ("table", "name", "number")
+        rows = ((table, name, number) for table in REPORT_TABLES for name, number in found.tables[table].items())
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([_harmless(cell) for cell in row] for row in rows)
+
+
+def _harmless(cell: object) -> object:
+    """A cell that no spreadsheet takes for a formula, and no terminal for a command."""
+    text = printable(cell) if isinstance(cell, str) else cell
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text
