@@ -17,7 +17,7 @@ from commands.arguments import LAST, Interval, add_interval
 from commands.doctor import scheduler
 from commands.newest import point_to
 from commands.printing import err, out
-from commands.scanner import ALREADY_RUNNING, Scanner
+from commands.scanner import ALREADY_RUNNING, Scanner, log_file
 from commands.show import console, counted, report_unreachable
 from tasks import attended
 from tasks.attended import ATTENDED
@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
         ).handing_down([signal.SIGUSR1]),
     ):
         line = _open()
+        scanner.environment = {**scanner.environment, attended.LOG: log_file(line.state.store)}
         discovered = discovery.find(line.rootmap, days.first, days.end)
         before = unscanned.look(line.state, line.rootmap, discovered.launches)
         codes = _scan(scanner, days)

@@ -11,11 +11,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+from commands.printing import err
 from tasks.step import LaunchScan
 from warcmill.model import Launch
+from warcmill.stores import LocalStore
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_LARGEST = 50 << 20  # bytes
 ALREADY_RUNNING = 10  # [retcode] already_running; `check_hardened` enforces it
+
+
+def log_file(state: LocalStore) -> str:
+    """The log file of scans, beside the markers; one that has become large is kept under another name, once."""
+    path = state.base / "log" / "scan.log"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        if path.exists() and path.stat().st_size > _LARGEST:
+            path.replace(path.with_name("scan.log.1"))
+    except OSError as error:
+        err(f"the log file {path} cannot be written: {error.strerror}")
+    return str(path)
 
 
 @dataclass
@@ -33,6 +48,8 @@ class Scanner:
         words += ["--date-interval", str(scan.date_interval)]
         words += ["--only", ",".join(map(str, only))] if only else []
         environment = {**os.environ, **self.environment}
+        if sys.stderr.isatty():
+            print(f"{scan.task_family}:", file=sys.stderr, flush=True)
         # In its own process group, so that a terminal's Ctrl-C reaches it only once: through us.
         self.child = subprocess.Popen([sys.executable, *words], env=environment, process_group=0)  # noqa: S603 - our own words
         if self.signal:

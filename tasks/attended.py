@@ -21,6 +21,7 @@ from warcmill.base.progress import Snapshot, watched
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+LOG = "WARCMILL_LOG"  # the log file, set likewise
 ATTENDED = "WARCMILL_ATTENDED"  # set in the environment by `warcmill scan`
 NOTES = "WARCMILL_NOTES"  # likewise: a file for `note`
 TOO_MANY = "too many steps for one scan"
@@ -61,6 +62,27 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # the stream is
         from rich.text import Text  # noqa: PLC0415 already loaded: there is a bar
 
         _bars[0].console.print(Text(self.format(record)), soft_wrap=True)
+
+
+def done(step: str) -> None:
+    """On a terminal, print the line of a step that is done, above the bar."""
+    if is_attended() and sys.stderr.isatty():
+        text = f"{printable(step)}: done"
+        if _bars:
+            _bars[0].console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+class LogFile(logging.FileHandler):
+    """Appends every line to the log file of scans. One that cannot be written ends no scan: it is given up, once."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the base class calls it so
+        """Give the file up, with a warning."""
+        logging.getLogger().removeHandler(self)
+        logging.getLogger(__name__).warning(
+            "the log file %s cannot be written: %s", self.baseFilename, sys.exc_info()[1]
+        )
 
 
 def _silently_interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

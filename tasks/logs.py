@@ -6,6 +6,7 @@ A start has no launch yet, so its due time takes that place. A checkpoint's numb
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,13 +32,23 @@ def configure() -> None:
     root = logging.getLogger()
     if root.handlers:
         return
+    form = _Formatter("%(at)s %(levelname)s %(step)s: %(message)s")
     handler = attended.Handler() if attended.is_attended() else logging.StreamHandler()
-    handler.setFormatter(_Formatter("%(at)s %(levelname)s %(step)s: %(message)s"))
+    handler.setFormatter(form)
     handler.addFilter(_of_use)
     root.addHandler(handler)
     if not attended.is_attended():
         root.addHandler(words.LastWords())
     root.setLevel(logging.INFO)
+    if path := os.environ.get(attended.LOG):
+        try:
+            file = attended.LogFile(path)
+        except OSError as error:
+            logging.getLogger(__name__).warning("the log file %s cannot be opened: %s", path, error)
+            return
+        file.setFormatter(form)
+        file.addFilter(_of_use)
+        root.addHandler(file)
 
 
 def _of_use(record: logging.LogRecord) -> bool:

@@ -101,6 +101,7 @@ class JobStep(luigi.Task):
                 with self._shown() as scheduler:
                     self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
+                attended.done(short(self.key))
                 scheduler.show_refused(line.state, self.key)
 
     def is_done(self, line: OpenRoots) -> bool:

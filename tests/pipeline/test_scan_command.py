@@ -215,7 +215,17 @@ def test_on_a_terminal_it_draws_a_bar_and_logs_no_step(line: Line) -> None:
     assert process.returncode == 0, told
     assert re.search(rf"Checksum {LAUNCH} final .*MB.* MB/s.*BL-2026", told)
     assert "begins" not in told
+    assert re.search(rf"Verify {LAUNCH} final: done\r\n", told)
+    assert "files.ScanForOutputFiles:\r\n" in told
     assert not any(word in told for word in LUIGIS)
+    log = (line.folders["state"] / "log/scan.log").read_text()
+    assert re.search(r"INFO files\.Checksum .* final: begins\n", log)
+
+
+def test_a_log_file_that_cannot_be_written_ends_no_scan(line: Line) -> None:
+    (line.folders["state"] / "log").write_text("no folder")
+    done = line.warcmill("scan", DAY)
+    assert (done.returncode, "scan.log cannot be" in done.stderr) == (0, True), done.stderr
 
 
 def shown(leader: int) -> str:
