@@ -71,7 +71,8 @@ def done(step: str) -> None:
         if _bars:
             _bars[0].console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(text, file=sys.stderr, flush=True)
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
 
 class LogFile(logging.FileHandler):
