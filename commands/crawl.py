@@ -42,9 +42,9 @@ Ctrl-C ends the crawl with a checkpoint; the same command continues from there. 
 twice: at once, and what was under way is fetched again. --config takes the keys of a
 crawl.toml; the options go before it.
 
-exit codes: 0 crawled, and nothing is missing in the archive, 1 nothing was fetched, or
-the archive has a gap, 2 usage, 3 configuration, 4 a disk or a server did not answer,
-5 the job runs already, 130 after Ctrl-C
+exit codes: 0 crawled, and nothing of this launch is missing in the archive, 1 no URL may
+be fetched, nothing was, or the launch has a gap, 2 usage, 3 configuration, 4 a disk or a
+server did not answer, 5 the job runs already, 130 after Ctrl-C
 """
 
 SCOPES = {"root": Scope.ROOT, "subdomains": Scope.SUBDOMAINS, "plus1": Scope.PLUS1, "page": Scope.RESOURCE}
@@ -73,18 +73,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find or make the archive, then crawl into it."""
+    """Refuse what cannot be crawled, before anything is written; then find or make the archive, and crawl into it."""
     if args.no_delay and not args.allow_private:
         sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
         return 2
-    config = folders.find() or _made()
+    from commands import crawl_launch  # noqa: PLC0415 it imports Luigi, which --help does without
+
+    config = folders.find()
+    begin = crawl_launch.asked_for(args, is_new=config is None)
+    if code := crawl_launch.refused(begin):
+        return code
+    config = config or _made()
     os.environ[folders.VARIABLE] = str(config)
-    from luigi.configuration import add_config_path  # noqa: PLC0415 it reads the configuration that was just found
+    from luigi.configuration import add_config_path  # noqa: PLC0415
 
     add_config_path(str(config))
-    from commands import crawl_launch  # noqa: PLC0415
-
-    return crawl_launch.run(args, config)
+    return crawl_launch.run(args, config, begin)
 
 
 def _made() -> Path:

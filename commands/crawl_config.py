@@ -14,6 +14,7 @@ from tasks.config import engines
 from tasks.step import open_line
 from warcmill.base.schedule import Frequency
 from warcmill.crawl import durable
+from warcmill.crawl.engine import WarcmillEngine
 from warcmill.errors import BadConfig
 from warcmill.markers import locks
 
@@ -26,6 +27,14 @@ def job_of(url: str) -> str:
     host = urlsplit(url).hostname or ""
     name = re.sub(r"[^A-Za-z0-9]+", "-", host).strip("-")[:_LONGEST]
     return name or "crawl"
+
+
+def engine_for(name: str) -> WarcmillEngine:
+    """The engine that crawls a job, or will when it is listed; BadConfig for another's. Nothing is written yet."""
+    section = engines.section_of(name)
+    if section and engines.kind_of(section) != engines.WARCMILL:
+        raise BadConfig(f"[{section}] kind", f"job {name} is another engine's; choose a name by --job")
+    return engines.own_engine(section or SECTION)
 
 
 def list_job(config: Path, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,39 +12,71 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from commands import crawl_config, crawl_end, crawl_missed, pulse
+from commands import crawl_config, crawl_end, crawl_missed, pulse, reconcile
 from commands.crawl import SCOPES
 from commands.crawl_progress import Shown
 from commands.printing import err, out
 from tasks.attended import ATTENDED
-from tasks.config import engines
 from tasks.step import open_line
+from warcmill.audit import survey
 from warcmill.base import clock
-from warcmill.crawl import continues, job_file, last_launch, lock, restore, summary
+from warcmill.crawl import continues, job_file, last_launch, lock, reachable, restore, summary
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job_text import HEAD, files
 from warcmill.crawl.job_values import CONFIGURATION
 from warcmill.crawl.last_launch import Last
 from warcmill.crawl.launch_folders import CHECKPOINTS
-from warcmill.errors import BadConfig, Busy, NotReady
+from warcmill.errors import BadConfig, Busy, NotReady, Unavailable
 from warcmill.markers import locks
-from warcmill.model import Json, Launch
+from warcmill.model import Json, Launch, stamp_time
 
 POLL = 0.25  # seconds between two looks at the crawl
 INTERRUPTED = 130
 
 
-def run(args: argparse.Namespace, config: Path) -> int:
-    """Crawl, then run the line; return the exit code."""
+class Asked(NamedTuple):
+    """What is to be crawled: the job's name and files, and inside addresses that its engine may dial."""
+
+    name: str
+    files: Mapping[str, bytes]
+    allow_private: tuple[str, ...] = ()
+
+
+def asked_for(args: argparse.Namespace, *, is_new: bool) -> Asked:
+    """Return what the words ask for; BadConfig if it cannot be crawled so. `is_new`: there is no archive yet."""
     name = args.job or crawl_config.job_of(args.urls[0])
     written = files(_settings(args), args.urls, SCOPES[args.scope])
     job_file.parse(written, name)
+    if is_new:
+        return Asked(name, written)
+    with closing(crawl_config.engine_for(name)) as engine:
+        _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
+        return Asked(name, written, engine.allow_private)
+
+
+def refused(asked: Asked) -> int:
+    """Return the exit code of a crawl that no URL can begin, once each is named with the reason; 0 if one can."""
+    against = asyncio.run(reachable.obstacles(job_file.parse(asked.files, asked.name), asked.allow_private))
+    for seed, why in against.items():
+        todo = reachable.remedy(why)
+        err(f"{seed}: {why.why}{f'; {todo}' if todo else ''}")
+    if not against:
+        return 0
+    err(f"{asked.name}: no URL can be fetched; nothing was begun")
+    return 1 if all(why.final for why in against.values()) else Unavailable.exit_code
+
+
+def run(args: argparse.Namespace, config: Path, asked: Asked) -> int:
+    """Crawl, then run the line; return the exit code."""
+    name, written = asked.name, asked.files
     crawl_config.list_job(config, name)
     os.environ[ATTENDED] = "1"
-    with closing(_engine(name)) as engine:
+    with closing(crawl_config.engine_for(name)) as engine:
         stops = _begun(engine, name, written)
         interrupted = _watch(engine, name, stops)
         seen = engine.look(name)
@@ -58,13 +91,6 @@ def run(args: argparse.Namespace, config: Path) -> int:
             _say_why(name, found)
             return 1
         return _line(engine, name, args, found)
-
-
-def _engine(name: str) -> WarcmillEngine:
-    engine = engines.engine_of(name)
-    if not isinstance(engine, WarcmillEngine):
-        raise BadConfig(f"[{engines.section_of(name)}] kind", f"job {name} is another engine's; choose a name by --job")
-    return engine
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -204,13 +230,25 @@ def _say_why(name: str, found: Mapping[str, Json]) -> None:
 def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, found: Mapping[str, Json]) -> int:
     launch = Launch.parse(name, engine.look(name).launch_id)
     folders = engine.places.folders(launch)
-    code = 0 if args.no_line else _scan(clock.stamp_text(launch.id)[:10])
+    code = 0 if args.no_line else _code_of(launch, _scan(clock.stamp_text(launch.id)[:10]))
     missed = crawl_missed.report(launch, folders.reports)
     if args.no_line:
         crawl_end.show_unscanned(launch, args.urls, found, folders.warcs)
     else:
         crawl_end.show(open_line(), launch, args.urls, found, folders.warcs)
     return code or int(missed)
+
+
+def _code_of(launch: Launch, scanned: int) -> int:
+    """The exit code for one launch of a day that was scanned: what else the day lacks is no fault of this crawl."""
+    if scanned not in (1, BadConfig.exit_code, Unavailable.exit_code, Busy.exit_code):
+        return scanned
+    line, day = open_line(), stamp_time(launch.id).date()
+    found = survey.find(line.state, line.rootmap, day, day + timedelta(days=1))
+    own = reconcile.exit_code(reconcile.reports_of(line, replace(found, launches=(launch,))))
+    if not own:
+        out(f"{launch.job}: nothing of launch {launch.id} is missing; what is, is of other crawls of its day")
+    return scanned if own and scanned in (BadConfig.exit_code, Busy.exit_code) else own
 
 
 def _scan(day: str) -> int:

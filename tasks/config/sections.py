@@ -25,7 +25,10 @@ def named(prefix: str) -> list[str]:
 
 
 def refuse_unknown(section: str, keys: tuple[str, ...]) -> None:
-    """BadConfig for a key that is not in `keys`: a misspelt key must not pass for one that is not set."""
+    """BadConfig for a key that is not in `keys`: a misspelt key must not pass for one that is not set. No section has
+    no such key."""
+    if not get_config().has_section(section):
+        return
     defaults = get_config().defaults()
     unknown = sorted(set(get_config().options(section)) - set(keys) - set(defaults))
     if unknown:

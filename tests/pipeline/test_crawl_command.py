@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -17,9 +18,12 @@ from pathlib import Path
 import preloaded
 import pytest
 from fed_web import site_of
+from name_server import SILENT, name_server
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import control_client, last_launch, lock
+from commands import crawl_launch
+from warcmill.base import clock
+from warcmill.crawl import control_client, dns, last_launch, lock
 from warcmill.crawl.engine import OUTPUT
 from warcmill.crawl.launch_folders import CONTROL
 from warcmill.formats import crawllog
@@ -76,6 +80,10 @@ def logged(folder: Path, job: str) -> list[str]:
             with path.open("rb") as stream:
                 found += [line.uri for line in crawllog.lines(stream) if isinstance(line, crawllog.CrawlRecord)]
     return found
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
 def job(folder: Path, name: str) -> Path:
@@ -180,7 +188,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
         (("SITE", "--config", "wrong.toml"), 3, "did you mean workers?"),
         (("SITE", "--config", "none.toml"), 3, "none.toml"),
         (("SITE", "--config", "pages.toml"), 3, "--config pages: --scope decides it, which is root"),
-        (("SITE", "--resolve", "a.example=127.0.0.1", "--job", "inside"), 1, "127.0.0.1 is not dialled: loopback"),
         (("SITEprivate", *HERE, "--job", "robots"), 1, "robots.txt says Disallow: /private"),
     ],
 )
@@ -193,9 +200,77 @@ def test_what_it_refuses(archive: Path, port: int, words: tuple[str, ...], code:
     assert code == 1 or (archive / "archive/luigi.cfg").read_text() == before
 
 
-def test_no_archive_is_made_for_what_is_no_url(tmp_path: Path) -> None:
-    code, _, err = crawl(tmp_path, "https://a.example/", "ftp://a.example/")
-    assert (code, "ftp: is not fetched" in err, list(tmp_path.iterdir())) == (2, True, []), err
+INSIDE = "127.0.0.1 is not dialled: loopback; to crawl it, add --allow-private 127.0.0.1"
+REFUSED = [
+    (("ftp://a.example/",), 2, "ftp: is not fetched"),
+    (("https://a.example/", "https://a b/"), 2, "not a URI with scheme and host"),
+    (("http://127.0.0.1/",), 1, f"http://127.0.0.1/: {INSIDE}"),
+    (("http://[::1]/", "--allow-private", "10.0.0.0/8"), 1, "to crawl it, add --allow-private ::1"),
+    (("http://a.example/", "--resolve", "a.example=127.0.0.1"), 1, f"http://a.example/: {INSIDE}"),
+    (("http://a.example/", "--config", "none.toml"), 3, "none.toml"),
+    (("http://a.example/", "--config", "wrong.toml"), 3, "did you mean workers?"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "message"), REFUSED)
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_start_that_is_refused_leaves_nothing(
+    tmp_path: Path, words: tuple[str, ...], code: int, message: str, is_there: bool
+) -> None:
+    if is_there:
+        assert preloaded.run("commands.main", "init", str(tmp_path / "archive"), env=dict(os.environ)).returncode == 0
+    (tmp_path / "wrong.toml").write_text("wrkers = 3\n")
+    before = everything(tmp_path)
+    got, out, err = crawl(tmp_path, *words)
+    assert (got, message in err, out) == (code, True, ""), err
+    assert code != 1 or "no URL can be fetched; nothing was begun" in err
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("zone", "code", "message"),
+    [
+        ({}, 1, "http://a.example/: a.example: no such name"),
+        ({"a.example": ["60 TXT none"]}, 1, "a.example: it has no address"),
+        ({"a.example": ["60 A 10.1.2.3"]}, 1, "10.1.2.3 is not dialled: private; to crawl it, add --allow-private"),
+        ({"a.example": [SILENT]}, 4, "a.example: no name server answered in 0.2 s"),
+        ({"b.example": ["60 A 93.184.216.34"]}, 0, ""),
+    ],
+)
+def test_a_name_without_an_address_begins_nothing(
+    zone: dict[str, list[str]], code: int, message: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(dns, "LIFETIME", 0.2)
+
+    async def refused() -> int:
+        async with name_server(zone) as server:
+            settings = f'name_servers = ["127.0.0.1:{server.port}"]\n'.encode()
+            files = {"crawl.toml": settings, "seeds.txt": b"http://a.example/\nhttp://b.example/\n"}
+            return await asyncio.to_thread(crawl_launch.refused, crawl_launch.Asked("a", files))
+
+    assert asyncio.run(refused()) == code
+    err = capsys.readouterr().err
+    assert message in err
+    assert code == 0 or err.endswith("a: no URL can be fetched; nothing was begun\n")
+
+
+def test_a_url_that_cannot_be_fetched_beside_one_that_can_is_crawled_and_dead(tmp_path: Path, port: int) -> None:
+    words = (f"http://a.example:{port}/", "http://10.1.2.3/", *HERE, "--hops", "0", "--no-line")
+    code, out, err = crawl(tmp_path, *words)
+    assert (code, "http://10.1.2.3/" in out + err) == (1, True), "a dead seed is named"
+    assert "http://10.1.2.3/" in logged(tmp_path, "a-example")
+
+
+def test_the_exit_code_is_of_its_own_launch_whatever_else_the_day_holds(tmp_path: Path, port: int) -> None:
+    site = f"http://a.example:{port}/"
+    assert crawl(tmp_path, site, *HERE, "--job", "cut", "--limit", "1", "--no-line")[0] == 0
+    (warc,) = (tmp_path / "archive/output/warcs/cut").rglob("*.warc.gz")
+    os.truncate(warc, warc.stat().st_size - 10)
+    code, out, err = crawl(tmp_path, site, *HERE, "--job", "whole", "--limit", "1")
+    assert code == 0, out + err
+    assert "what is, is of other crawls of its day" in out
+    assert warcmill(tmp_path, "reconcile", clock.stamp_text(clock.stamp())[:10])[0] == 1
 
 
 def test_a_crawl_toml_of_a_person_is_not_written_over(archive: Path, port: int) -> None:

@@ -41,7 +41,7 @@ class WarcmillEngine:
     kind = "warcmill"
 
     def __init__(self, places: Places, allow_private: Sequence[str] = ()) -> None:
-        self.places, self._allow_private = places, tuple(allow_private)
+        self.places, self.allow_private = places, tuple(allow_private)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -163,7 +163,7 @@ class WarcmillEngine:
         places = self.places
         roots = [str(places.output), str(places.jobs), str(places.layout)]
         return [
-            sys.executable, "-m", "warcmill.crawl.process", *roots, job, checkpoint, follows, *self._allow_private
+            sys.executable, "-m", "warcmill.crawl.process", *roots, job, checkpoint, follows, *self.allow_private
         ]  # fmt: skip
 
     def _until_it_crawls(self, job: str, before: str, pid: int, output: Path) -> str:

@@ -32,22 +32,15 @@ class Hosts:
         """The addresses that may be dialled for a URI; why there is none."""
         host = Site.of(via.uri).host
         if _is_address(host):
-            return self._judged((host,))
+            return judged(self._judge, (host,))
         known = self._resolver.known(host)
         found = known if known is not None and host in self._logged else await self._shared(host, via)
-        return found if isinstance(found, Failure) else self._judged(found.addresses)
+        return found if isinstance(found, Failure) else judged(self._judge, found.addresses)
 
     def close(self) -> None:
         """Ask no more."""
         for task in self._asking.values():
             task.cancel()
-
-    def _judged(self, addresses: tuple[str, ...]) -> tuple[str, ...] | Failure:
-        refused = {address: self._judge.why_refused(address) for address in addresses}
-        if all(refused.values()):
-            address, why = next(iter(refused.items()))
-            return Failure(NOT_ALLOWED, f"{address} is not dialled: {why}", final=True)
-        return tuple(address for address in addresses if not refused[address])
 
     async def _shared(self, host: str, via: Uri) -> Lookup | Failure:
         """Ask for a host; all who want it meanwhile wait for one answer."""
@@ -84,6 +77,15 @@ class Hosts:
         self._logged[host] = status
         if len(self._logged) > REMEMBERED:
             self._logged.popitem(last=False)
+
+
+def judged(judge: Judge, addresses: tuple[str, ...]) -> tuple[str, ...] | Failure:
+    """Return those of a host's addresses that may be dialled; why there is none."""
+    refused = {address: judge.why_refused(address) for address in addresses}
+    if all(refused.values()):
+        address, why = next(iter(refused.items()))
+        return Failure(NOT_ALLOWED, f"{address} is not dialled: {why}", final=True)
+    return tuple(address for address in addresses if not refused[address])
 
 
 @lru_cache(10_000)
