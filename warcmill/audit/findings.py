@@ -13,10 +13,11 @@ from warcmill import chain
 from warcmill.audit import lost_seeds, orphan_revisits, orphaned, scanned
 from warcmill.audit.crawl_finding import CrawlFinding
 from warcmill.audit.survey import Survey
-from warcmill.markers.facts import Assembled
+from warcmill.markers.facts import Assembled, SipVerified
 from warcmill.model import FINAL, Item, Outcome, Stage, is_writer
 
 NOT_IMPORTED, NOT_AS_IMPORTED = "not imported", "not as imported"
+SECOND_OPINION = "second opinion"
 _UNEXPECTED = re.compile(r"(.+): ((?:a link|a folder|not) .+)", re.DOTALL)  # 03 lists each as `path: why`
 
 
@@ -30,6 +31,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
         yield from scanned.find(seen, stage)
         yield from orphaned.find(seen, stage)
         yield from orphan_revisits.find(seen, stage)
+        yield from _unread(seen, stage)
     yield from _not_imported(seen)
     yield from _not_as_imported(seen)
     yield from _holes(seen)
@@ -113,6 +115,16 @@ def _not_as_imported(seen: Survey) -> Iterator[CrawlFinding]:
         elif path in checked and checked[path].file.sha512 != item.file.sha512:
             why = f"its bytes were no longer those that were imported, of sha512 {item.file.sha512}"
             yield CrawlFinding(None, NOT_AS_IMPORTED, path, why)
+
+
+def _unread(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """WARCs of a submitted SIP that the gate finds whole, and a second reader cannot read."""
+    found = seen.facts.get(seen.key("verify-sip", stage))
+    for name, why in found.unread if isinstance(found, SipVerified) else ():
+        whole = "the gate finds it whole, and others may not be able to read it"
+        yield CrawlFinding(
+            stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", f"{why}. It is as it was crawled: {whole}"
+        )
 
 
 def _holes(seen: Survey) -> Iterator[CrawlFinding]:

@@ -16,7 +16,7 @@ from warcmill.model import Key, Launch, Stage
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
-    *lost_seeds.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED,
+    *lost_seeds.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
     orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED,
 )  # fmt: skip
 # A file put back, or another run, closes these. All other gaps that are no findings need `warcmill redo`.

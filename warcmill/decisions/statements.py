@@ -80,6 +80,9 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     if gap.kind == orphaned.ORPHANED:
         yield seen.key("package", stage)
         return
+    if gap.kind == findings_of.SECOND_OPINION:
+        yield seen.key("verify-sip", stage)
+        return
     if gap.kind in (orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED):
         yield seen.key("verify-cdx", stage)
         return

@@ -29,7 +29,7 @@ from warcmill.markers.files_facts import (
 )
 from warcmill.markers.index_facts import Found, Indexed, IndexedFile, Rows, TextFound, TextIndexed, TextIndexedFile
 from warcmill.markers.output_facts import NUMBERS, TABLES, Assembled, Complete, Ended, PackedLogs, Stopped
-from warcmill.markers.package_facts import GivenArks, Packaged, Submitted
+from warcmill.markers.package_facts import GivenArks, Packaged, SipVerified, Submitted
 from warcmill.markers.pulse_facts import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
 from warcmill.markers.reading import Fields, members, refuse_misshapen, text, texts
 from warcmill.markers.reports_facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
@@ -68,6 +68,7 @@ __all__ = [
     "SeedFate",
     "SeedState",
     "Seeds",
+    "SipVerified",
     "Started",
     "Stopped",
     "Stored",
@@ -172,6 +173,7 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "package.GiveArks": GivenArks.from_claim,
     "package.BuildSip": Packaged.from_claim,
     "package.SubmitSip": Submitted.from_claim,
+    "package.VerifySip": SipVerified.from_claim,
     "index.CdxIndex": Indexed.from_claim,
     "index.VerifyCdx": Found.from_claim,
     "index.SolrIndex": TextIndexed.from_claim,

@@ -81,6 +81,23 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class SipVerified:
+    """07: the WARCs that the gate finds whole and warcio cannot read: name, and what warcio finds."""
+
+    unread: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        listed = Fields.facts(claim).maybe("unread", texts) or ()
+        parts = (one.partition(": ") for one in listed)
+        return cls(tuple((name, why) for name, _, why in parts))
+
+    def facts(self) -> dict[str, Json]:
+        """Return the facts as the claim contains them: none where warcio reads all."""
+        return {"unread": [f"{name}: {why}" for name, why in self.unread]} if self.unread else {}
+
+
+@dataclass(frozen=True, slots=True)
 class GivenArks:
     """The ARKs that a minter gave for a stage: for its files, by stored path and digest, and for a SIP of it."""
 

@@ -2,7 +2,9 @@
 
 The tar is read once, by tarfile and the checker of `warcmill check`: its digest is that of 05, it is a valid bag, it
 lists each WARC and log package of the stages that it covers and nothing else, METS and manifest name the same files,
-and warcio reads each WARC as the gate did. What `fetch.txt` names has to be in the store, as files.verified has it.
+and warcio finds no other content in a WARC than the gate did. A WARC that warcio cannot read, and the gate finds whole,
+is a fact of the claim and a finding: no run of this step ever changes that. What `fetch.txt` names has to be in the
+store, as files.verified has it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from warcmill.formats.warc import gate
 from warcmill.formats.warc.digest_checks import AS_TRANSFERRED
 from warcmill.formats.warc.second_opinion import Opinion, opinion
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged, Submitted
+from warcmill.markers.facts import Checked, Packaged, SipVerified, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package import expected
@@ -59,7 +61,8 @@ def verify(state: MarkerStore, store: Store, at: Store, folder: str, launch: Lau
         shown = "; ".join(faults[:_SHOWN])
         raise BadInput(f"{at.root}:{path}", f"not the SIP that was submitted: {shown}{more}")
     counts = {"files": len(found.digests), "bytes": sip.sip.size, "warcs": len(found.opinions)}
-    return Claim(key, rests_on(submitted), counts=counts | {"referred": len(found.verdict.to_fetch)})
+    facts = SipVerified(found.unread(wanted)).facts()
+    return Claim(key, rests_on(submitted), counts=counts | {"referred": len(found.verdict.to_fetch)}, facts=facts)
 
 
 def _require_whole(at: Store, path: str, size: int) -> None:
@@ -121,17 +124,28 @@ class _Reading:
             yield f"{len(self.verdict.to_fetch)} files are not in it, but it is a SIP by value"
 
     def warc_faults(self, wanted: Expected) -> Iterator[str]:
-        """Where warcio does not find what the gate found. A WARC that was cut has no such count."""
-        for path, theirs in self.opinions.items():
-            ours = wanted.checked.get(self.digests.get(path, b"").hex())
-            if ours is None:
-                continue
+        """Where warcio finds other content than the gate: digests that do not fit."""
+        for path, theirs, ours in self._compared(wanted):
             unlike = sum(number for reading, number in ours.payload.items() if reading != AS_TRANSFERRED)
-            if theirs.records != ours.records:
-                yield f"{path}: warcio reads {theirs.records} records, the gate {ours.records}"
-            elif len(theirs.problems) > unlike:  # warcio knows a body only as transferred
-                first, number = theirs.problems[0], len(theirs.problems)
+            if theirs.differing > unlike:  # warcio knows a body only as transferred
+                first, number = theirs.problems[0], theirs.differing
                 yield f"{path}: warcio finds {number} faults, the first at offset {first.offset}: {first.why}"
+
+    def unread(self, wanted: Expected) -> tuple[tuple[str, str], ...]:
+        """The WARCs that warcio cannot read to their end, or reads in other records: name, and what it finds."""
+        found = list[tuple[str, str]]()
+        for path, theirs, ours in self._compared(wanted):
+            if theirs.records != ours.records or len(theirs.problems) > theirs.differing:
+                first = next((f"; {one.why}, at offset {one.offset}" for one in theirs.problems[-1:]), "")
+                why = f"warcio reads {theirs.records} records, the gate {ours.records}{first}"
+                found.append((path.rpartition("/")[2], why))
+        return tuple(sorted(found))
+
+    def _compared(self, wanted: Expected) -> Iterator[tuple[str, Opinion, Checked]]:
+        """What both have read. A WARC that was cut has no such count."""
+        for path, theirs in self.opinions.items():
+            if ours := wanted.checked.get(self.digests.get(path, b"").hex()):
+                yield path, theirs, ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from warcs import chunked, http, record, sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit.reconciliation import report
+from warcmill.audit.survey import survey
 from warcmill.chain import Switch
+from warcmill.decisions import statements
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
@@ -250,18 +252,34 @@ def test_many_faults_are_cut_in_the_message(engine: Engine) -> None:
     assert faults(engine, bags.make(payload(engine) | stray)).endswith("; and 4 more")
 
 
-def test_warcio_reads_another_number_of_records(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_warcio_cannot_read_is_a_finding_and_other_content_a_failure(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same bytes, so only a reader that errs can differ: ours or theirs."""
     from warcmill.formats.warc.second_opinion import Opinion, Problem  # noqa: PLC0415
     from warcmill.package import verify as module  # noqa: PLC0415
 
     submitted(engine, tar(bags.make(payload(engine))))
-    monkeypatch.setattr(module, "opinion", lambda stream: Opinion(2, ()))
-    with pytest.raises(BadInput, match="warcio reads 2 records, the gate 3"):
-        checked(engine)
-    monkeypatch.setattr(module, "opinion", lambda stream: Opinion(3, (Problem(7, "", "digest"),) * 2))
+    monkeypatch.setattr(module, "opinion", lambda stream: Opinion(3, (Problem(7, "", "digest"),) * 2, 2))
     with pytest.raises(BadInput, match="warcio finds 2 faults, the first at offset 7: digest"):
         checked(engine)
+    ends = Problem(7, "", "reads no further: ArchiveLoadFailed")
+    monkeypatch.setattr(module, "opinion", lambda stream: Opinion(2, (ends,)))
+    claim = checked(engine)
+    assert (
+        f"{NAME}: warcio reads 2 records, the gate 3; reads no further: ArchiveLoadFailed, at offset 7"
+        in (claim.facts["unread"])
+    )
+    engine.state.publish(claim.key, claim)
+    found = report(engine.state, engine.rootmap, engine.store, LAUNCH, {}).gaps
+    (gap,) = (one for one in found if one.name == f"second opinion:{NAME}")
+    assert (gap.kind, gap.stage) == ("second opinion", "final")
+    assert "warcmill accept" in str(gap.todo)
+    accepted = statements.accept(survey(engine.state, engine.roots, LAUNCH, {}), gap.name, "an old writer")
+    assert [one.marker for one in accepted.inputs] == [layout.marker_path(claim.key)]
+    engine.state.publish(accepted.key, accepted)
+    found = report(engine.state, engine.rootmap, engine.store, LAUNCH, {}).gaps
+    assert gap.name not in [one.name for one in found]
 
 
 # --- what has to be in it

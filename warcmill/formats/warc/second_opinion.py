@@ -27,28 +27,31 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """How many records warcio reads in a file, and the faults it finds in them."""
+    """How many records warcio reads in a file, and the faults it finds in them. `differing` of these are digests that
+    do not fit the bytes; with the others it only cannot read the file."""
 
     records: int
     problems: tuple[Problem, ...]
+    differing: int = 0
 
 
 def opinion(stream: Readable) -> Opinion:
     """Read `stream` to its end as `warcio check` does. Raises OSError only for the stream itself."""
     from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 takes 100 ms
 
-    records, last, problems = 0, 0, list[Problem]()
+    records, last, problems, differing = 0, 0, list[Problem](), 0
     iterator = ArchiveIterator(stream, check_digests=True, block_size=_BLOCK)
     iterator.INC_RECORD = ""  # else it writes to stderr; it counts errors all the same
     try:
         for record in iterator:
             records, last = records + 1, iterator.get_record_offset()
             problems += _problems(iterator, record)
+            differing += len(record.digest_checker.problems)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 whatever error warcio ends with is its answer
         problems.append(Problem(last, "", f"reads no further: {_short(error)}"))
-    return Opinion(records, tuple(problems))
+    return Opinion(records, tuple(problems), differing)
 
 
 def _problems(iterator: ArchiveIterator, record: ArcWarcRecord) -> Iterator[Problem]:
