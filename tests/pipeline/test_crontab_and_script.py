@@ -103,8 +103,8 @@ def test_the_script_is_the_command(line: Line, tmp_path: Path) -> None:
     done = subprocess.run([str(path), DAY], env=environment(line), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith(f"scan {DAY}: 1 launch, 2 WARCs")
-    without = subprocess.run([str(path)], env=environment(line), capture_output=True, text=True, check=False)
-    assert (without.returncode, without.stdout) == (2, "")
+    wrong = subprocess.run([str(path), "soon"], env=environment(line), capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
     (path.parent.parent / ".venv" / "bin").unlink()
     done = subprocess.run([str(path), DAY], env=environment(line), capture_output=True, text=True, check=False)
     assert done.returncode == 3

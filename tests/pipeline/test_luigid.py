@@ -32,9 +32,13 @@ from warcmill.model import FINAL, Launch
 (COMMAND,) = (one.command for one in PRINTED if one.bare.startswith("luigid "))
 (SCHEDULER,) = re.findall(r"^```ini\n(\[scheduler\]\n.*?)^```$", PAGES["operate/growing.md"], re.DOTALL | re.MULTILINE)
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
-STAGE_TASKS = ("output.PackageLogs", "output.AssembleOutput", "files.Checksum", "files.Copy", "files.Verify")
+STAGE_TASKS = (
+    *("output.PackageLogs", "output.AssembleOutput", "files.Checksum", "files.Copy", "files.Verify"),
+    "reports.GenerateCrawlLogReports",
+)
+LAUNCH_TASKS = ("output.CheckJobStopped", "output.ProcessOutputs", "reports.ListDeadSeeds")
 MARKERS = {
-    *(layout.marker_name(layout.key(task, LAUNCH)) for task in ("output.CheckJobStopped", "output.ProcessOutputs")),
+    *(layout.marker_name(layout.key(task, LAUNCH)) for task in LAUNCH_TASKS),
     *(layout.marker_name(layout.key(task, LAUNCH, stage=FINAL)) for task in STAGE_TASKS),
 }
 PATIENCE = 300  # seconds for luigid to answer; it takes two, where nothing else runs

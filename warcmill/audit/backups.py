@@ -11,6 +11,7 @@ from warcmill import layout
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import Gap
 from warcmill.backup import backup
+from warcmill.base import clock
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.markers import decisions
 from warcmill.markers.decisions import Decision
@@ -34,7 +35,7 @@ def of_launch(state: MarkerStore, store: Store, launch: Launch, now: datetime) -
     why = "it was archived more than a day ago, and its markers are in no backup"
     if not backup.has_any(store):
         why += "; no backup of any launch ever ran: config/crontab has the line for each night"
-    return (Gap(launch, "", NO_BACKUP, str(launch), why, f"{_BACK_UP} {launch.day:%Y-%m}"),)
+    return (Gap(launch, "", NO_BACKUP, str(launch), why, f"{_BACK_UP} {clock.month(launch.day)}"),)
 
 
 def is_due(time: str, now: datetime) -> bool:

@@ -18,12 +18,12 @@ from typing import Any
 import luigi
 import sample
 from crash import sink, solr
-from line import without_index
+from line import without_dead_seed, without_index
 from luigi.configuration import add_config_path
 from luigi.date_interval import Custom
 
 from commands.main import main
-from tasks import files, index, output, package
+from tasks import files, index, output, package, reports
 from tasks.config.settings import settings
 from warcmill.base import clock
 from warcmill.formats.urlkey import urlkey
@@ -40,7 +40,7 @@ LAUNCH = (sample.JOB, sample.LAUNCH_ID)
 ENDS = re.compile("STOPPING|EMPTY|FINISHED|discarded")
 FROZEN = "2030-01-02T03:04:05Z"
 ALL_DAYS = Custom(date(1996, 1, 1), date(2100, 1, 1))
-ROOTS: tuple[type[luigi.Task], ...] = (output.ScanForOutputs, files.ScanForOutputFiles)
+ROOTS: tuple[type[luigi.Task], ...] = (output.ScanForOutputs, files.ScanForOutputFiles, reports.ScanForReports)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def freeze_clock() -> None:
 def bare_sample(folder: Path) -> None:
     """The bundled launch, and nothing of Warcmill's."""
     folder.mkdir()
-    at = sample.lay_out(folder / "output")
+    at = without_dead_seed(sample.lay_out(folder / "output"))
     (at / "jobs").rename(folder / "jobs")
 
 
@@ -96,7 +96,7 @@ def verb(*words: str) -> bool:
 
 
 def run_line(folder: Path) -> bool:
-    """Both scans, one after the other, as cron starts them; whether all went well."""
+    """The scans, one after the other, as cron starts them; whether all went well."""
     return _run(folder, *(partial(root, date_interval=ALL_DAYS) for root in ROOTS))
 
 
