@@ -59,9 +59,11 @@ def main(folder: Path) -> int:
         os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
         _crawl(engine.jobs)
     days = _days()
-    code = _archive(days)
+    _archive(days)
     config = folder / "luigi.cfg"
     demo_serve.index(config, days, f"{demo_serve.INDEX}solr={text.core}\n")
+    run("warcmill", "status", days)
+    code = run("warcmill", "reconcile", days, may_be=(0, 1))
     print(f"""
 Done in {time.monotonic() - began:.0f} s. Where to look:
   {folder / "state"}       the markers, one a step
@@ -123,8 +125,7 @@ def _days() -> str:
     return f"{today - timedelta(days=1)}-{today + timedelta(days=1)}"
 
 
-def _archive(days: str) -> int:
+def _archive(days: str) -> None:
     run("luigi", "--module", "tasks.output", "output.ScanForOutputs", "--date-interval", days)
     run("luigi", "--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", days)
-    run("warcmill", "status", days)
-    return run("warcmill", "reconcile", days, may_be=(0, 1))
+    run("luigi", "--module", "tasks.reports", "reports.ScanForReports", "--date-interval", days)
