@@ -35,7 +35,7 @@ jobs={job}
 
 [job.{job}]
 frequency=daily
-start=2026-01-01T00:00:00Z
+start={today}T00:00:00Z
 
 [feed]
 jobs={job}
@@ -84,7 +84,8 @@ def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int, s
     target = {"id": 1, "title": "A site", "seeds": [f"http://{HOST}:{port}/"], "schedules": [schedule]}
     feed.write_text(json.dumps(target) + "\n")
     keys = {"url": engine.url, "user": engine.user, "certificate": engine.certificate}
-    text = CONFIGURATION.format(**keys, password=engine.folder / "password", job=JOB, host=HOST, feed=feed)
+    keys |= {"password": engine.folder / "password", "today": datetime.now(UTC).date()}
+    text = CONFIGURATION.format(**keys, job=JOB, host=HOST, feed=feed)
     config = folder / "luigi.cfg"
     config.write_text(config.read_text().replace("local_scheduler=true", scheduler) + text)
 

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import preloaded
-from several_hosts import Page, serve
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
+from several_hosts import Page, serve
 
 from servers import browser, serving
 from servers.serving import SECONDS

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import sample
-from line import DAY, SCANS, without_dead_seed
+from line import DAY, REPORTS, SCANS, without_dead_seed, without_index
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
@@ -26,6 +26,7 @@ class Line:
         self.base = base
         self.environment = {**os.environ, "LUIGI_CONFIG_PATH": str(base / "luigi.cfg")}
         self.run("commands.main", "init", str(base), *options)
+        without_index(base / "luigi.cfg")
 
     def run(self, module: str, *words: str) -> str:
         command = [sys.executable, "-m", module, *words]
@@ -34,7 +35,7 @@ class Line:
         return done.stdout
 
     def scan(self) -> None:
-        for module, task in SCANS:
+        for module, task in (*SCANS, REPORTS):
             self.run("luigi", "--module", module, task, "--date-interval", DAY)
 
     @property

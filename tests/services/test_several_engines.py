@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import sample
-from line import DAY, without_dead_seed
+from line import DAY, without_dead_seed, without_index
 from several_hosts import page, serve, swift_profile
 from warcs import http, record, warc_gz, warcinfo
 
@@ -46,10 +46,11 @@ class Everywhere:
         return self._run((0,), "commands.main", *words)
 
     def scan(self, interval: str, *codes: int) -> str:
-        """Both scans; the first may end with other codes than 0. What it said then."""
+        """The scans; the first may end with other codes than 0. What it said then."""
         words = ("--date-interval", interval)
         said = self._run(codes or (0,), "luigi", "--module", "tasks.output", "output.ScanForOutputs", *words)
         self._run((0,), "luigi", "--module", "tasks.files", "files.ScanForOutputFiles", *words)
+        self._run((0,), "luigi", "--module", "tasks.reports", "reports.ScanForReports", *words)
         return said
 
     def _run(self, codes: tuple[int, ...], module: str, *words: str) -> str:
@@ -104,6 +105,7 @@ def everywhere(heritrix: Server, sshd: Sshd, tmp_path: Path) -> Iterator[Everywh
     line.warcmill(
         "init", str(tmp_path), "--jobs", str(tmp_path / "output/jobs"), "--store", f"{url}{there}/store", *ssh
     )
+    without_index(tmp_path / "luigi.cfg")
     with (tmp_path / "luigi.cfg").open("a") as config:
         config.write(_sections(heritrix, url, there, tmp_path))
     line.warcmill("init", "--adopt", "engine.far", "--adopt", "writer.render")
@@ -135,7 +137,7 @@ jobs={JOB}
 layout=prefix
 [job.{JOB}]
 frequency=daily
-start=2026-01-01T00:00:00Z
+start=2099-01-01T00:00:00Z
 [feed]
 jobs={JOB}
 source={base / "feed.jsonl"}

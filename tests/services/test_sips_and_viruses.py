@@ -41,7 +41,7 @@ def switch_on(line: Line, clamd: ClamdServer) -> None:
 
 
 def snapshot(line: Line) -> dict[str, bytes]:
-    """All that a line has but attempts, locks and reports."""
+    """All that a line has but attempts, locks, its log and reports."""
     state = line.folders["state"]
     files = (
         path
@@ -52,7 +52,8 @@ def snapshot(line: Line) -> dict[str, bytes]:
     return {
         str(path): path.read_bytes()
         for path in files
-        if not {"attempts", ".locks"} & set(path.parts) and not (state in path.parents and path.suffix == ".json")
+        if not {"attempts", ".locks", "log"} & set(path.parts)
+        and not (state in path.parents and path.suffix == ".json")
     }
 
 
