@@ -70,8 +70,8 @@ def _demo(folder: Path) -> int:
         _switch_packages_on(folder)
     _crawl(folder / "output" / "jobs")
     days = f"{DAY}-{datetime.now(UTC).date() + timedelta(days=1)}"
-    run("warcmill", "scan", days, may_be=(0, 1))  # 1: a seed of the bundled crawl was not got
-    run("warcmill", "accept", "--seeds", "--launch", sample.JOB, sample.LAUNCH_ID, "--reason", "its host is gone")
+    if run("warcmill", "scan", days, may_be=(0, 1)):  # a seed of the bundled crawl was not got
+        run("warcmill", "accept", "--seeds", "--launch", sample.JOB, sample.LAUNCH_ID, "--reason", "its host is gone")
     code = run("warcmill", "reconcile", days, may_be=(0, 1))
     import demo_serve  # noqa: PLC0415 - it imports this module
 
