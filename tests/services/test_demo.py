@@ -24,7 +24,8 @@ def demo(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def files(folder: Path) -> dict[str, bytes]:
     found = [path for path in folder.rglob("*") if path.is_file() and ".locks" not in path.parts]
-    found = [path for path in found if path.name != "serve.log" and "looked" not in path.parts]  # what scans remember
+    logs = ("serve.log", "scan.log")
+    found = [path for path in found if path.name not in logs and "looked" not in path.parts]  # what scans remember
     return {str(path): path.read_bytes() for path in found if not path.name.startswith("status.")}  # days' summaries
 
 

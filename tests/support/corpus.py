@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
+from line import REPORTS, SCANS, without_index
 
 from warcmill.launches import discovery
 from warcmill.launches.rootmap import EngineSection, RootMap
@@ -61,11 +62,12 @@ def work(corpus: Corpus) -> None:
     where = ["--output", str(corpus.base / "engine"), "--layout", str(corpus.layout)]
     jobs = ["--jobs", str(corpus.base / "engine" / "jobs")] if corpus.layout is OutputLayout.KIND_FIRST else []
     assert corpus.run("commands.main", "init", str(corpus.base / "line"), *where, *jobs).returncode == 0
+    without_index(corpus.base / "line" / "luigi.cfg")
     for launch in corpus.launches():
         if EXPECTED.get(str(launch), {}).get("ended") == "closed":
             reason = ["--reason", "its engine was killed"]
             assert corpus.run("commands.main", "close", launch.job, launch.id, *reason).returncode == 0
     for day in sorted({launch.day for launch in corpus.launches()}):
-        for module, task in (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles")):
+        for module, task in (*SCANS, REPORTS):
             done = corpus.run("luigi", "--module", module, task, "--date-interval", day.isoformat())
             assert done.returncode == 0, done.stderr
