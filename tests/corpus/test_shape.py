@@ -33,6 +33,8 @@ AT_TIMES = {
     f"{ITEM}/facts/salvaged bool", f"{ITEM}/facts/bytes int",
     "/claim/facts/absent[] str",  # what a killed engine, or a resumed launch, does not write
     "/claim/facts/continues/checkpoint str", "/claim/facts/continues/launch_id str",
+    "/claim/facts/seeds[]/added_from str", "/claim/facts/seeds[]/redirect str",  # a seed that redirects
+    "/claim/facts/seeds[]/code int", "/claim/facts/seeds[]/why str", "/claim/facts/seeds[]/target int",
     "/claim/inputs[]/claim str", "/claim/inputs[]/marker str",  # an operator closed it
 }  # fmt: skip
 FRONTIER = "frontier.recover.gz"

@@ -15,9 +15,10 @@ from lxml import etree
 
 from warcmill import layout
 from warcmill.formats import logzip
+from warcmill.markers.facts import REPORT_TABLES
 from warcmill.model import Launch
 
-TABLES = {"by_host_top", "by_mime", "by_status", "carried", "hashes"}  # their keys are data
+TABLES = {*REPORT_TABLES, "carried", "hashes"}  # their keys are data
 
 
 def markers(state: Path, launch: Launch) -> dict[str, list[Path]]:
