@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby
 from typing import Any
 
 from commands import accept_due, accept_seeds
@@ -63,11 +62,17 @@ kind, or it was accepted for another reason, 2 usage, or several findings have t
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The name of a finding, the launch it was found in, and the kinds of what is open under this name."""
+    """The name of a finding, the launch it was found in, and all kinds of that name, and the open ones."""
 
     seen: Survey
     name: str
+    kinds: frozenset[str]
     open_kinds: frozenset[str]
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether this is a lost seed, and nothing else."""
+        return self.kinds <= set(lost_seeds.OF_SEEDS)
 
     def names(self) -> tuple[str, ...]:
         """What an operator may type for it: the whole name or the file name; also as a terminal shows them."""
@@ -126,21 +131,30 @@ def _seeds_of_launch(line: OpenRoots, args: argparse.Namespace) -> int:
         err("warcmill accept: --seeds is for the seeds of --launch JOB LAUNCH, without NAME and --kind")
         return 2
     seen = survey.require(line.state, line.roots_of(args.launch.job), args.launch, line.wanted)
-    accept_seeds.accept(line, args.launch, accept_seeds.open_seeds(seen), args.reason)
+    accept_seeds.accept(line, {args.launch: accept_seeds.open_seeds(seen)}, args.reason)
     out("Next:", f"  warcmill reconcile {args.launch.day}")
     return 0
 
 
 def _accept(line: OpenRoots, chosen: list[Finding], why: str) -> int:
     """Accept findings: seeds by a decision on their job, all others by a marker of their launch."""
-    seeds = [one for one in chosen if accept_seeds.are_seeds(one.seen, one.name)]
-    claims = [statements.accept(one.seen, one.name, why) for one in chosen if one not in seeds]
-    for launch, alike in groupby(seeds, key=lambda one: one.seen.launch):
-        accept_seeds.accept(line, launch, [one.name for one in alike], why)
+    seeds, others = (_names(one for one in chosen if one.is_seed is is_seed) for is_seed in (True, False))
+    seen = {one.seen.launch: one.seen for one in chosen}
+    claims = [claim for launch in others for claim in statements.accept_all(seen[launch], others[launch], why)]
+    if seeds:
+        accept_seeds.accept(line, seeds, why)
     if not claims:
-        out("Next:", *(f"  warcmill reconcile {day}" for day in sorted({one.seen.launch.day for one in seeds})))
+        out("Next:", *(f"  warcmill reconcile {day}" for day in sorted({launch.day for launch in seeds})))
         return 0
     return publish(line, claims)
+
+
+def _names(findings: Iterable[Finding]) -> dict[Launch, list[str]]:
+    """The names of some findings, by launch."""
+    names: dict[Launch, list[str]] = {}
+    for one in findings:
+        names.setdefault(one.seen.launch, []).append(one.name)
+    return names
 
 
 def _of_kind(line: OpenRoots, args: argparse.Namespace) -> int:
@@ -187,10 +201,15 @@ def _findings(line: OpenRoots, launches: Sequence[Launch], was_typed: bool) -> I
         if was_typed:
             survey.refuse_unknown(line.state, line.roots_of(launch.job), seen)
         seen = looked_up(seen, resolve)
-        kinds: dict[str, set[str]] = {}
-        for gap in statements.findings(seen):
-            kinds.setdefault(gap.name, set()).update([] if gaps.is_accepted(seen, gap.name) else [gap.kind])
-        yield from (Finding(seen, name, frozenset(kinds[name])) for name in sorted(kinds))
+        kinds: dict[bool, dict[str, set[str]]] = {True: {}, False: {}}  # by whether they are open
+        for is_open, found in zip((True, False), gaps.find(seen), strict=True):
+            for gap in found:
+                if gap.kind in gaps.ACCEPTABLE:
+                    kinds[is_open].setdefault(gap.name, set()).add(gap.kind)
+        opened, closed = kinds[True], kinds[False]
+        for name in sorted({*opened, *closed}):
+            of_name = opened.get(name, set())
+            yield Finding(seen, name, frozenset(of_name | closed.get(name, set())), frozenset(of_name))
 
 
 def _launches(line: OpenRoots, first: date, end: date) -> tuple[Launch, ...]:
@@ -211,11 +230,10 @@ def _called(name: str, everything: list[Finding]) -> list[Finding]:
 def _first_of_seed(matches: list[Finding]) -> list[Finding]:
     """Of a seed that several launches of a job have lost, the first of these that is open: it covers the later ones."""
     jobs = {match.seen.launch.job for match in matches}
-    if len(matches) < 2 or len(jobs) > 1 or not all(accept_seeds.are_seeds(one.seen, one.name) for one in matches):
+    if len(matches) < 2 or len(jobs) > 1 or not all(one.is_seed for one in matches):
         return matches
     in_order = sorted(matches, key=lambda match: match.seen.launch)
-    open_ones = [one for one in in_order if not lost_seeds.is_accepted(one.seen, lost_seeds.DEAD, one.name)]
-    return (open_ones or in_order)[:1]
+    return ([one for one in in_order if one.open_kinds] or in_order)[:1]
 
 
 def _report_matches(name: str, matches: list[Finding], everything: list[Finding]) -> int:

@@ -14,7 +14,6 @@ from warcmill import layout
 from warcmill.audit import due_crawls
 from warcmill.errors import BadInput, Conflict
 from warcmill.markers import decisions
-from warcmill.markers.decisions import Decision
 from warcmill.model import parse_job, parse_stamp, stamp_time
 
 Crawl = tuple[str, str]  # a job and a due time
@@ -52,16 +51,7 @@ def accept(line: OpenRoots, crawls: Iterable[Crawl], reason: str) -> int:
         before = accepted.get(job, {}).get(due, reason)
         if before != reason:
             raise Conflict(f"{job} {due}", f"accepted already, for another reason: {before}")
-    for job, due in asked:
-        _decide(line, job, due, reason)
-        out(f"accepted: {job} {due} is skipped")
+    skipped = [due_crawls.skip(job, due, reason) for job, due in asked]
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, skipped)
+    out(*(f"accepted: {job} {due} is skipped" for job, due in asked))
     return 0
-
-
-def _decide(line: OpenRoots, job: str, due: str, reason: str) -> None:
-    facts = due_crawls.skip(job, due, reason)
-
-    def ruled(made: Sequence[Decision]) -> Decision | None:
-        return next((one for one in made if due in due_crawls.accepted([one]).get(job, {})), None)
-
-    decisions.make(line.state.store, lambda: line.store, decisions.ACCEPTED, facts, unless=ruled)

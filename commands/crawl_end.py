@@ -16,6 +16,7 @@ from warcmill.stores.opening import open_folder
 from warcmill.versions.search import title_of
 
 LOOK = "look at it: warcmill serve"
+FIRST_ERROR = "400"  # of statuses, which have three digits
 
 
 def show(line: OpenRoots, launch: Launch, urls: Sequence[str], found: Mapping[str, Json], warcs: Path) -> None:
@@ -32,9 +33,22 @@ def show_unscanned(launch: Launch, urls: Sequence[str], found: Mapping[str, Json
     out(f"next: warcmill scan {clock.stamp_text(launch.id)[:10]}")
 
 
+def answers(found: Mapping[str, Json], *, each: bool = False) -> str:
+    """What a summary has of answers: documents, and apart from them errors, such as 404; `each`: by status too."""
+    statuses = sorted(cast("Mapping[str, int]", found.get("statuses", {})).items())
+    parts = []
+    for one, more, is_error in (("document", "documents", False), ("error", "errors", True)):
+        of_kind = {status: number for status, number in statuses if (status >= FIRST_ERROR) is is_error}
+        by_status = ", ".join(f"{number} x {status}" for status, number in of_kind.items())
+        if of_kind or not is_error:
+            number = counted(sum(of_kind.values()), one, more)
+            parts.append(f"{number} ({by_status})" if each and by_status else number)
+    return ", ".join(parts)
+
+
 def _numbers(what: str, found: Mapping[str, Json], warcs: Path) -> None:
     sizes = [path.stat().st_size for path in warcs.iterdir() if ".warc" in path.name] if warcs.is_dir() else []
-    documents = counted(cast(int, found.get("documents", 0)), "document", "documents")
+    documents = answers(found)
     kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
     out(what, f"  {documents}{kept}")
 

@@ -210,9 +210,8 @@ def _stop(engine: WarcmillEngine, name: str, stops: int) -> None:
 def _result(engine: WarcmillEngine, name: str) -> Mapping[str, Json]:
     launch = engine.look(name).launch_id
     found = summary.read(engine.places.job(name) / launch)
-    statuses = cast("Mapping[str, int]", found.get("statuses", {}))
-    answers = ", ".join(f"{number} x {status}" for status, number in sorted(statuses.items()))
-    out(f"{name}: launch {launch}: {found.get('documents', 0)} documents ({answers or 'no answer at all'})")
+    answers = crawl_end.answers(found, each=True)
+    out(f"{name}: launch {launch}: {answers}{'' if found.get('statuses') else ' (no answer at all)'}")
     return found
 
 

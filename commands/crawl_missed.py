@@ -16,11 +16,14 @@ _REPORT = "seeds-report.txt"
 
 def report(launch: Launch, reports: Path) -> bool:
     """Print the seeds that were not got: as the line has listed them, else as the crawler's own report has them.
-    Return whether there is any."""
+    Return whether there is any, or that is unknown."""
     line = open_line()
     seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.wanted)
     listed = seen.marker(lost_seeds.WORD) is not None
     lost = [(one.name, one.why) for one in lost_seeds.still_open(seen)] if listed else _reported(reports / _REPORT)
+    if lost is None:
+        out(f"Not known: what became of the seeds, as {reports / _REPORT} is not there: warcmill why {launch.job}")
+        return True
     if lost:
         out("Not got:", *(f"  {name}: {why}" for name, why in lost[:SHOWN]))
     if len(lost) > SHOWN:
@@ -30,11 +33,11 @@ def report(launch: Launch, reports: Path) -> bool:
     return bool(lost)
 
 
-def _reported(path: Path) -> list[tuple[str, str]]:
-    """The seeds of a seeds-report whose code is no success."""
+def _reported(path: Path) -> list[tuple[str, str]] | None:
+    """The seeds of a seeds-report whose code is no success; None without one."""
     try:
         rows = [line.split(" ") for line in path.read_text("utf-8", "replace").splitlines()[1:]]
     except FileNotFoundError:
-        return []
+        return None
     codes = [(row[2], int(row[0])) for row in rows if len(row) > 2 and row[0].lstrip("-").isdigit()]
     return [(uri, "it was not tried" if code == 0 else f"code {code}") for uri, code in codes if not 200 <= code < 400]

@@ -31,11 +31,15 @@ def launch_of(line: OpenRoots, args: argparse.Namespace, *, in_state: bool = Fal
 
 
 def newest(line: OpenRoots, job: str | None = None, *, in_state: bool = False) -> Launch | None:
-    """The launch that began last, of a job or of all; None if there is none."""
+    """The launch that began last, of a job or of all; None if there is none. A root that is away is reported on
+    stderr."""
     if in_state:
         known = survey.in_order(with_markers(line.state, *_ALL_DAYS))
     else:
-        known = survey.find(line.state, line.rootmap, *_ALL_DAYS).launches
+        discovered = survey.find(line.state, line.rootmap, *_ALL_DAYS)
+        for error in discovered.unreachable:
+            err(f"{error}; a launch that is only there may be newer")
+        known = discovered.launches
     return next((launch for launch in reversed(known) if job in (None, launch.job)), None)
 
 

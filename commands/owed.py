@@ -71,23 +71,23 @@ def of_days(line: OpenRoots, first: date, end: date) -> Owed:
 
 def _decisions(line: OpenRoots, owed: Owed, now: datetime) -> list[Decision]:
     """The decisions on findings. What is wrong with any of them, or with their backups, is added to what is owed."""
-    found: dict[str, list[Decision]] = {}
-    for kind in (decisions.ACCESS, decisions.ACCEPTED):
-        try:
-            found[kind] = decisions.read(line.state.store, kind)
-        except BadInput as error:  # what it has accepted is named again
-            owed.gaps.append(JobGap("", "unreadable", error.path, error.why, "warcmill restore"))
-    made = [decision for kind in found for decision in found[kind]]
+    accepted, wrong = decisions.readable(line.state.store, decisions.ACCEPTED)  # what a damaged one accepts is named
+    made = list(accepted)
+    try:
+        made = [*decisions.read(line.state.store, decisions.ACCESS), *made]
+    except BadInput as error:
+        wrong.insert(0, error)
+    owed.gaps += (JobGap("", "unreadable", error.path, error.why, "warcmill restore") for error in wrong)
     try:
         owed.gaps += backups.of_decisions(line.store, made, now) if made else ()
     except Unavailable as error:
         owed.away = error
-    return found.get(decisions.ACCEPTED, [])
+    return accepted
 
 
 def accepted_dues(line: OpenRoots) -> Mapping[str, Mapping[str, str]]:
-    """The due crawls that were accepted as skipped: the reason, by job and due time."""
-    return due_crawls.accepted(decisions.read(line.state.store, decisions.ACCEPTED))
+    """The due crawls that were accepted as skipped: the reason, by job and due time. A damaged decision skips none."""
+    return due_crawls.accepted(decisions.readable(line.state.store, decisions.ACCEPTED)[0])
 
 
 def texts(gaps: Iterable[JobGap]) -> Iterator[Text]:

@@ -21,7 +21,7 @@ from warcmill.base import clock
 from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
-from warcmill.errors import BadInput, Conflict, NotReady, WarcmillError
+from warcmill.errors import Conflict, NotReady, WarcmillError
 from warcmill.launches import resumed
 from warcmill.launches.roots import JobRoots
 from warcmill.markers import decisions, locks
@@ -254,12 +254,11 @@ class ScanForLaunches(Scan):
 
 
 def _skipped(line: OpenRoots, job: str) -> Collection[str]:
-    """The due times that were accepted as skipped. With a damaged decision none is known: better a crawl too many."""
-    try:
-        return due_crawls.accepted(decisions.read(line.state.store, decisions.ACCEPTED)).get(job, {})
-    except BadInput as error:
-        log.error("%s: what was accepted as skipped is unknown: %s", job, error)
-        return ()
+    """The due times that were accepted as skipped. A damaged decision skips none: better a crawl too many."""
+    found, wrong = decisions.readable(line.state.store, decisions.ACCEPTED)
+    for error in wrong:
+        log.error("%s: what this decision accepts as skipped is unknown: %s", job, error)
+    return due_crawls.accepted(found).get(job, {})
 
 
 def _note(job: str, why: str, listed: ToRun, ending: Ending) -> None:

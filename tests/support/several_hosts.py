@@ -15,7 +15,10 @@ PROFILE = Path(__file__).parent.parent.parent / "config" / "heritrix" / "profile
 
 @dataclass(frozen=True)
 class Page:
-    """What one URL answers; a status of 301 leads to the URL in `body`. Who has this `etag` already gets a 304."""
+    """What one URL answers; a status of 301 leads to the URL in `body`. Who has this `etag` already gets a 304.
+
+    A status of 0 answers nothing: the server closes the connection.
+    """
 
     body: bytes
     kind: str = "text/html"
@@ -43,6 +46,9 @@ def serve(web: dict[tuple[str, str], Page]) -> Iterator[int]:
         def do_GET(self) -> None:
             host = (self.headers.get("Host") or "").partition(":")[0]
             found = web.get((host, self.path), Page(b"none", "text/plain", 404))
+            if not found.status:
+                self.close_connection = True
+                return
             known = bool(found.etag) and self.headers.get("If-None-Match") == found.etag
             self.send_response(304 if known else found.status)
             body = b"" if found.status == 301 or known else found.body

@@ -124,7 +124,7 @@ REPORTS = (
     Place("warcmill/audit/uncatalogued.py"),
     Place("warcmill/audit/unclaimed.py"),
     Place("warcmill/audit/backups.py"),
-    Place("warcmill/audit/due_crawls.py", but=("_is_late", "_FAILED", "in_groups", "look_at"), fields=("JobGap",)),
+    Place("warcmill/audit/due_crawls.py", but=("in_groups", "look_at"), fields=("JobGap",)),
     Place("warcmill/audit/remedies.py"),
     Place("warcmill/audit/left_out.py"),
     Place("warcmill/audit/missing.py"),

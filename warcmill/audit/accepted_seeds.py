@@ -25,7 +25,7 @@ _GOT = (SeedState.ALIVE, SeedState.REDIRECTED)
 
 
 def of(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
-    """The lost seeds of a launch that are accepted, in their comparable form. BadInput for a damaged decision."""
+    """The lost seeds of a launch that are accepted, in their comparable form. A damaged decision accepts none."""
     lost = found.lost()
     since = _since(state, launch) if lost else {}
     wanted = frozenset(url for url in (comparable(fate.seed) for fate in lost) if url in since)
@@ -39,6 +39,12 @@ def of(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
     return frozenset(url for url in wanted if since[url] == launch.id or got.get(url, "") <= since[url])
 
 
+def targets(found: Seeds, accepted: frozenset[str]) -> frozenset[str]:
+    """The targets of which a launch has lost seeds, and all of these are accepted."""
+    lost = [(fate.target, comparable(fate.seed) in accepted) for fate in found.lost()]
+    return frozenset(target for target, _ in lost) - {target for target, is_accepted in lost if not is_accepted}
+
+
 def facts(launch: Launch, names: list[str], reason: str) -> dict[str, Json]:
     """The facts of a decision that accepts some seeds from a launch on."""
     named: dict[str, Json] = {"name": names[0]} if len(names) == 1 else {"names": [*names]}
@@ -48,7 +54,7 @@ def facts(launch: Launch, names: list[str], reason: str) -> dict[str, Json]:
 def _since(state: MarkerStore, launch: Launch) -> Mapping[str, str]:
     """The seeds that are accepted, each with the newest launch, up to this one, in which it was."""
     since: dict[str, str] = {}
-    for one in decisions.read(state.store, ACCEPTED):
+    for one in _made(state, state.store.changed(f"{decisions.FOLDER}/{ACCEPTED}")):
         launch_id = one.facts.get("launch_id")
         is_ours = one.facts.get("kind") == KIND and one.facts.get("job") == launch.job
         if is_ours and isinstance(launch_id, str) and launch_id <= launch.id:
@@ -57,12 +63,15 @@ def _since(state: MarkerStore, launch: Launch) -> Mapping[str, str]:
     return since
 
 
+@lru_cache(4)
+def _made(state: MarkerStore, _stamp: tuple[int, int]) -> tuple[Decision, ...]:
+    """The decisions that can be read; `_stamp` changes with their folder. Whoever reports on days names the others."""
+    return tuple(decisions.readable(state.store, ACCEPTED)[0])
+
+
 def _names(one: Decision) -> Iterator[str]:
     names = one.facts.get("names", [one.facts.get("name")])
-    for name in names if isinstance(names, list) else ():
-        if not isinstance(name, str):
-            raise BadInput(f"state:{one.path}", "it accepts a seed whose name is no text")
-        yield name
+    yield from (name for name in (names if isinstance(names, list) else ()) if isinstance(name, str))
 
 
 def _between(state: MarkerStore, launch: Launch, first: str) -> Iterator[str]:

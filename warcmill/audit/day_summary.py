@@ -14,7 +14,7 @@ Keys:
                 and found files that are wrong for good), stale, partial, waiting, not due
       counts    refused, failed, unnamed, absent, stale, accepted
       troubles  what an operator has to look at: kind (refused, failed, stale, virus, got nothing, dead seed, untried
-                seed, target without a page), task, name, why
+                seed, target without a page, no seed list), task, name, why
       error     only when the launch could not be read: why; then only job and launch_id stand beside it
 """
 

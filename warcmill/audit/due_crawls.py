@@ -72,34 +72,30 @@ def find(
     known = _Folders(state, job)
     missed = (due for due in dues if not known.has(due))
     is_newest = clock.digits(newest) if newest else ""
-    gaps = (gap_of(state, job, due, is_newest=due == is_newest, tries=known.tries(due)) for due in missed)
-    return tuple(gap for gap in gaps if _is_late(gap, days.now))
+    gaps = (_gap(state, job, due, is_newest=due == is_newest, tries=known.tries(due)) for due in missed)
+    return tuple(gap for gap, has_failed in gaps if has_failed or days.now - stamp_time(gap.name) > GRACE)
 
 
-def _is_late(gap: JobGap, now: datetime) -> bool:
-    return now - stamp_time(gap.name) > GRACE or gap.why.startswith(_FAILED)
-
-
-_FAILED = ("its start failed: ", "its feed failed: ", "the launch before it")
-
-
-def gap_of(state: MarkerStore, job: str, due: str, *, is_newest: bool, tries: Collection[Key]) -> JobGap:
-    """The gap of a due crawl without a launch. `tries`: the steps of its start that have attempts."""
+def _gap(state: MarkerStore, job: str, due: str, *, is_newest: bool, tries: Collection[Key]) -> tuple[JobGap, bool]:
+    """The gap of a due crawl without a launch, and whether a try to start it has failed. `tries`: the steps of its
+    start that have attempts."""
     # Only the newest is started: after an outage a crawl runs once, not once for each missed time.
     todo = f"warcmill pulse start {job}" if is_newest else f"warcmill accept {job} {due} --reason TEXT"
-    return JobGap(job, NOT_LAUNCHED, due, _why(state, job, due, tries, is_newest), todo)
+    why, has_failed = _why(state, job, due, tries, is_newest)
+    return JobGap(job, NOT_LAUNCHED, due, why, todo), has_failed
 
 
-def _why(state: MarkerStore, job: str, due: str, tries: Collection[Key], is_newest: bool) -> str:
+def _why(state: MarkerStore, job: str, due: str, tries: Collection[Key], is_newest: bool) -> tuple[str, bool]:
     for key, what in ((layout.due_key(job, due), "start"), (layout.feed_key(job, due), "feed")):
         last = Attempts(state, key).earlier()[-1:] if key in tries else []
         if last and last[0].error:
-            return f"its {what} failed: {last[0].error}"
+            return f"its {what} failed: {last[0].error}", True
         if last and what == "start":
-            return "its start was cut short, or is under way; the same command completes it"
-    if is_newest:
-        return _unstopped(state, job, due) or "no scan has started it: is pulse.ScanForLaunches run by cron?"
-    return "no scan started it before the next one was due: was pulse.ScanForLaunches run by cron?"
+            return "its start was cut short, or is under way; the same command completes it", False
+    if not is_newest:
+        return "no scan started it before the next one was due: was pulse.ScanForLaunches run by cron?", False
+    unstopped = _unstopped(state, job, due)
+    return unstopped or "no scan has started it: is pulse.ScanForLaunches run by cron?", bool(unstopped)
 
 
 def _unstopped(state: MarkerStore, job: str, due: str) -> str:

@@ -1,4 +1,5 @@
-"""Findings of what a crawl was asked for and did not get: dead seeds, untried ones, targets without a page. Pure."""
+"""Findings of what a crawl was asked for and did not get: dead seeds, untried ones, targets without a page; and of a
+launch of which nobody knows what it was asked for. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from warcmill import layout
 from warcmill.audit.crawl_finding import CrawlFinding
 from warcmill.audit.survey import Survey
 from warcmill.formats.seeds import comparable
-from warcmill.markers.facts import SeedFate, Seeds, SeedState
+from warcmill.markers.facts import Seeds, SeedState
 
-DEAD, UNTRIED, NO_PAGE = "dead seed", "untried seed", "target without a page"
+DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
 OF_SEEDS = (DEAD, UNTRIED)
-KINDS = (*OF_SEEDS, NO_PAGE)
+KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
+LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 _TARGET = "target:"
 
@@ -22,6 +24,8 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
     found = seen.facts.get(seen.key(WORD))
     if not isinstance(found, Seeds):
         return
+    if not found.listed and not seen.is_imported:
+        yield CrawlFinding(None, NO_LIST, LIST, "the launch has none among its logs: which seeds it lost is unknown")
     for fate in found.lost():
         yield CrawlFinding(None, DEAD if fate.state is SeedState.DEAD else UNTRIED, fate.seed, fate.why)
     for target in found.without_page:
@@ -36,8 +40,7 @@ def is_accepted(seen: Survey, kind: str, name: str) -> bool:
         return comparable(name) in seen.accepted_seeds
     if layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers:
         return True
-    lost = _lost(seen, name.removeprefix(_TARGET)) if kind == NO_PAGE else ()
-    return bool(lost) and all(comparable(fate.seed) in seen.accepted_seeds for fate in lost)
+    return kind == NO_PAGE and name.removeprefix(_TARGET) in seen.accepted_targets
 
 
 def still_open(seen: Survey) -> list[CrawlFinding]:
@@ -48,6 +51,8 @@ def still_open(seen: Survey) -> list[CrawlFinding]:
 def in_words(names: list[str], most: int = 3) -> str:
     """How many are lost, with the first names: `2 seeds or targets not got: http://a.example/, target:7`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
+    if LIST in names:
+        return "not known which seeds were not got: its list of seeds is missing"
     one, many = ("seed or target", "seeds or targets") if any(map(_is_target, names)) else ("seed", "seeds")
     what = f"1 {one}" if len(names) == 1 else f"{len(names)} {many}"
     return f"{what} not got: {', '.join(names[:most])}{more}"
@@ -55,8 +60,3 @@ def in_words(names: list[str], most: int = 3) -> str:
 
 def _is_target(name: str) -> bool:
     return name.startswith(_TARGET)
-
-
-def _lost(seen: Survey, target: str) -> tuple[SeedFate, ...]:
-    found = seen.facts.get(seen.key(WORD))
-    return tuple(fate for fate in found.lost() if fate.target == target) if isinstance(found, Seeds) else ()

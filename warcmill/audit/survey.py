@@ -85,6 +85,7 @@ class Survey:
     with_sip: frozenset[Stage] = frozenset()  # the stages that have a SIP of their own, or must get one
     revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
     accepted_seeds: frozenset[str] = frozenset()  # of its lost ones
+    accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
 
     @property
@@ -222,10 +223,12 @@ def _survey(
     sips = _coverage(markers, sealed)
     known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, roots.is_imported)
     found = markers.facts.get(layout.step("seeds", launch))
+    accepted = accepted_seeds.of(state, launch, found) if isinstance(found, Seeds) else frozenset()
     seen = replace(
         known,
         with_sip=_with_sip(known),
-        accepted_seeds=accepted_seeds.of(state, launch, found) if isinstance(found, Seeds) else frozenset(),
+        accepted_seeds=accepted,
+        accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
         elsewhere=_elsewhere(state, launch, markers),
     )
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen

@@ -5,7 +5,7 @@ The claim leaves out who and when: host and time are in the marker's run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from warcmill import layout
 from warcmill.audit import findings as findings_of
@@ -56,7 +56,18 @@ def accept(seen: Survey, name: str, reason: str) -> Claim:
     BadInput when there is no finding of this name. NotReady while files.Checksum has not read the file: it may report
     more.
     """
-    alike = [gap for gap in findings(seen) if gap.name == name]
+    return accept_all(seen, [name], reason)[0]
+
+
+def accept_all(seen: Survey, names: Iterable[str], reason: str) -> list[Claim]:
+    """The claim of each name, as `accept` makes it. The findings are looked up once."""
+    known: dict[str, list[Gap]] = {}
+    for gap in findings(seen):
+        known.setdefault(gap.name, []).append(gap)
+    return [_claim(seen, name, known.get(name, []), reason) for name in names]
+
+
+def _claim(seen: Survey, name: str, alike: list[Gap], reason: str) -> Claim:
     if not alike:
         raise BadInput(name, f"nothing is found under this name in {seen.launch}")
     markers = sorted({key for gap in alike for key in _sources(seen, gap)})

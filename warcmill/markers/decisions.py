@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha512
@@ -64,6 +64,25 @@ def read(state: LocalStore, kind: str) -> list[Decision]:
     return [_read(state, kind, number) for number in numbers]
 
 
+def readable(state: LocalStore, kind: str) -> tuple[list[Decision], list[BadInput]]:
+    """The decisions of a kind that can be read, in order, and an error for each damaged or missing one.
+
+    Only for a kind whose decisions stand alone, and in which one less is never more than the whole: `accepted`.
+    """
+    numbers, found, wrong, expected = _numbers(state, kind), list[Decision](), list[BadInput](), 1
+    for number in numbers:
+        if number > expected:
+            these = f"decisions {expected} to {number - 1} are" if number > expected + 1 else "it is"
+            why = f"{these} missing, and decision {numbers[-1]} is there: {_RESTORE}"
+            wrong.append(BadInput(f"state:{path_of(kind, expected)}", why))
+        expected = number + 1
+        try:
+            found.append(_read(state, kind, number))
+        except BadInput as error:
+            wrong.append(error)
+    return found, wrong
+
+
 def make(
     state: LocalStore,
     open_store: Callable[[], Store],
@@ -79,26 +98,50 @@ def make(
     the store must not keep a decision out of the state. Unavailable: it stands in the state, and is not in the store.
     Conflict, and nothing is made: the store has a decision that the state lacks, or another one of the same number.
     """
-    read(state, kind)  # names a damaged one as damaged, before it is compared
-    with suppress(Unavailable):  # the copy below reports it, once the decision is in the state
-        compare(state, open_store(), kind, newest_only=True)
-    one = _make(state, kind, facts, unless)
+    made = _compared(state, open_store, kind)
+    while not (one := unless(made) or _committed(state, kind, len(made) + 1, facts)):
+        made = read(state, kind)
     copy(state, open_store, kind)
     return one
 
 
-def _make(
-    state: LocalStore, kind: str, facts: Mapping[str, Json], unless: Callable[[Sequence[Decision]], Decision | None]
-) -> Decision:
-    while True:
-        made = read(state, kind)
-        if ruled := unless(made):
-            return ruled
-        one = Decision(kind, len(made) + 1, clock.now(), facts)
-        data = one.encode()
-        state.sweep(_folder(kind))
-        if state.commit_new(one.path, io.BytesIO(data), len(data), sha512(data).hexdigest()):
-            return one
+def make_all(
+    state: LocalStore, open_store: Callable[[], Store], kind: str, wanted: Iterable[Mapping[str, Json]]
+) -> None:
+    """Make many decisions, as `make` makes one; not those whose very facts are ruled already. All that are there are
+    read once, not once for each."""
+    made = _compared(state, open_store, kind)
+    ruled, last = set(map(_text, (one.facts for one in made))), len(made)
+    for facts in wanted:
+        while _text(facts) not in ruled:
+            if _committed(state, kind, last + 1, facts):
+                ruled.add(_text(facts))
+                last += 1
+            else:  # another maker has the number
+                made = read(state, kind)
+                ruled, last = set(map(_text, (one.facts for one in made))), len(made)
+    copy(state, open_store, kind)
+
+
+def _compared(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[Decision]:
+    """All decisions of a kind, once the store has no other ones."""
+    made = read(state, kind)  # names a damaged one as damaged, before it is compared
+    with suppress(Unavailable):  # the copy at the end reports it, once the decision is in the state
+        compare(state, open_store(), kind, newest_only=True)
+    state.sweep(_folder(kind))
+    return made
+
+
+def _text(facts: Mapping[str, Json]) -> str:
+    return json.dumps(facts, sort_keys=True)
+
+
+def _committed(state: LocalStore, kind: str, number: int, facts: Mapping[str, Json]) -> Decision | None:
+    """The new decision; None if another one has the number."""
+    one = Decision(kind, number, clock.now(), facts)
+    data = one.encode()
+    done = state.commit_new(one.path, io.BytesIO(data), len(data), sha512(data).hexdigest())
+    return one if done else None
 
 
 def copy(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.errors import Mismatch, NotReady
-from warcmill.formats import feed, joblog
+from warcmill.formats import feed
 from warcmill.formats import seeds as seed_list
 from warcmill.formats.feed import Target
 from warcmill.formats.seeds import Seed, comparable
@@ -34,11 +34,11 @@ from warcmill.stores import Store
 
 WORD = "seeds"
 LIST = "seeds.txt"
-_JOB_LOG, _CRAWL_REPORT = "jobs/job.log", "reports/crawl-report.txt"
-_LARGEST = 256 << 20  # bytes of a seed list, or of a job.log
+_CRAWL_REPORT = "reports/crawl-report.txt"
+_LARGEST = 256 << 20  # bytes of a seed list, or of a report
 _PASSES = 4  # readings of the logs: one more for each redirect that leads to what no reading has looked for
 _STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
-_LIMITS = re.compile(r"limit|timer expired", re.IGNORECASE)
+_BY_OPERATOR = "Finished - Ended by operator"  # a limit, or what was cut short, has another status, or none
 Part = tuple[Launch, Stage]
 """A stage whose logs count for a launch."""
 
@@ -112,11 +112,7 @@ class _Logs:
         with stored_logs.opened(self._store, self._verified[part], self._folder) as logs:
             report = _STATUS.search(logs.paper(_CRAWL_REPORT, _LARGEST) or b"")
             end = report[1].decode("utf-8", "backslashreplace").strip() if report else ""
-            events = {event.word for event in joblog.events(BytesIO(logs.paper(_JOB_LOG, _LARGEST) or b""))}
-            return _Papers(
-                logs.paper(f"jobs/{LIST}", _LARGEST), end,
-                "FINISHED" in events and "EMPTY" not in events and not _LIMITS.search(end),
-            )  # fmt: skip
+            return _Papers(logs.paper(f"jobs/{LIST}", _LARGEST), end, end == _BY_OPERATOR)
 
     def earlier_list(self, read: Iterable[Part]) -> tuple[bytes | None, dict[Part, Evidence]]:
         """The list of the newest launch before that has one, and the markers of all that was read then."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha512
 from pathlib import Path
 
@@ -216,3 +216,53 @@ def test_compare_names_what_differs_below_the_newest(line: Line) -> None:
     line.write(FIRST, SOUND)
     with pytest.raises(Conflict, match=r"000001.json: the store has another decision of this number"):
         decisions.compare(line.state, line.store, ACCEPTED)
+
+
+def test_of_a_kind_that_only_accepts_the_others_count_and_each_damaged_or_missing_one_is_named(line: Line) -> None:
+    for name in "abcdef":
+        line.make(name)
+    line.write(SECOND, b"cut short")
+    line.lose("decisions/accepted/000004.json", "decisions/accepted/000005.json")
+    found, wrong = decisions.readable(line.state, ACCEPTED)
+    assert [one.facts["name"] for one in found] == ["a", "c", "f"]
+    assert [error.path for error in wrong] == [f"state:{SECOND}", "state:decisions/accepted/000004.json"]
+    assert wrong[1].why.startswith("decisions 4 to 5 are missing, and decision 6 is there: bring it back")
+
+
+def test_many_at_once_are_made_once_each_and_read_once(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    line.make("a")
+    wanted = [{**SEED, "name": name} for name in ("a", *map(str, range(500)), "7")]
+    calls = {"read": 0, "names": 0, "list": 0}
+    for module, name in ((decisions, "read"), (FileStore, "names"), (FileStore, "list")):
+        whole = getattr(module, name)
+
+        def counted(*args: object, name: str = name, whole: Callable[..., object] = whole) -> object:
+            calls[name] += 1
+            return whole(*args)
+
+        monkeypatch.setattr(module, name, counted)
+    decisions.make_all(line.state, line.open_store, ACCEPTED, wanted)
+    assert (calls["read"], calls["names"] < 10, calls["list"] < 10) == (1, True, True), calls
+    assert line.names() == ["a", *map(str, range(500))]
+    decisions.make_all(line.state, line.open_store, ACCEPTED, wanted)
+    assert len(line.names()) == 501
+    assert line.stored("decisions/accepted/000501.json")
+
+
+def test_another_maker_between_two_of_many_loses_none(line: Line) -> None:
+    def wanted() -> Iterator[dict[str, str]]:
+        yield {**SEED, "name": "a"}
+        line.make("other")
+        yield {**SEED, "name": "b"}
+        yield {**SEED, "name": "other"}
+
+    decisions.make_all(line.state, line.open_store, ACCEPTED, wanted())
+    assert line.names() == ["a", "other", "b"]
+
+
+def test_with_a_damaged_one_many_are_refused_and_none_is_made(line: Line) -> None:
+    line.make("a")
+    line.write(FIRST, b"cut short")
+    with pytest.raises(BadInput, match="cut or altered"):
+        decisions.make_all(line.state, line.open_store, ACCEPTED, [{**SEED, "name": "b"}])
+    assert not (line.base / "state" / SECOND).exists()
