@@ -52,7 +52,8 @@ def code(text: str) -> set[str]:
 def first_cells(text: str) -> set[str]:
     """The first cell of every table row, and what an item of a list explains, without backticks."""
     rows = {line.strip("|").partition(" | ")[0].strip(" `") for line in text.splitlines() if line.startswith("|")}
-    items = [line[2:].partition(": ")[0].partition(" (")[0] for line in text.splitlines() if line.startswith("- ")]
+    lines = (re.sub(r" \([^)]*\)", "", line) for line in text.splitlines() if line.startswith("- "))
+    items = [line[2:].partition(": ")[0] for line in lines]
     return rows | {word.strip("`*") for item in items for word in item.split(", ")}
 
 
