@@ -51,6 +51,9 @@ def _numbers(what: str, found: Mapping[str, Json], warcs: Path) -> None:
     documents = answers(found)
     kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
     out(what, f"  {documents}{kept}")
+    first = cast("Mapping[str, str]", found.get("cut_first", {}))
+    for word, number in cast("Mapping[str, int]", found.get("cut", {})).items():
+        out(f"  a limit cut {counted(number, 'URL', 'URLs')} ({word}), first {first[word]}")
 
 
 def _title(line: OpenRoots, url: str, launch: Launch) -> str:

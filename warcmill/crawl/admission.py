@@ -15,7 +15,7 @@ from warcmill.crawl.policies import decision, quotas
 from warcmill.crawl.policies.decision import Ask, Decision, Verdict
 from warcmill.crawl.policies.own import AT_LEASE, Own
 from warcmill.crawl.policies.robots import Standing
-from warcmill.crawl.robots_files import RobotsFiles, Site, path_of
+from warcmill.crawl.robots_files import RobotsFiles, Site
 from warcmill.crawl.spending import Sums
 from warcmill.crawl.uri import Uri
 
@@ -95,20 +95,20 @@ class Admission:
                 return Later(opens)
             self.manners.begin(job.politeness, addresses[0])
         site = await self.robots.site(uri) if job.robots else None
-        if site and (answer := self._by_robots(uri, job, site, addresses[0])):
+        if site and (answer := await self._by_robots(uri, job, site, addresses[0])):
             return answer
         if opens := self.manners.turn(job.politeness, addresses[0]):
             return Later(opens)
         self.manners.begin(job.politeness, addresses[0])
         return Admitted(addresses, site.rules.delay if site else 0.0)
 
-    def _by_robots(self, uri: Uri, job: Job, site: Site, address: str) -> Answer | None:
+    async def _by_robots(self, uri: Uri, job: Job, site: Site, address: str) -> Answer | None:
         if site.standing is Standing.DEFERRED:
             if not self.robots.is_given_up(site):
                 return Later(site.until, site.until)
             why = f"its robots.txt cannot be had: {site.why}"
             return Refused(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why))
-        verdict = site.rules.judge(path_of(uri.uri))
+        verdict = await self.robots.judge(site, uri)
         if not verdict.allowed:
             return Refused(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
         if not site.is_new:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -105,7 +106,7 @@ class Books:
 
     async def keep(self, result: Result) -> Kept:
         """Make a result durable, with others of its time. BadInput for one that cannot be; Unavailable when a disk
-        failed: nothing of its group is kept."""
+        failed: nothing of its group is kept. Who is cancelled meanwhile waits until it is: its records are read."""
         _check(result)
         future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
         self._waiting.append((result, future))
@@ -113,7 +114,11 @@ class Books:
             self._flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WAIT, self._flush)
-        return await future
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await _settled(future)
+            raise
 
     async def settle(self) -> None:
         """Wait until all that was given is durable, or has failed."""
@@ -353,6 +358,14 @@ def _ends(result: Result) -> bool:
 
 def _line(line: CrawlRecord, places: Sequence[Place]) -> bytes:
     return log_line.render(line, places[0].name, places[0].offset) if places else log_line.render(line)
+
+
+async def _settled(future: asyncio.Future[Kept]) -> None:
+    """Wait for a result that nobody wants to hear of any more."""
+    while not future.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([future])
+    future.exception()
 
 
 def _settle(future: asyncio.Future[Kept], fate: Kept | BaseException) -> None:

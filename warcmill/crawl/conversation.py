@@ -7,6 +7,7 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+from warcmill.crawl import heartbeat
 from warcmill.crawl.exchange import Exchange, Request
 from warcmill.crawl.framing import AnswerReader
 from warcmill.crawl.head import Head
@@ -16,7 +17,6 @@ from warcmill.crawl.wire import Wire
 from warcmill.formats.warc.records import sha1_text
 
 LINGER = 0.25  # seconds for what lies beyond the end, from a server that said that it closes
-LATE = 0.1  # seconds after which a look at the time comes late: this process could not run
 SLICE = 1 << 14  # bytes of chunks that are read at once
 NOT_HTTP = "notHttp"  # noted where the status is not the server's
 
@@ -30,10 +30,11 @@ class Conversation:
         self._sha1, self._sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
         self._reader = AnswerReader(request.method, self._spool.write, self._digest, limits.header)
         self._loop = asyncio.get_running_loop()
-        self._began, self._before = self._loop.time(), wire.received
+        self._heartbeat = heartbeat.current()
+        self._began, self._before = self._heartbeat.now(), wire.received
+        self._begun = self._loop.time()
         self._started = datetime.now(UTC)
         self._timer: asyncio.TimerHandle | None = None
-        self._due, self._late = self._began, 0.0
         self._truncated, self._expired, self._header_cut = "", False, False
 
     @property
@@ -70,7 +71,7 @@ class Conversation:
                 self._truncated, self._header_cut = LENGTH, reader.header_too_long
                 break
             if pause := limits.pause(self._elapsed, wire.received - self._before):
-                wire.last = self._loop.time() + pause  # it is we who are silent
+                wire.last = self._heartbeat.now() + pause  # it is we who are silent
                 await asyncio.sleep(pause)
         reader.end()
         if not self._truncated and not reader.whole:
@@ -106,26 +107,17 @@ class Conversation:
 
     @property
     def _elapsed(self) -> float:
-        return self._loop.time() - self._began
+        return self._heartbeat.now() - self._began
 
     def _look(self) -> None:
-        """End the connection when a limit of time is reached; else look again when the next one may be.
-
-        A time in which this process was stopped, or the machine slept, is not the server's, nor is the moment after it,
-        in which what came meanwhile is read.
-        """
-        now = self._loop.time()
-        if (late := now - self._due) > LATE:
-            self._late += late + LATE
-            self._wire.last = min(now, self._wire.last + late + LATE)
-        elapsed, silent = now - self._began - self._late, now - self._wire.last
+        """End the connection when a limit of time is reached; else look again when the next one may be."""
+        elapsed, silent = self._elapsed, self._heartbeat.now() - self._wire.last
         received = self._wire.received - self._before
         if self._limits.expired(elapsed, silent, received):
             self._expired = True
             self._wire.abort("too slow")
         else:
-            self._due = now + self._limits.next_look(elapsed, silent)
-            self._timer = self._loop.call_at(self._due, self._look)
+            self._timer = self._loop.call_later(self._limits.next_look(elapsed, silent), self._look)
 
     def _digest(self, part: bytes) -> None:
         self._sha1.update(part)
@@ -153,7 +145,7 @@ class Conversation:
             method=self._request.method,
             address=wire.target.address,
             started=self._started,
-            took_ms=round(self._elapsed * 1000),
+            took_ms=round((self._loop.time() - self._begun) * 1000),
             sent=self._sent,
             spool=self._spool,
             head=head,

@@ -49,7 +49,7 @@ class Jar:
     def receive(self, uri: str, headers: Sequence[str], now: float) -> list[Cookie]:
         """Take what an answer of this URI sets, and return what changed, to be kept in the books."""
         changed: dict[Key, Cookie] = {}
-        for header in headers:
+        for header in headers[-A_DOMAIN:]:  # those before would be dropped for these, at a cost each
             wanted = parse(header, now)
             cookie = wanted and _cookie(wanted, uri, now)
             if cookie:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from ada_url import idna_to_ascii
 
 from warcmill.base import clock
+from warcmill.crawl import heartbeat
 from warcmill.crawl.limits import NO_ADDRESS, Failure
 from warcmill.errors import BadConfig
 from warcmill.formats.warc import records
@@ -140,12 +142,17 @@ class Resolver:
         import dns.exception  # noqa: PLC0415 see _resolver
         import dns.resolver  # noqa: PLC0415
 
+        beats = heartbeat.current()
+        end = beats.now() + LIFETIME
         try:
-            return await self._resolver.resolve(f"{name}.", kind, raise_on_no_answer=False, search=False)
+            while (left := end - beats.now()) > 0:
+                with suppress(dns.exception.Timeout):  # the resolver counts what the loop stood, too
+                    return await self._resolver.resolve(
+                        f"{name}.", kind, raise_on_no_answer=False, search=False, lifetime=left
+                    )
+            return f"no name server answered in {LIFETIME:g} s"
         except dns.resolver.NXDOMAIN:
             return NO_NAME
-        except dns.exception.Timeout:
-            return f"no name server answered in {LIFETIME:g} s"
         except (dns.exception.DNSException, OSError, ValueError) as error:
             return " ".join(str(error).split())[:200] or type(error).__name__
 
@@ -169,7 +176,6 @@ def _resolver(servers: Sequence[tuple[str, int]]) -> dns.asyncresolver.Resolver:
         resolver = dns.asyncresolver.Resolver(configure=False)  # each question then says that there is no server
     if servers:
         resolver.nameservers = [dns.nameserver.Do53Nameserver(address, port) for address, port in servers]
-    resolver.lifetime = LIFETIME
     return resolver
 
 

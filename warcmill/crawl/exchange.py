@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import Fetch
@@ -18,7 +17,6 @@ from warcmill.formats.warc import records
 from warcmill.formats.warc.codings import Dechunk
 from warcmill.formats.warc.records import Block, Capture, Original, Record
 
-T = TypeVar("T")
 _type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
 
 
@@ -126,16 +124,6 @@ def mime_of(content_type: str) -> str:
     for what is no type: logs have it as a column."""
     found = _type(content_type)
     return found[1] if found else ""
-
-
-async def closed_after(exchange: Exchange, using: Coroutine[Any, Any, T]) -> T:
-    """Use an exchange, and close it when that is done: also when the waiting task is cancelled, as the
-    books may be writing its records just then. What is in memory needs no closing."""
-    if exchange.spool.in_memory:
-        return await using
-    task = asyncio.ensure_future(using)
-    task.add_done_callback(lambda _: exchange.close())
-    return await asyncio.shield(task)
 
 
 def _dechunked(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -7,20 +7,29 @@ from collections.abc import Iterable
 
 from warcmill.crawl.spending import is_document
 from warcmill.crawl.statistics import Statistics
+from warcmill.crawl.uri import shown
 from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.crawlreport import is_cut
 
 
 class Figures(Statistics):
-    """Statistics that also count what this launch alone has fetched. What a fetch needs first is no document."""
+    """Statistics that also count what this launch alone has fetched, and what limits cut of it, by the log's word. What
+    a fetch needs first is no document."""
 
     def __init__(self, seeds: Iterable[str] = ()) -> None:
         super().__init__(seeds)
         self.documents = self.bytes = 0
         self.answers: Counter[str] = Counter()
+        self.cut: Counter[str] = Counter()
+        self.cut_first: dict[str, str] = {}
 
     def add(self, line: CrawlRecord) -> None:
         """Count a line of crawl.log."""
         super().add(line)
+        for one in filter(is_cut, line.annotations):
+            word = one.partition(":")[0]
+            self.cut[word] += 1
+            self.cut_first.setdefault(word, f"{shown(line.uri)}: {one}")
         if is_document(line):
             self.documents += 1
             self.answers[str(line.status)] += 1

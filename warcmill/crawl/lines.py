@@ -93,9 +93,9 @@ def words(against: Decision) -> tuple[str, ...]:
     return ("_".join(f"{against.policy}:{against.why}".replace(",", "").split()),)
 
 
-def of_data(uri: Uri, mime: str, size: int, thread: int) -> CrawlRecord:
+def of_data(uri: Uri, mime: str, size: int, thread: int, annotations: tuple[str, ...]) -> CrawlRecord:
     """The line of a `data:` URI, which holds its own bytes."""
-    return _line(uri, 200, size=size, mime=mime, thread=thread, content=size)
+    return _line(uri, 200, size=size, mime=mime, thread=thread, annotations=annotations, content=size)
 
 
 def _line(

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
-from warcmill.crawl.frontier import Answer, Offered
+from warcmill.crawl.frontier import Answer, Frontier, Offered
 from warcmill.crawl.head import Fields
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.job import Job, Live
@@ -22,6 +22,7 @@ from warcmill.errors import BadInput
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
 REMEMBERED = 50_000  # URIs that the frontier has
+AT_ONCE = 1_000  # links that are judged before others have their turn
 
 
 class Refusals:
@@ -60,6 +61,16 @@ class Offers:
         space, known = _space(page.crawl), self._known
         found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
+
+    async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
+        """The same, for the page's result. Of many links all but the last are offered at once, some at a time: one
+        commit of all would hold up other hosts."""
+        at = 0
+        while len(links) - at > AT_ONCE:
+            found = self.of(page, links[at : at + AT_ONCE])
+            self.taken(found, await frontier.offer(found))
+            at += AT_ONCE
+        return self.of(page, links[at:])
 
     def followed(self, page: Uri, links: Sequence[Link], fields: Fields) -> Sequence[Link]:
         """The links of a page that it does not ask to leave out; the others are refused."""

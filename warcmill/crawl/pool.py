@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
+from warcmill.crawl import heartbeat
 from warcmill.crawl.wire import Target, Wire
 
 IDLE = 10.0  # seconds that a connection is kept; servers close theirs after 5 to 60
@@ -36,7 +37,7 @@ class Pool:
         if wire.closed:
             return
         wire.idle = True
-        wire.last = asyncio.get_running_loop().time()
+        wire.last = heartbeat.current().now()
         self._idle.setdefault(wire.target, []).append(wire)
         self._idle.move_to_end(wire.target)
         self._number += 1
@@ -62,10 +63,10 @@ class Pool:
         return wire
 
     def _sweep(self) -> None:
-        loop, self._timer = asyncio.get_running_loop(), None
+        now, self._timer = heartbeat.current().now(), None
         for target, wires in list(self._idle.items()):
             for place in reversed(range(len(wires))):
-                if wires[place].closed or loop.time() - wires[place].last >= IDLE:
+                if wires[place].closed or now - wires[place].last >= IDLE:
                     self._pop(target, place).abort("idle")
         if self._idle:
-            self._timer = loop.call_later(IDLE, self._sweep)
+            self._timer = asyncio.get_running_loop().call_later(IDLE, self._sweep)

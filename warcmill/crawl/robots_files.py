@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from warcmill.crawl import decoding, exchange, lines, steady
 from warcmill.crawl.books import Books, Result
-from warcmill.crawl.exchange import Exchange, Request, closed_after
+from warcmill.crawl.exchange import Exchange, Request
 from warcmill.crawl.extract import sitemap
 from warcmill.crawl.extract.headers import links as header_links
-from warcmill.crawl.extract.links import REDIRECT
+from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Found
 from warcmill.crawl.heard import Heard
 from warcmill.crawl.hosts import Hosts
 from warcmill.crawl.http import Fetcher
@@ -28,6 +32,9 @@ from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
 
 REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
+SMALL, FEW = 1 << 15, 3_000  # bytes and rules that the loop reads and judges itself: the worst take some 25 ms
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class RobotsFiles:
         self._sites: OrderedDict[str, Site] = OrderedDict()
         self._size = 0
         self._asking: dict[str, asyncio.Task[Site]] = {}
+        self._thread = ThreadPoolExecutor(1, "robots")  # one: each takes its turn with the loop's
 
     async def site(self, via: Uri) -> Site:
         """What the robots.txt of a URI's site says now."""
@@ -73,6 +81,12 @@ class RobotsFiles:
         """Ask no more."""
         for task in self._asking.values():
             task.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def judge(self, site: Site, uri: Uri) -> robots.Verdict:
+        """Judge a URI by the rules of its site."""
+        rules, path = site.rules, path_of(uri.uri)
+        return await self._beside(lambda: rules.judge(path), rules.size <= FEW)
 
     def is_given_up(self, site: Site) -> bool:
         """Whether a site was asked so often in vain that it is given up."""
@@ -87,7 +101,7 @@ class RobotsFiles:
         frontier = self._books.frontier
         row = None if known else await frontier.within(lambda: frontier.ledger.sites.get(origin))
         if row and steady.now() < row.until:
-            return self._remember(row, "")
+            return await self._taken(row, "")
         return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)
 
     async def _ask(self, origin: str, via: Uri, failures: int) -> Site:
@@ -101,10 +115,11 @@ class RobotsFiles:
                 row, why = self._row(origin, answer.status, failures), answer.why
                 await self._give_up(uri, answer, row)
                 break
-            row = await closed_after(answer, self._keep(uri, answer, origin, failures))
+            with closing(answer):
+                row = await self._keep(uri, answer, origin, failures)
             why = f"it is answered by {answer.status}"
             uri = _redirected(uri, answer)
-        return self._remember(row, why)
+        return await self._taken(row, why)
 
     async def _fetched(self, uri: Uri) -> Exchange | Failure:
         addresses = await self._hosts.addresses(uri)
@@ -115,14 +130,17 @@ class RobotsFiles:
     async def _keep(self, uri: Uri, answer: Exchange, origin: str, failures: int) -> SiteRow:
         """Write a robots.txt, and offer the sitemaps that it names."""
         job = self._live.job.of(uri)
-        data, _ = decoding.document(answer, job.limits)
-        asked = answer.retry_after
-        row = self._row(origin, answer.status, failures, data[: robots.LIMIT], asked)
-        links = sitemap.from_robots(data, uri.uri) if "sitemap" in job.extractors and answer.status == 200 else []
+        data, cut = decoding.document(answer, replace(job.limits, decoded=min(job.limits.decoded, robots.LIMIT)))
+        row = self._row(origin, answer.status, failures, data, answer.retry_after)
+        links, notes = Found(), answer.annotations
+        if "sitemap" in job.extractors and answer.status == 200:
+            links = await self._beside(lambda: sitemap.from_robots(data, uri.uri), len(data) <= SMALL)
+            notes = (*notes, *((cut,) if cut else ()), *((TOO_MANY,) if links.cut else ()))
+        found = await self._offers.of_many(uri, links, self._books.frontier)
         lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
-        line = lines.of_answer(uri, answer, answer.annotations)
+        line = lines.of_answer(uri, answer, notes)
         records = exchange.records_of(answer, lines.metadata(uri, links))
-        await self._books.keep(Result(uri, None, records, line, found=self._offers.of(uri, links), site=row))
+        await self._books.keep(Result(uri, None, records, line, found=found, site=row))
         return row
 
     async def _give_up(self, uri: Uri, answer: Failure, row: SiteRow) -> None:
@@ -141,10 +159,19 @@ class RobotsFiles:
         keep = max(self._retries.next(failures), asked) if waits else robots.KEPT
         return SiteRow(origin, status, steady.now() + keep, failures, text)
 
-    def _remember(self, row: SiteRow, why: str) -> Site:
-        standing = robots.standing(row.status)
-        rules = robots.rules_for(row.text, robots.PRODUCT) if standing is Standing.RULES else Rules()
-        site = Site(standing, rules, row.until, row.failures, why or f"it is answered by {row.status}")
+    async def _beside(self, act: Callable[[], T], is_little: bool = False) -> T:
+        """Do something in the loop if it is little, else beside it."""
+        return act() if is_little else await asyncio.get_running_loop().run_in_executor(self._thread, act)
+
+    async def _taken(self, row: SiteRow, why: str) -> Site:
+        rules = Rules()
+        if robots.standing(row.status) is Standing.RULES:
+            rules = await self._beside(lambda: robots.rules_for(row.text, robots.PRODUCT), len(row.text) <= SMALL)
+        return self._remember(row, rules, why)
+
+    def _remember(self, row: SiteRow, rules: Rules, why: str) -> Site:
+        why = why or f"it is answered by {row.status}"
+        site = Site(robots.standing(row.status), rules, row.until, row.failures, why)
         self._size += _size(site) - _size(self._sites.pop(row.origin, None))
         self._sites[row.origin] = site
         while self._size > REMEMBERED and len(self._sites) > 1:  # the books have the others
@@ -153,7 +180,7 @@ class RobotsFiles:
 
 
 def _size(site: Site | None) -> int:
-    return SITE + len(site.rules.rules) if site else 0
+    return SITE + site.rules.size if site else 0
 
 
 def origin_of(uri: str) -> str:

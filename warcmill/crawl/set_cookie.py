@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 LONGEST = 4096  # bytes of name and value together (section 6.1)
+LONGEST_ATTRIBUTE = 1024  # bytes; a longer one is passed over, as browsers do
 NEVER = float(1 << 40)
 """When a cookie without expiry ends: with its crawl."""
 
@@ -41,7 +42,8 @@ def parse(text: str, now: float) -> SetCookie | None:
     found: dict[str, str] = {}
     for attribute in attributes:
         key, _, setting = attribute.partition("=")
-        found[key.strip(" \t").lower()] = setting.strip(" \t")  # the last of a name counts (5.3)
+        if len(setting) <= LONGEST_ATTRIBUTE:
+            found[key.strip(" \t").lower()] = setting.strip(" \t")  # the last of a name counts (5.3)
     return SetCookie(
         name,
         value,

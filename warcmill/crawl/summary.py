@@ -19,13 +19,15 @@ NAME = "summary.json"
 def figures(
     found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int]
 ) -> dict[str, Json]:
-    """What was fetched, and what failed or the policies refused, each with a first URI and why; and how often policies
-    of others failed."""
+    """What was fetched, and what failed, limits cut or the policies refused, each with a first URI and why; and how
+    often policies of others failed."""
     return {
         "documents": found.documents,
         "failed": found.failed,
         "failed_first": failed_first,
         "statuses": dict(found.answers),
+        "cut": dict(found.cut),
+        "cut_first": dict(found.cut_first),
         "refused": dict(refused.counts),
         "refused_first": dict(refused.first),
         "policies_failed": dict(policies_failed),

@@ -5,16 +5,15 @@ Whatever goes wrong with a URI ends as a line of its own; an error of the books 
 
 from __future__ import annotations
 
-import asyncio
 import traceback
-from collections.abc import Sequence
+from contextlib import closing
 
-from warcmill.crawl import again, answers, data_uri, extract, fetch, history, lines, steady
+from warcmill.crawl import again, answers, data_uri, fetch, heartbeat, history, lines, steady
 from warcmill.crawl.admission import Admitted, Later, Refused
 from warcmill.crawl.books import Result
-from warcmill.crawl.exchange import Exchange, as_received, closed_after, mime_of, request_of
-from warcmill.crawl.extract.links import EMBED, Link
-from warcmill.crawl.extract.workers import Read
+from warcmill.crawl.exchange import Exchange, as_received, mime_of, request_of
+from warcmill.crawl.extract.links import EMBED
+from warcmill.crawl.extract.workers import Document, Read
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.head import Fields
 from warcmill.crawl.history import History
@@ -22,10 +21,7 @@ from warcmill.crawl.kit import Kit
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.outcome import Outcome
 from warcmill.crawl.status import Status
-from warcmill.crawl.uri import Uri
 from warcmill.errors import BadInput, WarcmillError, describe
-
-AT_ONCE = 1_000  # links that are judged before others have their turn
 
 
 class Visit:
@@ -63,17 +59,19 @@ class Visit:
                 await self._end.fail(failure)
 
     async def _fetch(self, addresses: tuple[str, ...], delay: float) -> None:
-        uri, kit, began = self._uri, self._kit, steady.now()
+        uri, kit, beats = self._uri, self._kit, heartbeat.current()
         before = history.read(self._lease.history)
         request = request_of(uri.uri, fetch.read(uri.payload, uri.uri), self._headers(before))
+        began = beats.now()
         answer = await kit.fetcher.fetch(request, addresses, self._job.limits)
         address = answer.address if isinstance(answer, Exchange) else addresses[0]
-        took, settings = steady.now() - began, self._job.politeness
+        took, settings = beats.now() - began, self._job.politeness
         opens = kit.manners.after(settings, uri.queue, address, answer, took, delay)
         if isinstance(answer, Failure):
             await self._end.fail(answer, opens)
             return
-        await closed_after(answer, self._keep(answer, before, opens))
+        with closing(answer):
+            await self._keep(answer, before, opens)
 
     def _headers(self, before: History | None) -> tuple[tuple[str, str], ...]:
         """Our headers of the request, as a browser would send them; and what asks for new things alone."""
@@ -97,7 +95,7 @@ class Visit:
             return
         links, note = await self._links(answer)
         followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
-        found = await self._offered(followed)
+        found = await kit.offers.of_many(uri, followed, kit.books.frontier)
         judged = answers.judge(answer, before, lines.metadata(uri, links))
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), steady.now())
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
@@ -123,14 +121,6 @@ class Visit:
         self._moves.update(self._uri, Status.PARSED)
         return read
 
-    async def _offered(self, links: Sequence[Link]) -> list[Uri]:
-        """Those links that may be crawled. Others have their turn between many."""
-        found = self._kit.offers.of(self._uri, links[:AT_ONCE])
-        for at in range(AT_ONCE, len(links), AT_ONCE):
-            await asyncio.sleep(0)
-            found += self._kit.offers.of(self._uri, links[at : at + AT_ONCE])
-        return found
-
     async def _read_data(self) -> None:
         """Take the links of a `data:` URI: it needs no network, and has no record."""
         uri, kit = self._uri, self._kit
@@ -139,8 +129,10 @@ class Visit:
         except BadInput as error:
             await self._end.fail(Failure(lines.FAULT, error.why, final=True))
             return
-        links = extract.find(data.body, uri.uri, 200, Fields([("content-type", data.mime)]), self._job.extractors)
+        one = Document(uri.uri, 200, Fields([("content-type", data.mime)]), self._job.extractors)
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=steady.now())
+        links, note = await kit.readers.read_small(one, data.body)  # as long as a URI may be
         self._moves.update(uri, Status.PARSED)
-        line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread)
-        await kit.books.keep(Result(uri, self._lease, (), line, found=kit.offers.of(uri, links)))
+        line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread, note)
+        found = await kit.offers.of_many(uri, links, kit.books.frontier)
+        await kit.books.keep(Result(uri, self._lease, (), line, found=found))

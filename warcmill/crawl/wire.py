@@ -10,11 +10,12 @@ import asyncio
 import ssl
 from typing import NamedTuple, cast
 
-from warcmill.crawl import tls
+from warcmill.crawl import heartbeat, tls
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.limits import CONNECT_FAILED, NOT_ALLOWED, Failure
 
 HELD = 1 << 18  # bytes that wait to be read before the server is made to wait
+UNTIMED = 86_400.0  # seconds of a handshake, for asyncio, which counts those that the loop stood: `_connect` limits it
 
 
 class Target(NamedTuple):
@@ -35,7 +36,8 @@ class Wire(asyncio.Protocol):
         self.closed = False
         self.error = ""
         self.received = 0
-        self.last = asyncio.get_running_loop().time()
+        self._heartbeat = heartbeat.current()
+        self.last = self._heartbeat.now()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -54,7 +56,7 @@ class Wire(asyncio.Protocol):
         self._pieces.append(data)
         self._held += len(data)
         self.received += len(data)
-        self.last = self._loop.time()
+        self.last = self._heartbeat.now()
         if self._held > HELD and self._transport is not None and not self._paused:
             self._transport.pause_reading()
             self._paused = True
@@ -142,10 +144,10 @@ async def _connect(target: Target, context: ssl.SSLContext | None, timeout: floa
         target.port,
         ssl=context,
         server_hostname=target.tls_name if context else None,
-        ssl_handshake_timeout=timeout if context else None,
+        ssl_handshake_timeout=UNTIMED if context else None,
     )
     try:
-        async with asyncio.timeout(timeout):
+        async with heartbeat.timeout(timeout):
             _, wire = await connecting
     except TimeoutError:
         return Failure(CONNECT_FAILED, f"no connection to {target.address} port {target.port} in {timeout:g} s")

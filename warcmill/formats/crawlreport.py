@@ -78,8 +78,8 @@ class CrawlReport:
         for one in annotations:
             if _TRIES.fullmatch(one):
                 tries = one[:-1]
-            elif one.endswith("Trunc"):
-                _count(self._cut, one)
+            elif is_cut(one):
+                _count(self._cut, one.partition(":")[0])
         _count(self._tries, tries)
         if rule := RULES.get(status):
             named = annotations[0].partition(":") if status in NAMED and annotations else ("", "", "")
@@ -89,6 +89,11 @@ class CrawlReport:
 @lru_cache(10_000)
 def _annotations(column: bytes) -> tuple[str, ...]:
     return () if column == b"-" else tuple(column.decode("utf-8", "replace").split(","))
+
+
+def is_cut(annotation: str) -> bool:
+    """Whether a limit cut an answer, or the links that were taken from it: `dol:3` is Heritrix's word for links."""
+    return annotation.endswith("Trunc") or annotation.startswith(("linksLost:", "dol:"))
 
 
 def _count(table: Counter[str], name: str) -> None:

@@ -15,7 +15,7 @@ from warcmill.crawl.books import Books, Result, open_books
 from warcmill.crawl.cookies import A_DOMAIN, A_JAR, LONGEST_HEADER, Jar
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.recovery import Folders
-from warcmill.crawl.set_cookie import LONGEST, NEVER, date, parse
+from warcmill.crawl.set_cookie import LONGEST, LONGEST_ATTRIBUTE, NEVER, date, parse
 from warcmill.crawl.status import Status
 from warcmill.crawl.uri import make
 
@@ -189,6 +189,17 @@ def test_a_domain_and_a_jar_never_grow_beyond_their_bounds_and_the_oldest_goes()
         one.receive(SITE, [f"c{number}=1"], NOW + number)
     assert len(one) == A_DOMAIN
     assert sent(one, SITE, NOW + 1000).startswith(f"c{A_DOMAIN}=1; ")
+
+
+def test_of_very_many_cookies_in_one_answer_the_last_count() -> None:
+    made = jar(*(f"a{number}=1" for number in range(20_000)))
+    assert len(made) == A_DOMAIN
+    assert "a19999=1" in sent(made, SITE)
+
+
+def test_an_attribute_that_is_too_long_is_passed_over() -> None:
+    (cookie,) = Jar().receive(SITE, [f"a=1; path=/{'x' * LONGEST_ATTRIBUTE}; secure"], NOW)
+    assert (cookie.path, cookie.secure) == ("/shop", True)
 
 
 def test_a_bomb_of_cookies_makes_a_request_of_bounded_length() -> None:

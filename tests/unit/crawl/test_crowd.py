@@ -20,6 +20,7 @@ from warcmill.crawl import dns, hosts, log_line, manners, offers, robots_files, 
 from warcmill.crawl.database import CACHE_KIB
 from warcmill.crawl.figures import Figures
 from warcmill.crawl.job import Job, Live
+from warcmill.crawl.policies import robots
 from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import make
 from warcmill.formats.crawllog import CrawlRecord
@@ -80,7 +81,11 @@ def _tables() -> dict[str, float]:
             "logged": _each(lambda host, _: known._remember(host, 1)) * hosts.REMEMBERED,
             "manners": _each(lambda host, address: polite.after(live.job.politeness, host, address, None, 9.0, 300.0))
             * manners.REMEMBERED,
-            "robots": _each(lambda host, _: sites._remember(SiteRow(f"http://{host}", 200, 2e10, 0, RULES), ""))
+            "robots": _each(
+                lambda host, _: sites._remember(
+                    SiteRow(f"http://{host}", 200, 2e10, 0, RULES), robots.rules_for(RULES, robots.PRODUCT), ""
+                )
+            )
             * robots_files.REMEMBERED / (robots_files.SITE + 4),
             "figures": _each(line) * statistics.HOSTS,
             "offers": _each(offer) * offers.REMEMBERED,

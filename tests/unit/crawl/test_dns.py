@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -101,6 +102,21 @@ def test_a_name_server_that_does_not_answer_is_said(host: str, monkeypatch: pyte
     found = look_up(host)
     assert isinstance(found, Failure)
     assert found.why == f"{host}: no name server answered in 0.2 s"
+
+
+def test_a_time_that_the_loop_stood_is_no_silence_of_the_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dns, "LIFETIME", 0.4)
+    monkeypatch.setitem(ZONE, "lost.example", [SILENT])
+
+    async def use(resolver: Resolver, server: NameServer) -> None:
+        asking = asyncio.create_task(resolver.lookup("lost.example"))
+        while len(server.asked) < 2:
+            await asyncio.sleep(0)
+        ZONE["lost.example"] = ["60 A 192.0.2.7"]
+        time.sleep(0.6)
+        assert isinstance(await asking, Lookup), "it is asked again"
+
+    with_zone(use)
 
 
 def test_an_answer_is_kept_as_long_as_its_ttl(monkeypatch: pytest.MonkeyPatch) -> None:

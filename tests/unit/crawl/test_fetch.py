@@ -341,6 +341,45 @@ def test_a_time_in_which_this_process_was_stopped_is_not_the_servers_silence(tmp
     assert block(fetch_one(tmp_path, handle, limits)) == HI
 
 
+def test_a_time_that_the_loop_stood_counts_against_no_server_also_if_it_runs_again_at_the_limit(
+    tmp_path: Path,
+) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.05)
+        time.sleep(0.5)
+        await asyncio.sleep(0.2)
+        writer.write(HI)
+
+    limits = Limits(connect=5.0, idle=0.6, total=0.7, grace=0.6, slowest=1 << 20)
+    assert block(fetch_one(tmp_path, handle, limits)) == HI
+
+
+def test_a_time_that_the_loop_stood_does_not_count_for_a_handshake(tmp_path: Path) -> None:
+    context = server_context(tmp_path)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        time.sleep(0.6)
+        await writer.start_tls(context)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HI)
+
+    assert block(fetch_one(tmp_path, handle, Limits(connect=0.4), scheme="https")) == HI
+
+
+def test_a_time_that_the_loop_stood_does_not_count_for_a_connection(tmp_path: Path) -> None:
+    results: list[Result] = []
+
+    async def use(fetcher: Fetcher, server: RawServer) -> None:
+        asking = asyncio.create_task(fetcher.fetch(Request(f"http://localhost:{server.port}/"), ["127.0.0.1"]))
+        await asyncio.sleep(0)
+        time.sleep(0.6)
+        results.append(await asking)
+
+    with_server(tmp_path, answering(HI), use, Limits(connect=0.3))
+    assert block(results[0]) == HI
+
+
 def test_a_connection_reset_leaves_what_came(tmp_path: Path) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gzip
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import crawled
 import pytest
 from several_hosts import Page, page, serve
 
 from warcmill.base.worker import Limits
-from warcmill.crawl.extract import workers
+from warcmill.crawl.extract import html, workers
 from warcmill.crawl.launch import Running
 
 WORDS = b"<p>some words and more</p>" * 12_000
@@ -32,6 +36,14 @@ def notes(folder: Path) -> dict[str, tuple[str, ...]]:
     return {
         crawled.plain(line.uri).removeprefix("http://a.example"): line.annotations for line in crawled.lines(folder)
     }
+
+
+def summary(folder: Path) -> Any:
+    return crawled.json_of(folder / "jobs/news" / crawled.LAUNCH.id / "summary.json")
+
+
+def uri_of(folder: Path, path: str) -> str:
+    return next(line.uri for line in crawled.lines(folder) if line.uri.endswith(path))
 
 
 def test_the_links_of_a_large_page_are_found_by_a_worker(tmp_path: Path) -> None:
@@ -56,10 +68,68 @@ def test_a_page_that_takes_all_memory_costs_its_links_and_its_line_says_so(
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
     (lost,) = notes(tmp_path)["/large"]
     assert lost.startswith("linksLost:")
+    found = summary(tmp_path)
+    assert (found["cut"], found["cut_first"]["linksLost"]) == (
+        {"linksLost": 1},
+        f"{uri_of(tmp_path, '/large')}: {lost}",
+    )
     found = crawled.statuses(tmp_path)
     assert (found["http://a.example/large"], found["http://a.example/other"]) == (200, 200)
     assert "http://a.example/end" not in found
     assert crawled.unbalanced(tmp_path) == []
+
+
+BASE = b"<base href='http://a.example/" + b"b" * 16_000 + b"/'>"
+
+
+@pytest.mark.parametrize("number", [5_000, 12_000], ids=["read at once", "by a worker"])
+def test_links_that_a_limit_left_out_are_named_in_the_log_and_counted(tmp_path: Path, number: int) -> None:
+    with serve({**SITE, ("a.example", "/large"): Page(BASE + b"<a href=1>x</a>" * number)}) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert notes(tmp_path)["/large"] == ("linksTrunc",)
+    assert notes(tmp_path)["/small"] == ()
+    assert summary(tmp_path)["cut"] == {"linksTrunc": 1}
+
+
+@pytest.mark.parametrize(
+    ("page", "is_cut"),
+    [
+        (b"<a href=/" + b"x" * 17_000 + b">", True),
+        (b"<img src=data:image/gif;base64," + b"x" * 17_000 + b">", False),
+        (b"<script type=application/ld+json>[" + b" " * (1 << 20) + b"]</script>", True),
+    ],
+    ids=["a longer link than any server takes", "a picture in a link", "a long JSON-LD"],
+)
+def test_what_is_too_long_to_be_read_is_named_too(page: bytes, is_cut: bool) -> None:
+    assert html.links(page, "http://a.example/").cut == is_cut
+
+
+def test_a_small_file_that_unpacks_to_a_large_sitemap_is_read_by_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = gzip.compress(b"<urlset>" + b"<url><loc>/end</loc></url>" * 200_000 + b"</urlset>")
+    assert len(packed) < workers.SMALL
+    seed = f"data:application/gzip;base64,{base64.b64encode(packed).decode()}"
+    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    with serve({**SITE, ("a.example", "/large"): Page(packed, "application/gzip")}) as port:
+        job = crawled.job(port, "a.example")
+        crawled.crawl(tmp_path, replace(job, seeds=(*job.seeds, seed)))
+    found = notes(tmp_path)
+    assert [found["/large"], found[seed]] == [("linksLost:it_did_not_begin",)] * 2
+
+
+def test_a_large_robots_txt_is_read_and_judged_beside_the_loop(tmp_path: Path) -> None:
+    lines = [
+        b"User-agent: *",
+        b"Disallow: /large",
+        b"Sitemap: /map.xml",
+        *[b"Disallow: /*/none%d" % n for n in range(30_000)],
+    ]
+    with serve({**SITE, ("a.example", "/robots.txt"): Page(b"\n".join(lines), "text/plain")}) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    found = crawled.statuses(tmp_path)
+    assert (found["http://a.example/large"], found["http://a.example/end"]) == (-9998, 200)
+    assert notes(tmp_path)["/robots.txt"] == ("decodedTrunc",), "what is beyond 500 KiB is not read, and named"
 
 
 def test_workers_that_do_not_begin_cost_links_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

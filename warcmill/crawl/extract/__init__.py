@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from warcmill.crawl.extract import css, feed, headers, html, script, sitemap
-from warcmill.crawl.extract.links import Link
+from warcmill.crawl.extract.links import Found
 from warcmill.crawl.head import Fields
 
 NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
@@ -23,20 +23,28 @@ _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
 
 
-def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str] = DEFAULT) -> list[Link]:
+def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str] = DEFAULT) -> Found:
     """The links of an answer with these header fields. `data` is its payload, decoded; nothing in it raises."""
-    found = headers.links(fields, uri, status) if "headers" in names else []
-    return found + _inside(data, uri, fields, names)
+    found = headers.links(fields, uri, status) if "headers" in names else Found()
+    inside = _inside(data, uri, fields, names)
+    found += inside
+    found.cut = found.cut or inside.cut
+    return found
 
 
-def _inside(data: bytes, uri: str, fields: Fields, names: Collection[str]) -> list[Link]:
+def unpacks(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
+    """Whether `find` would unpack it: a small file may be a large sitemap."""
+    return "sitemap" in names and sitemap.is_packed(data) and kind_of(data, uri, fields.first("content-type")) != ""
+
+
+def _inside(data: bytes, uri: str, fields: Fields, names: Collection[str]) -> Found:
     content_type = fields.first("content-type")
     kind = kind_of(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:
         return sitemap.from_robots(data, uri)
     if kind == "html" and "html" in names:
         return html.links(data, uri, content_type, scripts="script" in names)
-    return _READERS[kind](data, uri, content_type) if kind in names else []
+    return _READERS[kind](data, uri, content_type) if kind in names else Found()
 
 
 _READERS = {"css": css.links, "sitemap": sitemap.links, "feed": feed.links, "script": script.links}

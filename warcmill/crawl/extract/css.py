@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warcmill.crawl.extract import charset
-from warcmill.crawl.extract.links import EMBED, Link, Links
+from warcmill.crawl.extract.links import EMBED, Found, Links
 
 # A comment, or what may have the letters of one in it: an escape, a string, an address without quotes.
 _COMMENT = re.compile(
@@ -22,7 +22,7 @@ _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _LARGEST = 0x10FFFF
 
 
-def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
+def links(data: bytes, uri: str, content_type: str = "") -> Found:
     """The links of a style sheet."""
     found = Links(uri)
     add_from(charset.text(data, content_type), found, "css")

@@ -6,7 +6,7 @@ import json
 import re
 
 from warcmill.crawl.extract import charset
-from warcmill.crawl.extract.links import EMBED, LINK, Link, Links
+from warcmill.crawl.extract.links import EMBED, LINK, Found, Links
 from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.extract.xml import tags
 
@@ -23,7 +23,7 @@ def is_feed(data: bytes) -> bool:
     return _ROOT.search(data[:4096]) is not None
 
 
-def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
+def links(data: bytes, uri: str, content_type: str = "") -> Found:
     """The links of a feed: of its items, and what they embed."""
     found = Links(uri)
     text = charset.text(data, content_type)

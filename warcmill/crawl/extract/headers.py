@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warcmill.crawl.extract.links import LINK, REDIRECT, Link, Links
+from warcmill.crawl.extract.links import LINK, REDIRECT, Found, Links
 from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.head import Fields
 
@@ -16,10 +16,10 @@ _refresh = re.compile(
 ).match
 
 
-def links(fields: Fields, uri: str, status: int) -> list[Link]:
+def links(fields: Fields, uri: str, status: int) -> Found:
     """The links of a header; a Location counts with a redirect or a 201."""
     if not any(map(fields.has, _FIELDS)):
-        return []
+        return Found()
     found = Links(uri)
     if 300 <= status < 400 or status == 201:
         found.add(text(fields.first("location")), REDIRECT, "location:")

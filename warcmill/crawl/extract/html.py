@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, Selectola
 
 from warcmill.crawl.extract import charset, css, json_ld, script
 from warcmill.crawl.extract.headers import refreshed
-from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, Links
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Found, Links
 from warcmill.crawl.extract.rel import hop_of
 from warcmill.crawl.extract.tags import tags, too_much
 from warcmill.crawl.policies.robots import PRODUCT
@@ -50,7 +50,7 @@ _IDS_WITH_TEXT = frozenset(
 _SCRIPT_KINDS = ("", "module", "text/javascript", "application/javascript", "text/ecmascript")
 
 
-def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> list[Link]:
+def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> Found:
     """The links of a page; with `scripts` also what looks like a URL in a script."""
     name = charset.find(data, content_type)
     found = Links(uri, charset.of_queries(name))

@@ -14,8 +14,11 @@ _EMBEDS = frozenset(["image", "logo", "contentUrl", "thumbnailUrl", "thumbnail",
 
 def add_from(text: str, found: Links) -> None:
     """Add the URLs of one script; what is no JSON has none."""
+    if len(text) > LIMIT:
+        found.is_whole = False
+        return
     try:
-        value = json.loads(text) if len(text) <= LIMIT else None
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return
     for name, written in _strings(value):

@@ -15,9 +15,9 @@ from ada_url import join_url
 
 LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
 LIMIT = 50_000  # links of a document; as many as a sitemap may have
-TOO_MANY = "linksTrunc"  # noted in the log of a document that has as many: what it has beyond is left out
+TOO_MANY = "linksTrunc"  # noted in the log of a document of which a limit left links out
 CHARACTERS = 1 << 24  # of all links of a document; a long base makes even short ones long
-WORK = 1 << 27  # characters that are joined for a document, with JOIN for each link
+WORK = 1 << 26  # characters that are joined for a document, with JOIN for each link
 JOIN = 200
 LONGEST = 16_384  # characters of what is joined; more is no URL that a server takes
 UNREADABLE, SHOWN = 100, 2_083  # links of a document that are no URL and are kept for the log, and characters of each
@@ -48,13 +48,22 @@ class Link(NamedTuple):
     is_uri: bool = True
 
 
+class Found(list[Link]):
+    """The links of a document; `cut`: a limit left some out."""
+
+    cut = False
+
+
 def asks_not_to_follow(directives: str) -> bool:
     """Whether one of the words is `nofollow`, or `none`, which says that too."""
     return not _NO_FOLLOW.isdisjoint(_BETWEEN_WORDS.split(directives.lower()))
 
 
 class Links:
-    """The links of one document. `charset` is what the queries of its links are written in."""
+    """The links of one document. `charset` is what the queries of its links are written in.
+
+    `cut`: a limit is reached, so that no more is taken. `is_whole`: nothing was left out so far.
+    """
 
     def __init__(self, base: str, charset: str = "utf-8") -> None:
         self._charset = charset
@@ -62,6 +71,7 @@ class Links:
         self._unreadable: dict[str, Link] = {}
         self._left, self._work = CHARACTERS, WORK
         self.cut = self.closed = False
+        self.is_whole = True
         self._set_base(base)
 
     def _set_base(self, base: str) -> None:
@@ -76,7 +86,10 @@ class Links:
 
     def add(self, written: str | None, hop: str, context: str, nofollow: bool = False) -> None:
         """Add a link as it is written. One of another scheme is left out; one that cannot be read is kept as such."""
-        if self.cut or not written or len(written) > LONGEST:
+        if self.cut or not written:
+            return
+        if len(written) > LONGEST:
+            self.is_whole = self.is_whole and _has_other_scheme(written) is not None
             return
         self._work -= len(self.base) + len(written) + JOIN
         try:
@@ -88,7 +101,7 @@ class Links:
             return
         known = self._found.get((uri, hop))
         if (known is None and (len(self._found) >= LIMIT or self._left < len(uri))) or self._work < 0:
-            self.cut = True
+            self.cut, self.is_whole = True, False
         elif known is None or (known.nofollow and not nofollow):
             self._left -= len(uri) if known is None else 0
             self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True))  # half the time of Link(...)
@@ -118,10 +131,12 @@ class Links:
         """Note what a page asks crawlers by `<meta name=robots>`: all its links may say nofollow."""
         self.closed = self.closed or asks_not_to_follow(content)
 
-    def all(self) -> list[Link]:
+    def all(self) -> Found:
         """The links in order, then those that cannot be read."""
-        found = (*self._found.values(), *self._unreadable.values())
-        return [link._replace(nofollow=True) for link in found] if self.closed else list(found)
+        links = (*self._found.values(), *self._unreadable.values())
+        found = Found(link._replace(nofollow=True) for link in links) if self.closed else Found(links)
+        found.cut = not self.is_whole
+        return found
 
     def _query_in_charset(self, written: str) -> str:
         """Escape a query in the charset of its document, as browsers do; a path is always in UTF-8."""

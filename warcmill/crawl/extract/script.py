@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warcmill.crawl.extract import charset
-from warcmill.crawl.extract.links import GUESS, Link, Links
+from warcmill.crawl.extract.links import GUESS, Found, Links
 
 _STRING = re.compile(
     r"""(["'`])((?:https?:(?:\\?/){2}|(?:\\?/){1,2}|\.{1,2}\\?/)?[\w\-.~%!$&()*+,;=:@\\/?]{3,1000})\1"""
@@ -15,7 +15,7 @@ _FILE = re.compile(
 )
 
 
-def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
+def links(data: bytes, uri: str, content_type: str = "") -> Found:
     """What looks like a URL in a script."""
     found = Links(uri)
     add_from(charset.text(data, content_type), found, "script")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warcmill.crawl.extract import charset
-from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, Link, Links
+from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, Found, Links
 from warcmill.crawl.extract.xml import tags
 from warcmill.formats.warc.codings import Gzip
 
@@ -21,9 +21,14 @@ def is_sitemap(data: bytes) -> bool:
     return _ROOT.search(data[:4096]) is not None
 
 
+def is_packed(data: bytes) -> bool:
+    """Whether it is a gzip file, which may be a thousand times as large unpacked."""
+    return data.startswith(_GZIP)
+
+
 def unpacked(data: bytes, limit: int = DECODED) -> bytes:
     """The bytes of a sitemap that is a gzip file, up to the limit; others as they are."""
-    if not data.startswith(_GZIP):
+    if not is_packed(data):
         return data
     kept, length, step = [], 0, Gzip()
     for part in step.feed(data):
@@ -34,10 +39,12 @@ def unpacked(data: bytes, limit: int = DECODED) -> bytes:
     return b"".join(kept)[:limit]
 
 
-def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
+def links(data: bytes, uri: str, content_type: str = "") -> Found:
     """The links of a sitemap or of an index of them: pages, alternates, images and videos."""
     found, inside = Links(uri), ""
-    for name, attributes, text in tags(charset.text(unpacked(data), content_type)):
+    whole = unpacked(data)
+    found.is_whole = whole is data or len(whole) < DECODED
+    for name, attributes, text in tags(charset.text(whole, content_type)):
         if found.cut:
             break
         if name in ("url", "sitemap", "image", "video"):
@@ -51,9 +58,11 @@ def links(data: bytes, uri: str, content_type: str = "") -> list[Link]:
     return found.all()
 
 
-def from_robots(data: bytes, uri: str) -> list[Link]:
+def from_robots(data: bytes, uri: str) -> Found:
     """The sitemaps that a robots.txt names (RFC 9309 leaves the line to sitemaps.org)."""
     found = Links(uri)
-    for written in _ROBOTS.findall(charset.text(data)):
-        found.add(written, MANIFEST, "robots.txt")
+    for match in _ROBOTS.finditer(charset.text(data)):
+        if found.cut:
+            break
+        found.add(match[1], MANIFEST, "robots.txt")
     return found.all()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from warcmill.base.worker import Limits as WorkerLimits
 from warcmill.base.workers import Outside, Workers
 from warcmill.crawl import decoding, extract
 from warcmill.crawl.exchange import Exchange
-from warcmill.crawl.extract.links import LIMIT, TOO_MANY, Link
+from warcmill.crawl.extract.links import TOO_MANY, Link
 from warcmill.crawl.head import Fields
 from warcmill.crawl.job import Job
 
@@ -33,11 +34,21 @@ COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.extract.workers")
 _MOST_ANSWER = 1 << 26
 
 
-class Found(msgspec.Struct):
-    """The links of a document, or why there are none."""
+class Answer(msgspec.Struct):
+    """The links of a document, and whether a limit left some out; or why there are none."""
 
     links: list[Link] = []
+    cut: bool = False
     why: str = ""
+
+
+class Document(NamedTuple):
+    """What links are found by, besides the bytes."""
+
+    uri: str
+    status: int
+    fields: Fields
+    names: Collection[str]
 
 
 class Read(NamedTuple):
@@ -56,12 +67,23 @@ class Readers:
 
     async def read(self, uri: str, answer: Exchange, job: Job) -> Read:
         """The links of an answer, and what the log notes of it."""
+        one = Document(uri, answer.status, answer.fields, job.extractors)
         few = replace(job.limits, decoded=min(job.limits.decoded, SMALL))
         data, note = decoding.document(answer, few)
         if len(data) < few.decoded or few.decoded == job.limits.decoded:
-            return _noted(extract.find(data, uri, answer.status, answer.fields, job.extractors), note)
+            return await self.read_small(one, data, note)
         del data
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, uri, answer, job)
+        return await self._elsewhere(one, lambda: decoding.document(answer, job.limits))
+
+    async def read_small(self, one: Document, data: bytes, note: str = "") -> Read:
+        """The links of so few bytes that they are read at once, unless they unpack to many."""
+        if extract.unpacks(data, one.uri, one.fields, one.names):
+            return await self._elsewhere(one, lambda: (data, note))
+        found = extract.find(data, *one)
+        return _noted(found, found.cut, note)
+
+    async def _elsewhere(self, one: Document, read: Callable[[], tuple[bytes, str]]) -> Read:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, one, read)
 
     def close(self) -> None:
         """End the processes, whatever they do: nobody waits for links any more."""
@@ -69,19 +91,19 @@ class Readers:
         self._threads.shutdown(cancel_futures=True)
         self._workers.close()
 
-    def _ask(self, uri: str, answer: Exchange, job: Job) -> Read:
-        data, note = decoding.document(answer, job.limits)
+    def _ask(self, one: Document, read: Callable[[], tuple[bytes, str]]) -> Read:
+        data, note = read()
         question: dict[str, object] = {
-            "uri": uri, "status": answer.status, "fields": _told(answer.fields), "names": sorted(job.extractors),
+            "uri": one.uri, "status": one.status, "fields": _told(one.fields), "names": sorted(one.names),
         }  # fmt: skip
         found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
         if isinstance(found, Outside) or found.why:
             return Read([], tuple(filter(None, (note, f"{LOST}:{'_'.join(found.why.replace(',', '').split())[:100]}"))))
-        return _noted(found.links, note)
+        return _noted(found.links, found.cut, note)
 
 
-def _noted(links: list[Link], note: str) -> Read:
-    return Read(links, tuple(one for one in (note, TOO_MANY if len(links) >= LIMIT else "") if one))
+def _noted(links: list[Link], cut: bool, note: str) -> Read:
+    return Read(links, tuple(one for one in (note, TOO_MANY if cut else "") if one))
 
 
 def _told(fields: Fields) -> list[tuple[str, str]]:
@@ -90,17 +112,18 @@ def _told(fields: Fields) -> list[tuple[str, str]]:
     return [(name, value) for name in wanted for value in fields.all(name)]
 
 
-def _found(text: bytes) -> Found:
-    return msgspec.json.decode(text, type=Found)
+def _found(text: bytes) -> Answer:
+    return msgspec.json.decode(text, type=Answer)
 
 
-def _failed(why: str) -> Found:
-    return Found(why=why)
+def _failed(why: str) -> Answer:
+    return Answer(why=why)
 
 
 def _answer(question: dict[str, Any], data: bytes) -> object:
     fields = Fields([(name, value) for name, value in question["fields"]])
-    return {"links": extract.find(data, question["uri"], question["status"], fields, question["names"])}
+    found = extract.find(data, question["uri"], question["status"], fields, question["names"])
+    return {"links": found, "cut": found.cut}
 
 
 if __name__ == "__main__":

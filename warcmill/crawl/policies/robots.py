@@ -20,6 +20,7 @@ REDIRECTS = 5  # that are followed (2.3.1.2)
 KEPT = 86_400.0  # seconds (2.4)
 PATH = "/robots.txt"
 _TOO_MANY = 429
+_USUAL = 32  # letters of a rule
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _DELAY = re.compile(r"\d{1,6}(?:\.\d{0,3})?", re.ASCII)
 _STARS = re.compile(r"\*++")
@@ -83,10 +84,12 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one crawler at one host, those that win first; `delay` in seconds, 0 without one."""
+    """The rules of one crawler at one host, those that win first; `delay` in seconds, 0 without one. `size`: how many
+    rules of a usual length they are, for time and memory."""
 
     rules: tuple[_Rule, ...] = ()
     delay: float = 0.0
+    size: int = 0
 
     def judge(self, path: str) -> Verdict:
         """Judge a path with its query, as in the URI. The robots.txt itself is always allowed."""
@@ -122,7 +125,8 @@ def rules_for(data: bytes, token: str) -> Rules:
                 for group in current:
                     group.delay = float(delay[0])
     chosen = ours if ours.is_named else anyones
-    return Rules(tuple(sorted(chosen.rules, key=_rank, reverse=True)), chosen.delay)
+    rules = tuple(sorted(chosen.rules, key=_rank, reverse=True))
+    return Rules(rules, chosen.delay, sum(1 + len(rule.written) // _USUAL for rule in rules))
 
 
 @dataclass(slots=True, eq=False)
