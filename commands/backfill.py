@@ -14,8 +14,10 @@ from luigi.task_register import Register
 from commands.arguments import Interval, add_interval
 from commands.plan import plan
 from commands.printing import err, out
-from commands.scanner import ALREADY_RUNNING, Scanner
+from commands.scan_progress import moving
+from commands.scanner import ALREADY_RUNNING, Scanner, log_file
 from commands.show import counted, heading, report_unreachable
+from tasks import attended
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, open_line
@@ -33,7 +35,8 @@ For each day that has launches, oldest first: run output.ScanForOutputs, then
 files.ScanForOutputFiles, each in its own luigi process with the same configuration. A
 day with more steps than one scan takes is scanned several times, for some of its
 launches each time. A day that fails does not hold up the next. Prints one line per day
-on stdout; the scans log to stderr. Finished steps are not repeated: to resume a stopped
+on stdout; warnings and failures come on stderr. The log is in log/scan.log of the state
+root; --verbose shows it too. Finished steps are not repeated: to resume a stopped
 backfill, run the same command again.
 
 SIGUSR1: finish the running step, then stop. SIGINT and SIGTERM: stop the running
@@ -46,8 +49,9 @@ started), 130 or 143 after SIGINT or SIGTERM
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """INTERVAL."""
+    """INTERVAL, --verbose."""
     add_interval(parser)
+    parser.add_argument("--verbose", action="store_true", help="show the log, with luigi's summary and tracebacks")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,11 +60,13 @@ def run(args: argparse.Namespace) -> int:
     check_hardened()
     days: Interval = args.interval
     launches_of: defaultdict[date, list[Launch]] = defaultdict(list)
-    discovered = discovery.find(open_line().rootmap, days.first, days.end)
+    line = open_line()
+    with moving("looks for launches"):
+        discovered = discovery.find(line.rootmap, days.first, days.end)
     out(heading(days, len(discovered.launches)))
     for launch in discovered.launches:
         launches_of[launch.day].append(launch)
-    scanner = Scanner()
+    scanner = Scanner({attended.LOG: log_file(line.state.store)}, args.verbose)
     with scanner.handing_down():
         code = _walk(scanner, launches_of)
     return (Unavailable.exit_code if report_unreachable(discovered) else 0) or code

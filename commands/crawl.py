@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
+    parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
     parser.add_argument(
         "--allow-private", type=_networks, default=[], metavar="NETWORK",
         help="inside addresses that may be dialled, such as 10.20.0.0/16",

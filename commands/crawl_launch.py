@@ -21,7 +21,8 @@ from commands import crawl_config, crawl_end, crawl_missed, pulse, reconcile
 from commands.crawl import SCOPES
 from commands.crawl_progress import Shown
 from commands.printing import err, out
-from tasks.attended import ATTENDED
+from commands.scanner import log_file
+from tasks import attended
 from tasks.step import open_line
 from warcmill.audit import survey
 from warcmill.base import clock
@@ -75,7 +76,9 @@ def run(args: argparse.Namespace, config: Path, asked: Asked) -> int:
     """Crawl, then run the line; return the exit code."""
     name, written = asked.name, asked.files
     crawl_config.list_job(config, name)
-    os.environ[ATTENDED] = "1"
+    os.environ[attended.LOG] = log_file(open_line().state.store)
+    if not args.verbose:
+        os.environ[attended.ATTENDED] = "1"
     with closing(crawl_config.engine_for(name)) as engine:
         stops = _begun(engine, name, written)
         interrupted = _watch(engine, name, stops)
@@ -229,7 +232,7 @@ def _say_why(name: str, found: Mapping[str, Json]) -> None:
 def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, found: Mapping[str, Json]) -> int:
     launch = Launch.parse(name, engine.look(name).launch_id)
     folders = engine.places.folders(launch)
-    code = 0 if args.no_line else _code_of(launch, _scan(clock.stamp_text(launch.id)[:10]))
+    code = 0 if args.no_line else _code_of(launch, _scan(clock.stamp_text(launch.id)[:10], args.verbose))
     missed = crawl_missed.report(launch, folders.reports)
     if args.no_line:
         crawl_end.show_unscanned(launch, args.urls, found, folders.warcs)
@@ -250,5 +253,6 @@ def _code_of(launch: Launch, scanned: int) -> int:
     return scanned if own and scanned in (BadConfig.exit_code, Busy.exit_code) else own
 
 
-def _scan(day: str) -> int:
-    return subprocess.run([sys.executable, "-m", "commands.main", "scan", day], check=False).returncode  # noqa: S603
+def _scan(day: str, verbose: bool) -> int:
+    words = ["scan", day, *(["--verbose"] if verbose else [])]
+    return subprocess.run([sys.executable, "-m", "commands.main", *words], check=False).returncode  # noqa: S603

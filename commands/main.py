@@ -86,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(printable(f"warcmill: configuration, luigi.cfg cannot be read: {error}"), file=sys.stderr)
         return BadConfig.exit_code
     except BrokenPipeError:
-        _silence_stdout()
+        from commands.printing import silence  # noqa: PLC0415 the overview imports no module of a verb
+
+        silence(sys.stdout)
         return 141  # the shell's code for a program that SIGPIPE ended
     except KeyboardInterrupt:
         print("warcmill: interrupted", file=sys.stderr)
@@ -169,13 +171,6 @@ def _nearest(unknown: str) -> str:
     from warcmill.base.nearest import did_you_mean  # noqa: PLC0415 needed only after a typing error
 
     return did_you_mean(unknown, _verbs()) or "; 'warcmill --help' lists them"
-
-
-def _silence_stdout() -> None:
-    """The reader has gone: send what is still buffered nowhere, so that Python ends without a complaint."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 if __name__ == "__main__":

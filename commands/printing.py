@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 from warcmill.base.printable import printable
 
@@ -24,3 +26,10 @@ def in_words(names: Iterable[str], last_by: str = "and") -> str:
     """Names as a phrase: `copy, verify and retire`."""
     *most, last = names
     return f"{', '.join(most)} {last_by} {last}" if most else last
+
+
+def silence(stream: TextIO) -> None:
+    """Its reader has gone: send what is still buffered nowhere, so that Python ends without a complaint."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,10 +16,10 @@ from commands.arguments import LAST, Interval, add_interval
 from commands.doctor import scheduler
 from commands.newest import point_to
 from commands.printing import err, out
+from commands.scan_progress import moving
 from commands.scanner import ALREADY_RUNNING, Scanner, log_file
 from commands.show import console, counted, report_unreachable
 from tasks import attended
-from tasks.attended import ATTENDED
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
@@ -44,10 +43,11 @@ examples:
 Without INTERVAL: the last {LAST} days (UTC), today included.
 
 Runs output.ScanForOutputs, then files.ScanForOutputFiles, each in its own luigi process
-with the same configuration, then 'warcmill reconcile'. The scans log to stderr: on a
-terminal warnings, errors and a bar; elsewhere every step, and a line every 30 seconds.
---verbose shows all that luigi prints, with its summary and tracebacks. The last line on
-stdout is the result and the command to type next. A launch that ends meanwhile is 'not
+with the same configuration, then 'warcmill reconcile'. On stderr come warnings and
+failures, and a line for each luigi that ran steps; on a terminal also one for each step
+that is done, and a bar; elsewhere one every 30 seconds. The log is in log/scan.log of
+the state root; --verbose shows it too, with luigi's summary and tracebacks. The last
+line on stdout is the result and the command to type next. A launch that ends meanwhile is 'not
 yet scanned': the next scan processes it, and it is not a gap.
 
 SIGUSR1 drains: finish the running step, then stop. SIGINT and SIGTERM: stop the running
@@ -64,13 +64,12 @@ WORST_FIRST = (BUG, BadConfig.exit_code, Unavailable.exit_code, 1, Busy.exit_cod
 # Our exit codes for luigi's. 25: another worker of luigid does the rest, or the scan drained.
 NOT_PLANNED = 35
 OURS = {0: 0, ALREADY_RUNNING: Busy.exit_code, 25: Busy.exit_code, 4: BadConfig.exit_code, 40: BUG}
-SHOW_CURSOR = "\r\x1b[K\x1b[?25h"  # a killed bar leaves it hidden
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL, --verbose."""
     add_interval(parser, optional=True)
-    parser.add_argument("--verbose", action="store_true", help="all that luigi prints, with its summary and tracebacks")
+    parser.add_argument("--verbose", action="store_true", help="show the log, with luigi's summary and tracebacks")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,14 +77,13 @@ def run(args: argparse.Namespace) -> int:
     days: Interval = args.interval
     with (
         _notes() as notes,
-        (
-            scanner := Scanner({attended.NOTES: str(notes)} | ({} if args.verbose else {ATTENDED: "1"}), DRAINING)
-        ).handing_down([signal.SIGUSR1]),
+        (scanner := Scanner({attended.NOTES: str(notes)}, args.verbose, DRAINING)).handing_down([signal.SIGUSR1]),
     ):
         line = _open()
         scanner.environment = {**scanner.environment, attended.LOG: log_file(line.state.store)}
-        discovered = discovery.find(line.rootmap, days.first, days.end)
-        before = unscanned.look(line.state, line.rootmap, discovered.launches)
+        with moving("looks at the launches"):
+            discovered = discovery.find(line.rootmap, days.first, days.end)
+            before = unscanned.look(line.state, line.rootmap, discovered.launches)
         codes = _scan(scanner, days)
         if scanner.signal:
             return _stopped(scanner.signal, days, codes)
@@ -121,8 +119,6 @@ def _scan(scanner: Scanner, days: Interval) -> list[int]:
             scan = kind(date_interval=DateIntervalParameter().parse(days.text))
             if not scanner.signal:
                 codes.append(scanner.run(scan, []))
-    if min(codes, default=0) < 0 and sys.stderr.isatty():
-        print(SHOW_CURSOR, end="", file=sys.stderr)
     return codes
 
 
@@ -149,10 +145,12 @@ def _busy(days: Interval, codes: list[int]) -> int:
 
 def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int], notes: set[str]) -> int:
     """Find what is missing, print it and the last line; return the exit code. `notes`: what the scans noted."""
-    discovered = survey.find(line.state, line.rootmap, days.first, days.end)
+    with moving("looks for gaps"):
+        discovered = survey.find(line.state, line.rootmap, days.first, days.end)
     try:
-        reports = reconcile.reports_of(line, discovered, before)
-        due = owed.of_days(line, days.first, days.end)
+        with moving("looks for gaps"):
+            reports = reconcile.reports_of(line, discovered, before)
+            due = owed.of_days(line, days.first, days.end)
     except WarcmillError as error:
         err(f"warcmill: {error}")
         there = counted(len(discovered.launches), "launch", "launches")

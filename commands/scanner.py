@@ -1,4 +1,4 @@
-"""Run the scans of the line, each in its own luigi process, and pass signals on to it."""
+"""Run the scans of the line, each in its own luigi process; show what it does, and pass signals on to it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from commands.printing import err
+from commands.scan_progress import ScanProgress
+from tasks import attended
 from tasks.step import LaunchScan
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
@@ -38,6 +40,7 @@ class Scanner:
     """Runs one luigi at a time."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
+    verbose: bool = False  # luigi's own output, as it comes
     draining: str = ""  # printed on stderr as soon as SIGUSR1 comes
     child: subprocess.Popen[bytes] | None = None
     signal: int = 0
@@ -47,14 +50,17 @@ class Scanner:
         words = ["-m", "luigi", "--module", type(scan).__module__, scan.task_family]
         words += ["--date-interval", str(scan.date_interval)]
         words += ["--only", ",".join(map(str, only))] if only else []
-        environment = {**os.environ, **self.environment}
-        if sys.stderr.isatty():
-            print(f"{scan.task_family}:", file=sys.stderr, flush=True)
+        shown = {} if self.verbose else {attended.ATTENDED: "1", attended.EVENTS: "1"}
+        environment = {**os.environ, **self.environment, **shown}
+        errors = None if self.verbose else subprocess.PIPE
         # In its own process group, so that a terminal's Ctrl-C reaches it only once: through us.
-        self.child = subprocess.Popen([sys.executable, *words], env=environment, process_group=0)  # noqa: S603 - our own words
+        self.child = subprocess.Popen([sys.executable, *words], env=environment, stderr=errors, process_group=0)  # noqa: S603 - our own words
         if self.signal:
             self.child.send_signal(self.signal)
-        return self.child.wait()
+        if self.child.stderr is None:
+            return self.child.wait()
+        with ScanProgress(scan.task_family).following(self.child.stderr):
+            return self.child.wait()
 
     def hand_down(self, number: int, _: FrameType | None) -> None:
         """Note a signal and pass it on."""

@@ -20,9 +20,15 @@ printable = _escaped  # re-exported for the verbs
 NARROWEST = 80  # below this rich cuts numbers; a terminal only wraps lines
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """As all else that is printed: `commands.main` ends with 141. Rich would end with 1, which means a gap."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """The console for results: colours on a terminal, plain text elsewhere. No text is read as markup."""
-    target = Console(markup=False, emoji=False, highlight=False)
+    target = _Console(markup=False, emoji=False, highlight=False)
     target.width = max(target.width, NARROWEST) if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
     return target
 

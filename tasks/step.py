@@ -101,7 +101,6 @@ class JobStep(luigi.Task):
                 with self._shown() as scheduler:
                     self.work(line)
                 log.info("done: %s", layout.marker_path(self.key))
-                attended.done(short(self.key))
                 scheduler.show_refused(line.state, self.key)
 
     def is_done(self, line: OpenRoots) -> bool:
@@ -110,9 +109,9 @@ class JobStep(luigi.Task):
 
     @contextmanager
     def _shown(self) -> Iterator[Visualiser]:
-        """Show the progress of the work on a terminal's bar and on luigid's page."""
+        """Show the progress of the work to whoever runs the scan, and on luigid's page."""
         scheduler = Visualiser(self)
-        with attended.bar_of(short(self.key)), watched(scheduler.show):
+        with watched(attended.watcher(short(self.key)), scheduler.show):
             yield scheduler
 
     def work(self, line: OpenRoots) -> None:
@@ -251,15 +250,35 @@ def _note(launch: Launch, why: str, listed: ToRun, ending: Ending) -> None:
     ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), why))
 
 
+@luigi.Task.event_handler(luigi.Event.START)
+def _begins(task: luigi.Task) -> None:
+    _report("begins", task)
+
+
+@luigi.Task.event_handler(luigi.Event.SUCCESS)
+def _done(task: luigi.Task) -> None:
+    _report("done", task)
+
+
 @luigi.Task.event_handler(luigi.Event.FAILURE)
-def _note_failed(task: luigi.Task, _: Exception) -> None:
-    """Name a task of no launch that failed, such as a fold: it has no attempts, by which others are counted."""
+def _failed(task: luigi.Task, _: Exception) -> None:
+    """Report it; and name a task of no launch, such as a fold: it has no attempts, by which others are counted."""
+    _report("failed", task)
     if not isinstance(task, JobStep | Scan):
         attended.note(str(task.task_family))
 
 
+def _report(kind: str, task: luigi.Task) -> None:
+    """Report a step; or a task of no launch, which leaves no marker: it is not counted among what is done."""
+    family = str(task.task_family)
+    if isinstance(task, JobStep):
+        attended.event(kind, short(task.key), task=family)
+    elif not isinstance(task, Scan):
+        attended.event(kind, family.rpartition(".")[2])
+
+
 def short(key: Key) -> str:
-    """A step as a bar names it: `Checksum daily/20161019234428 final`."""
+    """A step as its progress names it: `Checksum daily/20161019234428 final`."""
     params = dict(key.params)
     launch = params.get("launch_id") or params.get("due", "")
     return f"{key.task.rpartition('.')[2]} {params.get('job', '')}/{launch} {params.get('stage', '')}".rstrip()
@@ -294,6 +313,7 @@ def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
         attended.note(attended.TOO_MANY)
         why = f"more than {MOST_TASKS} tasks to run, too many for one scan: run 'warcmill backfill {interval}'"
         raise BadInput(interval, why)
+    attended.event("pending", number=len(pending))
 
 
 def _lock(state: MarkerStore, name: str) -> None:

@@ -54,7 +54,7 @@ def test_a_backfill_without_a_hardened_configuration_is_3(line: Line) -> None:
 def test_a_signal_reaches_the_scan_and_ends_the_backfill(line: Line, number: signal.Signals, code: int) -> None:
     enlarge(line)
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    with preloaded.start("commands.main", "backfill", DAY, env=environment) as process:
+    with preloaded.start("commands.main", "backfill", DAY, "--verbose", env=environment) as process:
         told = signal_at_checksum(process, number)
         assert process.wait(300) == code, told
     assert "run the same command again" in told

@@ -79,8 +79,9 @@ def test_the_crontabs_command_runs_under_crons_environment(line: Line, tmp_path:
     done = in_crons_shell(line, command, log)
     told = log.read_text()
     assert done == 0, told
+    logged = (line.folders["state"] / "log/scan.log").read_text()
     for what in ("output.ScanForOutputs", "files.ScanForOutputFiles"):
-        assert any(f"{what}: first day {day(now, 60)}, last day " in told for now in (before, time.time()))
+        assert any(f"{what}: first day {day(now, 60)}, last day " in logged for now in (before, time.time()))
     assert "no gap" in told.splitlines()[-1]
 
 

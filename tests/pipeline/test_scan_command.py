@@ -44,9 +44,9 @@ def warc_of(line: Line) -> Path:
     return next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
 
 
-def scanning(line: Line, **files: int) -> preloaded.Process:
+def scanning(line: Line, *words: str, **files: int) -> preloaded.Process:
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-    return preloaded.start("commands.main", "scan", DAY, env=environment, **files)
+    return preloaded.start("commands.main", "scan", DAY, *words, env=environment, **files)
 
 
 def test_a_launch_goes_all_the_way_and_luigi_is_out_of_sight(line: Line) -> None:
@@ -103,7 +103,7 @@ def test_a_refused_warc_is_1_until_it_is_accepted_and_its_notice_comes_before_th
             told = (process.communicate()[0] or "").splitlines()
         assert process.returncode == 1
         assert told[-1] == f"scan {DAY}: 1 launch, 2 WARCs, 1 refused, 0 failed, 1 gap; {WHY}"
-        assert any("a notice was sent" in text for text in told[:-1]), told
+        assert "a notice was sent" in log_of(line)
         assert len(posts.posts) == 1
     assert line.warcmill("accept", warc.name, *REASON).returncode == 0
     done = line.warcmill("scan", DAY)
@@ -124,7 +124,7 @@ def test_beside_another_scan_it_is_5(line: Line, name: str) -> None:
 
 def test_a_drain_is_acknowledged_when_it_comes_and_ends_with_25(line: Line) -> None:
     enlarge(line)
-    with scanning(line) as process:
+    with scanning(line, "--verbose") as process:
         told = signal_at_checksum(process, signal.SIGUSR1)
         assert process.wait(300) == 25, told
         assert process.stdout
@@ -135,16 +135,36 @@ def test_a_drain_is_acknowledged_when_it_comes_and_ends_with_25(line: Line) -> N
     assert line.state.read(files("Verify")) is None
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+SIGNALS = pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+
+
+@SIGNALS
 def test_a_signal_stops_the_running_step(line: Line, number: signal.Signals, code: int) -> None:
     enlarge(line)
-    with scanning(line) as process:
+    with scanning(line, "--verbose") as process:
         told = signal_at_checksum(process, number)
         assert process.wait(300) == code, told
         assert process.stdout
         assert f"stopped by {number.name}; next: warcmill scan {DAY}" in process.stdout.read()
-    assert "Traceback" not in told
     assert line.state.read(files("Checksum")) is None
+
+
+@SIGNALS
+def test_a_signal_leaves_a_terminal_as_it_was(line: Line, number: signal.Signals, code: int) -> None:
+    enlarge(line)
+    leader, follower = terminal()
+    with scanning(line, err=follower) as process:
+        os.close(follower)
+        told = ""
+        while "Checksum" not in told:
+            told += os.read(leader, 65_536).decode()
+        process.send_signal(number)
+        told += shown(leader)
+        assert process.wait(300) == code, told
+        assert process.stdout
+        assert f"stopped by {number.name}; next: warcmill scan {DAY}" in process.stdout.read()
+    assert "Traceback" not in told
+    assert told.rindex("\x1b[?25h") > told.rindex("\x1b[?25l"), "the cursor is shown again"
 
 
 def test_without_a_hardened_configuration_it_is_3_and_with_a_root_away_4(line: Line) -> None:
@@ -189,7 +209,7 @@ def test_a_launch_that_ends_meanwhile_is_not_yet_scanned(
 ) -> None:
     happen = meanwhile(line)
     enlarge(line)
-    with scanning(line) as process:
+    with scanning(line, "--verbose") as process:
         assert process.stderr
         for text in process.stderr:
             if "files.Checksum" in text and "begins" in text:
@@ -205,10 +225,9 @@ def test_a_launch_that_ends_meanwhile_is_not_yet_scanned(
     assert line.warcmill("scan", DAY).returncode == 0
 
 
-def test_on_a_terminal_it_draws_a_bar_and_logs_no_step(line: Line) -> None:
+def test_on_a_terminal_it_draws_a_bar_and_prints_a_line_for_each_step(line: Line) -> None:
     enlarge(line)
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, 0x5414, b"\x28\x00\x82\x00\x00\x00\x00\x00")  # TIOCSWINSZ: 40 rows, 130 columns
+    leader, follower = terminal()
     with scanning(line, out=follower, err=follower) as process:
         os.close(follower)
         told = shown(leader)
@@ -216,10 +235,49 @@ def test_on_a_terminal_it_draws_a_bar_and_logs_no_step(line: Line) -> None:
     assert re.search(rf"Checksum {LAUNCH} final .*MB.* MB/s.*BL-2026", told)
     assert "begins" not in told
     assert re.search(rf"Verify {LAUNCH} final: done\r\n", told)
-    assert "files.ScanForOutputFiles:\r\n" in told
+    assert "files.ScanForOutputFiles: 3 done (Checksum 1, Copy 1, Verify 1)\r\n" in told
     assert not any(word in told for word in LUIGIS)
-    log = (line.folders["state"] / "log/scan.log").read_text()
-    assert re.search(r"INFO files\.Checksum .* final: begins\n", log)
+    assert re.search(r"INFO files\.Checksum .* final: begins\n", log_of(line))
+
+
+def test_elsewhere_it_prints_a_line_for_each_luigi_that_ran_steps_and_nothing_the_next_time(line: Line) -> None:
+    done = line.warcmill("scan", DAY)
+    assert done.stderr.splitlines()[:2] == [
+        "output.ScanForOutputs: 4 done (CheckJobStopped 1, PackageLogs 1, AssembleOutput 1, ProcessOutputs 1)",
+        "files.ScanForOutputFiles: 3 done (Checksum 1, Copy 1, Verify 1)",
+    ]
+    assert log_of(line).count(": done: ") == len(steps := re.findall(r"[A-Z]\w+ 1\b", done.stderr)), steps
+    assert line.warcmill("scan", DAY).stderr == ""
+
+
+def test_a_failure_is_on_stderr_with_its_reason_and_counted(line: Line) -> None:
+    (line.folders["store"] / SENTINEL).rename(line.folders["store"] / "away")
+    done = line.warcmill("scan", DAY)
+    assert done.returncode == 4
+    assert re.search(r" ERROR .*files\.Copy.*root 'store' .* is unavailable", done.stderr)
+    assert "files.ScanForOutputFiles: 1 done (Checksum 1); 1 failed (Copy 1)\n" in done.stderr
+
+
+def test_a_reader_of_stderr_that_has_gone_ends_no_scan(line: Line) -> None:
+    reading, writing = os.pipe()
+    with scanning(line, err=writing) as process:
+        os.close(writing)
+        os.close(reading)
+        assert process.stdout
+        assert "no gap" in process.stdout.read()
+    assert process.returncode == 0
+    assert line.state.read(files("Verify"))
+
+
+def log_of(line: Line) -> str:
+    return (line.folders["state"] / "log/scan.log").read_text()
+
+
+def terminal() -> tuple[int, int]:
+    """Both ends of a terminal of 40 rows and 130 columns."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, 0x5414, b"\x28\x00\x82\x00\x00\x00\x00\x00")  # TIOCSWINSZ
+    return leader, follower
 
 
 def test_a_log_file_that_cannot_be_written_ends_no_scan(line: Line) -> None:
@@ -237,3 +295,14 @@ def shown(leader: int) -> str:
             os.close(leader)
             return data.decode("utf-8", "replace")
         data += more
+
+
+def test_a_reader_of_stdout_that_has_gone_is_141(line: Line) -> None:
+    reading, writing = os.pipe()
+    with scanning(line, out=writing) as process:
+        os.close(writing)
+        os.close(reading)
+        assert process.stderr
+        assert "BrokenPipe" not in process.stderr.read()
+    assert process.returncode == 141
+    assert line.state.read(files("Verify"))

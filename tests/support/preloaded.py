@@ -283,7 +283,13 @@ def _fork_in_turn(requests: socket.socket) -> None:
 
     class Popen(subprocess.Popen[Any]):
         def __new__(
-            cls, args: Any, env: Any = None, stdout: Any = None, process_group: int = -1, **more: object
+            cls,
+            args: Any,
+            env: Any = None,
+            stdout: Any = None,
+            stderr: Any = None,
+            process_group: int = -1,
+            **more: object,
         ) -> Any:
             begin = next((one for one in COMMANDS if one == tuple(args[: len(one)])), None)
             if not begin:
@@ -292,7 +298,13 @@ def _fork_in_turn(requests: socket.socket) -> None:
             request = COMMANDS[begin], args[len(begin) :], dict(env or os.environ), os.getcwd(), process_group
             with open(os.devnull, "w") as nowhere:
                 out = {None: 1, subprocess.DEVNULL: nowhere}.get(stdout, stdout)
-                return Process(requests, request, out, 2)
+                if stderr != PIPE:
+                    return Process(requests, request, out, 2)
+                reading, writing = os.pipe()
+                process = Process(requests, request, out, writing)
+                os.close(writing)
+                process.stderr = open(reading, "rb")  # noqa: SIM115 whoever began it closes it
+                return process
 
     subprocess.Popen = Popen  # type: ignore[misc]
 

@@ -1,0 +1,135 @@
+"""Show what a luigi does, on stderr: its warnings and errors, and how far it is; at the end a line with the sum.
+
+On a terminal each step that is done has its line, above one that is always there and moves: the step, its bar, rate
+and seconds. Elsewhere a line comes every 30 seconds. A reader that is gone ends no scan.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from commands.printing import silence
+from tasks.attended import MARK
+from warcmill.base.printable import printable
+from warcmill.base.progress import EVERY, describe
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_WAIT = 5.0  # seconds for what is still in the pipe of a luigi that has ended
+
+
+class ScanProgress:
+    """Shows one luigi. `follow` its stderr in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._done, self._failed = Counter[str](), Counter[str]()
+        self._of, self._step = 0, ""
+        self._printed = time.monotonic()
+        self._bar: Progress | None = None
+
+    @contextmanager
+    def following(self, stream: Iterable[bytes]) -> Iterator[None]:
+        """Show all lines of this stream, while the luigi that writes it is waited for."""
+        reader = threading.Thread(target=self._follow, args=[stream], daemon=True)
+        with moving(f"{self._name}: looks for what is missing") as self._bar:
+            reader.start()
+            try:
+                yield
+            finally:
+                reader.join(_WAIT)  # a process that luigi has left behind may still hold the pipe
+        if sums := self._sums():
+            self._print(f"{self._name}: {sums}")
+
+    def _follow(self, stream: Iterable[bytes]) -> None:
+        for raw in stream:
+            text = raw.decode("utf-8", "backslashreplace").rstrip("\n")
+            if text.startswith(MARK):
+                self._take(json.loads(text[1:]))
+            else:
+                self._print(text)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        """Show an event."""
+        match event["kind"]:
+            case "pending":
+                self._of = event["number"]
+            case "begins":
+                self._step = event["step"]
+                self._show()
+            case "at":
+                self._step = event["step"]
+                figures = describe(event["done"], event["total"], max(event["seconds"], 0.001))
+                self._show(event["done"], event["total"], f"{figures} {printable(event['file'])}")
+            case "done" if "task" in event:
+                self._done[event["task"].rpartition(".")[2]] += 1
+                if self._bar:
+                    self._print(f"{printable(event['step'])}: done")
+            case "failed":
+                self._failed[event["step"].partition(" ")[0]] += 1
+
+    def _show(self, done: int = 0, total: int | None = None, figures: str = "") -> None:
+        """Move the line on a terminal; elsewhere print one when it is due."""
+        number = sum(self._done.values()) + 1
+        step = f"{number} of {self._of}: {printable(self._step)}" if number <= self._of else printable(self._step)
+        if self._bar:
+            if not figures:  # another step: its seconds begin at 0
+                self._bar.remove_task(self._bar.task_ids[0])
+                self._bar.add_task(step, total=None, figures="")
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total, figures=figures)
+        elif time.monotonic() - self._printed >= EVERY:
+            self._print(f"{self._name}: {step} {figures}".rstrip())
+
+    def _print(self, text: str) -> None:
+        self._printed = time.monotonic()
+        try:
+            if self._bar:
+                self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            else:
+                print(text, file=sys.stderr, flush=True)
+        except OSError:  # the reader is gone: luigi's lines are still taken, or it would wait for ever
+            silence(sys.stderr)
+
+    def _sums(self) -> str:
+        """How many steps are done and have failed, by kind; '' if there was none."""
+        kinds = (("done", self._done), ("failed", self._failed))
+        return "; ".join(
+            f"{sum(of.values())} {word} ({', '.join(f'{kind} {number}' for kind, number in of.items())})"
+            for word, of in kinds
+            if of
+        )
+
+
+@contextmanager
+def moving(what: str) -> Iterator[Progress | None]:
+    """On a terminal, show a line that moves while this lasts: what is done, and the seconds; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 takes 50 ms: import it only for a terminal
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
+
+    whole, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    bar = Progress(  # one line, so that what is printed meanwhile stays readable
+        TimeElapsedColumn(table_column=whole),
+        BarColumn(bar_width=10),
+        TextColumn("{task.description}", markup=False, table_column=whole),
+        TextColumn("{task.fields[figures]}", markup=False, table_column=rest),
+        console=Console(stderr=True, markup=False, highlight=False),
+        expand=True,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task(what, total=None, figures="")
+    with bar:
+        yield bar
