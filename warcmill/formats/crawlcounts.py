@@ -30,7 +30,7 @@ _USUAL = re.compile(
     rb"(.{19})\.\d{3}Z[ ]++"
     rb"(-?[1-9]\d{0,4})[ ]++(?:-|(\d{1,18}))[ ]++"
     rb"(?:https?://|dns:)([a-z0-9.-]++)(?::\d++)?(?=[/ ])[^ ]*+[ ]++"
-    rb"[^ ]++[ ][^ ]++[ ]([!-~]++)[ ]#\d++[ ][^ ]++[ ][^ ]++[ ](?![#{])[^ ]++[ ](?![#{])[^ ]++[ ]"
+    rb"[^ ]++[ ][^ ]++[ ]([!-~]++)[ ]#\d++[ ][^ ]++[ ][^ ]++[ ](?![#{])[^ ]++[ ](?![#{]|[^ ]*askedAgain)[^ ]++[ ]"
     rb'\{(?:(?:"contentSize":([1-9]\d{0,17})|"warcFilename":"([^"]++)"|"warcFileOffset":(0|[1-9]\d{0,17}))'
     rb'(?:,(?=")|(?=\})))*\}'  # the keys come in any order
 ).fullmatch
@@ -43,7 +43,8 @@ class CrawlCounts:
 
     `lines + unread` is the number of lines that `wc -l` prints: what is no record is unread. `bytes` is the sum of
     each line's contentSize (headers and body) or, without one, its body's size. Statuses are decimal text, `-` for
-    none. MIME types are as the server sent them, `-` for none, to compare with the engine's mimetype-report.
+    none; an answer after which its URI was asked once more is in `lines` and `bytes`, and in no table: its last answer
+    counts. MIME types are as the server sent them, `-` for none, to compare with the engine's mimetype-report.
     `by_host_top` begins with the greatest, equal ones by name; a URI without a host counts under ''. Two logs' tops
     cannot be merged: count the logs together. `warcs` maps each WARC named to its greatest warcFileOffset, None if
     only unread lines name it. `prefixes` are all values of `warcPrefix`, even unfit ones.
@@ -144,9 +145,10 @@ class Tally:
     def _add_record(self, line: CrawlRecord) -> None:
         self._lines += 1
         self._bytes += (line.size or 0) if line.content_size is None else line.content_size
-        _count(self._statuses, b"-" if line.status is None else b"%d" % line.status, STATUSES)
-        _count(self._mimes, _key(line.mime or "-"), MIMES)
-        _count(self._hosts, _key(host(line.uri)), HOSTS)
+        if not line.is_asked_again:
+            _count(self._statuses, b"-" if line.status is None else b"%d" % line.status, STATUSES)
+            _count(self._mimes, _key(line.mime or "-"), MIMES)
+            _count(self._hosts, _key(host(line.uri)), HOSTS)
         if line.warc_filename:
             self._add_warc(_key(line.warc_filename), -1 if line.warc_offset is None else line.warc_offset)
         if line.warc_prefix is not None:

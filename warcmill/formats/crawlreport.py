@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import BinaryIO
 
 from warcmill.formats.crawlcounts import OTHERS, CrawlCounts, Tally
-from warcmill.formats.crawllog import END, CrawlRecord, parse
+from warcmill.formats.crawllog import ASKED_AGAIN, END, CrawlRecord, parse
 from warcmill.formats.loglines import blocks
 
 HOSTS = 1_000
@@ -73,6 +73,8 @@ class CrawlReport:
         return {name: dict(table) for name, table in {**tables, "rejected": self._rejected}.items()}
 
     def _add(self, status: int, hops: str, annotations: tuple[str, ...]) -> None:
+        if ASKED_AGAIN in annotations:
+            return  # the last answer counts
         _count(self._hops, hops[-1:])
         tries = "1"
         for one in annotations:

@@ -15,6 +15,7 @@ from warcmill.errors import BadInput
 from warcmill.formats import crawlcounts
 from warcmill.formats.crawlcounts import OTHERS, CrawlCounts, Tally
 from warcmill.formats.crawllog import CrawlRecord, host, lines
+from warcmill.formats.crawlreport import CrawlReport
 
 DATA = Path(__file__).parents[2] / "data"
 ODD = DATA / "crawllog" / "odd.log"
@@ -43,13 +44,14 @@ def by_the_careful_way(data: bytes) -> CrawlCounts:
         for name in filter(None, named):
             offsets = [warcs.get(name), one.warc_offset if isinstance(one, CrawlRecord) else None]
             warcs[name] = max((offset for offset in offsets if offset is not None), default=None)
-    hosts = Counter(host(one.uri) for one in records)
+    results = [one for one in records if not one.is_asked_again]
+    hosts = Counter(host(one.uri) for one in results)
     times = sorted(one.second for one in records)
     return CrawlCounts(
         lines=len(records),
         bytes=sum(one.content_size if one.content_size is not None else one.size or 0 for one in records),
-        by_status=Counter("-" if one.status is None else str(one.status) for one in records),
-        by_mime=Counter(one.mime or "-" for one in records),
+        by_status=Counter("-" if one.status is None else str(one.status) for one in results),
+        by_mime=Counter(one.mime or "-" for one in results),
         by_host_top=dict(sorted(hosts.items(), key=lambda item: (-item[1], item[0].encode()))[:20]),
         warcs=warcs,
         first=times[0] if times else None,
@@ -99,6 +101,32 @@ def test_the_odd_log() -> None:
         WARC: 900000, "BL-VIRAL-20261121081737002-00000-1~crawler01~8443.warc.gz": 7,
         "BL-GLUED.warc.gz": None, "BL-LAST.warc.gz": None,
     }  # fmt: skip
+
+
+def test_an_answer_after_which_a_uri_is_asked_again_is_a_line_and_no_result() -> None:
+    line = (
+        b"2026-11-24T17:02:13.150Z   %b          5 http://a.example/ - - text/plain #001 20261124170213086+1"
+        b' sha1:QIP54R4HGN7F5JQMNTR55TH756Z4SXAE http://a.example/ %b {"contentSize":100,"warcFilename":"%b",'
+        b'"warcFileOffset":7}\n'
+    )
+    log = b"".join(
+        line % row
+        for row in (
+            (b"429", b"askedAgain", b"A.warc.gz"),
+            (b"503", b"idnTrunc,askedAgain,2t", b"B.warc.gz"),
+            (b"200", b"3t", b"C.warc.gz"),
+            (b"429", b"neveraskedAgain", b"D.warc.gz"),
+        )
+    )
+    counts = counted(log)
+    assert counts == by_the_careful_way(log)
+    assert (counts.lines, counts.bytes, sorted(counts.warcs)) == (4, 400, [f"{one}.warc.gz" for one in "ABCD"])
+    assert (counts.by_status, counts.by_host_top) == ({"200": 1, "429": 1}, {"a.example": 2})
+    found = CrawlReport()
+    found.add(io.BytesIO(log))
+    assert found.counts() == counts
+    tables = found.tables()
+    assert (tables["by_tries"], tables["by_hop"], tables["cut"]) == ({"1": 1, "3": 1}, {"-": 2}, {})
 
 
 def test_an_empty_log_counts_zero() -> None:
