@@ -131,7 +131,7 @@ def _seeds_of_launch(line: OpenRoots, args: argparse.Namespace) -> int:
         err("warcmill accept: --seeds is for the seeds of --launch JOB LAUNCH, without NAME and --kind")
         return 2
     seen = survey.require(line.state, line.roots_of(args.launch.job), args.launch, line.wanted)
-    accept_seeds.accept(line, {args.launch: accept_seeds.open_seeds(seen)}, args.reason)
+    accept_seeds.accept_all(line, seen, args.reason)
     out("Next:", f"  warcmill reconcile {args.launch.day}")
     return 0
 

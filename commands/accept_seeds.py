@@ -17,11 +17,16 @@ MOST_BYTES = 1 << 19  # of the names in one decision: it has room for twice as m
 SHOWN = 10
 
 
-def open_seeds(seen: Survey) -> list[str]:
-    """The lost seeds of a launch that nobody has accepted. BadInput when there is none."""
-    if names := [one.name for one in lost_seeds.still_open(seen) if one.kind in lost_seeds.OF_SEEDS]:
-        return names
-    raise BadInput(str(seen.launch), "no seed of it is open: each was got, or is accepted, or they are not listed yet")
+def accept_all(line: OpenRoots, seen: Survey, reason: str) -> None:
+    """Accept all lost seeds of a launch that nobody has accepted. BadInput when it has lost none."""
+    lost = [one.name for one in lost_seeds.find(seen) if one.kind in lost_seeds.OF_SEEDS]
+    if not lost:
+        raise BadInput(str(seen.launch), "it has no lost seed: each was got, or they are not listed yet")
+    if opened := [name for name in lost if name not in seen.accepted_seeds]:
+        accept(line, {seen.launch: opened}, reason)
+    else:
+        decisions.copy(line.state.store, lambda: line.store, ACCEPTED)  # the store may have been away
+        out(f"accepted already: all {len(lost)} lost seeds of {seen.launch}")
 
 
 def accept(line: OpenRoots, seeds: Mapping[Launch, Sequence[str]], reason: str) -> None:

@@ -1,4 +1,5 @@
-"""Which lost seeds of a launch an operator has accepted: by the decisions on its job. Reads only.
+"""Which lost seeds of a launch are no gap: an operator has accepted them, or a launch that continues it got them. Reads
+only.
 
 A seed that was accepted in one launch is accepted in later launches of the job too, until one of them gets it: from
 then on, a new loss is a new finding.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from warcmill import layout
@@ -15,33 +17,47 @@ from warcmill.errors import BadInput
 from warcmill.formats.seeds import comparable
 from warcmill.markers import decisions
 from warcmill.markers.decisions import ACCEPTED, Decision
-from warcmill.markers.facts import Seeds, SeedState
+from warcmill.markers.facts import Complete, Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
 
 KIND = "seed"
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_MONTH, _ID = re.compile(r"[0-9]{4}-[0-9]{2}"), re.compile(r"[0-9]{14}")
 _GOT = (SeedState.ALIVE, SeedState.REDIRECTED)
 
 
 def of(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
-    """The lost seeds of a launch that are accepted, in their comparable form. A damaged decision accepts none."""
+    """The lost seeds of a launch that are accepted, as its list has them. A damaged decision accepts none."""
     lost = found.lost()
     since = _since(state, launch) if lost else {}
-    wanted = frozenset(url for url in (comparable(fate.seed) for fate in lost) if url in since)
+    spelled = {fate.seed: comparable(fate.seed) for fate in lost} if since else {}
+    wanted = frozenset(url for url in spelled.values() if url in since)
     if not wanted:
         return frozenset()
     got: dict[str, str] = {}  # the newest launch before this one that got it
-    for launch_id in _between(state, launch, min(since[url] for url in wanted)):
-        earlier = Launch(launch.job, launch_id)
-        stamp = state.store.changed(layout.state_folder(earlier))
-        got.update(dict.fromkeys(_got(state, earlier, stamp, wanted), launch_id))
-    return frozenset(url for url in wanted if since[url] == launch.id or got.get(url, "") <= since[url])
+    for earlier in _launches(state, launch.job, min(since[url] for url in wanted), launch.id):
+        got.update(dict.fromkeys(_got_by(state, earlier, wanted), earlier.id))
+    accepted = {url for url in wanted if since[url] == launch.id or got.get(url, "") <= since[url]}
+    return frozenset(seed for seed, url in spelled.items() if url in accepted)
+
+
+def got_on(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
+    """The untried seeds of a launch, as its list has them, that a launch which continues it got."""
+    untried = {fate.seed: comparable(fate.seed) for fate in found.lost() if fate.state is SeedState.UNTRIED}
+    continued, got, wanted = {launch}, set[str](), frozenset(untried.values())
+    for later in _launches(state, launch.job, f"{launch.id}~", "~") if wanted else ():
+        marker = state.read(layout.step("process", later))
+        with suppress(BadInput):  # a marker that does not fit is a gap of its own launch
+            continues = Complete.from_claim(marker.claim).continues if marker else None
+            if continues and continues.launch in continued:
+                continued.add(later)
+                got |= _got_by(state, later, wanted)
+    return frozenset(seed for seed, url in untried.items() if url in got)
 
 
 def targets(found: Seeds, accepted: frozenset[str]) -> frozenset[str]:
     """The targets of which a launch has lost seeds, and all of these are accepted."""
-    lost = [(fate.target, comparable(fate.seed) in accepted) for fate in found.lost()]
+    lost = [(fate.target, fate.seed in accepted) for fate in found.lost()]
     return frozenset(target for target, _ in lost) - {target for target, is_accepted in lost if not is_accepted}
 
 
@@ -74,13 +90,17 @@ def _names(one: Decision) -> Iterator[str]:
     yield from (name for name in (names if isinstance(names, list) else ()) if isinstance(name, str))
 
 
-def _between(state: MarkerStore, launch: Launch, first: str) -> Iterator[str]:
-    """The launches of the job from `first` up to, not including, this one, by their folders in the state; in order."""
-    months = sorted(name for name in state.store.names("") if _MONTH.fullmatch(name))
-    for month in months:
-        if f"{first[:4]}-{first[4:6]}" <= month <= f"{launch.id[:4]}-{launch.id[4:6]}":
-            names = state.store.names(f"{month}/{launch.job}")
-            yield from sorted(name for name in names if len(name) == len(launch.id) and first <= name < launch.id)
+def _launches(state: MarkerStore, job: str, first: str, end: str) -> Iterator[Launch]:
+    """The launches of a job with an id from `first` up to, not including, `end`, by their folders in the state; in
+    order."""
+    for month in sorted(name for name in state.store.names("") if _MONTH.fullmatch(name)):
+        if first[:6] <= month.replace("-", "") <= end[:6]:
+            names = sorted(state.store.names(f"{month}/{job}"))
+            yield from (Launch(job, name) for name in names if _ID.fullmatch(name) and first <= name < end)
+
+
+def _got_by(state: MarkerStore, launch: Launch, wanted: frozenset[str]) -> frozenset[str]:
+    return _got(state, launch, state.store.changed(layout.state_folder(launch)), wanted)
 
 
 @lru_cache(4_096)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from warcmill import layout
 from warcmill.audit.crawl_finding import CrawlFinding
 from warcmill.audit.survey import Survey
-from warcmill.formats.seeds import comparable
 from warcmill.markers.facts import Seeds, SeedState
 
 DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
@@ -26,7 +25,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
         return
     if not found.listed and not seen.is_imported:
         yield CrawlFinding(None, NO_LIST, LIST, "the launch has none among its logs: which seeds it lost is unknown")
-    for fate in found.lost():
+    for fate in (one for one in found.lost() if one.seed not in seen.got_on):
         yield CrawlFinding(None, DEAD if fate.state is SeedState.DEAD else UNTRIED, fate.seed, fate.why)
     for target in found.without_page:
         yield CrawlFinding(
@@ -37,7 +36,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
 def is_accepted(seen: Survey, kind: str, name: str) -> bool:
     """Whether an operator has accepted such a finding: a seed for the job; a target if all of its lost seeds are."""
     if kind in OF_SEEDS:
-        return comparable(name) in seen.accepted_seeds
+        return name in seen.accepted_seeds
     if layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers:
         return True
     return kind == NO_PAGE and name.removeprefix(_TARGET) in seen.accepted_targets

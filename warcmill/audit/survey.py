@@ -84,8 +84,9 @@ class Survey:
     is_imported: bool = False  # its files are in the root of imported launches
     with_sip: frozenset[Stage] = frozenset()  # the stages that have a SIP of their own, or must get one
     revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
-    accepted_seeds: frozenset[str] = frozenset()  # of its lost ones
+    accepted_seeds: frozenset[str] = frozenset()  # of its lost ones, as its list has them
     accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
+    got_on: frozenset[str] = frozenset()  # untried seeds that a launch which continues this one got
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
 
     @property
@@ -229,6 +230,7 @@ def _survey(
         with_sip=_with_sip(known),
         accepted_seeds=accepted,
         accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
+        got_on=accepted_seeds.got_on(state, launch, found) if isinstance(found, Seeds) else frozenset(),
         elsewhere=_elsewhere(state, launch, markers),
     )
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen

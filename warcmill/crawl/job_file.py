@@ -26,6 +26,7 @@ from warcmill.crawl.policies.quotas import Expiry
 from warcmill.crawl.policies.scope import Reach, Scope
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.formats.seeds import coding_of
 
 SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
 TABLES = {"limits": "ceilings", "traps": "traps"}
@@ -147,6 +148,7 @@ def _prefixes(files: Mapping[str, bytes], name: str) -> prefixes.Prefixes:
 
 def _decoded(data: bytes, name: str) -> str:
     try:
-        return data.decode("utf-8-sig")  # editors of Windows begin a file with U+FEFF
+        return data.decode(coding_of(data))  # editors of Windows write UTF-16, or begin a file with U+FEFF
     except UnicodeDecodeError as error:
-        raise BadConfig(name, f"it is not UTF-8: {error.reason} at byte {error.start}") from error
+        coding = error.encoding.upper()
+        raise BadConfig(name, f"it is not {coding}: {error.reason} at byte {error.start}") from error

@@ -19,6 +19,9 @@ from warcmill.formats import surt
 _ADDED = re.compile(r"# Heritrix added seed redirect from (\S+)\.")
 _NOTE = re.compile(r"\s#")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:(?![0-9])")  # a number after it is a port
+_USUAL = re.compile(  # nothing of it is spelled in two ways, but for the slash after the host
+    r"(https?://(?:(?!xn--)[a-z0-9]{1,62}+\.){1,9}+[a-z]{2,62}+)((?:/[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+)*+/?)"
+)
 _DIRECTIVES = ("+", "-")
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
 
@@ -38,13 +41,15 @@ def read(data: bytes) -> list[Seed]:
     The list may be in UTF-16, with or without its mark, and its last line without an end.
     """
     known: dict[str, Seed] = {}
-    for seed in _seeds(_decoded(data)):
+    for seed in _seeds(data.decode(coding_of(data), "backslashreplace")):
         known.setdefault(seed.url, seed)
     return list(known.values())
 
 
 def comparable(text: str) -> str:
     """Return a URL in the form in which seeds and crawl logs are compared: canonical where it can be."""
+    if usual := _USUAL.fullmatch(text):
+        return usual[1] + (usual[2] or "/")
     url = text if _SCHEME.match(text) else f"http://{text}"
     try:
         return surt.canonical(url)
@@ -65,10 +70,10 @@ def _seeds(text: str) -> Iterator[Seed]:
             added_from = ""
 
 
-def _decoded(data: bytes) -> str:
-    coding = next((coding for mark, coding in _MARKS.items() if data.startswith(mark)), "")
-    if not coding and data[1:2] == b"\0":
-        coding = "utf-16-le"
-    elif not coding and data[:1] == b"\0":
-        coding = "utf-16-be"
-    return data.decode(coding or "utf-8", "backslashreplace")
+def coding_of(data: bytes) -> str:
+    """Return the coding of a list: that of its mark, or UTF-16 where every other byte is zero, or UTF-8."""
+    if marked := next((coding for mark, coding in _MARKS.items() if data.startswith(mark)), ""):
+        return marked
+    return {(False, True): "utf-16-le", (True, False): "utf-16-be"}.get(
+        (data[:1] == b"\0", data[1:2] == b"\0"), "utf-8"
+    )

@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pytest
 
-from warcmill.formats import seeds
+from warcmill.formats import seeds, surt
 from warcmill.markers.facts import SeedState
 from warcmill.reports import seed_fates
 from warcmill.reports.seed_lines import SeedLines
@@ -58,3 +58,36 @@ def test_a_list_of_100_000_in_utf_16_with_duplicates_and_no_end() -> None:
 def test_what_heritrix_added_is_marked_and_directives_are_no_seeds() -> None:
     text = "+http://(org,\nhttp://a.example/\n# Heritrix added seed redirect from http://a.example/.\nhttp://b.example/"
     assert [seed.added_from for seed in seeds.read(text.encode())] == ["", "http://a.example/"]
+
+
+def test_a_usual_url_is_compared_as_the_careful_way_has_it() -> None:
+    hosts = (
+        "a.example",
+        "A.example",
+        "xn--bcher-kva.example",
+        "www.b.example.",
+        "a.1",
+        "10.0.0.1",
+        "a-b.example",
+        "ä.de",
+    )
+    paths = (
+        "",
+        "/",
+        "//",
+        "/a",
+        "/a/",
+        "/a.html",
+        "/.",
+        "/..",
+        "/a/../b",
+        "/a.",
+        "/a..b",
+        "/%41",
+        "/a?b",
+        "/a#b",
+        "/a b",
+        "/ä",
+    )
+    for url in (f"{scheme}://{one}{path}" for scheme in ("http", "https", "HTTP") for one in hosts for path in paths):
+        assert seeds.comparable(url) == surt.canonical(url), url

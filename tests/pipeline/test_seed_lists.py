@@ -1,0 +1,192 @@
+"""What reports have of the seeds of Heritrix launches: each a copy of the bundled one, with another list or other logs.
+One scan reports on all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample
+from bundled import copy_launch
+from line import DAY, Line, line_at
+
+from warcmill.audit import accepted_seeds
+from warcmill.markers import decisions
+from warcmill.model import Launch
+
+GONE = "http://gone.example/"
+MANY = 100_000
+LOST = "      {launch}  {seed}\n"
+
+
+def of(job: str) -> Launch:
+    return Launch(job, sample.LAUNCH_ID)
+
+
+def seeds_of(line: Line, job: str) -> list[Path]:
+    """The job's list and the launch's own."""
+    folder = line.folders["jobs"] / job
+    return [path for path in (folder / "seeds.txt", folder / sample.LAUNCH_ID / "seeds.txt") if path.exists()]
+
+
+def folder(line: Line, kind: str, job: str) -> Path:
+    return line.folders["output"] / kind / job / sample.LAUNCH_ID
+
+
+def without_line_of_gone(line: Line, job: str) -> None:
+    log = folder(line, "logs", job) / "crawl.log"
+    log.write_text("".join(one for one in log.read_text("utf-8").splitlines(True) if "gone.example" not in one))
+
+
+def ended(line: Line, job: str, status: str) -> None:
+    """The crawl ended before it came to the seed that is gone."""
+    without_line_of_gone(line, job)
+    report = folder(line, "reports", job) / "crawl-report.txt"
+    report.write_text(report.read_text().replace("Empty - Active", status))
+
+
+def in_utf_16(line: Line, job: str) -> None:
+    """As Windows writes it: with a mark, duplicates, and no end of its last line."""
+    for path in seeds_of(line, job):
+        text = path.read_text("utf-8").replace("\n", "\r\n")
+        path.write_bytes(f"{text}{text}HTTP://GONE.example".encode("utf-16"))
+
+
+def without_list(line: Line, job: str) -> None:
+    for path in seeds_of(line, job):
+        path.unlink()
+
+
+def with_many(line: Line, job: str) -> None:
+    """So many seeds more, none of which has an address."""
+    names = [f"http://d{number}.example/" for number in range(MANY)]
+    for path in seeds_of(line, job):
+        path.write_text(path.read_text("utf-8") + "\n".join(names))
+    log = folder(line, "logs", job) / "crawl.log"
+    (dead,) = (one for one in log.read_text("utf-8").splitlines(True) if f" {GONE} - - " in one)
+    with log.open("a") as file:
+        file.writelines(dead.replace(GONE, name) for name in names)
+
+
+JOBS: dict[str, Callable[[Line, str], None]] = {
+    "stopped": lambda line, job: ended(line, job, "Finished - Ended by operator"),
+    "limited": lambda line, job: ended(line, job, "Finished - Maximum number of documents limit hit"),
+    "killed": lambda line, job: ended(line, job, "Stopping - Active"),
+    "windows": in_utf_16,
+    "listless": without_list,
+    "many": with_many,
+}
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Line:
+    """All of them, reported on. Tests change the decisions alone."""
+    base = tmp_path_factory.mktemp("lists")
+    sample.lay_out(base / "output")
+    made = line_at(base)
+    for job, change in JOBS.items():
+        copy_launch(made, of(job))
+        for path in (made.folders["jobs"] / sample.JOB).glob("*.*"):
+            (made.folders["jobs"] / job / path.name).write_bytes(path.read_bytes())
+        change(made, job)
+    assert made.scan() == [0, 0]
+    return made
+
+
+def why(line: Line, job: str) -> subprocess.CompletedProcess[str]:
+    return line.warcmill("why", job, sample.LAUNCH_ID)
+
+
+def report(line: Line, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(line.warcmill("report", job, sample.LAUNCH_ID, "--seeds", "--json").stdout)
+    seeds: dict[str, Any] = found["seeds"]
+    return seeds
+
+
+def row(line: Line, job: str, seed: str = GONE) -> dict[str, Any]:
+    (found,) = (one for one in report(line, job)["seeds"] if one["seed"] == seed)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_bundled_launch_names_its_dead_seed(line: Line) -> None:
+    told = line.warcmill("why", sample.JOB, sample.LAUNCH_ID)
+    assert told.returncode == 1
+    assert f"  dead seed: its host has no address\n{LOST.format(launch=of(sample.JOB), seed=GONE)}" in told.stdout
+    assert f"-> warcmill accept {GONE} --launch {sample.JOB} {sample.LAUNCH_ID} --reason TEXT" in told.stdout
+
+
+@pytest.mark.parametrize(("job", "end"), [("limited", "documents limit hit"), ("killed", "Stopping - Active")])
+def test_a_seed_that_a_limit_or_a_kill_came_before_is_untried_and_named(line: Line, job: str, end: str) -> None:
+    told = why(line, job)
+    assert told.returncode == 1
+    assert f"  untried seed: no crawl log has a line of it\n{LOST.format(launch=of(job), seed=GONE)}" in told.stdout
+    found = report(line, job)
+    assert (found["end"].endswith(end), found["untried_as"], found["counts"]["untried"]) == (True, "", 1)
+    assert (row(line, job)["state"], row(line, job)["code"]) == ("untried", None)
+
+
+def test_what_an_operator_ended_has_untried_seeds_and_no_gap(line: Line) -> None:
+    told = why(line, "stopped")
+    assert (told.returncode, "nothing is missing" in told.stdout) == (0, True), told.stdout
+    told = line.warcmill("report", "stopped", sample.LAUNCH_ID, "--seeds")
+    assert "1 untried" in told.stdout
+    assert "the crawl was ended by an operator" in told.stdout
+    assert f"{GONE}: no crawl log has a line of it\n" in told.stdout
+
+
+def test_a_list_in_utf_16_with_duplicates_and_without_an_end_is_read(line: Line) -> None:
+    found = report(line, "windows")
+    assert (found["counts"]["seeds"], found["counts"]["alive"], found["counts"]["dead"]) == (5, 4, 1)
+    assert row(line, "windows")["why"] == "its host has no address"
+
+
+def test_a_launch_without_a_list_is_named_and_accepted_with_its_absent_log(line: Line) -> None:
+    told = why(line, "listless")
+    assert told.returncode == 1
+    assert "  no seed list: the launch has none among its logs: which seeds it lost is unknown\n" in told.stdout
+    assert "  absent log: " in told.stdout
+    assert "not known which seeds were not got: its list of seeds is missing" in line.warcmill("status", DAY).stdout
+    assert "seeds: unknown, for the launch has no seeds.txt" in line.warcmill("report", "listless").stdout
+    words = ("--launch", "listless", sample.LAUNCH_ID, "--reason", "its seeds were in its beans")
+    assert line.warcmill("accept", "final/seeds.txt", *words).returncode == 0
+    told = why(line, "listless")
+    assert (told.returncode, "nothing is missing" in told.stdout) == (0, True), told.stdout
+
+
+def test_of_a_hundred_thousand_dead_seeds_the_first_are_printed_and_all_are_accepted_at_once(line: Line) -> None:
+    command = f"warcmill report many {sample.LAUNCH_ID} --seeds"
+    for verb in (("why", "many", sample.LAUNCH_ID), ("reconcile", DAY)):
+        told = line.warcmill(*verb)
+        assert told.returncode == 1
+        assert f"      and {MANY + 1 - 10} more: {command}\n" in told.stdout
+        assert told.stdout.count(f"      {of('many')}  ") == 10
+    assert f"many/{sample.LAUNCH_ID}: {MANY + 1} seeds not got: " in line.warcmill("status", DAY).stdout
+    text = line.warcmill("report", "many", sample.LAUNCH_ID).stdout
+    assert f"{MANY + 5:,} seeds: 4 alive, {MANY + 1} dead" in text
+    assert f"  and {MANY + 1 - 20} more: {command}" in text
+    assert line.warcmill("report", "many", "--seeds", "--csv").stdout.count("\n") == 1 + MANY + 5
+    (line.state.store.base / "decisions").mkdir(exist_ok=True)
+    before = len(decisions.read(line.state.store, decisions.ACCEPTED))
+
+    words = ("--launch", "many", sample.LAUNCH_ID, "--reason", "they are for sale")
+    told = line.warcmill("accept", "--seeds", *words)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("accepted: ") == 11
+    assert f"accepted: {MANY + 1 - 10} more seeds of many/{sample.LAUNCH_ID}" in told.stdout
+    made = decisions.read(line.state.store, decisions.ACCEPTED)[before:]
+    assert 1 < len(made) < 20, "some in one decision"
+    assert sum(len(list(accepted_seeds._names(one))) for one in made) == MANY + 1
+    told = why(line, "many")
+    assert (told.returncode, f"accepted: {MANY + 1 - 20} more: {command}" in told.stdout) == (0, True)
+    assert len(told.stdout.splitlines()) < 30
+    assert f"  and {MANY + 1 - 10} more: {command}" in line.warcmill("reconcile", DAY).stdout
+    told = line.warcmill("accept", "--seeds", *words)
+    assert (told.returncode, told.stdout.splitlines()[0]) == (
+        0, f"accepted already: all {MANY + 1} lost seeds of many/{sample.LAUNCH_ID}",
+    )  # fmt: skip
+    assert len(decisions.read(line.state.store, decisions.ACCEPTED)) == before + len(made)
