@@ -27,9 +27,9 @@ class Figures(Statistics):
         """Count a line of crawl.log."""
         super().add(line)
         for one in filter(is_cut, line.annotations):
-            word = one.partition(":")[0]
+            word, _, why = one.partition(":")
             self.cut[word] += 1
-            self.cut_first.setdefault(word, f"{shown(line.uri)}: {one}")
+            self.cut_first.setdefault(word, f"{shown(line.uri)}: {why}" if why else shown(line.uri))
         if is_document(line):
             self.documents += 1
             self.answers[str(line.status)] += 1
