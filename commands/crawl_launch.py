@@ -25,7 +25,7 @@ from commands.scanner import log_file
 from tasks import attended
 from tasks.step import open_line
 from warcmill.audit import survey
-from warcmill.base import clock
+from warcmill.base import clock, disk
 from warcmill.crawl import continues, job_file, last_launch, lock, reachable, restore, summary
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job_text import HEAD, files
@@ -38,6 +38,7 @@ from warcmill.model import Json, Launch, stamp_time
 
 POLL = 0.25  # seconds between two looks at the crawl
 INTERRUPTED = 130
+PATIENCE = 10.0  # seconds that a crawler has to end, once its lock is free
 
 
 class Asked(NamedTuple):
@@ -81,11 +82,15 @@ def run(args: argparse.Namespace, config: Path, asked: Asked) -> int:
         os.environ[attended.ATTENDED] = "1"
     with closing(crawl_config.engine_for(name)) as engine:
         stops = _begun(engine, name, written)
+        launch = engine.look(name).launch_id
         interrupted = _watch(engine, name, stops)
         seen = engine.look(name)
         if seen.died:
             err(f"{name}: {seen.words}; the same command does so, and continues")
-            return 1
+            return seen.code or 1
+        if seen.launch_id != launch:
+            why = f"launch {launch} is not in its job.log any more: the folder was deleted or replaced while it ran"
+            raise Unavailable(str(engine.places.job(name)), f"{why}. Put it back, then run the same command again")
         found = _result(engine, name)
         if interrupted:
             out(f"{name}: stopped, with a checkpoint; the same command continues from there")
@@ -143,14 +148,14 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> N
     if seen.running:
         raise Busy(f"job {name}, launch {seen.launch_id},")
     if seen.died:
-        _pulse("stop", name)
+        _pulse(engine, "stop", name)
     last = last_launch.last(engine.places.job(name))
     _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
     engine.configure(name, written)
     checkpoint = _left_at(engine, name, last)
     if checkpoint:
         out(f"{name}: continues from {checkpoint}")
-    _pulse("start", name, checkpoint)
+    _pulse(engine, "start", name, checkpoint)
 
 
 def _refuse_another_s(configuration: Path, name: str) -> None:
@@ -177,28 +182,41 @@ def _left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
     return whole
 
 
-def _pulse(action: str, name: str, checkpoint: str = "") -> None:
+def _pulse(engine: WarcmillEngine, action: str, name: str, checkpoint: str = "") -> None:
     """A step of pulse, as its own command takes it. A start is one more crawl: a checkpoint may be resumed twice."""
     args = argparse.Namespace(action=action, job=name, due=None, again=action == "start", checkpoint=checkpoint or None)
     if code := pulse.run(args):
-        raise NotReady(f"job {name}", f"'warcmill pulse {action} {name}' ended with {code}; its error is above")
+        why = f"'warcmill pulse {action} {name}' ended with {code}; its error is above"
+        if full := disk.full([*engine.places.roots, open_line().state.store.base]):
+            raise Unavailable(str(full), f"its disk is full, and {why}. Make room, then run the same command again")
+        raise NotReady(f"job {name}", why)
 
 
 def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
     """Show progress until the crawl has ended; whether a person ended it, by pressing Ctrl-C `stops` times or more."""
-    shown = Shown(name)
+    shown, pid = Shown(name), 0
     while True:
         try:
             while engine.look(name).running:
+                holder = lock.holder(engine.places.state(name))
+                pid = holder.pid if holder and holder.pid else pid
                 shown.show(engine.state(name))
                 time.sleep(POLL)
+            _until_gone(pid)
             if stops:
-                _pulse("stop", name)  # its files are closed: this writes the marker
+                _pulse(engine, "stop", name)  # its files are closed: this writes the marker
             shown.close()
             return bool(stops)
         except KeyboardInterrupt:
             stops += 1
             _stop(engine, name, stops)
+
+
+def _until_gone(pid: int) -> None:
+    """Wait for a process whose lock is free: if that was taken from it, its end gives the reason."""
+    deadline = time.monotonic() + PATIENCE
+    while pid and Path(f"/proc/{pid}/exe").exists() and time.monotonic() < deadline:
+        time.sleep(POLL)
 
 
 def _stop(engine: WarcmillEngine, name: str, stops: int) -> None:

@@ -59,8 +59,9 @@ launch, the time at which a crawl was due: which launch it got, or why it got no
 "launch_id": "" if it got none, "accepted": the reason or "", "of_no_launch": [{"job",
 "kind", "name", "why", "todo"}], "attempts"}
 
-exit codes: 0 nothing is missing that could be done by now, 1 something is, or there
-is no such launch, 2 usage, 3 configuration, 4 unavailable: a root or the store
+exit codes: 0 nothing is missing that could be done by now, 1 something is, its crawler
+broke off, or there is no such launch, 2 usage, 3 configuration, 4 unavailable: a root,
+the store, or the disk on which its crawler broke off
 """
 MOST = 20  # files shown per attempt; the attempt's own file has them all
 
@@ -70,6 +71,7 @@ class Explanation:
     """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for.
 
     `unreachable`: a root that does not answer, so that the gaps are those of the markers and of disk alone; or ''.
+    `broke_off`: the exit code of the error that ended its crawler, 1 if that is not known; 0 if none did.
     """
 
     seen: Survey
@@ -78,6 +80,7 @@ class Explanation:
     accepted: tuple[Gap, ...]
     attempts: tuple[tuple[Key, Attempt], ...]
     unreachable: str
+    broke_off: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         print(as_json(_json(answered)))
     else:
         lines(console(), *_texts(answered, args.stage))
-    return 4 if answered.unreachable else 1 if answered.gaps else 0
+    return 4 if answered.unreachable else answered.broke_off or int(bool(answered.gaps))
 
 
 def _found(line: OpenRoots, seen: Survey) -> tuple[str, tuple[Gap, ...], tuple[Gap, ...]]:
@@ -132,11 +135,12 @@ def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
     open_gaps, accepted = (tuple(gap for gap in listed if asked(gap.stage)) for listed in both)
     last = [(key, tried[-1]) for key, tried in seen.attempts.items() if tried] + list(_pulse_attempts(line, seen))
     tried = tuple((key, attempt) for key, attempt in last if asked(dict(key.params).get("stage", "")))
-    waiting = tuple((name, why) for name, why in _waiting(line, seen) if asked(name))
-    return Explanation(seen, waiting, open_gaps, accepted, tried, unreachable)
+    engine_says, broke_off = ("", 0) if seen.ended else _engine_says(seen.launch)
+    waiting = tuple((name, why) for name, why in _waiting(line, seen, engine_says) if asked(name))
+    return Explanation(seen, waiting, open_gaps, accepted, tried, unreachable, broke_off)
 
 
-def _waiting(line: OpenRoots, seen: Survey) -> Iterator[tuple[str, str]]:
+def _waiting(line: OpenRoots, seen: Survey, engine_says: str) -> Iterator[tuple[str, str]]:
     """What has not ended yet, and which sign would end it."""
     for stage in seen.stages:
         if stage not in seen.sealed and not stage.is_final:
@@ -149,21 +153,21 @@ def _waiting(line: OpenRoots, seen: Survey) -> Iterator[tuple[str, str]]:
                 yield "", error.why
                 return
             signs = vitals.of(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
-            yield "", f"it has been {signs}.{_engine_says(seen.launch)} {error.why[:1].upper()}{error.why[1:]}"
+            yield "", f"it has been {signs}.{engine_says} {error.why[:1].upper()}{error.why[1:]}"
 
 
-def _engine_says(launch: Launch) -> str:
-    """What the engine reports of a running launch, with its alerts; '' if no engine is configured."""
+def _engine_says(launch: Launch) -> tuple[str, int]:
+    """What the engine reports of a running launch, with its alerts, '' if no engine is configured; and `broke_off`."""
     if not engines.has_engine(launch.job):
-        return ""
+        return "", 0
     try:
         with closing(engines.engine_of(launch.job)) as engine:
             seen = engine.look(launch.job)
     except WarcmillError as error:
-        return f" Its engine was asked: {error}"
+        return f" Its engine was asked: {error}.", 0
     if seen.launch_id == launch.id:
-        return f" Its engine says: {seen.words}"
-    return f" Its engine's newest launch is {seen.launch_id or 'none'}: {seen.words}"
+        return f" Its engine says: {seen.words}.", (seen.code or 1) if seen.died else 0
+    return f" Its engine's newest launch is {seen.launch_id or 'none'}: {seen.words}.", 0
 
 
 def _pulse_attempts(line: OpenRoots, seen: Survey) -> Iterator[tuple[Key, Attempt]]:
@@ -189,7 +193,8 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     if not answered.gaps:
         text = "  nothing is missing" + (" that could be there by now" if answered.waiting else "")
         but = f"; but the {answered.unreachable} does not answer, so its content is unknown"
-        yield Text(text + but, style="yellow") if answered.unreachable else Text(text, style="green")
+        is_whole = not answered.unreachable and not answered.broke_off
+        yield Text(text, style="green") if is_whole else Text(text + (but if answered.unreachable else ""), "yellow")
 
 
 def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
+import full_disk
 import preloaded
 import pytest
 from fed_web import site_of
@@ -167,6 +169,57 @@ def test_a_crawl_whose_process_is_killed_goes_on(tmp_path: Path, port: int) -> N
     assert (code, "continues from cp00001-" in out) == (0, True), err
     found = logged(tmp_path, "news")
     assert len(found) == len(set(found)) == PAGES + 3
+
+
+def test_a_full_disk_is_named_and_with_room_again_the_same_command_continues(tmp_path: Path, port: int) -> None:
+    words = (f"http://a.example:{port}/", *HERE, "--job", "full", "--no-line")
+    full = tmp_path / "full"
+    path = os.pathsep.join(str(Path(full_disk.__file__).parent / one) for one in ("full_disk_from_the_start", "."))
+    env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
+    env |= {"PYTHONPATH": path, full_disk.VARIABLE: str(full)}
+    command = [sys.executable, "-m", "commands.main", "crawl", *words]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
+        until_it_has_fetched(tmp_path, "full")
+        full.touch()
+        told = process.communicate()[1]
+    named = "is unavailable: No space left on device; make room on its disk, and do the same again"
+    assert (process.returncode, told.count(named), "the same command" in told) == (4, 1, True), told
+    for log in (job(tmp_path, "full") / "job.log", job(tmp_path, "full") / "latest/job.log"):
+        last = log.read_text().splitlines()[-1]
+        assert (" SEVERE BROKE-OFF " in last, named in last) == (True, True), last
+    code, said = warcmill(tmp_path, "why", "full")
+    assert (code, named in " ".join(said.split())) == (4, True), said
+    full.unlink()
+    code, out, err = crawl(tmp_path, *words)
+    assert (code, "continues from cp00001-" in out) == (0, True), err
+    found = logged(tmp_path, "full")
+    assert len(found) == len(set(found)) == PAGES + 3
+    assert not (job(tmp_path, "full") / "state/ballast").exists()
+
+
+@pytest.mark.parametrize(
+    ("gone", "why"),
+    [
+        ("output/warcs/NAME", "output/warcs/NAME/LAUNCH is unavailable: it was deleted while the crawl used it"),
+        ("jobs/NAME", "jobs/NAME is unavailable: launch LAUNCH is not in its job.log any more: the folder was deleted"),
+        ("jobs/NAME/state/lock", "jobs/NAME/state/lock is unavailable: it was deleted while the crawl used it"),
+    ],
+)
+def test_a_crawl_whose_folder_or_lock_is_deleted_ends_and_names_it(
+    tmp_path: Path, port: int, gone: str, why: str
+) -> None:
+    name = f"lost-{len(gone)}"
+    process, terminal = begun(tmp_path, f"http://a.example:{port}/", *HERE, "--job", name, "--no-line")
+    with process, closing(os.fdopen(terminal)):
+        holder = until_it_has_fetched(tmp_path, name)
+        control_client.ask(job(tmp_path, name) / "state" / CONTROL, "pause")
+        told = printed(terminal, b" queued, ")
+        lost = tmp_path / "archive" / gone.replace("NAME", name)
+        shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+        told += printed(terminal)
+    assert (process.returncode, why.replace("NAME", name).replace("LAUNCH", holder.launch) in told) == (4, True), told
+    while Path(f"/proc/{holder.pid}/exe").exists():
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

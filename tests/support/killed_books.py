@@ -7,6 +7,7 @@ and a checkpoint in the middle, until nothing waits.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import re
@@ -21,13 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warcmill.crawl import database, journal, log_line
+from warcmill.crawl import ballast, database, journal, log_line
 from warcmill.crawl.books import Books, Result, open_books
 from warcmill.crawl.frontier import Gate, Lease, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
 from warcmill.crawl.recovery import Folders
 from warcmill.crawl.status import Status
 from warcmill.crawl.uri import Uri, make
+from warcmill.errors import WarcmillError
 from warcmill.formats import crawllog
 from warcmill.formats.crawllog import CrawlRecord, Unread
 from warcmill.formats.warc import records
@@ -38,6 +40,7 @@ LAUNCH, STAGE, MOMENT = "20261121081844", "cp00001-20261121081902", 1_800_000_00
 PAGES, HOSTS, FILE = 60, 5, 12_000
 _NUMBER = re.compile(r"[0-9]{8,}")
 POINTS = ("write", "pwrite", "fdatasync", "fsync", "rename", "truncate", "ftruncate", "open", "commit")
+GROWS = ("write", "pwrite", "fdatasync", "fsync", "open", "commit")  # what needs room, at once or when it is synced
 
 
 def page(number: int) -> str:
@@ -70,13 +73,15 @@ def exchanges(uri: str) -> int:
 class Kill:
     """Where a child is killed: before a call, or in the middle of a write; or after some seconds.
 
-    `on`: the `at`th call of this name, such as `write crawl.log`; '' for the `at`th of all calls.
+    `on`: the `at`th call of this name, such as `write crawl.log`; '' for the `at`th of all calls. `full`: it is not
+    killed, but from there on the disk is full, until the crawl gives up its ballast.
     """
 
     at: int = -1
     half: bool = False
     after: float = 0.0
     on: str = ""
+    full: bool = False
 
 
 # The crawl, in the child
@@ -238,6 +243,9 @@ def run(folder: Path, kill: Kill | None = None, trace: Path | None = None, crawl
             _Watch(kill or Kill(), trace).start()
             asyncio.run(crawl(folder))
             code = 0
+        except WarcmillError as error:
+            code = error.exit_code if kill and kill.full else 70
+            traceback.print_exc()
         except Exception:  # noqa: BLE001 it is reported, and the child ends
             traceback.print_exc()
         finally:
@@ -293,10 +301,17 @@ class _Watch:
     """Counts the calls by which the child touches the disk, and kills it at one."""
 
     def __init__(self, kill: Kill, trace: Path | None) -> None:
-        self._kill, self._met = kill, Counter[str]()
+        self._kill, self._met, self._is_full = kill, Counter[str](), False
         self._trace = trace.open("w") if trace else None
 
     def start(self) -> None:
+        unlink = os.unlink
+
+        def freed(path: Any, **more: Any) -> None:
+            self._is_full = self._is_full and Path(path).name != ballast.NAME
+            unlink(path, **more)
+
+        os.unlink = freed  # type: ignore[assignment]
         for name in POINTS[:-1]:
             setattr(os, name, self._watched(name, getattr(os, name)))
         connect, watch = sqlite3.connect, self
@@ -304,7 +319,7 @@ class _Watch:
         class Connection(sqlite3.Connection):
             def execute(self, query: str, *args: Any) -> sqlite3.Cursor:
                 if query == "COMMIT":
-                    watch.meet("commit", "books.sqlite")
+                    watch.meet("commit", "books.sqlite", full=sqlite3.OperationalError("database or disk is full"))
                 return super().execute(query, *args)
 
         database.sqlite3.connect = lambda *args, **more: connect(*args, factory=Connection, **more)  # type: ignore[attr-defined]
@@ -312,16 +327,22 @@ class _Watch:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, self._kill.after)
 
-    def meet(self, name: str, what: str, half: Callable[[], object] | None = None) -> None:
+    def meet(
+        self, name: str, what: str, half: Callable[[], object] | None = None, full: Exception | None = None
+    ) -> None:
         if self._trace:
             self._trace.write(f"{name} {what}\n")
             self._trace.flush()
         counted = f"{name} {what}" if self._kill.on else ""
         self._met[counted] += 1
         if counted == self._kill.on and self._met[counted] > self._kill.at >= 0:
+            self._is_full = self._is_full or (self._met[counted] == self._kill.at + 1 and self._kill.full)
             if self._kill.half and half:
                 half()
-            os.kill(os.getpid(), signal.SIGKILL)
+            if not self._kill.full:
+                os.kill(os.getpid(), signal.SIGKILL)
+        if self._is_full and name in GROWS:
+            raise full or OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(target: Any, *args: Any, **more: Any) -> Any:

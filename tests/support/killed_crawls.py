@@ -6,8 +6,11 @@ launch is put in order, and another goes on from its checkpoint, until nothing w
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
+import re
 import sqlite3
 import threading
 import time
@@ -32,6 +35,7 @@ from warcmill.model import Launch
 
 JOB, HOSTS, PAGES = "killed", ("a.example", "b.example", "c.example"), 15
 BUSY = (HOSTS[1], f"/{PAGES - 1}")
+FULL = re.compile(rf"{os.strerror(errno.ENOSPC)}; make room on its disk|database or disk is full")
 CHECKPOINT_AFTER = 15  # visits
 CRAWL_TOML = """\
 no_delay = true
@@ -173,6 +177,19 @@ def sample(names: list[str], count: int, chance: random.Random) -> list[Kill]:
             at = chance.randrange(counts[name]) if len(chosen) >= len(counts) or chance.random() < 0.5 else 0
             chosen.append(Kill(at, half="write" in name and chance.random() < 0.5, on=name))
     return chosen[:count]
+
+
+def survives_full(folder: Path, kill: Kill) -> tuple[bool, list[str]]:
+    """Let the disk be full from a call on, then let the crawl come to its end; whether that call was met, and what is
+    wrong. The crawl ends with the exit code of a disk, and job.log names it."""
+    status, told = run(folder, kill), last_launch.last(folder / "jobs" / JOB)
+    if status not in (0, 4):
+        return True, [f"{kill}: it ended with {status}"]
+    if status and told and not told.ended and not (told.code == 4 and FULL.search(told.why)):
+        return True, [f"{kill}: job.log has {told}"]
+    if again := run(folder):
+        return True, [f"{kill}: with room again it ended with {again}"]
+    return bool(status), [f"{kill}: {one}" for one in wrong(folder)]
 
 
 def survives(folder: Path, kills: list[Kill]) -> tuple[int, list[str]]:

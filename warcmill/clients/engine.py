@@ -13,7 +13,8 @@ class JobStatus:
 
     `words` are the engine's own, for messages: its state, and an alert or exception if there is one.
     `continues` is the checkpoint from which a running launch was resumed; '' for a fresh one.
-    `died`: the last launch has not ended, but nothing crawls it any more; the engine's `stop` puts it in order.
+    `died`: the last launch has not ended, but nothing crawls it any more; the engine's `stop` puts it in order. `code`
+    is then the exit code of the error that ended it, 0 if that is not known.
     """
 
     running: bool
@@ -21,6 +22,7 @@ class JobStatus:
     words: str = ""
     continues: str = ""
     died: bool = False
+    code: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
+from warcmill.base import disk
 from warcmill.errors import Mismatch, Unavailable
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class Appended:
     def sync(self) -> None:
         """Make all that was appended durable."""
         self._try(lambda: os.fdatasync(self._fd))
+        refuse_deleted(self._fd, self.path)
 
     def close(self) -> None:
         """Close it."""
@@ -86,11 +88,16 @@ def sync_folder(folder: Path) -> None:
         raise unavailable(folder, error) from error
 
 
+def refuse_deleted(file: int, path: Path) -> None:
+    """Unavailable when an open file has no name any more: what is written to it is lost."""
+    if os.fstat(file).st_nlink == 0:
+        raise Unavailable(str(path), "it was deleted while the crawl wrote to it")
+
+
 def unavailable(path: Path, error: OSError) -> Unavailable:
     """Our error for one of the disk."""
-    return Unavailable(
-        str(path), f"{error.strerror or error}; nothing of this group was kept, and all before it is safe"
-    )
+    why = f"{disk.reason(error, path)}. Nothing of this group was kept, and all before it is safe"
+    return Unavailable(str(path), why)
 
 
 def free_orphan(path: Path) -> Path:

@@ -100,6 +100,10 @@ class Books:
         """Why the books take nothing more; None while they do."""
         return self.frontier.stopped
 
+    def stop(self, error: WarcmillError) -> None:
+        """Take nothing more, for this reason."""
+        self.frontier.stopped = self.frontier.stopped or error
+
     def jar(self, crawl: str = "") -> Jar:
         """Return the cookies of a crawl; what an answer changes there must be in its result."""
         return self.frontier.ledger.jars.jar(crawl)

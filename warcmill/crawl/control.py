@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from warcmill.base import disk
 from warcmill.crawl import control_words
 from warcmill.crawl.control_words import LINE, Request, Target
 from warcmill.errors import BadInput, Conflict, Unavailable, WarcmillError
@@ -213,7 +214,7 @@ def _bound(path: Path) -> socket.socket:
         path.chmod(0o600)  # before it listens
     except OSError as error:
         listening.close()
-        raise Unavailable(str(path), f"{error.strerror or error}; the crawl cannot listen there") from error
+        raise Unavailable(str(path), f"{disk.reason(error, path)}. The crawl cannot listen there") from error
     except BaseException:
         listening.close()
         raise

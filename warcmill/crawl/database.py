@@ -8,12 +8,14 @@ the database knows.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from warcmill.base import disk
 from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
 
 APPLICATION, SCHEMA = 0x57434D4C, 3  # "WCML"
@@ -157,7 +159,9 @@ def translated(path: Path, error: sqlite3.Error) -> WarcmillError:
         return Busy(f"the crawl of {path}")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, str(error))
-    return Unavailable(str(path), f"{error}; nothing of this group was kept, and all before it is safe")
+    full = disk.full([path.parent])  # SQLite names it only at some calls; at others this is an I/O error
+    why = f"{os.strerror(errno.ENOSPC)}; make room on its disk, and do the same again" if full else str(error)
+    return Unavailable(str(path), f"{why}. Nothing of this group was kept, and all before it is safe")
 
 
 def damaged(path: Path, why: str) -> BadInput:

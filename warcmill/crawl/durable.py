@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from warcmill.base import disk
 from warcmill.crawl.appended import sync_folder
 from warcmill.errors import Unavailable
 
@@ -60,5 +61,4 @@ def is_cut(path: Path) -> bool:
 
 def failed(path: Path, error: OSError) -> Unavailable:
     """Our error for one of the disk."""
-    why = f"{error.strerror or error}; it was not written. Make room or repair the disk, then try again"
-    return Unavailable(str(path), why)
+    return Unavailable(str(path), f"{disk.reason(error, path)}. It was not written")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from warcmill import __version__
+from warcmill.base import disk
 from warcmill.base.printable import printable
 from warcmill.clients.engine import CrawlProgress, JobStatus
 from warcmill.crawl import continues, control_client, durable, job_file, last_launch, launch_folders, lock, restore
@@ -65,9 +66,10 @@ class WarcmillEngine:
             return JobStatus(False, "", "it was never launched")
         if last.ended:
             return JobStatus(False, last.launch, last.word)
-        said = f" ({said})" if (said := self._said(job)) else ""
-        words = f"its process died in {last.word}{said}; the next start or stop puts it in order"
-        return JobStatus(False, last.launch, words, died=True)
+        code, said = self._reason(job, last)
+        why = f" ({said})" if said else ""
+        words = f"its process died in {last.word}{why}; the next start or stop puts it in order"
+        return JobStatus(False, last.launch, words, died=True, code=code)
 
     def progress(self, job: str) -> CrawlProgress | None:
         """The job's figures; None if there is no such job."""
@@ -180,6 +182,14 @@ class WarcmillEngine:
             if time.monotonic() > deadline:
                 raise Unavailable(f"the crawl of {job}", f"process {pid} began nothing in {START_SECONDS:.0f} s")
             time.sleep(POLL)
+
+    def _reason(self, job: str, last: last_launch.Last) -> tuple[int, str]:
+        """The exit code of a process that died, 0 if that is not known, and why. A full disk may have taken neither."""
+        if last.why:
+            return last.code, printable(last.why)
+        if full := disk.full(self.places.roots):
+            return Unavailable.exit_code, str(Unavailable(str(full), "its disk is full; make room on it"))
+        return 0, self._said(job)
 
     def _said(self, job: str) -> str:
         """The last line that its process has written, such as why it ended."""

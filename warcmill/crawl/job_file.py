@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from warcmill.base import disk
 from warcmill.crawl import job_settings, job_values
 from warcmill.crawl.addresses import Judge
 from warcmill.crawl.dns import parse_fixed
@@ -47,7 +48,7 @@ def read(folder: Path, name: str) -> Job:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise Unavailable(str(folder / file), error.strerror or str(error)) from error
+            raise Unavailable(str(folder / file), disk.reason(error, folder / file)) from error
     return parse(found, name)
 
 

@@ -8,6 +8,7 @@ A launch goes through these words:
     CHECKPOINTED cp00001-20261121082203       after all of the checkpoint is durable
     STOPPING, EMPTY                           EMPTY: nothing was left to fetch
     FINISHED                                  after all files of the launch are closed
+    BROKE-OFF ID CODE WHY                     its process ends by an error, with this exit code
     Job instance discarded                    in the job's alone
 """
 
@@ -36,6 +37,7 @@ class Word(StrEnum):
     STOPPING = "STOPPING"
     EMPTY = "EMPTY"
     FINISHED = "FINISHED"
+    BROKE_OFF = "BROKE-OFF"
 
 
 class JobLog:
@@ -65,6 +67,11 @@ class JobLog:
         """Report a fault to those who read the job's log, on one line."""
         plain = "".join(char if char.isprintable() else " " for char in text)
         _append([self._job], self._line(plain, "WARNING"))
+
+    def broke_off(self, code: int, why: str) -> None:
+        """The process ends by an error; the next start or stop closes the launch."""
+        plain = "".join(char if char.isprintable() else " " for char in why)
+        _append([self._job, self._own], self._line(f"{Word.BROKE_OFF} {self._launch.id} {code} {plain}", "SEVERE"))
 
     def finished(self) -> None:
         """The launch has ended, and all its files are closed."""

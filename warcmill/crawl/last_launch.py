@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from warcmill.base import disk
 from warcmill.crawl.job_log import NAME, Word
 from warcmill.errors import Unavailable
 from warcmill.formats import joblog
@@ -14,12 +15,15 @@ _CHECKPOINTED = "CHECKPOINTED"
 
 
 class Last(NamedTuple):
-    """A launch: its id, the last word about it, its newest checkpoint, and whether nothing was left to fetch."""
+    """A launch: its id, the last word about it, its newest checkpoint, and whether nothing was left to fetch. If it
+    broke off: why, and the exit code of its process."""
 
     launch: str
     word: str
     checkpoint: str = ""
     empty: bool = False
+    why: str = ""
+    code: int = 0
 
     @property
     def ended(self) -> bool:
@@ -37,7 +41,7 @@ def last(job: Path) -> Last | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Unavailable(str(job / NAME), error.strerror or str(error)) from error
+        raise Unavailable(str(job / NAME), disk.reason(error, job / NAME)) from error
     return found
 
 
@@ -48,6 +52,11 @@ def _after(found: Last | None, event: joblog.Event) -> Last | None:
         return None
     if event.word == _CHECKPOINTED:
         return found._replace(checkpoint=event.subject)
+    if event.word == Word.BROKE_OFF:
+        launch, _, rest = event.subject.partition(" ")
+        code, _, why = rest.partition(" ")
+        is_ours = launch == found.launch and code.isdecimal()
+        return found._replace(why=why, code=int(code)) if is_ours else found
     if event.word in _WORDS and event.subject == found.launch:
         return found._replace(word=event.word, empty=found.empty or event.word == Word.EMPTY)
     return found

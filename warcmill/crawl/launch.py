@@ -9,9 +9,10 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from warcmill.base import clock
-from warcmill.crawl import checkpoint, frontier_report, reports, summary
+from warcmill.crawl import checkpoint, frontier_report, lock, reports, summary
 from warcmill.crawl.books import Books
 from warcmill.crawl.figures import Figures
 from warcmill.crawl.job import Job
@@ -75,6 +76,13 @@ class Running:
             failures=self.figures.failed,
             busy=self.spider.under_way,
         )
+
+    def watched(self) -> list[Path]:
+        """What it writes to and holds: without one of these it must not continue."""
+        name, own = self.job.name, self.folders
+        state = self.places.state(name)
+        folders = [own.job, own.own, own.warcs, own.logs, self.places.scratch(name), state]
+        return [*folders, state / lock.NAME, self.places.database(name)]
 
     def summary(self) -> dict[str, Json]:
         """What it has come to."""

@@ -5,7 +5,7 @@
 {jobs}/{job}/                crawl.toml seeds.txt surts.txt exclude.txt job.log latest -> {launch}
 {jobs}/{job}/{launch}/       the launch's copies of them, and its own job.log
 {jobs}/{job}/checkpoints/    a folder for each checkpoint
-{jobs}/{job}/state/          lock, control socket, database
+{jobs}/{job}/state/          lock, control socket, database, ballast
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from warcmill.base import disk
 from warcmill.crawl import durable
 from warcmill.crawl.appended import sync_folder
 from warcmill.crawl.durable import failed
@@ -86,7 +87,8 @@ def require_root(folder: Path, root: Root) -> None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        why = f"{SENTINEL}: {error.strerror}. The crawl writes nothing here; mount the disk, then resume the crawl"
+        todo = ". The crawl writes nothing here; mount the disk, then resume the crawl"
+        why = f"{SENTINEL}: {disk.reason(error, path)}{'' if disk.is_refused(error) else todo}"
         raise Unavailable(f"root '{root}' ({folder})", why) from error
     check_sentinel(root, data, str(path))
 
@@ -107,7 +109,7 @@ def _known(job: Path) -> Iterator[str]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise Unavailable(str(job), error.strerror or str(error)) from error
+        raise Unavailable(str(job), disk.reason(error, job)) from error
 
 
 def _point(link: Path, target: str) -> None:
@@ -125,4 +127,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Unavailable(str(path), error.strerror or str(error)) from error
+        raise Unavailable(str(path), disk.reason(error, path)) from error

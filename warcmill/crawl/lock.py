@@ -29,14 +29,17 @@ class Holder(NamedTuple):
 class Lock:
     """A lock that is held."""
 
-    def __init__(self, file: int) -> None:
-        self._file = file
+    def __init__(self, file: int, path: Path) -> None:
+        self._file, self._path = file, path
 
     def name(self, launch: Launch) -> None:
-        """Say which launch is crawled."""
+        """Write which launch is crawled."""
         text = json.dumps({"launch": launch.id, "pid": os.getpid()}).encode()
-        os.pwrite(self._file, text + b"\n", 0)
-        os.ftruncate(self._file, len(text) + 1)
+        try:
+            os.pwrite(self._file, text + b"\n", 0)
+            os.ftruncate(self._file, len(text) + 1)
+        except OSError as error:
+            raise failed(self._path, error) from error
 
 
 @contextmanager
@@ -55,7 +58,7 @@ def held(state: Path) -> Iterator[Lock]:
                 raise Busy(f"the crawl of {state.parent.name}, launch {found.launch or 'not begun'}, pid {found.pid},")
             time.sleep(POLL)
         os.ftruncate(file, 0)
-        yield Lock(file)
+        yield Lock(file, path)
     finally:
         os.close(file)
 

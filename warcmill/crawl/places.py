@@ -21,6 +21,11 @@ class Places:
     jobs: Path
     layout: OutputLayout = OutputLayout.KIND_FIRST
 
+    @property
+    def roots(self) -> tuple[Path, Path]:
+        """Both folders."""
+        return self.output, self.jobs
+
     def folders(self, launch: Launch) -> LaunchFolders:
         """The folders of a launch."""
         return launch_folders.of(self.output, self.jobs, self.layout, launch)

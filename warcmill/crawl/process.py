@@ -11,19 +11,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.base.printable import printable
-from warcmill.crawl import job_file, launch_folders, lock, restore
+from warcmill.crawl import ballast, job_file, launch_folders, lock, restore
+from warcmill.crawl.job_log import JobLog
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.order import put_in_order
 from warcmill.crawl.places import Places
 from warcmill.crawl.session import Session
 from warcmill.crawl.stop import End
-from warcmill.errors import WarcmillError
+from warcmill.errors import Unavailable, WarcmillError, describe
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
 
@@ -32,15 +34,36 @@ async def crawl(
     places: Places, name: str, checkpoint: str = "", allow_private: Sequence[str] = (), follows: str = ""
 ) -> End:
     """Crawl a job to its end: afresh, from a checkpoint, or with what waited in the launch before. That one is put in
-    order first, if its process died."""
+    order first, if its process died. An error that ends it is in job.log."""
     with lock.held(places.state(name)) as held:
         job = job_file.read(places.job(name), name)
         job = replace(job, allow_private=(*job.allow_private, *allow_private))
-        await put_in_order(places, name)
-        resume = restore.named(places.job(name) / launch_folders.CHECKPOINTS, name, checkpoint) if checkpoint else None
-        launch = Launch.parse(name, launch_folders.next_id(places.job(name), clock.stamp()))
-        held.name(launch)
-        return await Session(await open_launch(places, job, launch, resume, follows)).run()
+        with _named_in_job_log(places, name) as launches:
+            await put_in_order(places, name)
+            checkpoints = places.job(name) / launch_folders.CHECKPOINTS
+            resume = restore.named(checkpoints, name, checkpoint) if checkpoint else None
+            launch = Launch.parse(name, launch_folders.next_id(places.job(name), clock.stamp()))
+            held.name(launch)
+            launches.append(launch)
+            return await Session(await open_launch(places, job, launch, resume, follows)).run()
+
+
+@contextmanager
+def _named_in_job_log(places: Places, name: str) -> Iterator[list[Launch]]:
+    """Report an error in job.log, of the launch that is added to the list; the ballast makes room for the line."""
+    launches: list[Launch] = []
+    ballast.make(places.state(name))
+    try:
+        yield launches
+    except Exception as error:
+        ballast.drop(places.state(name))
+        for launch in launches:
+            with suppress(WarcmillError, OSError):  # what is gone may be job.log; stderr names the error, too
+                log = JobLog(places.job(name), places.job(name) / launch.id, launch)
+                log.broke_off(_code(error), describe(error))
+        raise
+    finally:
+        ballast.drop(places.state(name))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -50,10 +73,15 @@ def main(argv: Sequence[str]) -> int:
     places = Places(Path(output), Path(jobs), OutputLayout(layout))
     try:
         asyncio.run(crawl(places, name, checkpoint, networks, follows))
-    except WarcmillError as error:
+    except (WarcmillError, OSError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")
-        return error.exit_code
+        return _code(error)
     return 0
+
+
+def _code(error: Exception) -> int:
+    """The exit code of an error; what the system reports is of a disk."""
+    return Unavailable.exit_code if isinstance(error, OSError) else getattr(error, "exit_code", WarcmillError.exit_code)
 
 
 def _collect_garbage_less_often() -> None:

@@ -65,6 +65,7 @@ Report = Callable[[Ending], Iterator[str]]
 
 def write(folder: Path, ending: Ending, reports: Mapping[str, Report] | None = None) -> list[Path]:
     """Write the reports of a kind of job, those of a crawl when none are given, durable; return their paths."""
+    durable.make_folder(folder)
     paths = []
     for name, report in (CRAWL if reports is None else reports).items():
         text = bytearray()  # a line at a time: there may be 100,000

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from warcmill.base import disk
 from warcmill.errors import Unavailable
 from warcmill.formats.warc.records import Block, sha1_text
 
@@ -49,7 +50,7 @@ class Spool:
         try:
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 closed by `close`
         except OSError as error:
-            raise Unavailable(str(self._folder), f"no scratch file: {error.strerror or error}") from error
+            raise Unavailable(str(self._folder), f"no scratch file: {disk.reason(error, self._folder)}") from error
         self._to_disk(b"".join(self._pieces))
         self._pieces.clear()
 
@@ -59,7 +60,7 @@ class Spool:
             while rest and self._file is not None:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            raise Unavailable(str(self._folder), f"a scratch file: {error.strerror or error}") from error
+            raise Unavailable(str(self._folder), f"a scratch file: {disk.reason(error, self._folder)}") from error
 
     def pieces(self, start: int = 0) -> Iterator[bytes]:
         """Yield the bytes from `start` on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from warcmill.crawl import edits
@@ -15,6 +15,7 @@ from warcmill.crawl.job_log import Word
 from warcmill.crawl.launch import Running
 from warcmill.crawl.launch_folders import CONTROL
 from warcmill.crawl.stop import End
+from warcmill.crawl.watched import Watched
 from warcmill.errors import Conflict, WarcmillError
 from warcmill.model import Json
 
@@ -32,6 +33,7 @@ class Session(FrontierControl):
         self._busy = asyncio.Lock()
         folders = running.folders
         self._edits = Edits(folders.job, folders.own, running.kit.live)
+        self._watched = Watched(running.watched())
 
     async def run(self) -> End:
         """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
@@ -55,6 +57,7 @@ class Session(FrontierControl):
             await self._running.abandon()
             raise
         finally:
+            self._watched.close()
             await control.close()
         return end
 
@@ -68,10 +71,13 @@ class Session(FrontierControl):
                 self._running.logs.alert("SEVERE", f"no checkpoint: {error}")
 
     async def _watch_roots(self) -> None:
-        """Pause while a disk is not there, and say so: nothing may be written beside it. Take edits of its files."""
+        """Pause while a disk is not there, and report it: nothing may be written beside it. End when a folder is gone,
+        or the lock is another's. Take edits of its files."""
         is_gone = False
         while True:
             await asyncio.sleep(ROOT_SECONDS)
+            if self._has_lost(self._watched.refuse_deleted):
+                return
             try:
                 self._running.places.require()
             except WarcmillError as error:
@@ -81,10 +87,21 @@ class Session(FrontierControl):
                         self._running.logs.alert("SEVERE", f"the crawl waits: {error}")
                 is_gone = True
                 continue
+            if self._has_lost(self._watched.refuse_moved):
+                return
             if is_gone:
                 self._running.spider.resume()
             is_gone = False
             self._take_edits()
+
+    def _has_lost(self, look: Callable[[], None]) -> bool:
+        """Look; end the crawl when something is lost."""
+        try:
+            look()
+        except WarcmillError as error:
+            self._running.spider.fail(error)
+            return True
+        return False
 
     def _take_edits(self) -> None:
         try:

@@ -17,6 +17,7 @@ from warcmill.crawl.frontier import Defer, Lease
 from warcmill.crawl.kit import Kit
 from warcmill.crawl.stop import End
 from warcmill.crawl.visit import Visit
+from warcmill.errors import WarcmillError
 
 HOLDER = "spider"
 LONGEST_WAIT = 1.0  # seconds until it looks again
@@ -60,6 +61,12 @@ class Spider:
         self.stop()
         for task in self._visits:
             task.cancel()
+
+    def fail(self, error: WarcmillError) -> None:
+        """End at once, with this error: the books take nothing more."""
+        self._kit.books.stop(error)
+        self._failure = self._failure or error
+        self.hurry()
 
     def pause(self) -> None:
         """Begin nothing new until `resume`."""

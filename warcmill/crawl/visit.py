@@ -21,7 +21,7 @@ from warcmill.crawl.kit import Kit
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.outcome import Outcome
 from warcmill.crawl.status import Status
-from warcmill.errors import BadInput, WarcmillError, describe
+from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
 
 
 class Visit:
@@ -39,6 +39,8 @@ class Visit:
         try:
             await self._visit()
         except Exception as error:
+            if isinstance(error, Unavailable):  # a disk, such as that of the scratch files: no fault of the page
+                self._kit.books.stop(error)
             if self._kit.books.stopped:
                 raise
             why = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()

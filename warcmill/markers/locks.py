@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from warcmill.base import disk
 from warcmill.errors import Unavailable
 from warcmill.markers.state import MarkerStore
 
@@ -29,7 +30,7 @@ def take(state: MarkerStore, name: str) -> str:
         path.parent.mkdir(exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise Unavailable(f"root 'state', {path}", str(error.strerror)) from error
+        raise Unavailable(f"root 'state', {path}", disk.reason(error, path)) from error
     try:
         if not _lock(descriptor):
             os.close(descriptor)
@@ -38,7 +39,7 @@ def take(state: MarkerStore, name: str) -> str:
         os.write(descriptor, str(os.getpid()).encode())
     except OSError as error:
         os.close(descriptor)
-        raise Unavailable(f"root 'state', {path}", str(error.strerror)) from error
+        raise Unavailable(f"root 'state', {path}", disk.reason(error, path)) from error
     _held[path.parent, name] = descriptor
     return ""
 
@@ -52,7 +53,7 @@ def alone(state: MarkerStore, name: str) -> Iterator[None]:
         path.parent.mkdir(exist_ok=True)
         file = path.open("a")
     except OSError as error:
-        raise Unavailable(f"root 'state', {path}", str(error.strerror)) from error
+        raise Unavailable(f"root 'state', {path}", disk.reason(error, path)) from error
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -65,7 +66,7 @@ def scans_at_work(state: MarkerStore) -> list[tuple[str, int]]:
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
         held = [(path.name, _holder(path)) for path in paths if _is_held(path)]
     except OSError as error:
-        raise Unavailable(f"root 'state', {folder}", str(error.strerror)) from error
+        raise Unavailable(f"root 'state', {folder}", disk.reason(error, folder)) from error
     return [(name, int(pid)) for name, pid in held if pid]  # the lock of an engine holds no process id
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warcmill import __version__, chain, layout
-from warcmill.base import clock, digests
+from warcmill.base import clock, digests, disk
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady, Unavailable
 from warcmill.formats import logzip, zip_end
 from warcmill.markers import claim as evidence
@@ -190,7 +190,8 @@ class MarkerStore:
                 shutil.rmtree(folder)
         except OSError as error:
             if error.errno in CANNOT_WRITE:  # it can only be this folder: the roots raise their own errors
-                raise Unavailable(f"state:{SCRATCH}", f"{error.strerror} (root {self.store.base})") from error
+                why = f"{disk.reason(error, folder)} (root {self.store.base})"
+                raise Unavailable(f"state:{SCRATCH}", why) from error
             raise
 
     def sweep(self, folder: str) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from warcmill.base import digests
+from warcmill.base import digests, disk
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
@@ -296,7 +296,8 @@ class FileStore:
             data = path.read_bytes()
         except OSError as error:
             more = "; where the state is lost for good, 'warcmill restore --new-state'" if self.root == "state" else ""
-            why = f"{SENTINEL}: {error.strerror}. Mount the disk, or, for a new folder, run 'warcmill init'{more}"
+            todo = f". Mount the disk, or, for a new folder, run 'warcmill init'{more}"
+            why = f"{SENTINEL}: {disk.reason(error, path)}{'' if disk.is_refused(error) else todo}"
             raise Unavailable(f"root '{self.root}' ({self.base})", why) from error
         check_sentinel(self.root, data, str(path))
 
@@ -308,7 +309,7 @@ class FileStore:
             raise self._unavailable(path, error) from error
 
     def _unavailable(self, path: str, error: OSError) -> Unavailable:
-        return Unavailable(self.where(path), f"{error.strerror or error} (root {self.base})")
+        return Unavailable(self.where(path), f"{disk.reason(error, self.base / path)} (root {self.base})")
 
 
 def no_follow(path: str, flags: int, folder: int | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,13 @@ import crawled
 import pytest
 from several_hosts import page, serve
 
-from warcmill.crawl import control_client, session
+from warcmill.crawl import control_client, lock, session
 from warcmill.crawl.launch import Running
 from warcmill.crawl.launch_folders import CONTROL
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.session import Session
 from warcmill.crawl.stop import End
+from warcmill.errors import Conflict, Unavailable, WarcmillError
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL
 from warcmill.model import Launch, Stage
@@ -25,10 +27,10 @@ PAGES = 60
 Act = Callable[[Session, Path], Awaitable[None]]
 
 
-def run(tmp_path: Path, act: Act) -> End:
+def run(tmp_path: Path, act: Act, pages: int = PAGES) -> End:
     """Crawl a site in a session, while `act` acts on it."""
-    site = {("a.example", f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES])
-            for n in range(PAGES)}  # fmt: skip
+    site = {("a.example", f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < pages])
+            for n in range(pages)}  # fmt: skip
 
     async def whole(port: int) -> End:
         launched = await open_launch(crawled.places(tmp_path), crawled.job(port, "a.example"), crawled.LAUNCH)
@@ -66,6 +68,68 @@ def test_a_crawl_waits_while_a_disk_is_away(tmp_path: Path, monkeypatch: pytest.
     assert run(tmp_path, act) is End.EMPTY
     assert "SEVERE the crawl waits: root 'output'" in crawled.told(tmp_path, "alerts.log")
     assert len(crawled.lines(tmp_path)) == PAGES + 2
+
+
+def renamed(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+
+
+def replaced(path: Path) -> None:
+    renamed(path)
+    path.write_text("")
+
+
+LAUNCH = crawled.LAUNCH.id
+LOST = {
+    "the WARC folder deleted": (f"output/warcs/news/{LAUNCH}", shutil.rmtree, "it was deleted while the crawl"),
+    "the WARC folder renamed": (f"output/warcs/news/{LAUNCH}", renamed, "it was renamed or deleted while"),
+    "its parent renamed": ("output/warcs/news", renamed, "it was renamed or deleted while the crawl used it"),
+    "the logs deleted": (f"output/logs/news/{LAUNCH}", shutil.rmtree, "it was deleted while the crawl used it"),
+    "the job deleted": ("jobs/news", shutil.rmtree, "it was deleted while the crawl used it"),
+    "the job's scratch deleted": ("jobs/news/scratch", shutil.rmtree, "it was deleted while the crawl used it"),
+    "all deleted": (".", lambda path: [shutil.rmtree(path / one) for one in ("jobs", "output")], "it was deleted"),
+    "the lock deleted": ("jobs/news/state/lock", Path.unlink, "it was deleted while the crawl used it"),
+    "the lock replaced": ("jobs/news/state/lock", replaced, "another one is there since the crawl began"),
+    "the database renamed": ("jobs/news/state/books.sqlite", renamed, "it was renamed or deleted while the crawl"),
+    "the open WARC deleted": (f"output/warcs/news/{LAUNCH}/*.open", Path.unlink, "it was deleted while it was written"),
+    "crawl.log deleted": (f"output/logs/news/{LAUNCH}/crawl.log", Path.unlink, "it was deleted while the crawl wrote"),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_what_is_gone_or_another_s_ends_the_crawl_at_once_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
+    pattern, lose, why = LOST[case]
+
+    async def act(crawl: Session, folder: Path) -> None:
+        await done(crawl, 5)
+        (path,) = folder.glob(pattern) if "*" in pattern else [folder / pattern]
+        lose(path)
+
+    with lock.held(crawled.places(tmp_path).state("news")), pytest.raises(WarcmillError, match=why) as raised:
+        run(tmp_path, act, pages=5_000)
+    named = tmp_path / pattern.partition("/*")[0]
+    assert isinstance(raised.value, Conflict if "replaced" in case else Unavailable)
+    assert str(raised.value).startswith(str(named)) or "all" in case or "parent" in case
+
+
+def test_a_crawl_that_is_paused_or_waits_for_a_disk_ends_when_all_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
+
+    async def act(crawl: Session, folder: Path) -> None:
+        await done(crawl, 5)
+        (folder / "output" / SENTINEL).unlink()
+        while not crawled.told(folder, "alerts.log"):
+            await asyncio.sleep(0.01)
+        await crawl.pause()
+        shutil.rmtree(folder / "output")
+
+    with pytest.raises(Unavailable, match=r"output/.* is unavailable: it was deleted while the crawl used it"):
+        run(tmp_path, act)
 
 
 def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: Path) -> None:

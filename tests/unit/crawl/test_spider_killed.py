@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import killed_books
 import killed_crawls
 import pytest
 from killed_books import Kill
@@ -20,6 +21,7 @@ from benchmarks.crawl_sweep import sweep
 from warcmill.crawl.places import Places
 
 KILLS, SAMPLE = 60, 12
+ALWAYS = ("pwrite .warc", "write crawl.log", "write frontier.recover", "write job.log", "commit books.sqlite")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,23 @@ def test_kills_at_named_points_lose_nothing_and_repeat_nothing(
     tell(f"kills of the whole crawler: {met} of {count} met it; {len(set(names))} named points")
     assert wrong == []
     assert met > count // 2, "some points are not in every crawl"
+
+
+def test_a_disk_that_is_full_at_any_file_ends_the_crawl_by_name_and_loses_nothing(
+    names: list[str], port: int, tmp_path: Path, pytestconfig: pytest.Config, tell: Callable[[str], None]
+) -> None:
+    found = sorted({name for name in names if name.split()[0] in killed_books.GROWS})
+    chance = random.Random(2)
+    chosen = found if pytestconfig.getoption("--every-point") else [*ALWAYS, *chance.sample(found, 4)]
+    met, wrong = [], []
+    for number, name in enumerate(chosen):
+        at = chance.randrange(min(names.count(name), 9))
+        kill = Kill(at, half="write" in name, on=name, full=True)
+        was_met, faults = killed_crawls.survives_full(killed_crawls.new_folder(tmp_path / str(number), port), kill)
+        met, wrong = met + [name] * was_met, [*wrong, *faults]
+    tell(f"full disks of the whole crawler: {len(met)} of {len(chosen)} met it, of {len(found)} named points")
+    assert wrong == []
+    assert len(met) > len(chosen) // 2, "some points are not in every crawl"
 
 
 def test_several_kills_of_one_crawl_lose_nothing(names: list[str], port: int, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from warcmill.base import clock
+from warcmill.base import clock, disk
 from warcmill.errors import Conflict, Unavailable
 from warcmill.formats.warc.records import CONFORMS_TO, Pairs, Record, warcinfo
 
@@ -95,6 +95,8 @@ class WarcFiles:
         """Make all that was appended durable. An error is final: what the file then holds is not known."""
         if self._fd >= 0:
             _try(self._path, lambda: os.fdatasync(self._fd))
+            if os.fstat(self._fd).st_nlink == 0:
+                raise Unavailable(str(self._path), "it was deleted while it was written")
 
     def close(self) -> str:
         """Close the open file under its final name, and return that; '' when none is open. Call `sync` before."""
@@ -133,7 +135,8 @@ class WarcFiles:
             self._write_held()
         except OSError as error:
             self._cut(begin)
-            raise Unavailable(str(self._path), f"{error.strerror or error}; the record was not written") from error
+            why = f"{disk.reason(error, self._path)}. The record was not written"
+            raise Unavailable(str(self._path), why) from error
         except BaseException:
             self._cut(begin)
             raise
@@ -176,4 +179,4 @@ def _try(path: Path, act: Callable[[], T]) -> T:
     try:
         return act()
     except OSError as error:
-        raise Unavailable(str(path), error.strerror or str(error)) from error
+        raise Unavailable(str(path), disk.reason(error, path)) from error

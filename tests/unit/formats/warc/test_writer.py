@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     files = begin(tmp_path)
     files.append([record()])
     path = tmp_path / f"{files.name}.open"
-    with file_size_limit(files.length + 200), pytest.raises(Unavailable, match="the record was not written"):
+    with file_size_limit(files.length + 200), pytest.raises(Unavailable, match="The record was not written"):
         files.append([record(), record(os.urandom(4_000))])
     assert whole_records(path) == 2
     files.append([record()])

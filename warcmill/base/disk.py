@@ -1,0 +1,68 @@
+"""Name the reason for which a disk refused a file, and what to do: it is full, read-only, or another user's."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+REFUSED = (errno.EACCES, errno.EPERM)
+ROOM = 1 << 20  # bytes; a disk with fewer is full: a write that did not fit may have left some
+
+
+def reason(error: OSError, path: Path) -> str:
+    """What the system reports of a file, with what to do if that is known."""
+    said = error.strerror or str(error)
+    if error.errno in FULL:
+        return f"{said}; make room on its disk, and do the same again"
+    if error.errno == errno.EROFS:
+        return f"{said}; mount its disk for writing, and do the same again"
+    if error.errno in REFUSED:
+        return f"{said}; {_refusal(path)}"
+    return said
+
+
+def is_refused(error: OSError) -> bool:
+    """Whether the file is there, but its owner or its disk lets us not use it."""
+    return error.errno in (*REFUSED, errno.EROFS)
+
+
+def full(folders: Iterable[Path]) -> Path | None:
+    """The first of these folders whose disk has no room left, or no inode; None if there is none."""
+    return next((folder for folder in folders if _is_full(folder)), None)
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        found = os.statvfs(folder)
+    except OSError:  # that it cannot be reached is another fault, which its next use names
+        return False
+    return found.f_bavail * found.f_frsize < ROOM or (found.f_files > 0 and found.f_favail == 0)
+
+
+def _refusal(path: Path) -> str:
+    """Who may not use what: the first folder on the way that may not be entered, else the file, or its folder."""
+    way = [*reversed(path.parents), path]
+    closed = (one for one in way[:-1] if not os.access(one, os.X_OK, effective_ids=True))
+    last = path if os.path.lexists(path) else path.parent
+    culprit = next(closed, last)
+    name = "" if culprit == path else f"{culprit} "
+    try:
+        found = culprit.stat()
+    except OSError:
+        return f"user {_user(os.geteuid())} may not use it; change its owner or mode, and do the same again"
+    return (
+        f"{name}belongs to user {_user(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):04o}, and this is user"
+        f" {_user(os.geteuid())}; change its owner or mode, or do the same as user {_user(found.st_uid)}"
+    )
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container's user has no name
+        return str(number)
