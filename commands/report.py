@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from commands.arguments import add_json, add_launch
 from commands.newest import launch_of
 from commands.printing import err
-from commands.show import as_json, console, lines, printable
+from commands.show import as_json, console, counted, lines, printable
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import refuse_unknown, survey
 from warcmill.errors import NotReady
@@ -163,7 +163,7 @@ def _heading(seeds: Seeds) -> Iterator[str]:
         yield "seeds: unknown, for the launch has no seeds.txt among its logs"
         return
     numbers = ", ".join(f"{seeds.numbers[state]} {state}" for state in reversed(SeedState) if seeds.numbers[state])
-    yield f"{seeds.numbers['seeds']:,} seeds: {numbers or 'none'}"
+    yield f"{counted(seeds.numbers['seeds'], 'seed', 'seeds')}: {numbers or 'none'}"
     if seeds.untried_as and seeds.numbers[SeedState.UNTRIED]:
         yield f"  untried ones are no loss: {printable(seeds.untried_as)}"
     yield from (f"  not read to its end: {printable(log)}" for log in seeds.unread)

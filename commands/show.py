@@ -63,8 +63,8 @@ def heading(days: Interval, launches: int) -> str:
 
 
 def counted(number: int, one: str, more: str) -> str:
-    """A number and its noun: `1 launch`, `2 launches`."""
-    return f"{number} {one if number == 1 else more}"
+    """A number and its noun: `1 launch`, `2,000 launches`."""
+    return f"{number:,} {one if number == 1 else more}"
 
 
 def as_json(document: dict[str, Json]) -> str:

@@ -40,7 +40,7 @@ from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST, RECORD_ID
 from warcmill.formats.warc.hearers import Head, Hearer, Listener, WholeRecord
 from warcmill.formats.warc.http import payload_start
 
-GENERATION = 1  # raise it when keys or fields change
+GENERATION = 1  # raise it when keys or fields change after a release: a new one has every WARC read again
 NO_URL, NO_DATE = "no URL", "no date"
 _CAPTURES = frozenset({"response", "revisit", "resource", "metadata", "arc"})
 _OF_HTTP = frozenset({"response", "revisit", "arc"})
