@@ -48,7 +48,7 @@ def code(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-NAMES = {code(cells[0])[0]: code(cells[1])[0] for cells in rows(section("## Names and paths")) if len(cells) == 3}
+NAMES = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|$", section("## Names and paths"), re.MULTILINE))
 
 
 # The reader.
