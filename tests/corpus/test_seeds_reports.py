@@ -20,7 +20,7 @@ class Row(NamedTuple):
     redirect: str = ""
 
 
-# Heritrix counts what a seed redirects to as a seed from then on. The launch's own seeds.txt, which we go by, was copied
+# Heritrix counts what a seed redirects to as a seed from then on. We go by the launch's own seeds.txt, which was copied
 # when the launch began: only the list of the job's next launch has that line, and there both have the row. Here it is
 # the `redirect` of http://www.docs.example/apt/, by which we call that seed redirected.
 THEIRS_ALONE = {"daily/20261121081844": {"http://docs.example/apt/": Row(200, True)}}

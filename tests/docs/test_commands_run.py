@@ -89,7 +89,7 @@ INDEXED = (
     "luigi --module tasks.index index.ScanForIndexing --date-interval 2026-11",
 )
 # Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them.
-FOLLOWED = ("start/archive-a-site.md", "start/one-article.md")
+FOLLOWED = ("start/archive-a-site.md", "start/one-article.md", "start/what-was-missed.md")
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {
     ("commands.md", "warcmill init --adopt index"): (NO_INDEX,),

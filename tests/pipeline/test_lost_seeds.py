@@ -14,6 +14,7 @@ from typing import Any
 import preloaded
 import pytest
 from line import Line, line_at
+from name_server import names
 from receivers import web_server
 from sample import JOB, LAUNCH_ID
 from several_hosts import Page, page, serve
@@ -25,13 +26,15 @@ HOSTS = ("a.example", "closes.example", "moved.example", "one.example", "two.exa
 HERE = ["--allow-private", "127.0.0.0/8", "--no-delay"]
 HERE += [word for host in HOSTS for word in ("--resolve", f"{host}=127.0.0.1")]
 ONCE = "[retries]\ntimes=1\nwait=0.1\n"
+NOWHERE = "http://nowhere.example/"
 
 
 class Site:
-    """Pages by host and path, and their port."""
+    """Pages by host and path, their port, and that of a name server which knows no name."""
 
-    def __init__(self, pages: dict[tuple[str, str], Page], port: int) -> None:
+    def __init__(self, pages: dict[tuple[str, str], Page], port: int, names: int) -> None:
         self.pages, self.port = pages, port
+        self.settings = f'name_servers = ["127.0.0.1:{names}"]\n{ONCE}'
 
     def url(self, host: str, path: str = "/") -> str:
         return f"http://{host}:{self.port}{path}"
@@ -48,8 +51,8 @@ def site() -> Iterator[Site]:
         ("one.example", "/"): page([]),
         ("two.example", "/"): page([]),
     }
-    with serve(pages) as port:
-        found = Site(pages, port)
+    with serve(pages) as port, names({}) as server:
+        found = Site(pages, port, server)
         place, inside = found.url("closes.example", "/sitemap.xml"), found.url("closes.example", "/inside")
         pages["closes.example", "/robots.txt"] = Page(f"Sitemap: {place}\n".encode(), "text/plain")
         name = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -66,8 +69,8 @@ def warcmill(folder: Path, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def crawl(folder: Path, *words: str) -> tuple[int, str]:
-    (folder / "once.toml").write_text(ONCE)
+def crawl(folder: Path, site: Site, *words: str) -> tuple[int, str]:
+    (folder / "once.toml").write_text(site.settings)
     code, out, err = warcmill(folder, "crawl", *words, *HERE, "--config", "once.toml")
     assert code in (0, 1), err
     return code, out
@@ -85,19 +88,19 @@ def today() -> str:
 
 def test_each_kind_of_dead_seed_is_named_wherever_an_operator_looks(tmp_path: Path, site: Site) -> None:
     alive, private, missing = (site.url("a.example", path) for path in ("/", "/private", "/missing"))
-    closes, moved, nowhere = site.url("closes.example"), site.url("moved.example"), "http://nowhere.example/"
+    closes, moved = site.url("closes.example"), site.url("moved.example")
     whys = {
         private: "robots.txt forbids it",
         missing: "its server answered 404 Not Found",
         closes: "its host closed the connection",
         moved: f"it redirects to {site.url('a.example', '/no')}, code 404: its server answered 404 Not Found",
-        nowhere: "its host has no address",
+        NOWHERE: "its host has no address",
     }
     assert warcmill(tmp_path, "init", "archive")[0] == 0
     with web_server() as posts:
         with (tmp_path / "archive/luigi.cfg").open("a") as config:
             config.write(f"[notice]\nwebhook=http://127.0.0.1:{posts.port}/\n")
-        code, out = crawl(tmp_path, alive, *whys, "--job", "web")
+        code, out = crawl(tmp_path, site, alive, *whys, "--job", "web")
         ((_, _, notice),) = posts.posts
     launch = launch_of(tmp_path, "web")
 
@@ -161,7 +164,7 @@ def test_an_accepted_seed_is_named_again_once_it_was_got_and_is_lost_anew(tmp_pa
         site.pages.pop(host, None)
         if is_there:
             site.pages[host] = page([])
-        code, out = crawl(tmp_path, *words)
+        code, out = crawl(tmp_path, site, *words)
         assert (code, f"Not got:\n  {seed}: code 404\n" in out) == ((0, False) if is_there else (1, True))
         launches.append(launch_of(tmp_path, "web"))
     assert warcmill(tmp_path, "scan")[0] == 1
@@ -203,7 +206,7 @@ def test_what_a_limit_or_a_quota_came_before_is_untried(tmp_path: Path, site: Si
     site.pages["one.example", "/"] = page([])
     words = (first, second, "--hops", "0", "--job", "web", "--limit", "1")
     (tmp_path / "narrow.toml").write_text('workers = 1\nquotas = [{ by = "host", documents = 1 }]\n')
-    code, out = crawl(tmp_path, *words)
+    code, out = crawl(tmp_path, site, *words)
     assert code == 1
     assert f"Not got:\n  {second}: no crawl log has a line of it\n" in out or (
         f"Not got:\n  {first}: no crawl log has a line of it\n" in out
@@ -211,7 +214,7 @@ def test_what_a_limit_or_a_quota_came_before_is_untried(tmp_path: Path, site: Si
     launch = launch_of(tmp_path, "web")
     assert "  untried seed: no crawl log has a line of it\n" in warcmill(tmp_path, "why", "web", launch)[1]
     assert json.loads(warcmill(tmp_path, "report", "web", "--json")[1])["seeds"]["end"].endswith("documents limit hit")
-    code, out = crawl(tmp_path, *words)  # continues, and gets the other one: neither launch has a gap then
+    code, out = crawl(tmp_path, site, *words)  # continues, and gets the other one: neither launch has a gap then
     assert (code, "continues from cp0000" in out, "Not got" in out, "no gap" in out) == (0, True, False, True), out
     assert warcmill(tmp_path, "why", "web", launch)[0] == 0
     last = launch_of(tmp_path, "web")
@@ -227,7 +230,7 @@ def test_what_a_limit_or_a_quota_came_before_is_untried(tmp_path: Path, site: Si
 
 
 def test_a_crawl_without_its_own_report_does_not_read_as_nothing_lost(tmp_path: Path, site: Site) -> None:
-    code, _ = crawl(tmp_path, site.url("a.example"), "--hops", "0", "--job", "web", "--no-line")
+    code, _ = crawl(tmp_path, site, site.url("a.example"), "--hops", "0", "--job", "web", "--no-line")
     assert code == 0
     launch = launch_of(tmp_path, "web")
     reports = tmp_path / "archive/output/reports/web" / launch
@@ -270,13 +273,13 @@ def fed(tmp_path: Path, site: Site) -> Line:
         1: [site.url("a.example")],
         2: [site.url("a.example", "/missing"), site.url("moved.example")],
         3: [site.url("closes.example")],  # of its sitemap a page is got
-        4: [site.url("one.example"), "http://nowhere.example/"],
+        4: [site.url("one.example"), NOWHERE],
     }
     site.pages["one.example", "/"] = page([])
     rows = [{"id": target, "seeds": seeds, "schedules": schedules} for target, seeds in wanted.items()]
     (tmp_path / "feed.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     resolve = json.dumps([f"{host}=127.0.0.1" for host in HOSTS])
-    settings = f'allow_private = ["127.0.0.0/8"]\nno_delay = true\nresolve = {resolve}\n{ONCE}'
+    settings = f'allow_private = ["127.0.0.0/8"]\nno_delay = true\nresolve = {resolve}\n{site.settings}'
     (tmp_path / "settings.toml").write_text(settings)
     done = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", today())
     assert done.returncode == 0, done.stderr

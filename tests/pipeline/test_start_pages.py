@@ -13,10 +13,11 @@ import preloaded
 import pytest
 from documented import PRINTED, Printed, is_as_shown
 from loopback_site import windmills
+from name_server import names
 
-PAGES = ("start/archive-a-site.md", "start/one-article.md")
+PAGES = ("start/archive-a-site.md", "start/one-article.md", "start/what-was-missed.md")
 SITE = "http://windmills.example/"
-# What a site on loopback needs besides. `watermills.example` has no address here either: .example is nobody's.
+# What a site on loopback needs besides, and a name server that knows no `watermills.example`.
 ADDED = ["--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "windmills.example=127.0.0.1"]
 
 
@@ -26,13 +27,21 @@ def port() -> Iterator[int]:
         yield port
 
 
-def run(command: Printed, folder: Path, port: int) -> str:
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("settings") / "names.toml"
+    with names({}) as server:
+        path.write_text(f'name_servers = ["127.0.0.1:{server}"]\n')
+        yield path
+
+
+def run(command: Printed, folder: Path, port: int, settings: Path) -> str:
     """A command of the page, and what it printed on either stream, with the page's names in it."""
     program, verb, *words = shlex.split(command.command.replace(SITE, f"{SITE[:-1]}:{port}/"))
     assert program == "warcmill"
     env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
     env |= {"COLUMNS": "120"}
-    more = ADDED if verb == "crawl" else []
+    more = [*ADDED, "--config", str(settings)] if verb == "crawl" else []
     done = preloaded.run("commands.main", verb, *words, *more, env=env, folder=folder)
     assert "Traceback" not in done.stdout + done.stderr
     return plain(done.stdout.replace(f":{port}/", "/").replace(str(folder), "/srv/museum"))
@@ -45,11 +54,11 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_followed_from_an_empty_folder(page: str, tmp_path: Path, port: int) -> None:
+def test_a_page_is_followed_from_an_empty_folder(page: str, tmp_path: Path, port: int, settings: Path) -> None:
     commands = [one for one in PRINTED if one.page == page and one.bare.startswith("warcmill ")]
     assert any(one.bare.startswith("warcmill crawl") for one in commands)
     for command in commands:
         if command.bare.startswith("warcmill serve"):
             continue  # tests/services/test_serve.py serves, and looks
-        printed = run(command, tmp_path, port)
+        printed = run(command, tmp_path, port, settings)
         assert is_as_shown(printed, plain(command.shown)), f"{command.text}\n{printed}\nThe page:\n{command.shown}"

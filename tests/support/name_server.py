@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import dns.flags
@@ -71,3 +73,24 @@ async def name_server(zone: Mapping[str, list[str]]) -> AsyncIterator[NameServer
         yield server
     finally:
         transport.close()
+
+
+@contextmanager
+def names(zone: Mapping[str, list[str]]) -> Iterator[int]:
+    """The same in a thread, for commands in processes of their own; yields the port."""
+    loop, closing = asyncio.new_event_loop(), asyncio.Event()
+
+    async def served(ready: Future[int]) -> None:
+        async with name_server(zone) as server:
+            ready.set_result(server.port)
+            await closing.wait()
+
+    port = Future[int]()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(served(port)), daemon=True)
+    thread.start()
+    try:
+        yield port.result()
+    finally:
+        loop.call_soon_threadsafe(closing.set)
+        thread.join()
+        loop.close()
