@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def is_seed(self) -> bool:
-        """Whether this is a lost seed, and nothing else."""
+        """True if this is a lost seed, and nothing else."""
         return self.kinds <= set(lost_seeds.OF_SEEDS)
 
     def names(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class CheckedBag:
 
 
 def is_bag(path: Path) -> bool:
-    """Whether a file or folder is to be judged as a bag: by its name, a folder by what is in it."""
+    """True if a file or folder is to be judged as a bag: by its name, a folder by what is in it."""
     if path.is_dir():
         return any((path / sign).exists() for sign in _SIGNS)
     return path.name.lower().endswith(_TARS + _GZIPPED + _ZIPS)

@@ -214,7 +214,7 @@ def profiles(config: Settings) -> Iterator[Check]:
 
 
 def scheduler() -> Check:
-    """Whether luigid answers, if one is configured: without it every luigi waits for minutes, then fails."""
+    """Check that luigid answers, if one is configured: without it every luigi waits for minutes, then fails."""
     address = schedulers.luigid()
     if address is None:
         return Check("scheduler", Level.OK, "each luigi schedules for itself")

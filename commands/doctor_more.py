@@ -47,7 +47,7 @@ def secrets() -> Iterator[Check]:
 
 
 def launches(config: Settings) -> Iterator[Check]:
-    """Whether each root holds a launch, and what is skipped in the roots."""
+    """Check that each root holds a launch, and name what is skipped in the roots."""
     try:
         seen = discovery.find(config.rootmap(), *EVER)
     except Unavailable:
@@ -75,7 +75,7 @@ def _passed_over(config: Settings, unexpected: Iterable[str]) -> Iterator[Check]
 
 
 def notices(send: bool) -> Iterator[Check]:
-    """Whether notices would arrive; with `send`, by sending one."""
+    """Check that notices would arrive; with `send`, by sending one."""
     try:
         channels = notice_channels()
     except BadConfig as error:

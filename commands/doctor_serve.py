@@ -29,7 +29,7 @@ def check_serve(config: Settings) -> Iterator[Check]:
 
 
 def _published(config: Settings) -> Iterator[Check]:
-    """Whether there is something to search, and to replay."""
+    """Check that there is something to search, and to replay."""
     try:
         state, index = open_folder("state", config.state), open_folder("index", config.index)
         versions = Archive(state, index, config.open_store()).versions()

@@ -77,7 +77,7 @@ def _total(everything: Totals, steps: list[str]) -> list[Shown]:
 
 
 def _is_in_use(grids: list[LaunchGrid], step: str) -> bool:
-    """Whether some launch has something to show in a step that is not due for all."""
+    """True if some launch has something to show in a step that is not due for all."""
     return any(step in grid.cells and grid.cells[step].mark is not Mark.NOT_DUE for grid in grids)
 
 

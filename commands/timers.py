@@ -68,7 +68,7 @@ class Timers(Protocol):
     text: str
 
     def are_there(self) -> bool:
-        """Whether exactly these are installed."""
+        """True if exactly these are installed."""
         ...
 
     def install(self) -> None: ...
@@ -107,7 +107,7 @@ class Cron:
         self.text = "\n".join([self._begin, *lines, self._end, ""])
 
     def is_used(self) -> bool:
-        """Whether the crontab has lines of this archive, these or others."""
+        """True if the crontab has lines of this archive, these or others."""
         return self._begin in self._read().splitlines()
 
     def are_there(self) -> bool:
@@ -234,7 +234,7 @@ def _slug(config: Path) -> str:
 
 
 def _has_manager() -> bool:
-    """Whether this user has a running systemd: a container and a login by su have none."""
+    """True if this user has a running systemd: a container and a login by su have none."""
     if not shutil.which("systemctl"):
         return False
     asked = ["systemctl", "--user", "show-environment"]

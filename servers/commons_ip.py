@@ -41,7 +41,7 @@ class Report:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is valid, without an error. Warnings leave it valid."""
+        """True if it is valid, without an error. Warnings leave it valid."""
         return self.result == "VALID" and self.summary["errors"] == 0
 
     @property

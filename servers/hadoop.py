@@ -104,7 +104,7 @@ def bean(port: int, name: str) -> dict[str, object]:
 
 
 def is_ready(port: int, datanodes: int) -> bool:
-    """Whether the NameNode counts that many live DataNodes and has left safe mode."""
+    """True if the NameNode counts that many live DataNodes and has left safe mode."""
     live = bean(port, "FSNamesystem").get("NumLiveDataNodes") == datanodes
     return live and bean(port, "NameNodeInfo").get("Safemode") == ""
 

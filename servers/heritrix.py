@@ -78,7 +78,7 @@ class Heritrix:
         self.folder.joinpath("hosts").write_text(f"{HOST} {hosts}\n", encoding="ascii")
 
     def _answers(self) -> bool:
-        """Whether it demands credentials, as it does once it is up."""
+        """True if it demands credentials, as it does once it is up."""
         context = ssl.create_default_context(cafile=str(self.certificate))
         connection = http.client.HTTPSConnection(HOST, self.ports["rest"], timeout=10, context=context)
         try:

@@ -14,7 +14,7 @@ FREE_FROM, FREE_TO = 20_000, 32_000
 
 
 def answers(port: int) -> bool:
-    """Whether something listens at `port` on loopback."""
+    """True if something listens at `port` on loopback."""
     with closing(socket.socket()) as probe:
         probe.settimeout(2)
         return probe.connect_ex((HOST, port)) == 0

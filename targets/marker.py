@@ -26,7 +26,7 @@ class MarkerTarget(luigi.Target):
         return layout.marker_path(self.key)
 
     def exists(self) -> bool:
-        """Whether the marker is there and valid.
+        """True if the marker is there and valid.
 
         False for an outage or a foreign marker, rather than an error: an error here would keep
         Luigi from running every other task of the same scan. The step itself reads its

@@ -26,7 +26,7 @@ _LONGEST = 500  # characters of a name: a line of one write stays whole beside t
 
 
 def is_attended() -> bool:
-    """Whether a command of ours runs this process, without --verbose."""
+    """True if a command of ours runs this process, without --verbose."""
     return ATTENDED in os.environ
 
 

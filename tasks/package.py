@@ -115,7 +115,7 @@ class IndexSip(StageStep):
         return proof(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
     def complete(self) -> bool:
-        """Whether its marker is there, and the catalogue has the SIP. An outage is no error here, as of a marker."""
+        """True if its marker is there, and the catalogue has the SIP. An outage is no error here, as of a marker."""
         if not super().complete():
             return False
         try:
@@ -172,7 +172,7 @@ def _sip_before(line: OpenRoots, launch: Launch, stage: Stage) -> Stage | None:
 
 
 def is_final_only(line: OpenRoots, launch: Launch) -> bool:
-    """Whether only the final stage of a launch gets a SIP by itself. One that gets none is asked for by stage."""
+    """True if only the final stage of a launch gets a SIP by itself. One that gets none is asked for by stage."""
     switch: Switch | None = line.wanted.get(configured.SWITCH)
     row = chain.by_task(chain.ROWS)[sips.BUILD]
     return switch is None or switch.final_only or not chain.is_wanted(row, launch, line.wanted)

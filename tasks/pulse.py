@@ -220,7 +220,7 @@ class ScanForLaunches(Scan):
                 yield StartJob(job=job, due=broken.due_of(found.launch), broken=found.launch.id)
 
     def _may_continue(self, line: OpenRoots, roots: JobRoots, found: broken.Newest, engine: Engine | None) -> bool:
-        """Whether a launch that broke off can be continued; the log has why not. Without an engine to ask, since that
+        """True if a launch that broke off can be continued; the log has why not. Without an engine to ask, since that
         first makes a checkpoint, it has one."""
         since = stamp_time(clock.stamp()) - engines.catch_up()
         if found.seen < since:

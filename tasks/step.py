@@ -104,7 +104,7 @@ class JobStep(luigi.Task):
                 scheduler.show_refused(line.state, self.key)
 
     def is_done(self, line: OpenRoots) -> bool:
-        """Whether nothing is left to do: another worker may have been faster."""
+        """True if nothing is left to do: another worker may have been faster."""
         return line.state.read(self.key) is not None
 
     @contextmanager

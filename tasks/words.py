@@ -31,12 +31,12 @@ class LastWords(logging.Handler):
 
 
 def has_traceback(record: logging.LogRecord) -> bool:
-    """Whether the record carries a traceback, or has one in its text."""
+    """True if the record carries a traceback, or has one in its text."""
     return bool(record.exc_info and record.exc_info[1]) or "Traceback (most recent call last)" in record.getMessage()
 
 
 def is_luigis(record: logging.LogRecord) -> bool:
-    """Whether Luigi itself logged this."""
+    """True if Luigi itself logged this."""
     return record.name.startswith("luigi")
 
 

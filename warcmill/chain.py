@@ -172,7 +172,7 @@ ROWS: Rows = (
 
 
 def is_wanted(row: Row, launch: Launch, wanted: Wanted) -> bool:
-    """Whether a launch goes through a step without an operator asking for it."""
+    """True if a launch goes through a step without an operator asking for it."""
     if row.due in (ALWAYS, ASKED):
         return row.due == ALWAYS
     switch = wanted.get(row.due)

@@ -355,27 +355,27 @@ def crawl_log_order(plain: str) -> tuple[int, str, int, bool] | None:
 
 
 def is_crawl_log(plain: str) -> bool:
-    """Whether a log's plain name begins like a crawl log's. `crawl_log_order` decides whether its lines count."""
+    """True if a log's plain name begins like a crawl log's. `crawl_log_order` decides whether its lines count."""
     return plain.startswith("crawl.log")
 
 
 def is_log_name(name: str) -> bool:
-    """Whether a file in a log folder is a log: locks and leftovers are not."""
+    """True if a file in a log folder is a log: locks and leftovers are not."""
     return not is_leftover(name)
 
 
 def is_leftover(name: str) -> bool:
-    """Whether it is an engine's lock, or what the built-in crawler cut off after a kill: its books know none of it."""
+    """True if it is an engine's lock, or what the built-in crawler cut off after a kill: its books know none of it."""
     return name.endswith((".lck", ".orphan"))
 
 
 def is_warc_name(name: str) -> bool:
-    """Whether a name is `*.warc` or `*.arc`, with or without `.gz` and `.open`, in upper or lower case."""
+    """True if a name is `*.warc` or `*.arc`, with or without `.gz` and `.open`, in upper or lower case."""
     return _WARC.fullmatch(name) is not None
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a crawl log's `warcPrefix` is valid: 4 to 200 letters, digits and . _ ~ = + @ -."""
+    """True if a crawl log's `warcPrefix` is valid: 4 to 200 letters, digits and . _ ~ = + @ -."""
     return _PREFIX.fullmatch(text) is not None
 
 

@@ -49,7 +49,7 @@ def writer_root(name: str) -> WriterRoot:
 
 
 def is_writer(root: Root) -> bool:
-    """Whether a root is a writer's."""
+    """True if a root is a writer's."""
     return root.startswith(_WRITER)
 
 
@@ -160,7 +160,7 @@ class FileRef(NamedTuple):  # cheap to make: the markers of a large launch have 
 
     @property
     def is_engines(self) -> bool:
-        """Whether an engine, or another writer of its launches, wrote the file."""
+        """True if an engine, or another writer of its launches, wrote the file."""
         return self.root == "output" or is_writer(self.root)
 
 

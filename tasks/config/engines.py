@@ -64,7 +64,7 @@ def section_of(job: str) -> str:
 
 
 def has_engine(job: str) -> bool:
-    """Whether an engine that is controlled here crawls this job, or BadConfig."""
+    """True if an engine that is controlled here crawls this job, or BadConfig."""
     return job in crawled()
 
 

@@ -61,7 +61,7 @@ def refuse_unfit(line: Settings, job: str) -> None:
 
 
 def is_fed(job: str) -> bool:
-    """Whether a job is crawled by the feed, or BadConfig."""
+    """True if a job is crawled by the feed, or BadConfig."""
     return job in jobs()
 
 

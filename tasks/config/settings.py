@@ -300,7 +300,7 @@ def _where_to_look() -> str:
 
 
 def _is_ours() -> bool:
-    """Whether the configuration that was read belongs to this line, even if it has a mistake."""
+    """True if the configuration that was read belongs to this line, even if it has a mistake."""
     return bool(get_config().has_section("warcmill")) and not _missing_file()
 
 

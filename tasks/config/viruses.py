@@ -32,7 +32,7 @@ class Scanner:
 
 
 def is_configured() -> bool:
-    """Whether a clamd is named, or its step is switched on."""
+    """True if a clamd is named, or its step is switched on."""
     return bool(sections.value("viruses", "clamd") or sections.value("viruses", "since"))
 
 

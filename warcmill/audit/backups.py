@@ -39,7 +39,7 @@ def of_launch(state: MarkerStore, store: Store, launch: Launch, now: datetime) -
 
 
 def is_due(time: str, now: datetime) -> bool:
-    """Whether what is final since a time, as evidence writes it, should be in a backup; '' is not final."""
+    """True if what is final since a time, as evidence writes it, should be in a backup; '' is not final."""
     return bool(time) and now - datetime.fromisoformat(time) > PATIENCE
 
 

@@ -81,7 +81,7 @@ def rewrite(state: MarkerStore, rootmap: RootMap, scanned: Scanned, wanted: Want
 
 
 def _is_current(summary: Document, now: str) -> bool:
-    """Whether a summary fits the markers. One that lacks a launch or a root because of an error never does."""
+    """True if a summary fits the markers. One that lacks a launch or a root because of an error never does."""
     launches = summary.get("launches")
     known = launches if isinstance(launches, list) else []
     failed = any(isinstance(launch, dict) and "error" in launch for launch in known)

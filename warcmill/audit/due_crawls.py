@@ -120,7 +120,7 @@ class _Folders:
         self._markers, self._tries = dict[str, frozenset[str]](), dict[str, dict[str, list[Key]]]()
 
     def has(self, due: str) -> bool:
-        """Whether a due crawl has its sound 00.due."""
+        """True if a due crawl has its sound 00.due."""
         key = layout.due_key(self._job, due)
         folder = layout.folder_of(key)
         if folder not in self._markers:

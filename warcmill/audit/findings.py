@@ -158,6 +158,6 @@ def _got_nothing(seen: Survey) -> Iterator[CrawlFinding]:
 
 
 def _is_success(code: str) -> bool:
-    """Whether the status is of a page: HTTP or FTP without an error, or whois (1001). 1 is a DNS lookup, no page."""
+    """True if the status is of a page: HTTP or FTP without an error, or whois (1001). 1 is a DNS lookup, no page."""
     number = int(code) if code.isdecimal() else 0
     return 200 <= number < 400 or number > 1000

@@ -63,7 +63,7 @@ def in_order(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
 
 
 def is_accepted(seen: Survey, name: str) -> bool:
-    """Whether an operator has accepted the finding of this name."""
+    """True if an operator has accepted the finding of this name."""
     return layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers
 
 

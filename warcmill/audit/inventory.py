@@ -32,7 +32,7 @@ class FileState:
     why: str = ""
 
     def lacks(self, step: str) -> bool:
-        """Whether a step is still to be done for this file."""
+        """True if a step is still to be done for this file."""
         return self.steps.get(step, NEVER) not in _HAVE
 
 
@@ -97,7 +97,7 @@ def _in_sip(seen: Survey, step: Row, stage: Stage, item: Item) -> str:
 
 
 def _is_never(step: Row, item: Item) -> bool:
-    """Whether a file never goes through a step."""
+    """True if a file never goes through a step."""
     if is_salvaged(item):  # it exists only in the store
         return step.outward or not (step.stored or step.reads == "made")
     if item.file.root == "state":  # the zip of logs is made here, and stays

@@ -1,4 +1,4 @@
-"""Whether the markers of a stage list the same files as 03: what one leaves out, or has in addition. Pure."""
+"""Compares the files that a stage's markers list with those of 03: left out, or in addition. Pure."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def _expected(step: Row, listed: Mapping[str, bool]) -> set[str]:
 
 
 def _is_of_stage(step: Row, item: Item) -> bool:
-    """Whether an item is a file of the stage. A salvaged WARC is none: it is made of one."""
+    """True if an item is a file of the stage. A salvaged WARC is none: it is made of one."""
     return not is_salvaged(item) and (item.made is not None or not (step.stored or step.reads == "made"))

@@ -34,7 +34,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
 
 
 def is_accepted(seen: Survey, kind: str, name: str) -> bool:
-    """Whether an operator has accepted such a finding: a seed for the job; a target if all of its lost seeds are."""
+    """True if an operator has accepted such a finding: a seed for the job; a target if all of its lost seeds are."""
     if kind in OF_SEEDS:
         return name in seen.accepted_seeds
     if layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers:

@@ -170,7 +170,7 @@ def _files(seen: Survey, step: Row, stage: Stage) -> int:
 
 
 def _refuses(seen: Survey, step: Row, stage: Stage, key: Key) -> bool:
-    """Whether this step refused WARCs that no operator has accepted."""
+    """True if this step refused WARCs that no operator has accepted."""
     if not step.judges or all(item.outcome is not Outcome.REFUSED for item in seen.markers[key].claim.items):
         return False
     items = seen.items(step.word, stage)

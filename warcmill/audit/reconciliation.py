@@ -119,7 +119,7 @@ def unexplained(seen: Survey, table: Iterable[StageRow], known: Iterable[Gap]) -
 
 
 def _is_figure(seen: Survey, step: Step, stage: Stage) -> bool:
-    """Whether a step has to count the WARCs of a stage: a step of SIPs once the stage is in one."""
+    """True if a step has to count the WARCs of a stage: a step of SIPs once the stage is in one."""
     return seen.wants(step.word) and (not step.by_sip or seen.proof(step.word, stage) is not None)
 
 

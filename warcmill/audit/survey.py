@@ -91,7 +91,7 @@ class Survey:
 
     @property
     def is_there(self) -> bool:
-        """Whether this launch exists: it has a file of an engine, or a marker."""
+        """True if this launch exists: it has a file of an engine, or a marker."""
         files = self.listing
         return bool(self.markers or self.unsound or files.logs or files.warcs or files.reports or files.job_files)
 
@@ -130,7 +130,7 @@ class Survey:
         return complete if isinstance(complete, Complete) else None
 
     def due(self, step: str, stage: Stage | None = None) -> bool:
-        """Whether a step should have left its marker by now."""
+        """True if a step should have left its marker by now."""
         if chain.by_word(chain.ROWS)[step].by_sip and stage not in self.with_sip:
             return False
         return self.wants(step) and (stage in self.sealed if stage else bool(self.ended))
@@ -143,12 +143,12 @@ class Survey:
         return self.marker(step, sip) if sip else None
 
     def is_covered(self, step: str, stage: Stage) -> bool:
-        """Whether a stage never goes through a step of SIPs, for the SIP of another stage covers it."""
+        """True if a stage never goes through a step of SIPs, for the SIP of another stage covers it."""
         by = self.coverage.covering(stage)
         return chain.by_word(chain.ROWS)[step].by_sip and by is not None and by != stage
 
     def wants(self, step: str) -> bool:
-        """Whether this launch goes through a step without an operator's request."""
+        """True if this launch goes through a step without an operator's request."""
         return chain.is_wanted(chain.by_word(chain.ROWS)[step], self.launch, self.wanted)
 
     def rows(self) -> list[Row]:
@@ -159,7 +159,7 @@ class Survey:
         return [row for row in known if row in always or row.task in there or self.wants(row.word)]
 
     def failed(self, step: str, stage: Stage) -> bool:
-        """Whether the last attempt at a step that left no marker ended with an error."""
+        """True if the last attempt at a step that left no marker ended with an error."""
         attempts = self.attempts.get(self.key(step, stage), ())
         return bool(attempts and attempts[-1].error)
 

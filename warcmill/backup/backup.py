@@ -56,7 +56,7 @@ def due_crawls(state: MarkerStore, day: date) -> Iterator[DueCrawl]:
 
 
 def is_archived(state: MarkerStore, launch: Launch) -> bool:
-    """Whether a launch is assembled and every stage of it verified in the store."""
+    """True if a launch is assembled and every stage of it verified in the store."""
     assembled = state.read(layout.key("output.ProcessOutputs", launch))
     stages = Complete.from_claim(assembled.claim).stages if assembled else ()
     return bool(stages) and all(state.holds(layout.key("files.Verify", launch, stage=stage)) for stage in stages)
@@ -73,12 +73,12 @@ def archived_at(state: MarkerStore, launch: Launch) -> str:
 
 
 def is_kept(store: Store, launch: Launch) -> bool:
-    """Whether the store has a backup of a launch."""
+    """True if the store has a backup of a launch."""
     return any(_is_backup(entry) for entry in store.list(f"{FOLDER}/{launch}"))
 
 
 def has_any(store: Store) -> bool:
-    """Whether a backup of any launch was ever made."""
+    """True if a backup of any launch was ever made."""
     jobs = (job for job in store.list(FOLDER) if job.kind == "folder" and job.name != ARCHIVE)
     folders = (folder for job in jobs for folder in store.list(job.path) if folder.kind == "folder")
     return any(_is_backup(entry) for folder in folders for entry in store.list(folder.path))

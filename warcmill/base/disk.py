@@ -27,7 +27,7 @@ def reason(error: OSError, path: Path) -> str:
 
 
 def is_refused(error: OSError) -> bool:
-    """Whether the file is there, but its owner or its disk lets us not use it."""
+    """True if the file is there, but its owner or its disk lets us not use it."""
     return error.errno in (*REFUSED, errno.EROFS)
 
 

@@ -86,7 +86,7 @@ class Schedule:
             number += 1
 
     def holds(self, moment: datetime) -> bool:
-        """Whether the schedule is in force at this time."""
+        """True if the schedule is in force at this time."""
         return self.start <= moment and self._is_before_end(moment)
 
     def _is_before_end(self, moment: datetime) -> bool:

@@ -50,6 +50,6 @@ def threads(at_once: int) -> Iterator[Callable[..., Future[Any]]]:
 
 
 def is_given_up() -> bool:
-    """Whether nobody waits any more for what this thread does."""
+    """True if nobody waits any more for what this thread does."""
     given_up = _GIVEN_UP.get()
     return given_up is not None and given_up.is_set()

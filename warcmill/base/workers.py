@@ -138,7 +138,7 @@ class _Worker:
         return self._process.pid
 
     def is_ready(self) -> bool:
-        """Whether it begins; it is waited for."""
+        """True if it begins; it is waited for."""
         self._socket.settimeout(_START)
         try:
             receive(self._socket, _READY)
@@ -190,7 +190,7 @@ class _Worker:
         return f"its parser died: {how}"
 
     def has_ended(self) -> bool:
-        """Whether the process has ended."""
+        """True if the process has ended."""
         return self._process.poll() is not None
 
     def leave(self) -> None:

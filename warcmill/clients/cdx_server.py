@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def is_url(text: str) -> bool:
-    """Whether a text names a collection of a server, with nothing that may be secret: http://HOST:PORT/COLLECTION."""
+    """True if a text names a collection of a server, with nothing that may be secret: http://HOST:PORT/COLLECTION."""
     try:
         parts = urlsplit(text)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and text.isprintable()

@@ -33,7 +33,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def is_remote(source: str) -> bool:
-    """Whether a source is a URL or a command, not a file."""
+    """True if a source is a URL or a command, not a file."""
     return source.startswith(COMMAND) or urlsplit(source).scheme in ("http", "https")
 
 

@@ -38,7 +38,7 @@ def judge(answer: Exchange, before: History | None, metadata: Pairs) -> Answered
 
 
 def is_same(answer: Exchange, before: History) -> bool:
-    """Whether a whole payload is that of the visit before: an empty one needs no revisit."""
+    """True if a whole payload is that of the visit before: an empty one needs no revisit."""
     same = before.same(answer.payload_sha1, answer.payload_length, answer.payload_sha256)
     return same and bool(answer.payload_length) and not answer.truncated
 

@@ -85,7 +85,7 @@ def parse(line: bytes) -> Request:
 
 
 def _is_kept(value: object) -> bool:
-    """Whether a database takes a text, or a number: an error there would end the crawl. Others have checks of their
+    """True if a database takes a text, or a number: an error there would end the crawl. Others have checks of their
     own."""
     if isinstance(value, str):
         return value == value.encode("utf-8", "ignore").decode()

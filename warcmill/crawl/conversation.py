@@ -39,7 +39,7 @@ class Conversation:
 
     @property
     def reusable(self) -> bool:
-        """Whether the connection is silent, and where the next answer begins."""
+        """True if the connection is silent, and where the next answer begins."""
         return self._reader.reusable and not self._truncated and not self._wire.closed
 
     async def run(self) -> Exchange | Failure:
@@ -88,7 +88,7 @@ class Conversation:
                 await asyncio.sleep(0)
 
     def _too_long(self) -> bool:
-        """Whether header or body is beyond its limit, and more would come."""
+        """True if header or body is beyond its limit, and more would come."""
         body = self._spool.length - self._reader.head_length
         return not self._reader.done and (self._reader.header_too_long or body > self._limits.body)
 

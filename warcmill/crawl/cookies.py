@@ -131,12 +131,12 @@ def _cookie(wanted: SetCookie, uri: str, now: float) -> Cookie | None:
 
 @lru_cache(10_000)
 def _is_shared(domain: str) -> bool:
-    """Whether names below a domain have different owners: a public suffix, or one label (the list's rule `*`)."""
+    """True if names below a domain have different owners: a public suffix, or one label (the list's rule `*`)."""
     return "." not in domain or surt.is_public_suffix(domain)
 
 
 def _parts(uri: str) -> tuple[bool, str, str]:
-    """Whether a canonical URI is https, its host, and its path."""
+    """A canonical URI: is it https, its host, its path."""
     scheme, _, rest = uri.partition("://")
     authority, _, path = rest.partition("?")[0].partition("/")
     host = authority if authority.endswith("]") else authority.rpartition(":")[0] or authority

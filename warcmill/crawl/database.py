@@ -97,7 +97,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file is still empty; Foreign, before anything is written, when it is another program's."""
+    """True if the file is still empty; Foreign, before anything is written, when it is another program's."""
     application, schema, tables = (
         connection.execute(query).fetchone()[0]
         for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")

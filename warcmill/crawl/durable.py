@@ -53,7 +53,7 @@ def make_folder(path: Path) -> None:
 
 
 def is_cut(path: Path) -> bool:
-    """Whether a kill left a last line without its end: the next one must not be taken for the rest of it."""
+    """True if a kill left a last line without its end: the next one must not be taken for the rest of it."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 1))
         return file.read(1) not in (b"", b"\n")

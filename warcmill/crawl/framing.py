@@ -44,27 +44,27 @@ class AnswerReader:
 
     @property
     def done(self) -> bool:
-        """Whether the answer has ended by its own framing."""
+        """True if the answer has ended by its own framing."""
         return self._body is not None and self._body.done
 
     @property
     def whole(self) -> bool:
-        """Whether the payload is whole if the connection ends now."""
+        """True if the payload is whole if the connection ends now."""
         return self._body is not None and self._body.whole and not self._head_cut
 
     @property
     def chunked(self) -> bool:
-        """Whether the body has chunks, or claims to."""
+        """True if the body has chunks, or claims to."""
         return isinstance(self._body, _Chunks)
 
     @property
     def header_too_long(self) -> bool:
-        """Whether the header reached its limit before it ended; 1xx answers count."""
+        """True if the header reached its limit before it ended; 1xx answers count."""
         return self.head is None and (self.header_bytes > self._limit or len(self.interim) > _INTERIM_LIMIT)
 
     @property
     def reusable(self) -> bool:
-        """Whether the connection is where the next answer begins."""
+        """True if the connection is where the next answer begins."""
         return self.done and not self.extra and self.head is not None and self.head.keeps
 
     def feed(self, data: bytes) -> None:

@@ -92,7 +92,7 @@ class SqliteFrontier:
         return await self.within(act)
 
     async def is_empty(self) -> bool:
-        """Whether nothing waits in any crawl but what a person has suspended."""
+        """True if nothing waits in any crawl but what a person has suspended."""
         query = "SELECT total(waiting) FROM crawls"
         return await self.within(lambda: not self.db.execute(query).fetchone()[0])
 

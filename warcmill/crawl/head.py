@@ -35,7 +35,7 @@ class Fields:
             self._values.setdefault(name, []).append(value)
 
     def has(self, name: str) -> bool:
-        """Whether there is a field."""
+        """True if there is a field."""
         return name in self._values
 
     def first(self, name: str) -> str:
@@ -64,12 +64,12 @@ class Head(NamedTuple):
 
     @property
     def interim(self) -> bool:
-        """Whether another answer follows (RFC 9110, 15.2). After 101 comes another protocol, which nobody asked for."""
+        """True if another answer follows (RFC 9110, 15.2). After 101 comes another protocol, which nobody asked for."""
         return 100 <= self.status < 200 and self.status != 101
 
     @property
     def keeps(self) -> bool:
-        """Whether the server keeps the connection (RFC 9112, 9.3)."""
+        """True if the server keeps the connection (RFC 9112, 9.3)."""
         words = self.fields.words("connection")
         return "close" not in words and (self.version > "1.0" or "keep-alive" in words)
 

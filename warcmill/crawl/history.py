@@ -36,7 +36,7 @@ class History(NamedTuple):
     last_modified: str = ""
 
     def same(self, sha1: str, length: int, second: str) -> bool:
-        """Whether a payload is the one of this visit: `sha1:BASE32`, its length, and the second digest in hex."""
+        """True if a payload is the one of this visit: `sha1:BASE32`, its length, and the second digest in hex."""
         return (self.sha1, self.length, self.second) == (_sha1(sha1), length, bytes.fromhex(second)[:SECOND])
 
     @property

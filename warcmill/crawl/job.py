@@ -36,7 +36,7 @@ class Retries:
         return self.wait * tries
 
     def asks_again(self, status: int, tries: int, asked: float) -> bool:
-        """Whether another answer is asked for after this one; not if its server asks for a day or more."""
+        """True if another answer is asked for after this one; not if its server asks for a day or more."""
         return status in self.statuses and tries < self.times and asked < LONGEST
 
 
@@ -116,12 +116,12 @@ class Job:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether politeness is off for all URIs: then a host is asked for several at the same time."""
+        """True if politeness is off for all URIs: then a host is asked for several at the same time."""
         return all(job.politeness.is_off for job in self._all())
 
     @property
     def visits_again(self) -> bool:
-        """Whether some URIs are visited again, each at its time."""
+        """True if some URIs are visited again, each at its time."""
         return any(job.recrawl for job in self._all())
 
     def _all(self) -> tuple[Job, ...]:

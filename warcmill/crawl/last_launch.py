@@ -27,7 +27,7 @@ class Last(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether all its files are closed."""
+        """True if all its files are closed."""
         return self.word == Word.FINISHED
 
 

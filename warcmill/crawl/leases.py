@@ -48,7 +48,7 @@ class Leases:
         return self._held.get(number)
 
     def holds(self, lease: Lease) -> bool:
-        """Whether a lease has not ended: it, and no later one of its row."""
+        """True if a lease has not ended: it, and no later one of its row."""
         held = self._held.get(lease.id)
         return held is not None and held.lease.until == lease.until and held.lease.holder == lease.holder
 

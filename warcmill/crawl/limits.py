@@ -33,7 +33,7 @@ class Limits:
     ratio: int = 128
 
     def expired(self, elapsed: float, silent: float, received: int) -> bool:
-        """Whether an answer took too long: in all, since its last byte, or for what it has brought."""
+        """True if an answer took too long: in all, since its last byte, or for what it has brought."""
         if elapsed >= self.total or silent >= self.idle:
             return True
         return elapsed >= self.grace and received < self.slowest * elapsed

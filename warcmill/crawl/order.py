@@ -94,7 +94,7 @@ def _followed(places: Places, launch: Launch) -> Checkpoint | None:
 
 
 def _has_books(database: Path, launch: Launch, logs: Path) -> bool:
-    """Whether a database was last open for this launch; one that is damaged, lost, or not ours is taken to be."""
+    """True if a database was last open for this launch; one that is damaged, lost, or not ours is taken to be."""
     try:
         _refuse_lost(database, logs)
         if "about" not in (tables := _tables(database)):

@@ -73,7 +73,7 @@ class RobotsFiles:
         return await asyncio.shield(self._asking[origin])
 
     def knows(self, uri: Uri) -> bool:
-        """Whether the robots.txt of a URI's site is known, or is being asked for."""
+        """True if the robots.txt of a URI's site is known, or is being asked for."""
         known = self._sites.get(origin_of(uri.uri))
         return origin_of(uri.uri) in self._asking or (known is not None and steady.now() < known.until)
 
@@ -89,7 +89,7 @@ class RobotsFiles:
         return await self._beside(lambda: rules.judge(path), rules.size <= FEW)
 
     def is_given_up(self, site: Site) -> bool:
-        """Whether a site was asked so often in vain that it is given up."""
+        """True if a site was asked so often in vain that it is given up."""
         return site.standing is Standing.DEFERRED and site.failures >= self._retries.times
 
     @property

@@ -9,7 +9,7 @@ import sqlite3
 
 AT_ONCE = 2000  # rows that one call of `forget_some` reads
 TAKEN = "(round >= ? OR id >= ?)"
-"""Whether a row was taken in this round, or waits since an earlier one; its values are `Rounds.taken`."""
+"""True if a row was taken in this round, or waits since an earlier one; its values are `Rounds.taken`."""
 
 _BEGIN, _END = (-1, b""), (1 << 62, b"")
 _SOME = "SELECT crawl, digest FROM seen WHERE (crawl, digest) > (?, ?) ORDER BY crawl, digest LIMIT 1 OFFSET ?"

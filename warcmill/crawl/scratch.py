@@ -32,7 +32,7 @@ class Spool:
 
     @property
     def in_memory(self) -> bool:
-        """Whether it has no scratch file."""
+        """True if it has no scratch file."""
         return self._file is None
 
     def write(self, data: bytes) -> None:

@@ -50,7 +50,7 @@ class Spending:
 
 
 def is_document(line: CrawlRecord) -> bool:
-    """Whether a line of crawl.log is of an answer, and of its URI's last one; an address or a robots.txt, which another
+    """True if a line of crawl.log is of an answer, and of its URI's last one; an address or a robots.txt, which another
     needs first, is none."""
     return (line.status or 0) > 0 and not line.is_asked_again and not (line.hops or "").rstrip("R").endswith("P")
 

@@ -48,7 +48,7 @@ class Spider:
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing new is begun."""
+        """True if nothing new is begun."""
         return self._held > 0
 
     def stop(self, ending: End = End.STOPPED) -> None:

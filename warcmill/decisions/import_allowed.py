@@ -33,6 +33,6 @@ def _is_crawled(state: MarkerStore, launch: Launch) -> bool:
 
 
 def is_inside(source: Path, root: str) -> bool:
-    """Whether a folder is in a root, or holds it."""
+    """True if a folder is in a root, or holds it."""
     place = Path(root).resolve()
     return source.is_relative_to(place) or place.is_relative_to(source)

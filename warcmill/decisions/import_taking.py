@@ -58,7 +58,7 @@ class Taking:
         return take(self.source, entry, self.at.target(name), advance, name), True
 
     def looks_known(self, entry: Stat) -> bool:
-        """Whether an earlier import had a WARC of this path and size: it is read before it is copied."""
+        """True if an earlier import had a WARC of this path and size: it is read before it is copied."""
         return (layout.shown(entry.path), entry.size) in self.before.origins
 
     def _sort_in(self, entry: Stat, taken: Taken, first: dict[str, str]) -> None:

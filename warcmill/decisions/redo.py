@@ -40,7 +40,7 @@ class Roots:
     store: Store
 
     def holds(self, file: FileRef) -> bool:
-        """Whether a file exists, with any content. Markers percent-encode a name that is not UTF-8."""
+        """True if a file exists, with any content. Markers percent-encode a name that is not UTF-8."""
         own: dict[Root, Store] = {"store": self.store, "state": self.state.store}
         root = own.get(file.root) or self.engines.root(file.root)
         return any(root.stat(path) for path in (file.path, os.fsdecode(unquote_to_bytes(file.path))))

@@ -22,7 +22,7 @@ from warcmill.model import Key, Launch, Stage
 
 
 def is_known(roots: JobRoots, launch: Launch) -> bool:
-    """Whether any root of engines and writers has a folder of this launch, of any kind."""
+    """True if any root of engines and writers has a folder of this launch, of any kind."""
     folders = [(store, known.folder(kind, launch)) for store, known in roots.sources() for kind in layout.KINDS]
     folders.append((roots.jobs, f"{launch.job}/{launch.id}"))
     return any(entry is not None and entry.kind == "folder" for store, path in folders for entry in [store.stat(path)])

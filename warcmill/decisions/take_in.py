@@ -173,7 +173,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def may_link(status: os.stat_result, own: int) -> bool:
-    """Whether nobody but the user `own` and root can change this file."""
+    """True if nobody but the user `own` and root can change this file."""
     return status.st_uid in (0, own) and not status.st_mode & (modes.S_IWGRP | modes.S_IWOTH)
 
 

@@ -153,7 +153,7 @@ class _Reading:
             self._stream.close()
 
     def is_same(self, other: _Reading) -> bool:
-        """Whether both are short, and the same bytes; what is kept ends at StreamMaxLength."""
+        """True if both are short, and the same bytes; what is kept ends at StreamMaxLength."""
         is_short = not self._stream and not other._stream
         return is_short and self.length == other.length and self._kept == other._kept
 

@@ -99,7 +99,7 @@ class _Scanning:
         return tuple(_item(item, facts) for item in self.groups[copy])
 
     def _is_whole(self, copy: FileRef) -> bool:
-        """Whether the gate accepted a WARC. Where it refused one, it must find the same fault again."""
+        """True if the gate accepted a WARC. Where it refused one, it must find the same fault again."""
         return all(item.outcome is Outcome.OK for item in self.groups[copy])
 
     def _scan(self, copy: FileRef) -> PayloadScan:

@@ -47,7 +47,7 @@ def check_character(zone: str) -> str:
 
 
 def is_ark(text: str) -> bool:
-    """Whether a text is an ARK: `ark:NAAN/name`, or `ark:/NAAN/name` as older minters write it."""
+    """True if a text is an ARK: `ark:NAAN/name`, or `ark:/NAAN/name` as older minters write it."""
     return len(text) <= LONGEST and _ARK.fullmatch(text) is not None
 
 

@@ -46,7 +46,7 @@ class Beans:
         return [self._ids[member] if member in self._ids else member.get("bean", "") for member in members]
 
     def has_class(self, bean: str, name: str) -> bool:
-        """Whether a bean's class has this simple name."""
+        """True if a bean's class has this simple name."""
         element = self.by_id.get(bean)
         return element is not None and _class(element) == name
 

@@ -252,5 +252,5 @@ class _Request:
 
 
 def is_about_a_capture(head: Head) -> bool:
-    """Whether a record is what an engine notes about a capture."""
+    """True if a record is what an engine notes about a capture."""
     return head.type == "metadata" and head.fields.get(CONTENT_TYPE, b"").strip() == _ABOUT_A_CAPTURE

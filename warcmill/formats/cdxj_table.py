@@ -98,7 +98,7 @@ def _converting(document: bytes) -> csv.ConvertOptions:
 
 
 def _has_names(found: pa.Table) -> bool:
-    """Whether every field has the name that it has in the usual lines."""
+    """True if every field has the name that it has in the usual lines."""
     return found.num_rows > 0 and all(
         found[at].chunk(0).dictionary.to_pylist() == [name] for at, name in _NAMED_AT.items()
     )

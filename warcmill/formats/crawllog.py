@@ -75,7 +75,7 @@ class CrawlRecord(NamedTuple):
 
     @property
     def is_asked_again(self) -> bool:
-        """Whether this answer is not the last of its visit: the URI waits, to be asked once more."""
+        """True if this answer is not the last of its visit: the URI waits, to be asked once more."""
         return ASKED_AGAIN in self.annotations
 
     @property
@@ -190,7 +190,7 @@ def _quoted(text: bytes) -> str:
 
 
 def is_time(logged: bytes) -> bool:
-    """Whether a logged time is written as engines write it, and exists in the calendar."""
+    """True if a logged time is written as engines write it, and exists in the calendar."""
     if not _TIME.fullmatch(logged):
         return False
     try:

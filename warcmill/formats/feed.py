@@ -78,7 +78,7 @@ class Target:
 
     @property
     def needs_login(self) -> bool:
-        """Whether its crawl must log in first."""
+        """True if its crawl must log in first."""
         return bool(self.login_page_url or self.secret_id)
 
     def logout_prefixes(self) -> set[str]:

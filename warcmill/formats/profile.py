@@ -98,7 +98,7 @@ def _folders(beans: Beans) -> Iterator[str]:
 
 
 def _has_launch(path: str) -> bool:
-    """Whether a path is the launch's own. `@name@` is a template's: it is filled in with such a path."""
+    """True if a path is the launch's own. `@name@` is a template's: it is filled in with such a path."""
     return LAUNCH in path or (path.startswith("@") and path.endswith("@"))
 
 

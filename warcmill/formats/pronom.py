@@ -73,7 +73,7 @@ class Formats(Hearer):
         return _Payload(self, declared, declared.strip().lower().startswith(b"application/http"))
 
     def is_looked_at(self, declared: str) -> bool:
-        """Whether the next payload of a type is one of the first, which are identified."""
+        """True if the next payload of a type is one of the first, which are identified."""
         seen = self.types.get(self._named(declared))
         return seen is None or sum(seen.formats.values()) < LOOKED_AT
 

@@ -64,17 +64,17 @@ class _Chain:
         return next(places, None)
 
     def in_order(self, *names: str) -> bool:
-        """Whether these are all there, in this order."""
+        """True if these are all there, in this order."""
         places = [place for place in map(self.first, names) if place is not None]
         return len(places) == len(names) and places == sorted(places)
 
     def follow(self, name: str, other: str) -> bool:
-        """Whether the one comes right after the other."""
+        """True if the one comes right after the other."""
         place, before = self.first(name), self.first(other)
         return place is not None and before is not None and place == before + 1
 
     def loses_changes(self) -> bool:
-        """Whether both histories are loaded, and no script between them clears what the first has restored."""
+        """True if both histories are loaded, and no script between them clears what the first has restored."""
         loaded, adds = self.first("PersistLoadProcessor"), self.first("ContentDigestHistoryLoader")
         if loaded is None or adds is None:
             return False

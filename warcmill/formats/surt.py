@@ -70,7 +70,7 @@ def domain_prefix(url: str) -> str:
 
 
 def is_public_suffix(host: str) -> bool:
-    """Whether the names directly below this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
+    """True if the names directly below this one belong to different owners: `gov.uk`, `gub.uy`, `blogspot.com`."""
     parts = suffixes()(host)
     return not parts.domain and bool(parts.suffix)
 
@@ -121,7 +121,7 @@ def _host(name: str) -> str:
 
 @lru_cache(10_000)
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address; one of IPv6 is in brackets."""
+    """True if a host is an IP address; one of IPv6 is in brackets."""
     if host.startswith("["):
         return True
     try:

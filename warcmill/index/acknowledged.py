@@ -62,7 +62,7 @@ class Acknowledged:
         return [part for part in parts if part.digest not in names or part.digest + BEGUN in names]
 
     def has(self, part: Part) -> bool:
-        """Whether the sink has acknowledged a part, though another one may have been sent after it."""
+        """True if the sink has acknowledged a part, though another one may have been sent after it."""
         return part.digest in self._index.names(self.folder)
 
     def others(self, parts: Iterable[Part]) -> Iterator[Answer]:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def is_indexed(state: MarkerStore, launch: Launch) -> bool:
-    """Whether the next fold has all of a launch."""
+    """True if the next fold has all of a launch."""
     return state.holds(layout.step("cdx", launch, FINAL))
 
 

@@ -39,7 +39,7 @@ class Followed:
         self._index, self.folder = index, f"{FOLDER}/{sink}/{launch.job}/{launch.id}"
 
     def is_empty(self) -> bool:
-        """Whether the sink has nothing provisional of the launch."""
+        """True if the sink has nothing provisional of the launch."""
         return not any(map(_NAME.fullmatch, self._index.names(self.folder)))
 
     def place(self) -> int:
@@ -77,7 +77,7 @@ class Followed:
                 yield from self.lines(name)
 
     def is_without(self, hiding: str) -> bool:
-        """Whether what is hidden, by this digest, was deleted already."""
+        """True if what is hidden, by this digest, was deleted already."""
         return HIDDEN in self._index.names(self.folder) and self.lines(HIDDEN) == [f"{hiding}\n".encode()]
 
     def note_without(self, hiding: str) -> None:

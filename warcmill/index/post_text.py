@@ -80,7 +80,7 @@ class Notes:
             self._write(ROUTING, self.place.routing.digest)
 
     def _are_fewer(self, counts: dict[str, int]) -> bool:
-        """Whether Solr has fewer documents than were counted, or what was counted cannot be read any more."""
+        """True if Solr has fewer documents than were counted, or what was counted cannot be read any more."""
         before = self._read(COUNTS)
         if before is None:
             return False

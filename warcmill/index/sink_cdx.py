@@ -194,7 +194,7 @@ class _Shown:
         self._left_out, self._prefixes = left_out, prefixes
 
     def has(self, line: bytes) -> bool:
-        """Whether a part shows a line of its extract."""
+        """True if a part shows a line of its extract."""
         if self._left_out and cdxj.offset(line) in self._left_out:
             return False
         return not hidden.is_hidden(line, self._prefixes)

@@ -129,6 +129,6 @@ class _Sending:
 
 
 def _same_text(one: Part, other: Part) -> bool:
-    """Whether the ids and texts of both are those of one extract, which can be read."""
+    """True if the ids and texts of both are those of one extract, which can be read."""
     same = (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
     return same and one.input.generation >= GENERATION

@@ -26,7 +26,7 @@ class Shown:
     prefixes: Mapping[bytes, str]
 
     def has(self, line: Line) -> bool:
-        """Whether a document is shown."""
+        """True if a document is shown."""
         if line["source_file_offset"] in self.left_out:
             return False
         return next(hidden.visible([key_of(line)], self.prefixes, set()), None) is not None

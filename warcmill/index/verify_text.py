@@ -36,7 +36,7 @@ WARCS = "warcs/"
 
 
 def is_ready(state: MarkerStore, index: LocalStore, place: Place | None, launch: Launch, stage: Stage) -> bool:
-    """Whether the current version lists a stage, and Solr has all of it. Solr is not asked."""
+    """True if the current version lists a stage, and Solr has all of it. Solr is not asked."""
     marker = state.require(layout.step("text", launch, stage))
     try:
         with ExitStack() as opened:
@@ -149,7 +149,7 @@ def _documents(file: TextIndexedFile) -> int:
 
 
 def _is_same(known: TextIndexedFile, found: Counts) -> bool:
-    """Whether a marker and an extract count the same. Markers made before office documents were documents have them
+    """True if a marker and an extract count the same. Markers made before office documents were documents have them
     among captures of another type, and stay as they are."""
     documents, left_out = Counter(found.documents), Counter(found.left_out)
     if Kind.OFFICE not in known.documents:

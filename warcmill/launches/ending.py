@@ -37,7 +37,7 @@ def how_it_ended(state: MarkerStore, launch: Launch) -> tuple[str, str]:
 
 
 def is_sealed(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage, listing: Listing) -> bool:
-    """Whether all logs of a checkpoint are in place: the engine renames seven files, which is not atomic."""
+    """True if all logs of a checkpoint are in place: the engine renames seven files, which is not atomic."""
     later = any(other > stage and not other.is_final for other in listing.logs)
     return later or is_checkpointed(roots, launch, stage) or bool(ended(state, roots, launch))
 
@@ -56,7 +56,7 @@ def how_ended(roots: JobRoots, launch: Launch) -> str:
 
 
 def is_own(roots: JobRoots, launch: Launch) -> bool:
-    """Whether it is a launch of the built-in crawler."""
+    """True if it is a launch of the built-in crawler."""
     return roots.jobs.stat(f"{launch.job}/{launch.id}/{OWN_CONFIGURATION}") is not None
 
 
@@ -78,7 +78,7 @@ def end_time(roots: JobRoots, launch: Launch) -> str:
 
 
 def is_checkpointed(roots: JobRoots, launch: Launch, stage: Stage) -> bool:
-    """Whether the launch's job.log says that this checkpoint is done: its logs are renamed before that."""
+    """True if the launch's job.log says that this checkpoint is done: its logs are renamed before that."""
     return stage in checkpoints(roots, launch)
 
 

@@ -75,7 +75,7 @@ class Extracts:
         return self._index.base
 
     def has(self, kind: Kind, sha512: str) -> bool:
-        """Whether there is an extract, sound or not. The folder is listed: NFS may remember that a file was missing."""
+        """True if there is an extract, sound or not. The folder is listed: NFS may remember that a file was missing."""
         folder, _, name = kind.path(sha512).rpartition("/")
         return name in self._index.names(folder)
 
@@ -179,7 +179,7 @@ class _Resumed:
 
 
 def _is_hex(text: str) -> bool:
-    """Whether a text is bytes in lower-case hex. A pattern takes three times as long: a package asks for each WARC."""
+    """True if a text is bytes in lower-case hex. A pattern takes three times as long: a package asks for each WARC."""
     try:
         return bytes.fromhex(text).hex() == text
     except ValueError:

@@ -54,7 +54,7 @@ class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
 
     @property
     def is_indexed(self) -> bool:
-        """Whether indexes take it: whole and salvaged ones. Packages take all."""
+        """True if indexes take it: whole and salvaged ones. Packages take all."""
         return self.word in (Word.WHOLE, Word.SALVAGED)
 
 
@@ -118,7 +118,7 @@ def of_claims(assembled: Claim, verified: Claim, scanned: Claim | None = None) -
 
 
 def _is_the_open_one_of_two(item: Item, twice: Iterable[str]) -> bool:
-    """Whether an item is the `X.open` of a whole WARC that is stored as `X` too."""
+    """True if an item is the `X.open` of a whole WARC that is stored as `X` too."""
     return item.outcome is Outcome.OK and not is_salvaged(item) and item.file.label in twice
 
 

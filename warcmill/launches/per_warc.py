@@ -42,7 +42,7 @@ class Making(Protocol):
 
     @property
     def has_office(self) -> bool:
-        """Whether office documents are extracted."""
+        """True if office documents are extracted."""
 
     def at_once(self, number: int) -> int:
         """How many of so many WARCs are read at a time; asked before the first."""

@@ -59,7 +59,7 @@ def _without(revisits: Iterable[bytes], originals: Iterable[bytes]) -> Iterator[
 
 
 def is_revisit(line: bytes) -> bool:
-    """Whether a line is of a revisit. A URL may hold the same words."""
+    """True if a line is of a revisit. A URL may hold the same words."""
     return _REVISIT in line and json.loads(line.split(b" ", 2)[2]).get("mime") == "warc/revisit"
 
 

@@ -49,7 +49,7 @@ class JobRoots:
         yield from ((writer.store, writer.layout) for writer in self.writers)
 
     def is_linked(self, launch: Launch) -> bool:
-        """Whether any folder of a launch's files is reached through a symbolic link."""
+        """True if any folder of a launch's files is reached through a symbolic link."""
         places = ((store, known.folder(kind, launch)) for store, known in self.sources() for kind in KINDS)
         return any(isinstance(store, EngineFolder) and store.is_linked(folder) for store, folder in places)
 

@@ -35,7 +35,7 @@ class Whole:
         self._now = dict(self._known)
 
     def has(self, launch: Launch, tasks: str) -> bool:
-        """Whether a launch lacked none of these tasks, and has not changed since."""
+        """True if a launch lacked none of these tasks, and has not changed since."""
         known = self._now.get(str(launch))
         if not known or known[0] != tasks or known[1] != self._token(layout.state_folder(launch)):
             return False

@@ -50,7 +50,7 @@ class Attempt:
 
     @property
     def was_early(self) -> bool:
-        """Whether the attempt ended because the crawl had not reached this step."""
+        """True if the attempt ended because the crawl had not reached this step."""
         return any(line.get("kind") == EARLY for line in self.lines)
 
     @property
@@ -101,7 +101,7 @@ def _parsed(raw: bytes) -> object:
 
 
 def _is_ours(line: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a step writes such a line: it has one of the known words, with all members that readers use."""
+    """True if a step writes such a line: it has one of the known words, with all members that readers use."""
     words = [word for word in _KINDS if word in line] if isinstance(line, dict) else []
     return len(words) == 1 and _KINDS[words[0]](line)
 

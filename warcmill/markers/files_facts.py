@@ -139,7 +139,7 @@ def _hit(value: Json) -> Hit:
 
 
 def is_salvaged(item: Item) -> bool:
-    """Whether an item is the whole part of an `.open` WARC, under its final name, and not a file of 03."""
+    """True if an item is the whole part of an `.open` WARC, under its final name, and not a file of 03."""
     return bool(item.facts.get("salvaged"))
 
 

@@ -81,7 +81,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether another process has it. This takes a shared lock for a moment; `take` retries for longer than that."""
+    """True if another process has it. This takes a shared lock for a moment; `take` retries for longer than that."""
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -54,7 +54,7 @@ class Packaged:
         }
 
     def is_named(self, path: str) -> bool:
-        """Whether a stored SIP is this one, or one that it replaces and that an earlier 05 named."""
+        """True if a stored SIP is this one, or one that it replaces and that an earlier 05 named."""
         (folder, _, name), (own_folder, _, own_name) = path.rpartition("/"), self.sip.path.rpartition("/")
         known, own = layout.parse_sip_name(name), layout.parse_sip_name(own_name)
         if path in self.orphaned or known is None or own is None:

@@ -64,7 +64,7 @@ class MarkerStore:
             return entry.evidence if entry else None
 
     def holds(self, key: Key) -> bool:
-        """Whether a step left sound evidence. Faster than `read`, for callers that ask thousands of times."""
+        """True if a step left sound evidence. Faster than `read`, for callers that ask thousands of times."""
         path = layout.marker_path(key)
         try:
             found, _ = evidence.decode_head(self._bytes(path, key), path)

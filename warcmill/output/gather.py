@@ -48,7 +48,7 @@ class Gathered:
 
     @property
     def is_imported(self) -> bool:
-        """Whether no engine wrote this launch, so that no log names a WARC."""
+        """True if no engine wrote this launch, so that no log names a WARC."""
         return self.ended is not None and self.ended[0] == Ended.IMPORTED
 
 

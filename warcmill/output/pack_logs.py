@@ -48,7 +48,7 @@ def pack(
 
 
 def _is_imported(state: MarkerStore, launch: Launch, stage: Stage, stop: Claim | None) -> bool:
-    """Whether no engine wrote this launch, so that no log can be absent."""
+    """True if no engine wrote this launch, so that no log can be absent."""
     if not stage.is_final:
         return False
     ended = stop or state.require(layout.key("output.CheckJobStopped", launch)).claim

@@ -25,11 +25,11 @@ class Question:
     state: str = ""
 
     def is_about_files(self) -> bool:
-        """Whether it asks for single files, so that only those of an answer are of interest."""
+        """True if it asks for single files, so that only those of an answer are of interest."""
         return bool(self.ark or self.warc or self.digest)
 
     def is_empty(self) -> bool:
-        """Whether it asks for everything."""
+        """True if it asks for everything."""
         return not any(getattr(self, field.name) for field in fields(self))
 
 

@@ -69,7 +69,7 @@ class Expected:
                 yield f"{path}: additional, no stage of the SIP has it"
 
     def _is_document(self, path: str) -> bool:
-        """Whether a file describes the package: its metadata, a schema or a METS."""
+        """True if a file describes the package: its metadata, a schema or a METS."""
         if gate.is_warc_name(path.rpartition("/")[2]) or not path.startswith(f"{self.package}/"):
             return False
         match path.removeprefix(f"{self.package}/").split("/"):

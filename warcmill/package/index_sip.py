@@ -32,7 +32,7 @@ def enter_again(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage:
 
 
 def is_current(state: MarkerStore, catalogue: Catalogue, launch: Launch, stage: Stage) -> bool:
-    """Whether the catalogue has a SIP as its markers are now. It does not after a kill between a marker and the rows.
+    """True if the catalogue has a SIP as its markers are now. It does not after a kill between a marker and the rows.
 
     Of a SIP without a 05 nothing can be entered: then there is nothing to do here.
     """

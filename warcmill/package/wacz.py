@@ -257,7 +257,7 @@ def _kept(extracts: Extracts | None, sha512: str) -> Counts | None:
 
 
 def _has_text(extracts: Extracts, sha512: str) -> bool:
-    """Whether there is a sound extract of a WARC's text."""
+    """True if there is a sound extract of a WARC's text."""
     return extracts.digest(text_extracts.best(extracts, sha512), sha512) is not None
 
 
@@ -318,7 +318,7 @@ class _Hidden(Hearer):
             self._gone.append(head.offset)
 
     def _may_be_of_hidden(self, key: bytes, *, is_note: bool) -> bool:
-        """Whether a capture of this key may be hidden by its time, or, for a note, by what was posted."""
+        """True if a capture of this key may be hidden by its time, or, for a note, by what was posted."""
         page = key.partition(b"?")[0]
         for prefix in self._sorted[bisect_left(self._sorted, page) :]:
             if not prefix.startswith(page):

@@ -44,7 +44,7 @@ def of(seed: Seed, lines: SeedLines, target: str = "") -> SeedFate:
 
 
 def redirected(answer: Answer | None) -> bool:
-    """Whether a URL leads to another."""
+    """True if a URL leads to another."""
     return answer is not None and answer.code in REDIRECTS
 
 

@@ -92,7 +92,7 @@ class EngineFolder(FileStore):
             os.fsync(descriptor)
 
     def is_linked(self, folder: str) -> bool:
-        """Whether a folder is reached through a symbolic link."""
+        """True if a folder is reached through a symbolic link."""
         with self._outage(folder):
             try:
                 with self._folder(folder, through_links=False):

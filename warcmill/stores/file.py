@@ -381,7 +381,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _link(temp: Path, target: Path) -> bool:
-    """Whether our file now has the name. On NFS a link may succeed and still return an error: the inode decides."""
+    """True if our file now has the name. On NFS a link may succeed and still return an error: the inode decides."""
     try:
         os.link(temp, target)
     except OSError as error:

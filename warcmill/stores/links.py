@@ -127,5 +127,5 @@ def _name(path: str) -> str:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Whether a real path lies strictly below another."""
+    """True if a real path lies strictly below another."""
     return path.startswith(f"{folder.rstrip('/')}/") and path != folder

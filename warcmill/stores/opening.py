@@ -53,7 +53,7 @@ class Access:
 
 
 def is_remote(url: str) -> bool:
-    """Whether a root is on another host."""
+    """True if a root is on another host."""
     return "://" in url
 
 

@@ -19,7 +19,7 @@ class Promise:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the digest is judged by a function."""
+        """True if the digest is judged by a function."""
         return not isinstance(self._sha512, str)
 
     def check(self, name: str, size: int, sha512: str) -> None:

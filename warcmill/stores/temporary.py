@@ -23,19 +23,19 @@ def name(target: str) -> str:
 
 
 def is_temporary(candidate: str) -> bool:
-    """Whether a name is that of a half-written file, of any host and process."""
+    """True if a name is that of a half-written file, of any host and process."""
     return _NAME.fullmatch(candidate) is not None
 
 
 def is_own(candidate: str) -> bool:
-    """Whether a name is that of a half-written file of this process."""
+    """True if a name is that of a half-written file of this process."""
     parts = _NAME.fullmatch(candidate)
     own = (host(), _boot(), str(os.getpid()))
     return parts is not None and (parts["host"], parts["boot"], parts["pid"]) == own
 
 
 def is_dead(candidate: str) -> bool:
-    """Whether a name is that of a half-written file of a dead process of this host."""
+    """True if a name is that of a half-written file of a dead process of this host."""
     parts = _NAME.fullmatch(candidate)
     if not parts or parts["host"] != host():
         return False
@@ -53,7 +53,7 @@ def _alive(pid: int) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Whether a process is dead, but not reaped yet: it still has its number, but no open file (proc(5))."""
+    """True if a process is dead, but not reaped yet: it still has its number, but no open file (proc(5))."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

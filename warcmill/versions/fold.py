@@ -96,7 +96,7 @@ class _Fold:
         return bool(now and self._newest and now.list_sha512 == lists.digest(self._newest))
 
     def _is_done(self, now: Published | None, inputs: tuple[Input, ...]) -> bool:
-        """Whether there is nothing to publish: all is in the current version, or there never was anything."""
+        """True if there is nothing to publish: all is in the current version, or there never was anything."""
         if self._newest is None:
             return not inputs
         return self._is_of_newest(now) and self._newest.is_of(self._hidden.hiding, inputs)

@@ -100,7 +100,7 @@ def visible(lines: Iterable[bytes], prefixes: Mapping[bytes, str], met: set[str]
 
 
 def is_hidden(line: bytes, prefixes: tuple[bytes, ...]) -> bool:
-    """Whether a line is hidden by prefixes, as `Hidden.prefixes` has them."""
+    """True if a line is hidden by prefixes, as `Hidden.prefixes` has them."""
     return any(text.startswith(prefixes) for text in (line, *_of_what(line)))
 
 

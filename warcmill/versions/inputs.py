@@ -89,7 +89,7 @@ class VersionList:
         return {one.name: one for one in self.inputs}
 
     def is_of(self, hiding: Hiding, inputs: Iterable[Input]) -> bool:
-        """Whether a version of these inputs would be the same, but for its number."""
+        """True if a version of these inputs would be the same, but for its number."""
         same = [one.identity for one in self.inputs] == [one.identity for one in inputs]
         return same and self.hiding.sha512 == hiding.sha512
 

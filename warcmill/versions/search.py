@@ -96,7 +96,7 @@ class _Match:
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a year, a month or a day that exists: `2016`, `2016-10`, `2016-10-19`."""
+    """True if a text is a year, a month or a day that exists: `2016`, `2016-10`, `2016-10-19`."""
     try:
         return bool(_DAY.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
     except ValueError:

@@ -68,7 +68,7 @@ class Text:
         return WITH_OFFICE if is_there or self._is_short(sha512) else GENERATION
 
     def _is_short(self, sha512: str) -> bool:
-        """Whether office documents are unread in an extract that could be read."""
+        """True if office documents are unread in an extract that could be read."""
         try:
             return self.making.has_office and text_extracts.counts(self.extracts, TEXT, sha512).unread > 0
         except (NotReady, BadInput):

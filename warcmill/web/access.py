@@ -36,11 +36,11 @@ class Token:
     cookie: str
 
     def is_in(self, request: Request) -> bool:
-        """Whether a request shows it: in its cookie, or in an Authorization header."""
+        """True if a request shows it: in its cookie, or in an Authorization header."""
         return self._is(request.cookies.get(self.cookie, "")) or self._is(request.bearer)
 
     def is_in_url(self, request: Request) -> bool:
-        """Whether it is in the URL, as `warcmill serve` prints it: only to be changed for a cookie."""
+        """True if it is in the URL, as `warcmill serve` prints it: only to be changed for a cookie."""
         return self._is(request.fields.get("token", ""))
 
     def _is(self, text: str) -> bool:
@@ -68,5 +68,5 @@ def role_of(request: Request, token: Token) -> Role:
 
 
 def may(role: Role, path: str) -> bool:
-    """Whether a role may ask for a route."""
+    """True if a role may ask for a route."""
     return ROUTES[path] in ("anyone", role)

@@ -156,7 +156,7 @@ class App:
         return Answer(HTTPStatus.OK, pages.STYLE.encode(), CSS)
 
     def health(self, _: Request) -> Answer:
-        """Whether all that is served is there, for a monitor."""
+        """Answer a monitor: is all that is served there?"""
         self.archive.check_store()
         versions, replay = self.archive.versions(), self.replay.state()
         status = HTTPStatus.OK if all(versions.values()) and replay == "ready" else HTTPStatus.SERVICE_UNAVAILABLE

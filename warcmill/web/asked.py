@@ -36,7 +36,7 @@ class Request:
 
     @property
     def in_json(self) -> bool:
-        """Whether the answer is for a program."""
+        """True if the answer is for a program."""
         return self.fields.get("format") == "json"
 
 
@@ -57,7 +57,7 @@ class Search:
 
     @property
     def is_url(self) -> bool:
-        """Whether it can be nothing but a URL: words with a point or a stroke between them are words too."""
+        """True if it can be nothing but a URL: words with a point or a stroke between them are words too."""
         return bool(self.url) and self.words.lower().startswith(("http://", "https://"))
 
     @property

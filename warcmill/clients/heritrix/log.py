@@ -50,7 +50,7 @@ def complaints(log: Sequence[Event]) -> tuple[str, ...]:
 
 
 def is_grave(log: Sequence[Event]) -> bool:
-    """Whether there is a message of level SEVERE."""
+    """True if there is a message of level SEVERE."""
     return any(event.level == "SEVERE" and not _is_noise(event) for event in log)
 
 

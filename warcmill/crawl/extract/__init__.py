@@ -33,7 +33,7 @@ def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[s
 
 
 def unpacks(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
-    """Whether `find` would unpack it: a small file may be a large sitemap."""
+    """True if `find` would unpack it: a small file may be a large sitemap."""
     return "sitemap" in names and sitemap.is_packed(data) and kind_of(data, uri, fields.first("content-type")) != ""
 
 

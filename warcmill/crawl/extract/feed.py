@@ -19,7 +19,7 @@ _JSON |= {"favicon": EMBED, "banner_image": EMBED}
 
 
 def is_feed(data: bytes) -> bool:
-    """Whether the root of an XML document is that of a feed."""
+    """True if the root of an XML document is that of a feed."""
     return _ROOT.search(data[:4096]) is not None
 
 

@@ -55,7 +55,7 @@ class Found(list[Link]):
 
 
 def asks_not_to_follow(directives: str) -> bool:
-    """Whether one of the words is `nofollow`, or `none`, which says that too."""
+    """True if one of the words is `nofollow`, or `none`, which says that too."""
     return not _NO_FOLLOW.isdisjoint(_BETWEEN_WORDS.split(directives.lower()))
 
 

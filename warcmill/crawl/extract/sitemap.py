@@ -17,12 +17,12 @@ _HOPS = {"loc": MANIFEST, "content_loc": EMBED, "thumbnail_loc": EMBED, "player_
 
 
 def is_sitemap(data: bytes) -> bool:
-    """Whether the root of an XML document is that of a sitemap, or of an index."""
+    """True if the root of an XML document is that of a sitemap, or of an index."""
     return _ROOT.search(data[:4096]) is not None
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether it is a gzip file, which may be a thousand times as large unpacked."""
+    """True if it is a gzip file, which may be a thousand times as large unpacked."""
     return data.startswith(_GZIP)
 
 

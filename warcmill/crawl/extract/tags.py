@@ -47,7 +47,7 @@ class Tag:
 
 
 def too_much(page: bytes) -> bool:
-    """Whether the tree of a page could take long to build, or much memory."""
+    """True if the tree of a page could take long to build, or much memory."""
     tags = page.count(b"<")
     if tags > FEW:
         tags -= page.count(b"</")

@@ -10,7 +10,7 @@ from warcmill.crawl.uri import Uri
 
 
 class Verdict(StrEnum):
-    """Whether a URI is accepted, rejected or deferred."""
+    """A URI is accepted, rejected or deferred."""
 
     ACCEPT = "accept"
     REJECT = "reject"

@@ -24,7 +24,7 @@ def followed(links: Iterable[Link], is_closed: bool) -> list[Link]:
 
 
 def closes(fields: Fields, product: str) -> bool:
-    """Whether the header of an answer asks the crawler of this name, or all, not to follow its links.
+    """True if the header of an answer asks the crawler of this name, or all, not to follow its links.
 
     What is said to the crawler by name counts beside what is said to all.
     """

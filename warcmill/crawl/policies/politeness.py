@@ -33,7 +33,7 @@ class Politeness:
 
     @property
     def is_off(self) -> bool:
-        """Whether no host is ever left alone, whatever it asks for."""
+        """True if no host is ever left alone, whatever it asks for."""
         return not (self.factor or self.least or self.respected)
 
 

@@ -51,7 +51,7 @@ def standing(status: int) -> Standing:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a path may be fetched, and the line that says so; '' when none does."""
+    """A path may be fetched or not, by the line that rules it; '' when none does."""
 
     allowed: bool
     rule: str = ""
@@ -67,7 +67,7 @@ class _Rule:
     ends: bool
 
     def matches(self, path: str) -> bool:
-        """Whether the pattern matches: in time linear in the path, whatever the pattern."""
+        """True if the pattern matches: in time linear in the path, whatever the pattern."""
         first, *others = self.parts
         if not path.startswith(first):
             return False

@@ -65,17 +65,17 @@ class Scope:
 
 
 def is_part(hops: str) -> bool:
-    """Whether a page itself has a URI as one of its parts: no link leads there, and no sitemap."""
+    """True if a page itself has a URI as one of its parts: no link leads there, and no sitemap."""
     return len(hops) <= PARTS and _is_part(hops) is not None
 
 
 def _is_with_its_page(hops: str) -> bool:
-    """Whether it is where a seed redirects to, or what a page embeds."""
+    """True if it is where a seed redirects to, or what a page embeds."""
     redirects = len(hops) - len(hops.rstrip("R"))
     return redirects <= REDIRECTS and (not hops.strip("R") or is_embedded(hops))
 
 
 def is_embedded(hops: str) -> bool:
-    """Whether a page embeds a URI, over few enough hops: those after the last link (`L`) or form (`S`)."""
+    """True if a page embeds a URI, over few enough hops: those after the last link (`L`) or form (`S`)."""
     last = hops[max(hops.rfind("L"), hops.rfind("S")) + 1 :]
     return bool(last) and len(last) - last.count("R") <= EMBEDS and last.count("X") <= GUESSES

@@ -24,7 +24,7 @@ def _bare(name: str) -> str:
 
 
 def manifest_of(path: str) -> tuple[bool, str] | None:
-    """Whether this manifest is a tag manifest, and its algorithm; None if the path is no manifest's."""
+    """Is this a tag manifest, and its algorithm; None if the path is no manifest's."""
     match = _MANIFEST.fullmatch(path)
     return (bool(match["tag"]), match["algorithm"]) if match else None
 
@@ -41,7 +41,7 @@ def known(written: str) -> str:
 
 
 def fits(algorithm: str, digest: bytes) -> bool:
-    """Whether a digest has a length that its algorithm gives."""
+    """True if a digest has a length that its algorithm gives."""
     size = hashlib.new(algorithm, usedforsecurity=False).digest_size
     return len(digest) == size if size else 16 <= len(digest) <= _ANY_LENGTH
 
@@ -73,5 +73,5 @@ def _value(digest: hashlib._Hash) -> bytes:
 
 
 def agrees(computed: bytes, listed: bytes) -> bool:
-    """Whether a computed digest is the listed one: SHAKE's is computed longer than most list it."""
+    """True if a computed digest is the listed one: SHAKE's is computed longer than most list it."""
     return computed[: len(listed)] == listed

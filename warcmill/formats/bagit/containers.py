@@ -114,5 +114,5 @@ class BaseFolder:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the archive was made from inside the bag."""
+        """True if the archive was made from inside the bag."""
         return self._base == ""

@@ -23,7 +23,7 @@ def decode(written: str, version: str) -> str:
 
 
 def has_bare_percent(written: str, version: str) -> bool:
-    """Whether a path has a % that its version has to be written as %25."""
+    """True if a path has a % that its version has to be written as %25."""
     return version == "1.0" and _BARE_PERCENT.search(written) is not None
 
 

@@ -39,7 +39,7 @@ class Declaration:
 
     @property
     def is_strict(self) -> bool:
-        """Whether RFC 8493 applies; the drafts before it are more lenient."""
+        """True if RFC 8493 applies; the drafts before it are more lenient."""
         return self.version == "1.0"
 
 

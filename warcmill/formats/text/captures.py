@@ -110,7 +110,7 @@ class _Record:
             self._payload.feed(memoryview(header))
 
     def _decide(self, declared: bytes) -> None:
-        """Whether this is a document, now that its header is known."""
+        """Decide if this is a document, now that its header is known."""
         self._decided = True
         charset = _CHARSET.search(declared)
         self._charset = charset[1].decode("latin-1") if charset else ""

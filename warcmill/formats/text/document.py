@@ -89,7 +89,7 @@ def read_as(declared: Kind, data: bytes) -> Kind | None:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether a payload begins with bytes that no text has (MIME Sniffing, 7.2)."""
+    """True if a payload begins with bytes that no text has (MIME Sniffing, 7.2)."""
     return not data.startswith(_MARKS) and _BINARY.search(data[:MOST_HEAD]) is not None
 
 

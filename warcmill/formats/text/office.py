@@ -90,5 +90,5 @@ _BEGINNINGS = re.compile(
 
 
 def begins(data: bytes) -> bool:
-    """Whether a payload begins as office documents do, whatever its type is."""
+    """True if a payload begins as office documents do, whatever its type is."""
     return _BEGINNINGS.match(data) is not None

@@ -72,7 +72,7 @@ class Verdict:
 
 
 def is_warc_name(name: str) -> bool:
-    """Whether a file is a WARC or an ARC by its name."""
+    """True if a file is a WARC or an ARC by its name."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -47,7 +47,7 @@ class MessageHead:
 
     @property
     def too_long(self) -> bool:
-        """Whether it is over the limit: then it never ends."""
+        """True if it is over the limit: then it never ends."""
         return len(self.header) > HEADER_LIMIT
 
     def feed(self, piece: memoryview) -> memoryview:
@@ -104,7 +104,7 @@ class Readings:
 
     @property
     def has_unknown(self) -> bool:
-        """Whether a coding is not known here, or there are too many."""
+        """True if a coding is not known here, or there are too many."""
         return any(isinstance(reading.step, UnknownCoding) for reading in self._all)
 
     @property

@@ -98,12 +98,12 @@ class Payload:
 
 
 def has_payload(head: Head) -> bool:
-    """Whether a record may have something for a browser: all may but the crawler's own notes."""
+    """True if a record may have something for a browser: all may but the crawler's own notes."""
     return head.type not in _NOTES
 
 
 def is_http(head: Head) -> bool:
-    """Whether a record's block is an HTTP message."""
+    """True if a record's block is an HTTP message."""
     if head.type == "arc":
         return head.fields.get(b"URL", b"").lower().startswith(b"http")
     kind = head.fields.get(CONTENT_TYPE, _HTTP).strip().lower()

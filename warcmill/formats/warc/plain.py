@@ -65,7 +65,7 @@ def match(record: bytes, *, proven: bool = False) -> re.Match[bytes] | None:
 
 
 def _fits(declared: bytes, record: bytes, begin: int) -> bool:
-    """Whether this is the digest of the HTTP body, as transferred, of the block at `begin`."""
+    """True if this is the digest of the HTTP body, as transferred, of the block at `begin`."""
     if not record.startswith(b"HTTP/", begin):
         return False
     body = payload_start(record, begin, response=False)

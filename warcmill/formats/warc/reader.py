@@ -150,7 +150,7 @@ class _Pieces:
         return True
 
     def _ahead(self) -> bool:
-        """Whether there is another byte."""
+        """True if there is another byte."""
         if self._at == len(self._piece):
             self._piece, self._at = self._more(), 0
         return bool(self._piece)

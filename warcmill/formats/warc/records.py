@@ -204,7 +204,7 @@ def readable(raw: bytes) -> str:
 
 
 def _has_controls(text: bytes, lines: int) -> bool:
-    """Whether there are control characters besides the ends of so many lines."""
+    """True if there are control characters besides the ends of so many lines."""
     return len(text) - len(text.translate(None, _CONTROLS)) != 2 * lines
 
 

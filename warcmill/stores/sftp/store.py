@@ -140,7 +140,7 @@ class SftpStore:
         return made
 
     def _is_there_already(self, path: str, promise: Promise) -> bool:
-        """Whether the file exists. Small files are sent without asking, unless a function judges their digest."""
+        """True if the file exists. Small files are sent without asking, unless a function judges their digest."""
         return (promise.size > SMALL or promise.is_judged) and self._lstat(path) is not None
 
     def _sync_together(self, folder: str) -> None:
@@ -191,7 +191,7 @@ class SftpStore:
         return Upload(session, self._real(temp))
 
     def _rename(self, path: str, to: str) -> bool:
-        """Whether `path` now has the name `to`. Only we rename `path`: if it is gone and `to` exists, we did it."""
+        """True if `path` now has the name `to`. Only we rename `path`: if it is gone and `to` exists, we did it."""
         source, target = self._real(path), self._real(to)
         while True:
             try:
@@ -206,7 +206,7 @@ class SftpStore:
                     raise
 
     def _move(self, path: str, to: str) -> bool:
-        """Whether we moved a file that others may move as well, to the same name or another. A plain RENAME links, then
+        """True if we moved a file that others may move as well, to the same name or another. A plain RENAME links, then
         unlinks: another program that takes the file at its new name in between would leave it at the old one."""
         try:
             with self._pool.session() as session:

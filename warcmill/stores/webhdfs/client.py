@@ -225,7 +225,7 @@ class Client:
         yield from (namenode for namenode in self.cluster.namenodes if namenode != active)
 
     def _is_listed(self, namenode: Address, at: Address) -> bool:
-        """Whether a DataNode is listed. Look several times: one that has just come back gets redirects before that."""
+        """True if a DataNode is listed. Look several times: one that has just come back gets redirects before that."""
         for look in range(_LOOKS):
             if at in self._datanodes or (look and not self.budget.wait()):
                 break
@@ -251,7 +251,7 @@ class Client:
             raise
 
     def may_ask_again(self, error: Broken | Refused) -> bool:
-        """Whether to retry a redirect: at once when we had excluded DataNodes, which is undone, else after a wait."""
+        """True if to retry a redirect: at once when we had excluded DataNodes, which is undone, else after a wait."""
         if self._avoided and isinstance(error, Refused) and _lacks_datanode(error):
             self._avoided.clear()
             return True
@@ -265,7 +265,7 @@ class Client:
 
 
 def is_passing(error: Broken | Refused) -> bool:
-    """Whether the same call may succeed later without any repair."""
+    """True if the same call may succeed later without any repair."""
     return isinstance(error, Broken) or error.exception in _PASSING or _lacks_datanode(error)
 
 

@@ -177,7 +177,7 @@ class WebHdfsStore:
         return ":".join(self.server_digest(path) or ())
 
     def _rename(self, path: str, to: str, is_it: Callable[[Status], bool]) -> bool:
-        """Whether the file now has the name `to`. After a lost answer, `is_it` decides by the status of that name."""
+        """True if the file now has the name `to`. After a lost answer, `is_it` decides by the status of that name."""
         destination = {"destination": self._real(to), "renameoptions": "NONE"}
         while True:
             try:
@@ -256,7 +256,7 @@ class WebHdfsStore:
 
 
 def _is_absence(error: Refused) -> bool:
-    """Whether HDFS reports that nothing is there. For a path below a file it may use another exception."""
+    """True if HDFS reports that nothing is there. For a path below a file it may use another exception."""
     return error.exception == "FileNotFoundException" or (
         error.exception == "AccessControlException" and "is not a directory" in error.message
     )
