@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import astuple
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import NamedTuple, Protocol, TypeVar
 
 from warcmill.base.worker import OUT_OF_MEMORY, Limits, receive, receive_text, send
@@ -47,7 +47,7 @@ class Workers:
 
     def __init__(self, command: Sequence[str], limits: Limits, number: int) -> None:
         self.number, self._command, self._limits = number, command, limits
-        self._idle: SimpleQueue[_Worker | None] = SimpleQueue()
+        self._idle: LifoQueue[_Worker | None] = LifoQueue()  # one that runs is asked before another is started
         self.all: set[_Worker] = set()
         self._closed = False
         for _ in range(number):

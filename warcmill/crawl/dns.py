@@ -150,6 +150,7 @@ class Resolver:
                     return await self._resolver.resolve(
                         f"{name}.", kind, raise_on_no_answer=False, search=False, lifetime=left
                     )
+                await asyncio.sleep(0)  # the heart beats
             return f"no name server answered in {LIFETIME:g} s"
         except dns.resolver.NXDOMAIN:
             return NO_NAME

@@ -26,13 +26,15 @@ from warcmill.crawl.job import Live, Retries
 from warcmill.crawl.limits import Failure
 from warcmill.crawl.offers import Offers
 from warcmill.crawl.policies import robots
-from warcmill.crawl.policies.robots import Rules, Standing
+from warcmill.crawl.policies.robots import Rules, Standing, Verdict
 from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
 
 REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
-SMALL, FEW = 1 << 15, 3_000  # bytes and rules that the loop reads and judges itself: the worst take some 25 ms
+SMALL = 1 << 15  # bytes that the loop reads itself: the worst take some 25 ms
+LITTLE, MUCH = 1 << 20, 1 << 25  # letters that the loop compares itself, in some 20 ms, and that are compared for a URI
+TOO_MUCH = Verdict(False, "more than can be judged for a URI of this length")
 
 T = TypeVar("T")
 
@@ -83,10 +85,12 @@ class RobotsFiles:
             task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def judge(self, site: Site, uri: Uri) -> robots.Verdict:
-        """Judge a URI by the rules of its site."""
+    async def judge(self, site: Site, uri: Uri) -> Verdict:
+        """Judge a URI by the rules of its site. It is refused where that is too much work."""
         rules, path = site.rules, path_of(uri.uri)
-        return await self._beside(lambda: rules.judge(path), rules.size <= FEW)
+        if (work := rules.work(path)) > MUCH:
+            return TOO_MUCH
+        return await self._beside(lambda: rules.judge(path), work <= LITTLE)
 
     def is_given_up(self, site: Site) -> bool:
         """True if a site was asked so often in vain that it is given up."""

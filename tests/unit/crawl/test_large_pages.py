@@ -119,17 +119,19 @@ def test_a_small_file_that_unpacks_to_a_large_sitemap_is_read_by_a_worker(
 
 
 def test_a_large_robots_txt_is_read_and_judged_beside_the_loop(tmp_path: Path) -> None:
-    lines = [
-        b"User-agent: *",
-        b"Disallow: /large",
-        b"Sitemap: /map.xml",
-        *[b"Disallow: /*/none%d" % n for n in range(30_000)],
-    ]
-    with serve({**SITE, ("a.example", "/robots.txt"): Page(b"\n".join(lines), "text/plain")}) as port:
+    rules = [f"Disallow: /*/none{number}\n" for number in range(30_000)]
+    text = "".join(["User-agent: *\nDisallow: /large\nSitemap: /map.xml\n", *rules]).encode()
+    long = f"/{'x' * 1_900}"
+    site = {**SITE, ("a.example", "/robots.txt"): Page(text, "text/plain"), ("a.example", "/"): page(["/large", long])}
+    with serve(site) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
     found = crawled.statuses(tmp_path)
     assert (found["http://a.example/large"], found["http://a.example/end"]) == (-9998, 200)
     assert notes(tmp_path)["/robots.txt"] == ("decodedTrunc",), "what is beyond 500 KiB is not read, and named"
+    assert found[f"http://a.example{long}"] == -9998, "so many rules are too much work for so long a URI"
+    assert "robots.txt says more than can be judged for a URI of this length" in crawled.told(
+        tmp_path, "nonfatal-errors.log"
+    )
 
 
 def test_workers_that_do_not_begin_cost_links_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

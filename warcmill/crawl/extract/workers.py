@@ -28,7 +28,7 @@ from warcmill.crawl.job import Job
 
 SMALL = 1 << 17  # bytes that are read at once: the worst take some 0.1 s
 LOST = "linksLost"  # noted in the log of an answer whose links were not found, with the reason
-NUMBER = 2
+NUMBER = 4  # so many hosts at once can hold up large pages of others
 LIMITS = WorkerLimits(cpu=10, wall=15, memory=256 << 20)  # less than the patience of a crawl that is stopped
 COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.extract.workers")
 _MOST_ANSWER = 1 << 26

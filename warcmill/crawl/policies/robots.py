@@ -85,11 +85,16 @@ class _Rule:
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The rules of one crawler at one host, those that win first; `delay` in seconds, 0 without one. `size`: how many
-    rules of a usual length they are, for time and memory."""
+    rules of a usual length they are; `wild`: how many have a `*`."""
 
     rules: tuple[_Rule, ...] = ()
     delay: float = 0.0
     size: int = 0
+    wild: int = 0
+
+    def work(self, path: str) -> int:
+        """How many letters are compared to judge a path, at most."""
+        return self.size * _USUAL + self.wild * len(path)
 
     def judge(self, path: str) -> Verdict:
         """Judge a path with its query, as in the URI. The robots.txt itself is always allowed."""
@@ -126,7 +131,8 @@ def rules_for(data: bytes, token: str) -> Rules:
                     group.delay = float(delay[0])
     chosen = ours if ours.is_named else anyones
     rules = tuple(sorted(chosen.rules, key=_rank, reverse=True))
-    return Rules(rules, chosen.delay, sum(1 + len(rule.written) // _USUAL for rule in rules))
+    size, wild = sum(1 + len(rule.written) // _USUAL for rule in rules), sum(len(rule.parts) > 1 for rule in rules)
+    return Rules(rules, chosen.delay, size, wild)
 
 
 @dataclass(slots=True, eq=False)
