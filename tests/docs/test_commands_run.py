@@ -31,7 +31,7 @@ ELSEWHERE = {
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),
     "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
     "scripts/test services": (".ci/run", "suite ./scripts/test services"),
-    "scripts/test sweep": (".ci/run", "suite ./scripts/test sweep --each 4 "),
+    "scripts/test sweep": (".ci/run", "suite ./scripts/test sweep --each 8 "),
     "scripts/test": (".ci/run", "suite ./scripts/test "),
     "python -m benchmarks.books_sweep": ("tests/unit/crawl/test_books_killed.py", "sweep"),
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),

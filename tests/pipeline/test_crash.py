@@ -38,7 +38,7 @@ def test_no_call_can_fail_so_that_something_is_lost_doubled_or_false(
     """A sample stands for all points, which are many: `scripts/test sweep` tries them.
 
     Of the line it has each way to go wrong; of the others, which take as long together, only kills.
-    .ci/run tries every kill, and a fixed quarter of the errors and full disks.
+    .ci/run tries every kill, and a fixed eighth of the errors and full disks.
     """
     is_sample = not pytestconfig.getoption("--every-point")
     kinds = [] if words == ["line"] else ["--kind", "kill"]

@@ -1,6 +1,7 @@
 """A week of daily crawls that nobody attends to: the lines of config/crontab, a real engine, a real archive, bad days.
 
-It is lived by either engine: the configuration's `kind` is the key.
+It is lived by either engine: the configuration's `kind` is the key. It ends on the day after the last fault; that of
+Heritrix has its seven days in `scripts/test full`.
 
 One clock, which jumps from one minute of the crontab to the next, is shared by the engine and by all that cron
 runs; HDFS keeps the real time. The lines are run as they are there, but for the paths at the top; those that are
@@ -101,7 +102,7 @@ Served = tuple[Crawler, Archive, str, str, int]
 
 @contextmanager
 def by_heritrix(request: pytest.FixtureRequest, base: Path, clock: SharedClock) -> Iterator[Served]:
-    """Heritrix, and HDFS as the archive; a whole week."""
+    """Heritrix, and HDFS as the archive. Up to the day after the last fault; a whole week with --every-point."""
     work, hdfs = request.getfixturevalue("work"), request.getfixturevalue("hdfs")
     server = heritrix_server.up(work / "week", ports.free(pins.HERITRIX), clock.of_java)
     server.resolve(HOST)
@@ -110,7 +111,8 @@ def by_heritrix(request: pytest.FixtureRequest, base: Path, clock: SharedClock) 
     (base / "profile.cxml").write_text(swift_profile().replace("DelayMs=40", "DelayMs=100"))
     login, of_feed = LOGIN.format(engine=server), OF_FEED.format(base=base, engine=server)
     try:
-        yield OfHeritrix(server, client), archive, login, of_feed, 7
+        days = 7 if request.config.getoption("--every-point") else OUTAGE + 1
+        yield OfHeritrix(server, client), archive, login, of_feed, days
     finally:
         if not archive.is_up():
             archive.start()  # it is other tests' too
@@ -249,8 +251,8 @@ def asked_of_a_person(week: Week, killed: Crawl, continued: Crawl) -> list[str]:
 
 
 def assert_launched_once(week: Week, crawls: list[Crawl], continued: Crawl) -> None:
-    """Seven due crawls, seven launches in the engine's folder, each for one of them, each ended and confirmed; but the
-    one that was killed, which an eighth launch continues."""
+    """As many launches in the engine's folder as crawls were due, each for one of them, each ended and confirmed; but the
+    one that was killed, which one launch more continues."""
     markers = (week.base / "state").glob(f"*/{JOB}/00.due.{JOB}.*")
     every = [*crawls, continued]
     assert sorted(marker.name.rpartition(".")[2] for marker in markers) == sorted(crawl.due for crawl in every)
