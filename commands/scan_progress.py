@@ -46,16 +46,19 @@ class ScanProgress:
                 yield
             finally:
                 reader.join(_WAIT)  # a process that luigi has left behind may still hold the pipe
+        self._bar = None
         if sums := self._sums():
-            self._print(f"{self._name}: {sums}")
+            with _unless_gone():
+                show(f"{self._name}: {sums}", None)
 
     def _follow(self, stream: Iterable[bytes]) -> None:
         for raw in stream:
             text = raw.decode("utf-8", "backslashreplace").rstrip("\n")
-            if text.startswith(MARK):
-                self._take(json.loads(text[1:]))
-            else:
-                self._print(text)
+            with _unless_gone():
+                if text.startswith(MARK):
+                    self._take(json.loads(text[1:]))
+                else:
+                    self._print(text)
 
     def _take(self, event: dict[str, Any]) -> None:
         """Show an event."""
@@ -84,19 +87,13 @@ class ScanProgress:
             if not figures:  # another step: its seconds begin at 0
                 self._bar.remove_task(self._bar.task_ids[0])
                 self._bar.add_task(step, total=None, figures="")
-            self._bar.update(self._bar.task_ids[0], completed=done, total=total, figures=figures)
+            self._bar.update(self._bar.task_ids[0], description=step, completed=done, total=total, figures=figures)
         elif time.monotonic() - self._printed >= EVERY:
             self._print(f"{self._name}: {step} {figures}".rstrip())
 
     def _print(self, text: str) -> None:
         self._printed = time.monotonic()
-        try:
-            if self._bar:
-                self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-            else:
-                print(text, file=sys.stderr, flush=True)
-        except OSError:  # the reader is gone: luigi's lines are still taken, or it would wait for ever
-            silence(sys.stderr)
+        show(text, self._bar)
 
     def _sums(self) -> str:
         """How many steps are done and have failed, by kind; '' if there was none."""
@@ -106,6 +103,23 @@ class ScanProgress:
             for word, of in kinds
             if of
         )
+
+
+@contextmanager
+def _unless_gone() -> Iterator[None]:
+    """Print no more once the reader is gone: luigi's lines must still be taken, or it would wait for ever."""
+    try:
+        yield
+    except OSError:
+        silence(sys.stderr)
+
+
+def show(text: str, bar: Progress | None) -> None:
+    """Print a line on stderr, above the line that moves if there is one."""
+    if bar:
+        bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    else:
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager

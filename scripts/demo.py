@@ -2,12 +2,13 @@
 page in replay.
 
 Run by scripts/demo. Each step is a command that an operator would type, printed
-before it runs.
+before it runs; of what it prints, the demo shows what matters here.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -23,6 +24,7 @@ from urllib.parse import urlsplit
 import sample
 from loopback_site import slow_site
 
+from commands.scan_progress import moving, show
 from warcmill.crawl import last_launch, lock
 from warcmill.crawl.launch_folders import state_of
 
@@ -32,6 +34,9 @@ DAY = "2026-11-21"
 SITE, HOST = "site", "127.0.0.1"
 BEFORE_KILL = 20  # documents
 PATIENCE = 60  # seconds until the crawl has fetched so many
+TROUBLE = "WARNING|ERROR|failed|^warcmill:"
+SCANNED = rf"{TROUBLE}|^[a-z]+\.ScanFor|^  [a-z ]+:|^      (->|{sample.JOB})|^scan "
+RECONCILED = rf"{TROUBLE}|^launch|^ +on |^total|accepted$|^  [a-z]|gaps?$"
 PACKAGE = """
 [package]
 since=2016-01-01
@@ -64,18 +69,20 @@ def _demo(folder: Path) -> int:
         if not (folder / "output").exists():
             shutil.rmtree(folder / "output.part", ignore_errors=True)
             sample.lay_out(folder / "output.part").rename(folder / "output")
-        run("warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs")
+        command = ["warcmill", "init", str(folder), "--output", f"{folder}/output", "--jobs", f"{folder}/output/jobs"]
+        run(*command, shown="is written")
     os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
     if "\n[package]" not in (folder / "luigi.cfg").read_text():
         _switch_packages_on(folder)
     _crawl(folder / "output" / "jobs")
     days = f"{DAY}-{datetime.now(UTC).date() + timedelta(days=1)}"
-    if run("warcmill", "scan", days, may_be=(0, 1)):  # a seed of the bundled crawl was not got
-        run("warcmill", "accept", "--seeds", "--launch", sample.JOB, sample.LAUNCH_ID, "--reason", "its host is gone")
-    code = run("warcmill", "reconcile", days, may_be=(0, 1))
+    if run("warcmill", "scan", days, may_be=(0, 1), shown=SCANNED):  # a seed of the bundled crawl was not got
+        command = ["warcmill", "accept", "--seeds", "--launch", sample.JOB, sample.LAUNCH_ID]
+        run(*command, "--reason", "its host is gone", shown="^accepted")
+    code = run("warcmill", "reconcile", days, may_be=(0, 1), shown=RECONCILED)
     import demo_serve  # noqa: PLC0415 - it imports this module
 
-    run("warcmill", "search", "getting started", "--site", "docs.example")
+    run("warcmill", "search", "limited upload rights", "--site", "docs.example")
     _where_to_look(folder, time.monotonic() - began)
     demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started")
     return code
@@ -84,7 +91,7 @@ def _demo(folder: Path) -> int:
 def _switch_packages_on(folder: Path) -> None:
     """SIPs for every launch, submitted to a folder."""
     section = PACKAGE.format(destination=folder / "preservation")
-    print(f"\n{folder / 'luigi.cfg'} also gets:\n{section}")
+    print(f"{folder / 'luigi.cfg'} also gets [package]: a SIP of every launch, submitted to a folder")
     with (folder / "luigi.cfg").open("a") as config:
         config.write(section)
     run("warcmill", "init", "--adopt", "package", "--create")
@@ -99,7 +106,7 @@ def _crawl(jobs: Path) -> None:
     with slow_site(hurry, _port_before(jobs)) as port:
         command = ["warcmill", "crawl", f"http://{HOST}:{port}/", "--job", SITE]
         command += ["--hops", "200", "--allow-private", "127.0.0.0/8", "--no-delay", "--no-line"]
-        print(f"\n$ {' '.join(command)} &", flush=True)
+        print(f"$ {' '.join(command)} &", flush=True)
         with subprocess.Popen(command) as crawl:
             lines = jobs.parent / "logs" / SITE
             _until(lambda: crawl.poll() is not None or _logged(lines) >= BEFORE_KILL)
@@ -122,7 +129,7 @@ def _logged(logs: Path) -> int:
 def _kill(state: Path) -> None:
     """Kill the process that crawls, as a machine that fails does."""
     if holder := lock.holder(state):
-        print(f"\n$ kill -KILL {holder.pid}", flush=True)
+        print(f"$ kill -KILL {holder.pid}", flush=True)
         os.kill(holder.pid, signal.SIGKILL)
 
 
@@ -134,34 +141,36 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def run(*command: str, may_be: tuple[int, ...] = (0,)) -> int:
-    print(f"\n$ {' '.join(command)}", flush=True)
-    code = subprocess.run(command, check=False).returncode
+def run(*command: str, may_be: tuple[int, ...] = (0,), shown: str = "") -> int:
+    """Print a command, and run it. `shown`: print only lines in which this is found, as soon as they come."""
+    print(f"$ {shlex.join(command)}", flush=True)
+    code = _shown(command, re.compile(shown)) if shown else subprocess.run(command, check=False).returncode
     if code not in may_be:
         sys.exit(f"demo: '{' '.join(command)}' ended with exit code {code}")
     return code
 
 
-def _sips(folder: Path) -> str:
-    """The submitted SIPs, as their destination has them."""
-    return ", ".join(str(path.relative_to(folder)) for path in sorted((folder / "preservation").rglob("*.tar")))
+def _shown(command: tuple[str, ...], pattern: re.Pattern[str]) -> int:
+    with (
+        moving(f"{command[1]} …") as bar,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
+    ):
+        for line in process.stdout or ():
+            if pattern.search(line) and bar:
+                show(line.rstrip(), bar)
+            elif pattern.search(line):
+                print(line, end="", flush=True)
+    return process.returncode
 
 
 def _where_to_look(folder: Path, seconds: float) -> None:
     launch = f"{sample.JOB}/{sample.LAUNCH_ID}"
-    markers = folder / "state" / DAY[:7] / launch
-    print(f"""
-Done in {seconds:.1f} s. Where to look:
-  {markers}
-      the markers, one a step: open any; `head -n -1 MARKER | sha512sum` gives its last line
-      {sample.JOB}.{sample.LAUNCH_ID}.final.package.json describes the launch in one file
-  {folder / "store"}
-      the archive: WARCs, the viral WARC apart, the logs in one zip; the SIP, as it was built
-  {folder / "preservation"}
-      where the SIPs were submitted, and verified: {_sips(folder)}
+    print(f"""Done in {seconds:.1f} s. Run it again: it will find nothing left to do. Where to look:
+  {folder / "state" / DAY[:7] / launch}    the markers, one a step
+  {folder / "store"}    the archive: WARCs, the viral WARC apart, the logs in one zip, the SIP
+  {folder / "preservation"}    where the SIPs were submitted, and verified
   export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))} PATH={shlex.quote(str(BIN))}:$PATH
-  warcmill why {sample.JOB} {sample.LAUNCH_ID}    warcmill files {DAY}    warcmill verify {DAY}    warcmill serve
-Run it again: it will find nothing left to do.""")
+  warcmill why {sample.JOB} {sample.LAUNCH_ID}    warcmill files {DAY}    warcmill verify {DAY}    warcmill serve""")
 
 
 if __name__ == "__main__":

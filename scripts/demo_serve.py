@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 from demo import run
 
 from commands.init import PUBLISHED
+from commands.scan_progress import moving
 from servers import serving
 from servers.serving import SECONDS, Serving
 from warcmill.model import Json
@@ -34,14 +35,16 @@ def index(config: Path, days: str, sections: str = "") -> None:
 def open_page(config: Path, words: str) -> None:
     """Serve, search, and open the first result; on a terminal, serve until Ctrl-C."""
     if "\n[serve]" not in config.read_text("utf-8"):
-        print("\npywb replays; it gets an environment of its own, the first time: about half a minute", flush=True)
-        serving.configure(config)
-    print("\n$ warcmill serve", flush=True)
+        print("pywb replays; it gets an environment of its own, the first time: about half a minute", flush=True)
+        with moving("installs pywb"):
+            serving.configure(config)
+    print("$ warcmill serve", flush=True)
     with serving.serving(config, config.with_name("serve.log")) as server:
-        server.wait()
+        with moving("starts pywb"):
+            server.wait()
         _look(server, words)
         if sys.stdout.isatty():
-            print(f"\nOpen it in a browser: {server.address}?token={server.token}\nCtrl-C ends it", flush=True)
+            print(f"Open it in a browser: {server.address}?token={server.token}\nCtrl-C ends it", flush=True)
             with suppress(KeyboardInterrupt):
                 server.process.wait()
 
@@ -50,7 +53,7 @@ def _look(server: Serving, words: str) -> None:
     """What a reader gets: a page of results, and the page that the first one leads to."""
     address = f"{server.address}search?{urlencode({'q': words})}"
     found = _found(server, f"{address}&format=json")
-    print(f"{address}\n    {found['captures']} captures found", flush=True)
+    print(f"{address}    {found['captures']} captures found", flush=True)
     first = found["found"][0]  # type: ignore[index, call-overload]
     replayed = server.replay_of(first["url"], first["time"])  # type: ignore[index, call-overload, arg-type]
     print(f"{replayed}\n    {_title(replayed)}", flush=True)
