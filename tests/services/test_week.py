@@ -251,8 +251,8 @@ def asked_of_a_person(week: Week, killed: Crawl, continued: Crawl) -> list[str]:
 
 
 def assert_launched_once(week: Week, crawls: list[Crawl], continued: Crawl) -> None:
-    """As many launches in the engine's folder as crawls were due, each for one of them, each ended and confirmed; but the
-    one that was killed, which one launch more continues."""
+    """As many launches in the engine's folder as crawls were due, each for one of them, each ended and confirmed; but
+    the one that was killed, which one launch more continues."""
     markers = (week.base / "state").glob(f"*/{JOB}/00.due.{JOB}.*")
     every = [*crawls, continued]
     assert sorted(marker.name.rpartition(".")[2] for marker in markers) == sorted(crawl.due for crawl in every)
