@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from commands.printing import out
+from commands.show import counted
 from tasks.step import OpenRoots
 from warcmill.audit import accepted_seeds, lost_seeds
 from warcmill.audit.survey import Survey
@@ -26,7 +27,7 @@ def accept_all(line: OpenRoots, seen: Survey, reason: str) -> None:
         accept(line, {seen.launch: opened}, reason)
     else:
         decisions.copy(line.state.store, lambda: line.store, ACCEPTED)  # the store may have been away
-        out(f"accepted already: all {len(lost)} lost seeds of {seen.launch}")
+        out(f"accepted already: {counted(len(lost), 'lost seed', 'lost seeds')} of {seen.launch}")
 
 
 def accept(line: OpenRoots, seeds: Mapping[Launch, Sequence[str]], reason: str) -> None:

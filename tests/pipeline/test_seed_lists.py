@@ -56,6 +56,14 @@ def in_utf_16(line: Line, job: str) -> None:
         path.write_bytes(f"{text}{text}HTTP://GONE.example".encode("utf-16"))
 
 
+def unread(line: Line, job: str) -> None:
+    """As Heritrix leaves a launch of a list in UTF-16, which it does not read: at once EMPTY, with empty logs."""
+    in_utf_16(line, job)
+    (folder(line, "logs", job) / "crawl.log").write_text("")
+    for warc in (*folder(line, "warcs", job).iterdir(), *folder(line, "viral", job).iterdir()):
+        warc.unlink()
+
+
 def without_list(line: Line, job: str) -> None:
     for path in seeds_of(line, job):
         path.unlink()
@@ -75,7 +83,8 @@ def with_many(line: Line, job: str) -> None:
 JOBS: dict[str, Callable[[Line, str], None]] = {
     "stopped": lambda line, job: ended(line, job, "Finished - Ended by operator"),
     "limited": lambda line, job: ended(line, job, "Finished - Maximum number of documents limit hit"),
-    "killed": lambda line, job: ended(line, job, "Stopping - Active"),
+    "heritrix": lambda line, job: ended(line, job, "Stopping - Active"),  # after a stop, and after a limit
+    "unread": unread,
     "windows": in_utf_16,
     "listless": without_list,
     "many": with_many,
@@ -120,8 +129,8 @@ def test_the_bundled_launch_names_its_dead_seed(line: Line) -> None:
     assert f"-> warcmill accept {GONE} --launch {sample.JOB} {sample.LAUNCH_ID} --reason TEXT" in told.stdout
 
 
-@pytest.mark.parametrize(("job", "end"), [("limited", "documents limit hit"), ("killed", "Stopping - Active")])
-def test_a_seed_that_a_limit_or_a_kill_came_before_is_untried_and_named(line: Line, job: str, end: str) -> None:
+@pytest.mark.parametrize(("job", "end"), [("limited", "documents limit hit"), ("heritrix", "Stopping - Active")])
+def test_a_seed_that_a_limit_came_before_is_untried_and_named(line: Line, job: str, end: str) -> None:
     told = why(line, job)
     assert told.returncode == 1
     assert f"  untried seed: no crawl log has a line of it\n{LOST.format(launch=of(job), seed=GONE)}" in told.stdout
@@ -143,6 +152,15 @@ def test_a_list_in_utf_16_with_duplicates_and_without_an_end_is_read(line: Line)
     found = report(line, "windows")
     assert (found["counts"]["seeds"], found["counts"]["alive"], found["counts"]["dead"]) == (5, 4, 1)
     assert row(line, "windows")["why"] == "its host has no address"
+
+
+def test_a_list_that_heritrix_did_not_read_has_every_seed_named(line: Line) -> None:
+    told = why(line, "unread")
+    assert told.returncode == 1
+    assert "  got nothing: 0 WARCs, and of 0 lines of the crawl log none is of a page that was got" in told.stdout
+    assert "  untried seed: no crawl log has a line of it\n" in told.stdout
+    assert told.stdout.count(f"      {of('unread')}  http://") == 5
+    assert report(line, "unread")["counts"]["untried"] == 5
 
 
 def test_a_launch_without_a_list_is_named_and_accepted_with_its_absent_log(line: Line) -> None:
@@ -187,6 +205,23 @@ def test_of_a_hundred_thousand_dead_seeds_the_first_are_printed_and_all_are_acce
     assert f"  and {MANY + 1 - 10} more: {command}" in line.warcmill("reconcile", DAY).stdout
     told = line.warcmill("accept", "--seeds", *words)
     assert (told.returncode, told.stdout.splitlines()[0]) == (
-        0, f"accepted already: all {MANY + 1} lost seeds of many/{sample.LAUNCH_ID}",
+        0, f"accepted already: {MANY + 1:,} lost seeds of many/{sample.LAUNCH_ID}",
     )  # fmt: skip
     assert len(decisions.read(line.state.store, decisions.ACCEPTED)) == before + len(made)
+
+
+def test_seeds_accepted_while_the_store_is_away_are_copied_by_the_same_command(line: Line) -> None:
+    store, words = line.folders["store"], ("--launch", "windows", sample.LAUNCH_ID, "--reason", "for good")
+    away = store.rename(store.with_name("away"))
+    told = line.warcmill("accept", "--seeds", *words)
+    assert (told.returncode, "run the same command again, which only copies it" in told.stderr) == (4, True), told
+    away.rename(store)
+    number = decisions.read(line.state.store, decisions.ACCEPTED)[-1].number
+    stored = store / f"state/_archive/decisions/accepted/{number:06}.json"
+    assert not stored.exists()
+    told = line.warcmill("accept", "--seeds", *words)
+    assert (told.returncode, told.stdout.splitlines()[0]) == (
+        0, f"accepted already: 1 lost seed of windows/{sample.LAUNCH_ID}",
+    ), told.stderr  # fmt: skip
+    assert stored.exists()
+    assert line.warcmill("accept", "--seeds", "--launch", "weekly", sample.LAUNCH_ID).returncode == 2, "no reason"

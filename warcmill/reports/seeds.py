@@ -38,7 +38,8 @@ _CRAWL_REPORT = "reports/crawl-report.txt"
 _LARGEST = 256 << 20  # bytes of a seed list, or of a report
 _PASSES = 4  # readings of the logs: one more for each redirect that leads to what no reading has looked for
 _STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
-_BY_OPERATOR = "Finished - Ended by operator"  # a limit, or what was cut short, has another status, or none
+# The built-in crawler writes it. Heritrix has `Stopping - Active` after a stop and after a limit alike: that is a loss.
+_BY_OPERATOR = "Finished - Ended by operator"
 Part = tuple[Launch, Stage]
 """A stage whose logs count for a launch."""
 

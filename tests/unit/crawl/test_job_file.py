@@ -237,3 +237,17 @@ def test_files_may_begin_with_a_byte_order_mark() -> None:
     assert (job.scope.hops, job.seeds) == (3, ("https://example.org/",))
     assert job.scope.judge(make("https://example.org/a", hops="L")) is None
     assert job.scope.judge(make("https://example.org/private/x")) is not None
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8"])
+def test_a_list_of_seeds_may_be_in_utf_16_with_duplicates_and_no_end(coding: str) -> None:
+    text = "# ours\r\nhttps://example.org/\r\nhttps://bücher.example/\r\nhttps://example.org/\r\nhttps://a.example/x"
+    job = job_file.parse({"crawl.toml": b"", "seeds.txt": text.encode(coding)}, "news")
+    assert job.seeds == ("https://example.org/", "https://bücher.example/", "https://a.example/x")
+
+
+def test_a_list_of_another_coding_is_refused_with_its_place() -> None:
+    with pytest.raises(BadConfig, match=r"seeds\.txt: it is not UTF-8: invalid .* at byte 9"):
+        job_file.parse({"crawl.toml": b"", "seeds.txt": "https://bücher.example/".encode("latin-1")}, "news")
+    with pytest.raises(BadConfig, match=r"seeds\.txt: it is not UTF-16.*: truncated data at byte 8"):
+        job_file.parse({"crawl.toml": b"", "seeds.txt": "http".encode("utf-16")[:-1]}, "news")
