@@ -231,7 +231,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/clients/solr.py",
     "warcmill/index/post_text.py",
     "warcmill/index/sink_cdx.py",
-    # What a worker process answers to its starter.
+    # What a worker process answers to its starter, and a scan's process to the command that shows it.
+    "tasks/attended.py",
     "warcmill/base/worker.py",
     "warcmill/launches/text_worker.py",
     # The documents of a WACZ, whose form is its specification's.
@@ -249,6 +250,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/log_line.py",
     "warcmill/crawl/policies/robots.py",
     "warcmill/crawl/rates.py",
+    "warcmill/crawl/robots_files.py",
     "warcmill/crawl/rows.py",
     "warcmill/crawl/scope_log.py",
     "warcmill/formats/warc/records.py",
