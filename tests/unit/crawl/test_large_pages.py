@@ -149,6 +149,14 @@ def test_small_pages_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert crawled.statuses(tmp_path)["http://a.example/end"] == 200
 
 
+def test_a_large_file_that_has_no_links_is_sent_to_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    film = Page(b"\x00film" * (1 << 22), "video/mp4")
+    with serve({**SITE, ("a.example", "/large"): film}) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert notes(tmp_path)["/large"] == ()
+
+
 def test_the_type_that_a_server_names_is_one_word_of_the_log(tmp_path: Path) -> None:
     site = {
         ("a.example", "/"): Page(b"x", '{"a": "b"} text/html'),

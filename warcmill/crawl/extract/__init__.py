@@ -32,9 +32,15 @@ def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[s
     return found
 
 
+def reads(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
+    """True if `find` would read a payload that begins so; others have links in their header alone."""
+    kind = kind_of(data, uri, fields.first("content-type"))
+    return ("sitemap" if kind == "robots" else kind) in names
+
+
 def unpacks(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
     """True if `find` would unpack it: a small file may be a large sitemap."""
-    return "sitemap" in names and sitemap.is_packed(data) and kind_of(data, uri, fields.first("content-type")) != ""
+    return sitemap.is_packed(data) and reads(data, uri, fields, names)
 
 
 def _inside(data: bytes, uri: str, fields: Fields, names: Collection[str]) -> Found:

@@ -43,7 +43,7 @@ class Answer(msgspec.Struct):
 
 
 class Document(NamedTuple):
-    """What links are found by, besides the bytes."""
+    """All that links are found by, besides the bytes."""
 
     uri: str
     status: int
@@ -72,6 +72,8 @@ class Readers:
         data, note = decoding.document(answer, few)
         if len(data) < few.decoded or few.decoded == job.limits.decoded:
             return await self.read_small(one, data, note)
+        if not extract.reads(data, uri, answer.fields, job.extractors):  # a picture, a film
+            return await self.read_small(one, b"", note if note != decoding.TOO_LONG else "")
         del data
         return await self._elsewhere(one, lambda: decoding.document(answer, job.limits))
 

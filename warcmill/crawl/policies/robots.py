@@ -93,7 +93,7 @@ class Rules:
     wild: int = 0
 
     def work(self, path: str) -> int:
-        """How many letters are compared to judge a path, at most."""
+        """The most letters that are compared to judge a path."""
         return self.size * _USUAL + self.wild * len(path)
 
     def judge(self, path: str) -> Verdict:
