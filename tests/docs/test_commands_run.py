@@ -108,6 +108,7 @@ BEFORE = {
         "luigi --module tasks.state state.BackupState --date-interval 2026-11",
         "rm -r /srv/archive/state",
     ),
+    ("configuration.md", ""): (INIT,),
     ("operate/every-day.md", ""): (INIT, CLOSE, SCAN),
     ("operate/growing.md", ""): (INIT, CLOSE, SCAN),
     ("operate/growing.md", "warcmill init --adopt engine.second"): ("mkdir -p /data/heritrix/second/jobs", SECOND),
