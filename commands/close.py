@@ -34,8 +34,8 @@ First make sure that the engine is gone. Neither silence nor age proves it, so
 this command checks neither; it prints which file was written last, and when. To
 undo a close: warcmill redo JOB LAUNCH close --downstream
 
-A launch of the built-in crawler is not closed: warcmill pulse stop JOB puts its
-files in order, and ends it.
+A launch of the built-in crawler is not closed: warcmill pulse stop JOB closes its
+files, and ends it.
 
 exit codes: 0 closed, or ended already, 1 no engine knows the launch, it is the
 built-in crawler's, or it was closed for another reason, 2 usage, 3 configuration, 4 a root is unavailable
