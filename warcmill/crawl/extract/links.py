@@ -75,7 +75,7 @@ class Links:
         self._set_base(base)
 
     def _set_base(self, base: str) -> None:
-        self.base = base
+        self.base, self._cost = base, len(base) + JOIN
         origin = _ORIGIN.match(base)
         self._origin = origin[0] if origin else ""
 
@@ -88,10 +88,11 @@ class Links:
         """Add a link as it is written. One of another scheme is left out; one that cannot be read is kept as such."""
         if self.cut or not written:
             return
-        if len(written) > LONGEST:
+        size = len(written)
+        if size > LONGEST:
             self.is_whole = self.is_whole and _has_other_scheme(written) is not None
             return
-        self._work -= len(self.base) + len(written) + JOIN
+        self._work -= self._cost + size
         try:
             uri = self._origin + written if self._origin and _is_plain(written) else self._parsed(written)
         except ValueError:
@@ -100,10 +101,11 @@ class Links:
         if not uri:
             return
         known = self._found.get((uri, hop))
-        if (known is None and (len(self._found) >= LIMIT or self._left < len(uri))) or self._work < 0:
+        if known is None:
+            self._left -= len(uri)
+        if self._work < 0 or self._left < 0 or (known is None and len(self._found) >= LIMIT):
             self.cut, self.is_whole = True, False
         elif known is None or (known.nofollow and not nofollow):
-            self._left -= len(uri) if known is None else 0
             self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True))  # half the time of Link(...)
 
     def join(self, written: str) -> str:

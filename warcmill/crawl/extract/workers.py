@@ -12,10 +12,8 @@ import socket
 import sys
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
-
-import msgspec
 
 from warcmill.base import worker
 from warcmill.base.worker import Limits as WorkerLimits
@@ -34,10 +32,11 @@ COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.extract.workers")
 _MOST_ANSWER = 1 << 26
 
 
-class Answer(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Answer:
     """The links of a document, and whether a limit left some out; or why there are none."""
 
-    links: list[Link] = []
+    links: list[Link] = field(default_factory=list)
     cut: bool = False
     why: str = ""
 
@@ -115,6 +114,8 @@ def _told(fields: Fields) -> list[tuple[str, str]]:
 
 
 def _found(text: bytes) -> Answer:
+    import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and a site may need no worker
+
     return msgspec.json.decode(text, type=Answer)
 
 
