@@ -35,6 +35,7 @@ from warcmill.crawl.launch_folders import CHECKPOINTS
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable
 from warcmill.markers import locks
 from warcmill.model import Json, Launch, stamp_time
+from warcmill.stores.file import FileStore
 
 POLL = 0.25  # seconds between two looks at the crawl
 INTERRUPTED = 130
@@ -189,7 +190,8 @@ def _pulse(engine: WarcmillEngine, action: str, name: str, checkpoint: str = "")
         why = f"'warcmill pulse {action} {name}' ended with {code}; its error is above"
         if full := disk.full([*engine.places.roots, open_line().state.store.base]):
             raise Unavailable(str(full), f"its disk is full, and {why}. Make room, then run the same command again")
-        raise NotReady(f"job {name}", why)
+        seen = engine.look(name)
+        raise Unavailable(f"job {name}", why) if seen.code == Unavailable.exit_code else NotReady(f"job {name}", why)
 
 
 def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
@@ -256,7 +258,17 @@ def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, found: Ma
         crawl_end.show_unscanned(launch, args.urls, found, folders.warcs)
     else:
         crawl_end.show(open_line(), launch, args.urls, found, folders.warcs)
+    if code and (full := disk.full(_folders(engine))):
+        err(f"{name}: the disk of {full} is full; make room, then: warcmill scan {clock.stamp_text(launch.id)[:10]}")
+        return Unavailable.exit_code
     return code or int(missed)
+
+
+def _folders(engine: WarcmillEngine) -> list[Path]:
+    """The roots that are folders of this host."""
+    line = open_line()
+    store = [line.store.base] if isinstance(line.store, FileStore) else []
+    return [*engine.places.roots, line.state.store.base, *store]
 
 
 def _code_of(launch: Launch, scanned: int) -> int:

@@ -11,14 +11,19 @@ from pathlib import Path
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSED = (errno.EACCES, errno.EPERM)
-ROOM = 1 << 20  # bytes; a disk with fewer is full: a write that did not fit may have left some
+ROOM, INODES = 1 << 20, 8  # bytes, files; a disk with fewer is full: what did not fit may have left some
 
 
 def reason(error: OSError, path: Path) -> str:
     """What the system reports of a file, with what to do if that is known."""
     said = error.strerror or str(error)
     if error.errno in FULL:
-        return f"{said}; make room on its disk, and do the same again"
+        what = (
+            "delete files on its disk, which has no inode left"
+            if _lacks_inodes(path.parent)
+            else "make room on its disk"
+        )
+        return f"{said}; {what}, and do the same again"
     if error.errno == errno.EROFS:
         return f"{said}; mount its disk for writing, and do the same again"
     if error.errno in REFUSED:
@@ -33,15 +38,24 @@ def is_refused(error: OSError) -> bool:
 
 def full(folders: Iterable[Path]) -> Path | None:
     """The first of these folders whose disk has no room left, or no inode; None if there is none."""
-    return next((folder for folder in folders if _is_full(folder)), None)
+    return next((folder for folder in folders if _lacks_room(folder) or _lacks_inodes(folder)), None)
 
 
-def _is_full(folder: Path) -> bool:
+def _lacks_room(folder: Path) -> bool:
+    found = _figures(folder)
+    return found is not None and found.f_bavail * found.f_frsize < ROOM
+
+
+def _lacks_inodes(folder: Path) -> bool:
+    found = _figures(folder)  # a file system that makes inodes as it needs them has 0 of 0
+    return found is not None and found.f_files > 0 and found.f_favail < INODES
+
+
+def _figures(folder: Path) -> os.statvfs_result | None:
     try:
-        found = os.statvfs(folder)
+        return os.statvfs(folder)
     except OSError:  # that it cannot be reached is another fault, which its next use names
-        return False
-    return found.f_bavail * found.f_frsize < ROOM or (found.f_files > 0 and found.f_favail == 0)
+        return None
 
 
 def _refusal(path: Path) -> str:

@@ -226,7 +226,10 @@ def _detached(words: list[str], output: Path) -> int:
         (os.POSIX_SPAWN_OPEN, 1, str(output), how, 0o644),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    return os.posix_spawn(words[0], words, os.environ, file_actions=streams, setsid=True, setsigmask=())
+    try:
+        return os.posix_spawn(words[0], words, os.environ, file_actions=streams, setsid=True, setsigmask=())
+    except OSError as error:  # its words name Python, whatever it was
+        raise durable.failed(output, error) from error
 
 
 def _number(state: Mapping[str, Json], name: str) -> int:

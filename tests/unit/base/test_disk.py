@@ -38,6 +38,8 @@ def test_a_disk_without_room_or_without_an_inode_is_full(monkeypatch: pytest.Mon
         figures[at] = number
         monkeypatch.setattr(os, "statvfs", lambda _, figures=figures: os.statvfs_result(figures))
         assert disk.full([tmp_path]) == tmp_path
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert "delete files on its disk, which has no inode left" in disk.reason(full, tmp_path / "new")
 
 
 def test_a_file_without_permission_names_its_owner_and_the_user_and_no_mount() -> None:
