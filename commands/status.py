@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
-from commands import owed
+from commands import owed, verify_outside
 from commands.arguments import LAST, Interval, add_interval, add_json, job
 from commands.grid_table import legend, table
 from commands.newest import point_to
@@ -36,13 +36,15 @@ one column per step. 2/3 means that 2 of the launch's 3 due stages have come tha
 The first line counts the launches: done, waiting (ended, not all done), running, in
 trouble (something failed, is refused or stale). The last row counts the stages. Running
 scans are named. Last come the archived launches that are in no backup a day later, and
-the crawls that were due in these days and have no launch. Reads markers, not files:
+the crawls that were due in these days and have no launch; and when the copies outside
+were last looked at by 'warcmill verify --outside', or that they never were. Reads markers, not files:
 'warcmill reconcile' compares with the disk, 'warcmill verify' reads the archive again.
 
 --json: {{"first_day", "last_day", "totals": {{"done", "waiting", "running", "in_trouble":
 launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],
 "of_no_launch": [{{"job", "kind", "name", "why", "todo"}}: due crawls without a launch],
 "no_backup": [JOB/LAUNCH, archived for more than a day],
+"outside": when the copies outside were last looked at, "" where nothing was handed over,
 "launches": [{{"job", "launch_id", "ended": "" while it runs, "error", "not_got": [seed],
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
@@ -77,12 +79,15 @@ def run(args: argparse.Namespace) -> int:
     due = owed.of_days(line, days.first, days.end)
     due.gaps = [gap for gap in due.gaps if args.job in (None, gap.job)]
     unkept = due.unkept(line, launches)
+    outside = verify_outside.last_time(line, launches)
     if args.json:
         of_no_launch, no_backup = owed.as_list(due.gaps), [str(gap.launch) for gap in unkept]
-        print(as_json({**document(days, grids, shown, scans), "of_no_launch": of_no_launch, "no_backup": [*no_backup]}))
+        shown_grids = document(days, grids, shown, scans) | {"outside": outside}
+        print(as_json({**shown_grids, "of_no_launch": of_no_launch, "no_backup": [*no_backup]}))
     else:
         show(console(), days, grids, shown, scans)
         lines(console(), *gap_lines(unkept), *owed.texts(due.gaps))
+        lines(console(), *([outside] if outside else []))
     away = report_unreachable(discovered) or due.report_away()
     return 4 if away or any(grid.unavailable for grid in grids) else 0
 

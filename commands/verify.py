@@ -1,4 +1,4 @@
-"""warcmill verify: are the stored bytes still what the markers say?"""
+"""warcmill verify: are the stored bytes, or the copies outside, still what the markers say?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from commands import verify_outside
 from commands.arguments import Interval, add_json, add_scope
 from commands.progress import bytes_done
 from commands.show import as_json, console, counted, lines, printable
@@ -23,14 +24,23 @@ examples:
   warcmill verify daily 20161019234428
   warcmill verify 2016-10
   warcmill verify 2016-10 --json | jq -r '.findings[].name'
+  warcmill verify --outside 2016-10
 
 Reads completely: every file that files.copied and files.verified name, to compare its
 length and SHA-512; every log in the zips of logs; every marker. Takes as long as the
 disk needs. Names a marker that leaves out a file of its stage. Files that no marker
 names are not read: 'warcmill reconcile' lists what is missing. Nothing is changed.
 
+--outside looks at what was handed over instead: each SIP where the ingesting system
+puts it (read completely), its receipt at the destination, the captures at the CDX
+server (of a WARC at most 1,000), the documents in Solr (counted by WARC, collection
+and host; some are compared). 'warcmill status' prints when that was last done.
+
 --json: {"launches", "files", "zips", "bytes": numbers, "findings": [{"job", "launch_id",
 "name", "why", "todo", "unavailable": true when it could not be read}]}
+--outside: {"looked_at": {"SIPs", "receipts", "captures", "documents": numbers},
+"not_set": [what is not configured], "findings" as above; job and launch_id are "" for
+a place that does not answer}
 
 exit codes: 0 everything matches the markers, 1 something does not, 2 usage, 3 configuration,
 4 something could not be read (the rest was)
@@ -38,14 +48,17 @@ exit codes: 0 everything matches the markers, 1 something does not, 2 usage, 3 c
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """INTERVAL or JOB LAUNCH, --json."""
+    """INTERVAL or JOB LAUNCH, --outside, --json."""
     add_scope(parser)
+    parser.add_argument("--outside", action="store_true", help="look again at what was handed over, not at the archive")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read everything again; print each difference when it is found; the worst decides."""
     line, target = open_line(), console()
+    if args.outside:
+        return verify_outside.run(line, asked(line, args.scope), _in_words(args.scope), as_document=args.json)
     todo = [work(line.state, launch) for launch in asked(line, args.scope)]
     if isinstance(args.scope, Launch) and not any(each.zips or each.findings for each in todo):
         raise BadInput(
@@ -80,6 +93,10 @@ def asked(line: OpenRoots, scope: Interval | Launch) -> tuple[Launch, ...]:
     if isinstance(scope, Launch):
         return (scope,)
     return in_order(with_markers(line.state, scope.first, scope.end))
+
+
+def _in_words(scope: Interval | Launch) -> str:
+    return str(scope) if isinstance(scope, Launch) else f"{scope.first} to {scope.last}"
 
 
 def _texts(finding: FixityFinding) -> Iterator[Text]:

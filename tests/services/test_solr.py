@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -114,9 +115,39 @@ def test_on_a_line_a_solr_that_is_down_gets_the_sample_from_the_next_scan(line: 
     assert _doctor(line, f"solr {CORE}") == ("ok", False)
     again = line.luigi(*SCAN)
     assert (again.returncode, "VerifySolr" in again.stderr) == (0, False)
+    _lose_a_document(line, empty)
     assert line.warcmill("versions", "hide", "example,gov,assets", "--reason", "an order").returncode == 0
     assert line.luigi(*SCAN).returncode == 0
     assert found(empty, "zlib", OTHER) == []
+
+
+def _lose_a_document(line: Line, solr: Solr) -> None:
+    """Somebody deletes a document: a look at the copies outside names its WARC, and what it prints brings it back."""
+
+    def look() -> tuple[int, list[str]]:
+        done = line.warcmill("verify", "--outside", DAY)
+        return done.returncode, done.stdout.splitlines()
+
+    whole = "1 launch: 206 documents looked at: all as they were handed over"
+    assert (look()[0], look()[1][-1]) == (0, whole)
+    with client.Solr(solr.url) as other:
+        other.delete(OTHER, [_id(solr, "zlib", OTHER)])
+        other.commit(OTHER)
+    code, rows = look()
+    assert (code, rows[-1]) == (1, "1 launch: 206 documents looked at: 1 missing or different")
+    assert rows[0].startswith(f"{JOB}/{LAUNCH_ID}: {JOB}/{LAUNCH_ID}/")
+    assert f"/{OTHER}: expected " in rows[1]
+    remove, _, again = rows[2].removeprefix("    -> ").partition(" && ")
+    assert again == f"warcmill scan {DAY}"
+    subprocess.run(remove.split(), check=True)
+    assert line.luigi(*SCAN).returncode == 0
+    assert (look()[0], look()[1][-1]) == (0, whole)
+    solr.stop()
+    code, rows = look()
+    assert (code, rows[-1]) == (4, "1 launch: nothing looked at: 1 place does not answer")
+    solr.start()
+    for collection in (CORE, OTHER):
+        solr.wait_loaded(collection)
 
 
 def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive, empty: Solr) -> None:
@@ -293,7 +324,7 @@ def _spoilt(line: dict[str, object], name: str) -> dict[str, object]:
     return {**made, "nobody_has_this": 1} if made["url"] == "http://e0.example/03" else made
 
 
-def _id(solr: Solr, words: str) -> str:
+def _id(solr: Solr, words: str, collection: str = CORE) -> str:
     query = urllib.parse.urlencode({"q": words, "fl": "id"})
-    with urllib.request.urlopen(f"{solr.core}/select?{query}") as answer:
+    with urllib.request.urlopen(f"{solr.url}/{collection}/select?{query}") as answer:
         return str(json.loads(answer.read())["response"]["docs"][0]["id"])

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,48 @@ def test_hidden_captures_leave_the_server_and_a_wiped_one_gets_all_again(stored:
     assert luigi("index", "ScanForIndexing")[0] == OK
     assert double.collections["main"] == shown
     assert verified(stored).exists()
+
+
+def test_captures_that_the_server_lost_are_named_and_the_printed_command_sends_them_again(
+    stored: Path, double: Double
+) -> None:
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    code, told = warcmill("verify", "--outside", "2026-11-21")
+    assert (code, " captures looked at: all as they were handed over" in told) == (OK, True), told
+    kept = dict(double.collections["main"])
+    for key in [key for key, fields in kept.items() if fields["url"].startswith("dns:docs")]:
+        del double.collections["main"][key]
+    (lost,) = {*kept} - {*double.collections["main"]}
+    code, told = warcmill("verify", "--outside", "2026-11-21")
+    rows = told.splitlines()
+    assert (code, rows[0].startswith(f"{JOB}/{LAUNCH_ID}: {JOB}/{LAUNCH_ID}/")) == (1, True), told
+    assert rows[0].endswith(f".warc.gz at the CDX server {double.url}/main")
+    assert re.match(r"    1 of \d+ captures are missing or differ; first dns:docs\.example ", rows[1])
+    assert rows[1].endswith(": found 0 times instead of found once")
+    remove, _, again = rows[2].removeprefix("    -> ").partition(" && ")
+    assert again == "warcmill scan 2026-11-21"
+    subprocess.run(remove.split(), check=True)
+    code, told = warcmill("verify", "--outside", "2026-11-21")
+    assert (code, "not acknowledged; run index.ScanForIndexing" in told) == (1, True), told
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    assert lost in double.collections["main"]
+    assert warcmill("verify", "--outside", "2026-11-21")[0] == OK
+    double.fault = "killed before"
+    code, told = warcmill("verify", "--outside", "2026-11-21")
+    assert (code, told.splitlines()[-1]) == (4, "1 launch: nothing looked at: 1 place does not answer"), told
+    assert f"the CDX server {double.url}/main is unavailable" in told
+    assert warcmill("status", "2026-11-21")[1].endswith(": nothing looked at: 1 place does not answer\n")
+
+
+def test_captures_that_must_not_be_shown_and_are_there_are_named(stored: Path, double: Double) -> None:
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    before = dict(double.collections["main"])
+    assert warcmill("versions", "hide", "example,docs", "--reason", "order of a court")[0] == OK
+    assert luigi("index", "ScanForIndexing")[0] == OK
+    assert warcmill("verify", "--outside", "2026-11-21")[0] == OK
+    double.collections["main"] = before
+    code, told = warcmill("verify", "--outside", "2026-11-21")
+    assert (code, "which must not be shown: 1 instead of 0" in told) == (1, True), told
 
 
 def test_a_url_that_is_none_is_refused_before_anything_is_done(line: Path, double: Double) -> None:

@@ -190,6 +190,7 @@ JSON = (
     Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
     Place("commands/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
+    Place("commands/verify_outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
     Place("commands/why_due.py", documents=True),
     Place("commands/owed.py", only=("of_days", "_decisions", "as_list")),
@@ -201,6 +202,7 @@ JSON = (
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
 # Make wire of texts that are listed elsewhere, or JSON that stays in the machine.
 NONE_OF_ITS_OWN = {
+    "warcmill/markers/outside.py",
     "warcmill/stores/sentinel.py",
     "warcmill/decisions/incoming.py",
     "commands/accept.py",

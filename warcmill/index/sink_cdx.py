@@ -138,6 +138,12 @@ class CdxSink:
         elif not (mine not in found and self._neighbours_of(line) & {*found}):
             _compare(what, "found once", "found once" if found.count(mine) == 1 else f"found {found.count(mine)} times")
 
+    def lines(self, part: Part) -> Iterator[tuple[bytes, bool]]:
+        """The captures of an input, and of each whether it is shown. NotReady if its extract is gone for good."""
+        kind, shown = self._sound_extract(part.input), self._shown(part)
+        for line in islice(self._extracts.lines(kind, part.input.sha512), 1, None):
+            yield cdxj.named(line, part.input.name), shown.has(line)
+
     def _neighbours_of(self, line: bytes) -> set[Place]:
         with closing(open_version(self._index, NAME)[1]) as lookup:
             return {_place(one) for one in _neighbours(lookup, [line])}

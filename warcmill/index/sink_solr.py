@@ -72,6 +72,10 @@ class SolrSink:
             self._delete_all(old.input.name)
         self._commit()
 
+    def lines(self, part: Part) -> Iterator[Line]:
+        """The documents of a WARC that a part shows. NotReady if its extract is gone."""
+        return self._only(part, None)
+
     def counts(self) -> dict[str, int]:
         """How many documents each collection has."""
         return {collection: self._solr.count(collection) for collection in self._routing.collections}

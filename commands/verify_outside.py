@@ -1,0 +1,205 @@
+"""warcmill verify --outside: look again at what was handed over, print what is missing, and keep the date."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from commands.progress import bytes_done
+from commands.show import as_json, console, counted, lines, printable, styled
+from tasks import sinks
+from tasks.config import collections
+from tasks.config import package as configured
+from tasks.config.index import cdx_server
+from tasks.package import destination_of, verified_at
+from tasks.step import OpenRoots
+from warcmill import layout
+from warcmill.audit import remedies
+from warcmill.base import clock
+from warcmill.clients.solr import Solr
+from warcmill.decisions import redo
+from warcmill.errors import BadInput, Unavailable
+from warcmill.index import copies as indexed
+from warcmill.index.sink_cdx import name_of
+from warcmill.index.sink_solr import SolrSink
+from warcmill.markers import outside
+from warcmill.markers.outside import Lack, LastLook
+from warcmill.model import Json, Key, Launch
+from warcmill.package import copies
+from warcmill.package.copies import Sent
+from warcmill.stores.opening import open_folder
+
+NEVER = "copies outside: never looked at again since they were handed over"
+_KEY = "[package] destination"
+_WHERE_SUBMITTED = f"set {_KEY} to the place where they were submitted"
+
+
+@dataclass
+class _Look:
+    """One look: the numbers looked at, what is not set, and what is missing or differs."""
+
+    line: OpenRoots
+    launches: Sequence[Launch]
+    looked: Counter[str] = field(default_factory=Counter)
+    not_set: list[str] = field(default_factory=list)
+
+    def run(self) -> Iterator[Lack]:
+        yield from self._sips()
+        yield from self._served()
+
+    def _sips(self) -> Iterator[Lack]:
+        todo, wrong = copies.sent(self.line.state, self.launches)
+        yield from wrong
+        place = configured.destination()
+        if not place:
+            self.not_set.append(_KEY)
+            yield from (Lack(one.launch, one.slip.name, f"{_KEY} is not set", _WHERE_SUBMITTED) for one in todo)
+            return
+        yield from map(self._with_redo(todo, place), self._read(todo, place))
+
+    def _read(self, todo: Sequence[Sent], place: str) -> Iterator[Lack]:
+        where = configured.verified_at()
+        total = sum(one.size for one in todo)
+        with bytes_done("reading SIPs", total) as advance:
+            try:
+                at, folder = verified_at(self.line)
+                yield from copies.look(todo, at, folder, _shown(where), self.looked, advance)
+            except Unavailable as error:
+                yield Lack(None, _shown(where), f"{error}; its SIPs were not looked at", is_away=True)
+        try:
+            yield from copies.look_at_receipts(todo, destination_of(self.line), _shown(place), self.looked)
+        except Unavailable as error:
+            yield Lack(None, _shown(place), f"{error}; its receipts were not looked at", is_away=True)
+
+    def _with_redo(self, todo: Sequence[Sent], place: str) -> _Remedy:
+        return _Remedy(self.line, {one.key: one for one in todo}, _shown(place))
+
+    def _served(self) -> Iterator[Lack]:
+        """Captures and documents."""
+        url, solr = cdx_server(), collections.solr()
+        self.not_set += (["[index] cdx_server"] if not url else []) + (["[text] solr"] if not solr else [])
+        if not (url or solr):
+            return
+        if not self.line.settings.index:
+            self.not_set.append("[warcmill] index")
+            return
+        try:
+            index = open_folder("index", self.line.settings.index)
+        except Unavailable as error:
+            yield Lack(None, "the index root", f"{error}; captures and documents were not looked at", is_away=True)
+            return
+        state = self.line.state.store
+        with sinks.of_cdx(self.line, index) as servers:
+            for server in servers:
+                yield from indexed.of_cdx(state, index, server, self.launches, self.looked)
+        if solr:
+            with closing(Solr(solr.server)) as client:
+                sink = SolrSink(state, index, client, solr)
+                yield from indexed.of_solr(state, index, sink, solr, self.launches, self.looked)
+
+
+@dataclass
+class _Remedy:
+    """The command that hands a SIP, or its receipt, over again."""
+
+    line: OpenRoots
+    sent: dict[Key, Sent]
+    place: str
+
+    def __call__(self, lack: Lack) -> Lack:
+        if lack.again is None:
+            return lack
+        is_receipt = lack.name.endswith(".receipt.json")
+        away = lack.remove if is_receipt else (*lack.remove, *copies.slips(self.sent[lack.again], self.place))
+        known = redo.markers(self.line.state, layout.launch_of(lack.again))
+        outward = redo.outward([*redo.descendants(known, lack.again), lack.again], frozenset())
+        also = "".join(f" --also {name}" for name in outward)
+        first = f"move away {', '.join(away)}; then: " if away else ""
+        day = layout.launch_of(lack.again).day
+        return replace(lack, todo=f"{first}{remedies.redo(lack.again)}{also} && warcmill scan {day}")
+
+
+def _shown(place: str) -> str:
+    """A place without a user and a query, which may be secret."""
+    scheme, mark, rest = place.partition("://")
+    return f"{scheme}{mark}{rest.partition('?')[0].rpartition('@')[2]}".rstrip("/") if mark else place.rstrip("/")
+
+
+def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_document: bool) -> int:
+    """Look at the copies of these launches; print what is missing when it is found; the worst decides."""
+    look, target, found = _Look(line, launches), console(), list[Lack]()
+    for lack in look.run():
+        found.append(lack)
+        if not as_document:
+            lines(target, styled(_name(lack), "bold red"), f"    {lack.why}")
+            if lack.todo:
+                lines(target, styled(f"    -> {lack.todo}", "cyan"))
+    away = sum(lack.is_away for lack in found)
+    if found or look.looked:
+        last = LastLook(clock.stamp_text(clock.stamp()), scope, dict(look.looked), len(found) - away, away)
+        outside.write(line.state.store, last)
+    if as_document:
+        print(as_json(_json(look, found)))
+    else:
+        lines(target, *(f"{key} is not set: nothing of it was looked at" for key in look.not_set))
+        of = counted(len(launches), "launch", "launches")
+        lines(target, styled(f"{of}: {_verdict(look.looked, len(found) - away, away)}", "red" if found else "green"))
+    return 4 if away else int(bool(found))
+
+
+def _name(lack: Lack) -> str:
+    return f"{lack.launch}: {lack.name}" if lack.launch else lack.name
+
+
+def _verdict(looked: Mapping[str, int], lacks: int, away: int) -> str:
+    numbers = ", ".join(f"{number:,} {word[:-1] if number == 1 else word}" for word, number in looked.items() if number)
+    found = f"{lacks} missing or different" if lacks else "" if away else "all as they were handed over"
+    gone = f"{counted(away, 'place does', 'places do')} not answer" if away else ""
+    if not numbers and not lacks and not away:
+        return "nothing of them was handed over, so nothing was looked at"
+    return f"{numbers or 'nothing'} looked at: {'; '.join(filter(None, (found, gone)))}"
+
+
+def _json(look: _Look, found: list[Lack]) -> dict[str, Json]:
+    findings: list[Json] = [
+        {
+            "job": lack.launch.job if lack.launch else "",
+            "launch_id": lack.launch.id if lack.launch else "",
+            "name": lack.name,
+            "why": lack.why,
+            "todo": lack.todo,
+            "unavailable": lack.is_away,
+        }
+        for lack in found
+    ]
+    return {"looked_at": dict(look.looked), "not_set": [*look.not_set], "findings": findings}
+
+
+def last_time(line: OpenRoots, launches: Sequence[Launch]) -> str:
+    """When the copies outside were last looked at, in words; '' where nothing was handed over. `launches`: those of
+    which it is asked whether a SIP was submitted."""
+    try:
+        last = outside.read(line.state.store)
+    except BadInput as error:
+        return f"copies outside: {printable(str(error))}; run warcmill verify --outside again"
+    if last:
+        verdict = _verdict(last.looked_at, last.lacks, last.away)
+        return f"copies outside: last looked at {last.time}, {last.scope}: {verdict}"
+    return NEVER if _is_handed_over(line, launches) else ""
+
+
+def _is_handed_over(line: OpenRoots, launches: Sequence[Launch]) -> bool:
+    if any(copies.was_submitted(line.state, launch) for launch in launches):
+        return True
+    url, solr = cdx_server(), collections.solr()
+    names = [name_of(url)] if url else []
+    names += [solr.name] if solr else []
+    if not (names and line.settings.index):
+        return False
+    try:
+        index = open_folder("index", line.settings.index)
+        return any(index.names(f"sinks/{name}") for name in names)
+    except Unavailable:
+        return True  # nobody knows, and the server that has them was never asked
