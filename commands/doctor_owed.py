@@ -13,7 +13,7 @@ from warcmill.audit.backups import NO_BACKUP
 from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
 from warcmill.audit.health import Check, Level
 from warcmill.base import clock
-from warcmill.errors import WarcmillError
+from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.launches.recorded import with_markers
 from warcmill.model import stamp_time
 
@@ -25,8 +25,13 @@ def check_owed() -> Iterator[Check]:
     try:
         line = open_line()
         due = owed.of_days(line, *owed.EVER)
-    except WarcmillError:
+    except (Unavailable, BadConfig):
         return  # reported with the root, or with the configuration
+    except WarcmillError as error:
+        yield Check(
+            "due", Level.FAIL, f"{error}; what is due and not backed up is unknown", "look at what is named there"
+        )
+        return
     yield from _due(due.gaps)
     yield from _backups(line, due)
 

@@ -224,3 +224,14 @@ def test_a_crawl_is_skipped_while_the_store_is_away_with_4_and_again_with_0(owin
     away.rename(store)
     assert at(owing, "20261121081500", *words).returncode == 0
     assert (store / "state/_archive/decisions/accepted/000001.json").exists()
+
+
+def test_doctor_names_a_marker_that_hides_what_is_due(owing: Line) -> None:
+    """A sound 00.due of another crawl: nothing after it can be judged, and that is no green line."""
+    other, own = layout.due_key("daily", "20261119060000"), layout.due_key("daily", DUE)
+    owing.state.publish(other, Claim(other, facts={"launch_id": "20261119060700"}))
+    path = owing.folders["state"] / layout.marker_path(own)
+    path.write_bytes((owing.folders["state"] / layout.marker_path(other)).read_bytes())
+    told = at(owing, "20261121081500", "doctor")
+    assert (told.returncode, "Traceback" in told.stderr) == (1, False)
+    assert f"00.due.daily.{DUE}" in told.stdout
