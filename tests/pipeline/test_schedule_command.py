@@ -166,10 +166,12 @@ def test_the_printed_lines_run_under_crons_environment(crawled: Line) -> None:
         command = line.replace("\\%", "%")
         cron = {"HOME": str(crawled.config.parent), "LOGNAME": "reader", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
         done = subprocess.run(["/bin/sh", "-c", command], env=cron, cwd="/", check=False)
-        log = (crawled.config.parent / "scan.log").read_text()
-        assert done.returncode == 0, log
-    for what in ("pulse.ScanForLaunches: first day", "files.ScanForOutputFiles: first day", "state.BackupState: first"):
-        assert what in log
+        of_cron = (crawled.config.parent / "scan.log").read_text()
+        assert done.returncode == 0, of_cron
+    log = (crawled.folders["state"] / "log/scan.log").read_text()
+    assert "files.ScanForOutputFiles: first day" in log, "of 'warcmill scan', which prints nothing when it did nothing"
+    assert "pulse.ScanForLaunches: first day" in of_cron
+    assert "state.BackupState: first" in of_cron
 
 
 def test_it_runs_the_commands_of_config_crontab() -> None:
