@@ -1,4 +1,4 @@
-"""warcmill doctor: check that due crawls are launched, and that what is archived is in a backup."""
+"""warcmill doctor: check that what is due is launched, that a job takes each target of the feed, and the backups."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import groupby
 
 from commands import owed
 from commands.show import counted
+from tasks.config import feed as feeds
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.backups import NO_BACKUP
 from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
@@ -16,7 +17,9 @@ from warcmill.base import clock
 from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.launches.recorded import with_markers
 from warcmill.model import stamp_time
+from warcmill.pulse import feed
 
+SHOWN = 3  # targets of a frequency
 DAYS = 60  # as many as config/crontab scans and backs up
 
 
@@ -33,6 +36,7 @@ def check_owed() -> Iterator[Check]:
         )
         return
     yield from _due(due.gaps)
+    yield from _unanswered(line)
     yield from _backups(line, due)
 
 
@@ -48,6 +52,23 @@ def _due(gaps: list[JobGap]) -> Iterator[Check]:
     for gap in gaps:
         if gap.kind != NOT_LAUNCHED:
             yield Check("backup" if gap.kind == NO_BACKUP else "due", Level.WARN, f"{gap.name}: {gap.why}", gap.todo)
+
+
+def _unanswered(line: OpenRoots) -> Iterator[Check]:
+    """Targets of the last good feed that no job of [feed] ever crawls: none is due as often as they are."""
+    try:
+        dues = [feeds.due_of(job, clock.stamp()) for job in feeds.jobs()]
+        found = feed.unanswered(line.state, dues[0], {due.frequency for due in dues}) if dues else {}
+    except BadConfig:
+        return  # reported with the configuration
+    except WarcmillError as error:
+        yield Check("feed", Level.FAIL, f"{error}; the schedules of its targets are unknown", "look at what is named")
+        return
+    for frequency, targets in sorted(found.items(), key=str):
+        more = f" and {len(targets) - SHOWN} more" if len(targets) > SHOWN else ""
+        those = f"{counted(len(targets), 'target', 'targets')} of the feed: {', '.join(targets[:SHOWN])}{more}"
+        todo = f"add a job to [feed] jobs whose [job.NAME] has frequency={frequency}"
+        yield Check("feed", Level.WARN, f"no job crawls {frequency}, as is asked for {those}", todo)
 
 
 def _backups(line: OpenRoots, due: owed.Owed) -> Iterator[Check]:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import preloaded
 import pytest
 from bundled import NAMES
-from line import DAY, Line
+from line import DAY, REPORTS, SCANS, Line
 from receivers import web_server
 
 from warcmill import layout
@@ -176,6 +176,23 @@ def test_what_is_in_no_backup_a_day_later_is_named_until_it_is(done: Line) -> No
     assert done.luigi(*words).returncode == 0
     assert at(done, now, "reconcile", DAY).returncode == 0
     assert "ok   backup " in at(done, now, "doctor").stdout
+
+
+def test_a_marker_that_is_newer_than_the_backup_is_named_until_it_is_in_one(line: Line) -> None:
+    words = ("--module", "tasks.state", "state.BackupState", "--date-interval", "2026-11")
+    for module, task in SCANS:
+        assert line.luigi("--module", module, task, "--date-interval", DAY).returncode == 0
+    assert line.luigi(*words).returncode == 0
+    assert line.luigi("--module", *REPORTS, "--date-interval", DAY).returncode == 0
+    begun = verified(line)
+    assert "no backup" not in at(line, days_after(begun, 0), "reconcile", DAY).stdout
+    for words_of in (("reconcile", DAY), ("why", *NAMES)):
+        told = at(line, days_after(begun, 2), *words_of)
+        assert told.returncode == 1
+        assert "of its markers are newer than its newest backup, and more than a day old; first reports." in told.stdout
+        assert "-> luigi --module tasks.state state.BackupState --date-interval 2026-11\n" in told.stdout
+    assert line.luigi(*words).returncode == 0
+    assert at(line, days_after(begun, 2), "reconcile", DAY).returncode == 0
 
 
 def test_a_store_that_is_away_is_not_called_a_backup_that_is_lacking(done: Line) -> None:

@@ -265,7 +265,7 @@ contact=http://archive.example/
 
 @pytest.fixture
 def fed(tmp_path: Path, site: Site) -> Line:
-    """A line that has crawled a feed of four targets, and reported on it."""
+    """A line that has crawled four targets of a feed, and reported on it; of a fifth, weekly one it has no job."""
     line = line_at(tmp_path)
     line.config.write_text(line.config.read_text() + FEED.format(start=f"{today()}T00:00:00Z", base=tmp_path))
     schedules = [{"startDate": "2026-01-01", "frequency": "DAILY"}]
@@ -277,6 +277,8 @@ def fed(tmp_path: Path, site: Site) -> Line:
     }
     site.pages["one.example", "/"] = page([])
     rows = [{"id": target, "seeds": seeds, "schedules": schedules} for target, seeds in wanted.items()]
+    weekly = [{"startDate": "2026-01-01", "frequency": "WEEKLY"}]
+    rows.append({"id": 5, "seeds": [site.url("one.example")], "schedules": weekly})
     (tmp_path / "feed.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     resolve = json.dumps([f"{host}=127.0.0.1" for host in HOSTS])
     settings = f'allow_private = ["127.0.0.0/8"]\nno_delay = true\nresolve = {resolve}\n{site.settings}'
@@ -317,6 +319,12 @@ def test_a_target_of_a_feed_none_of_whose_seeds_gave_a_page_is_named(fed: Line, 
     assert fed.warcmill("accept", "--seeds", *words).returncode == 0
     told = fed.warcmill("why", "fed", last.launch)
     assert (told.returncode, "  accepted: target without a page target:2" in told.stdout) == (0, True), told.stdout
+
+
+def test_a_target_of_a_feed_that_no_job_ever_crawls_is_named(fed: Line) -> None:
+    told = fed.warcmill("doctor").stdout
+    assert "no job crawls WEEKLY, as is asked for 1 target of the feed: 5\n" in told, told
+    assert "add a job to [feed] jobs whose [job.NAME] has frequency=WEEKLY" in told
 
 
 def test_the_newest_launch_is_looked_for_also_where_a_root_is_away_which_is_said(

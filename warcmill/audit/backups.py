@@ -1,4 +1,7 @@
-"""Archived launches and decisions that are in no backup a day later: losing the state would lose them. Reads only."""
+"""Archived launches, their markers and decisions that are in no backup a day later: losing the state would lose them.
+
+Reads only.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import Final
 from warcmill import layout
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import Gap
-from warcmill.backup import backup
+from warcmill.audit.survey import Survey
+from warcmill.backup import backup, restore
 from warcmill.base import clock
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.markers import decisions
@@ -35,6 +39,22 @@ def of_launch(state: MarkerStore, store: Store, launch: Launch, now: datetime) -
     why = "it was archived more than a day ago, and its markers are in no backup"
     if not backup.has_any(store):
         why += "; no backup of any launch ever ran: config/crontab has the line for each night"
+    return (Gap(launch, "", NO_BACKUP, str(launch), why, f"{_BACK_UP} {clock.month(launch.day)}"),)
+
+
+def of_markers(store: Store, seen: Survey, now: datetime) -> tuple[Gap, ...]:
+    """The gap of a launch with markers that are more than a day old, and not as they are in its newest backup."""
+    launch = seen.launch
+    newest, _ = restore.newest(store, launch)
+    if newest is None:
+        return ()  # `of_launch` names it, once the launch is archived
+    kept = {one.marker: one.claim for one in newest.kept.claim.inputs}
+    due = {layout.marker_path(key): one for key, one in seen.markers.items() if is_due(one.run.finished or "", now)}
+    differ = sorted(path for path, one in due.items() if kept.get(path) != one.digest)
+    if not differ:
+        return ()
+    count = "a marker of it is" if len(differ) == 1 else f"{len(differ)} of its markers are"
+    why = f"{count} newer than its newest backup, and more than a day old; first {differ[0].rpartition('/')[2]}"
     return (Gap(launch, "", NO_BACKUP, str(launch), why, f"{_BACK_UP} {clock.month(launch.day)}"),)
 
 

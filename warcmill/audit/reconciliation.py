@@ -89,7 +89,8 @@ def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Cat
     """The gaps that markers alone do not show: files of the store, its backup, and SIPs of the catalogue."""
     in_store = missing.listed(store, seen.launch)
     not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
-    not_stored += backups.of_launch(state, store, seen.launch, stamp_time(clock.stamp()))
+    now = stamp_time(clock.stamp())
+    not_stored += backups.of_launch(state, store, seen.launch, now) + backups.of_markers(store, seen, now)
     return not_stored + (uncatalogued.find(seen, catalogued) if catalogued else ())
 
 

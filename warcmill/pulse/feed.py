@@ -106,6 +106,19 @@ def last_good(state: MarkerStore, due: Due) -> Evidence | None:
     return None
 
 
+def unanswered(state: MarkerStore, due: Due, answered: Collection[Frequency]) -> dict[Frequency, list[str]]:
+    """The targets of this job's last good feed with a schedule, in force at `due`, of a frequency not in `answered`."""
+    last = last_good(state, due)
+    if last is None:
+        return {}
+    kept = Fed.from_claim(last.claim).kept
+    moment, found = stamp_time(due.moment), dict[Frequency, list[str]]()
+    for target in feed.read(_read(state, kept), kept.path).targets:
+        for frequency in {one.frequency for one in target.schedules if one.holds(moment)} - set(answered):
+            found.setdefault(frequency, []).append(str(target.id))
+    return found
+
+
 def prepare(state: MarkerStore, due: Due, recipe: Recipe) -> tuple[dict[str, bytes], dict[str, Json]]:
     """The files for the engine's job, name to bytes, and facts of them for the claim. BadConfig for a faulty recipe.
 
