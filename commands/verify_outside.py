@@ -154,12 +154,15 @@ def _name(lack: Lack) -> str:
 
 
 def _verdict(looked: Mapping[str, int], lacks: int, away: int) -> str:
-    numbers = ", ".join(f"{number:,} {word[:-1] if number == 1 else word}" for word, number in looked.items() if number)
+    asked = [(word, number) for word, number in looked.items() if number and word != indexed.UNASKED]
+    numbers = ", ".join(f"{number:,} {word[:-1] if number == 1 else word}" for word, number in asked)
     found = f"{lacks} missing or different" if lacks else "" if away else "all as they were handed over"
     gone = f"{counted(away, 'place does', 'places do')} not answer" if away else ""
     if not numbers and not lacks and not away:
         return "nothing of them was handed over, so nothing was looked at"
-    return f"{numbers or 'nothing'} looked at: {'; '.join(filter(None, (found, gone)))}"
+    unasked = looked.get(indexed.UNASKED, 0)
+    rest = f"{unasked:,} more captures, of WARCs with over {indexed.MOST_ASKED:,}, not asked for" if unasked else ""
+    return f"{numbers or 'nothing'} looked at: {'; '.join(filter(None, (found, gone, rest)))}"
 
 
 def _json(look: _Look, found: list[Lack]) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Look again at what the CDX server and Solr have of the current versions: captures and documents. Reads only.
+"""Look again at what the CDX server and Solr have of the current versions: captures and documents. Changes neither.
 
 Of a WARC all captures are asked for, or of more than MOST_ASKED so many, at equal distances. Its documents are counted
 in each collection, by host too, and some are compared.
@@ -28,6 +28,7 @@ from warcmill.versions.lists import Lists
 from warcmill.versions.payloads import Payloads
 
 MOST_ASKED = 1_000  # captures of a WARC
+UNASKED = "unasked captures"
 SAMPLE = 32  # documents of a WARC that are read back
 
 
@@ -117,6 +118,7 @@ def _captures(sink: CdxSink, part: Part, refused: frozenset[int], looked: Counte
             wrong += 1
             first = first or f"{error.what}: {error.found} instead of {error.expected}"
         looked["captures"] += 1
+    looked[UNASKED] += number - len(asked)
     of = f"{number:,} captures" if len(asked) == number else f"the {len(asked):,} of {number:,} captures asked for"
     return f"{wrong:,} of {of} are missing or differ; first {first}" if wrong else ""
 
