@@ -35,7 +35,7 @@ def test_the_demo_with_real_servers_reconciles(environment: dict[str, str], tmp_
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no gap" in done.stdout
-    page = r"^    (\d+) captures found\nhttp://localhost:.*\n    200 OK: Page \d+$"
+    page = r"^http://\S+    (\d+) captures found\nhttp://localhost:.*\n    200 OK: Page \d+$"
     found = re.search(page, done.stdout, re.MULTILINE)
     assert found, done.stdout
     address = re.search(r"^  (http:\S+/select\?q=page) ", done.stdout, re.MULTILINE)
