@@ -31,13 +31,13 @@ examples:
   warcmill backfill 2016
   warcmill backfill 2014-01-01-2020-01-01
 
-For each day that has launches, oldest first: run output.ScanForOutputs, then
-files.ScanForOutputFiles, each in its own luigi process with the same configuration. A
-day with more steps than one scan takes is scanned several times, for some of its
-launches each time. A day that fails does not hold up the next. Prints one line per day
-on stdout; warnings and failures come on stderr. The log is in log/scan.log of the state
-root; --verbose shows it too. Finished steps are not repeated: to resume a stopped
-backfill, run the same command again.
+For each day that has launches, oldest first: run the scans that 'warcmill scan' runs,
+each in its own luigi process with the same configuration. A day with more steps than
+one scan takes is scanned several times, for some of its launches each time. A day that
+fails does not hold up the next. Prints one line per day on stdout; warnings and
+failures come on stderr. The log is in log/scan.log of the state root; --verbose shows
+it too. Finished steps are not repeated: to resume a stopped backfill, run the same
+command again.
 
 SIGUSR1: finish the running step, then stop. SIGINT and SIGTERM: stop the running
 step; that loses nothing but its time.

@@ -13,8 +13,9 @@ from typing import BinaryIO
 from commands import check_bags
 from commands.check_bags import INCOMPLETE, OK, REFUSED, UNREADABLE, CheckedBag
 from commands.printing import out
-from commands.progress import Advance, bytes_done
+from commands.progress import bytes_done
 from commands.second_opinion import NOTHING_WRONG, Difference, differences
+from warcmill.base.progress import Advance, Counted
 from warcmill.formats.warc.gate import Verdict, examine
 from warcmill.formats.warc.second_opinion import Opinion, opinion
 from warcmill.model import Json
@@ -77,19 +78,6 @@ class CheckedFile:
         return differences(self.verdict, self.second) if self.verdict and self.second else ()
 
 
-@dataclass(slots=True)
-class _Counted:
-    """A stream that reports how much of it was read."""
-
-    stream: BinaryIO
-    advance: Advance
-
-    def read(self, size: int, /) -> bytes:
-        data = self.stream.read(size)
-        self.advance(len(data))
-        return data
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """FILE..., --json, --second-opinion."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a WARC or ARC file, or a bag")
@@ -123,9 +111,9 @@ def _check_all(files: list[Path], advance: Advance, *, second: bool) -> Iterator
 def _check_file(file: Path, advance: Advance, *, second: bool) -> Iterator[CheckedFile]:
     try:
         with file.open("rb") as stream:
-            verdict = examine(_Counted(stream, advance), file.name)
+            verdict = examine(Counted(stream, advance), file.name)
             stream.seek(0)
-            yield CheckedFile(str(file), verdict, second=opinion(_Counted(stream, advance)) if second else None)
+            yield CheckedFile(str(file), verdict, second=opinion(Counted(stream, advance)) if second else None)
     except OSError as error:
         yield CheckedFile(str(file), None, error.strerror or str(error))
 
@@ -133,8 +121,8 @@ def _check_file(file: Path, advance: Advance, *, second: bool) -> Iterator[Check
 def _check_bag(file: Path, advance: Advance, *, second: bool) -> Iterator[CheckedFile | CheckedBag]:
     """The bag's result, then those of its WARCs; for the second opinion it is read again."""
 
-    def watch(stream: BinaryIO) -> _Counted:
-        return _Counted(stream, advance)
+    def watch(stream: BinaryIO) -> Counted:
+        return Counted(stream, advance)
 
     checked = check_bags.check(file, watch)
     yield checked

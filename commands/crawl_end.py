@@ -34,7 +34,7 @@ def show_unscanned(launch: Launch, urls: Sequence[str], found: Mapping[str, Json
 
 
 def answers(found: Mapping[str, Json], *, each: bool = False) -> str:
-    """What a summary has of answers: documents, and apart from them errors, such as 404; `each`: by status too."""
+    """The answers of a summary in words: documents, and apart from them errors, such as 404; `each`: by status too."""
     statuses = sorted(cast("Mapping[str, int]", found.get("statuses", {})).items())
     parts = []
     for one, more, is_error in (("document", "documents", False), ("error", "errors", True)):

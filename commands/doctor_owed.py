@@ -55,10 +55,9 @@ def _due(gaps: list[JobGap]) -> Iterator[Check]:
 
 
 def _unanswered(line: OpenRoots) -> Iterator[Check]:
-    """Targets of the last good feed that no job of [feed] ever crawls: none is due as often as they are."""
+    """Targets of the newest good feed that no job of [feed] ever crawls: none is due as often as they are."""
     try:
-        dues = [feeds.due_of(job, clock.stamp()) for job in feeds.jobs()]
-        found = feed.unanswered(line.state, dues[0], {due.frequency for due in dues}) if dues else {}
+        found = feed.unanswered(line.state, [feeds.due_of(job, clock.stamp()) for job in feeds.jobs()])
     except BadConfig:
         return  # reported with the configuration
     except WarcmillError as error:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from warcmill.base.progress import EVERY, describe
+from warcmill.base.progress import EVERY, Advance, describe
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-Advance = Callable[[int], None]
 
 
 @contextmanager

@@ -42,13 +42,14 @@ examples:
 
 Without INTERVAL: the last {LAST} days (UTC), today included.
 
-Runs output.ScanForOutputs, then files.ScanForOutputFiles, each in its own luigi process
-with the same configuration, then 'warcmill reconcile'. On stderr come warnings and
-failures, and a line for each luigi that ran steps; on a terminal also one for each step
-that is done, and a bar; elsewhere one every 30 seconds. The log is in log/scan.log of
-the state root; --verbose shows it too, with luigi's summary and tracebacks. The last
-line on stdout is the result and the command to type next. A launch that ends meanwhile is 'not
-yet scanned': the next scan processes it, and it is not a gap.
+Runs output.ScanForOutputs, files.ScanForOutputFiles, reports.ScanForReports and the
+scans that luigi.cfg switches on, each in its own luigi process with the same
+configuration, then 'warcmill reconcile'. On stderr come warnings and failures, and a
+line for each luigi that ran steps; on a terminal also one for each step that is done,
+and a bar; elsewhere one every 30 seconds. The log is in log/scan.log of the state root;
+--verbose shows it too, with luigi's summary and tracebacks. The last line on stdout is
+the result and the command to type next. A launch that ends meanwhile is 'not yet
+scanned': the next scan processes it, and it is not a gap.
 
 SIGUSR1 drains: finish the running step, then stop. SIGINT and SIGTERM: stop the running
 step; that loses nothing but its time.

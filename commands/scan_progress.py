@@ -55,10 +55,11 @@ class ScanProgress:
         for raw in stream:
             text = raw.decode("utf-8", "backslashreplace").rstrip("\n")
             with _unless_gone():
-                if text.startswith(MARK):
-                    self._take(json.loads(text[1:]))
+                event = _event(text)
+                if event:
+                    self._take(event)
                 else:
-                    self._print(text)
+                    self._print(text.lstrip(MARK))
 
     def _take(self, event: dict[str, Any]) -> None:
         """Show an event."""
@@ -96,13 +97,21 @@ class ScanProgress:
         show(text, self._bar)
 
     def _sums(self) -> str:
-        """How many steps are done and have failed, by kind; '' if there was none."""
+        """The steps that are done and that have failed, counted by kind; '' if there was none."""
         kinds = (("done", self._done), ("failed", self._failed))
         return "; ".join(
             f"{sum(of.values())} {word} ({', '.join(f'{kind} {number}' for kind, number in of.items())})"
             for word, of in kinds
             if of
         )
+
+
+def _event(text: str) -> dict[str, Any] | None:
+    """The event in a line; None for any other line, also where those of two processes came into one."""
+    try:
+        return dict(json.loads(text[1:])) if text.startswith(MARK) else None
+    except (ValueError, TypeError):
+        return None
 
 
 @contextmanager

@@ -37,8 +37,9 @@ The first line counts the launches: done, waiting (ended, not all done), running
 trouble (something failed, is refused or stale). The last row counts the stages. Running
 scans are named. Last come the archived launches that are in no backup a day later, and
 the crawls that were due in these days and have no launch; and when the copies outside
-were last looked at by 'warcmill verify --outside', or that they never were. Reads markers, not files:
-'warcmill reconcile' compares with the disk, 'warcmill verify' reads the archive again.
+were last looked at by 'warcmill verify --outside', or that they never were. Reads
+markers, not files: 'warcmill reconcile' compares with the disk, 'warcmill verify' reads
+the archive again.
 
 --json: {{"first_day", "last_day", "totals": {{"done", "waiting", "running", "in_trouble":
 launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],

@@ -157,7 +157,7 @@ def _waiting(line: OpenRoots, seen: Survey, engine_says: str) -> Iterator[tuple[
 
 
 def _engine_says(launch: Launch) -> tuple[str, int]:
-    """What the engine reports of a running launch, with its alerts, '' if no engine is configured; and `broke_off`."""
+    """The engine's report of a running launch, with its alerts, '' if no engine is configured; and `broke_off`."""
     if not engines.has_engine(launch.job):
         return "", 0
     try:

@@ -52,7 +52,7 @@ def configure() -> None:
 
 
 def _of_use(record: logging.LogRecord) -> bool:
-    """True if to log a record. Of Luigi's: its summary, warnings and errors; our steps log their own start and end."""
+    """True if a record is to be logged. Of Luigi's: its summary, warnings and errors; our steps log begin and end."""
     ours = not record.name.startswith("luigi")
     return ours or record.levelno > logging.INFO or "Execution Summary" in record.getMessage()
 

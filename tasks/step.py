@@ -109,7 +109,7 @@ class JobStep(luigi.Task):
 
     @contextmanager
     def _shown(self) -> Iterator[Visualiser]:
-        """Show the progress of the work to whoever runs the scan, and on luigid's page."""
+        """Report the progress of the work to the command that runs the scan, and on luigid's page."""
         scheduler = Visualiser(self)
         with watched(attended.watcher(short(self.key)), scheduler.show):
             yield scheduler

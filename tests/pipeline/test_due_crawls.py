@@ -195,6 +195,16 @@ def test_a_marker_that_is_newer_than_the_backup_is_named_until_it_is_in_one(line
     assert at(line, days_after(begun, 2), "reconcile", DAY).returncode == 0
 
 
+def test_a_damaged_backup_is_none(done: Line) -> None:
+    words = ("--module", "tasks.state", "state.BackupState", "--date-interval", "2026-11")
+    assert done.luigi(*words).returncode == 0
+    for kept in (done.folders["store"] / "state").rglob("*.zip"):
+        kept.write_bytes(kept.read_bytes()[:-100])
+    told = done.warcmill("reconcile", DAY)
+    assert (told.returncode, "  no backup: no backup of it can be read: store:state/" in told.stdout) == (1, True), told
+    assert "-> move it away, then: luigi --module tasks.state state.BackupState" in told.stdout
+
+
 def test_a_store_that_is_away_is_not_called_a_backup_that_is_lacking(done: Line) -> None:
     begun = verified(done)
     shutil.move(done.folders["store"], done.folders["store"].with_name("elsewhere"))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warcmill.crawl import ballast, database, journal, log_line
+from warcmill.crawl import database, journal, log_line, process
 from warcmill.crawl.books import Books, Result, open_books
 from warcmill.crawl.frontier import Gate, Lease, Rate
 from warcmill.crawl.frontier_sqlite import SqliteFrontier
@@ -308,7 +308,7 @@ class _Watch:
         unlink = os.unlink
 
         def freed(path: Any, **more: Any) -> None:
-            self._is_full = self._is_full and Path(path).name != ballast.NAME
+            self._is_full = self._is_full and Path(path).name != process.BALLAST
             unlink(path, **more)
 
         os.unlink = freed  # type: ignore[assignment]

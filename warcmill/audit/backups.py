@@ -43,9 +43,13 @@ def of_launch(state: MarkerStore, store: Store, launch: Launch, now: datetime) -
 
 
 def of_markers(store: Store, seen: Survey, now: datetime) -> tuple[Gap, ...]:
-    """The gap of a launch with markers that are more than a day old, and not as they are in its newest backup."""
+    """The gap of a launch whose newest backup has not all markers that are a day old as they are; or is damaged, and
+    the only one."""
     launch = seen.launch
-    newest, _ = restore.newest(store, launch)
+    newest, damaged = restore.newest(store, launch)
+    if newest is None and damaged:
+        todo = f"move it away, then: {_BACK_UP} {clock.month(launch.day)}"
+        return (Gap(launch, "", NO_BACKUP, str(launch), f"no backup of it can be read: {damaged[0]}", todo),)
     if newest is None:
         return ()  # `of_launch` names it, once the launch is archived
     kept = {one.marker: one.claim for one in newest.kept.claim.inputs}

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
 
 from warcmill import chain, layout
 from warcmill.audit import left_out, remedies
 from warcmill.audit.survey import Unsound, read_markers
 from warcmill.base import digests
+from warcmill.base.progress import Advance, Counted
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.formats import logzip
 from warcmill.formats.logzip import Packed
@@ -22,8 +22,6 @@ from warcmill.markers.facts import PackedLogs
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Key, Launch
 from warcmill.stores import Store
-
-Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _finding(launch: Launch, name: str, remedy: str, error: WarcmillError) -> Fi
 def _compare(store: Store, file: FileRef, advance: Advance) -> None:
     """Raise Mismatch unless the stored bytes are those that the marker names."""
     with store.open(file.path) as stream:
-        size, sha512 = digests.sha512(_Counted(stream, advance))
+        size, sha512 = digests.sha512(Counted(stream, advance))
     if size != file.size:
         raise Mismatch("its length in bytes", file.size, size)
     if sha512 != file.sha512:
@@ -135,16 +133,3 @@ def _compare_zip(state: MarkerStore, path: str, marker: Evidence) -> None:
     ]
     with state.store.open(path) as stream:
         logzip.verify(stream, sorted(packed, key=lambda member: member.name))
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """A stream that reports how many bytes were read."""
-
-    stream: BinaryIO
-    advance: Advance
-
-    def read(self, size: int, /) -> bytes:
-        data = self.stream.read(size)
-        self.advance(len(data))
-        return data

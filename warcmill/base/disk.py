@@ -15,7 +15,7 @@ ROOM, INODES = 1 << 20, 8  # bytes, files; a disk with fewer is full: what did n
 
 
 def reason(error: OSError, path: Path) -> str:
-    """What the system reports of a file, with what to do if that is known."""
+    """The system's reason for an error of a file, with what to do if that is known."""
     said = error.strerror or str(error)
     if error.errno in FULL:
         what = (

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from warcmill.base.digests import Readable
+
 log = logging.getLogger(__name__)
 EVERY = 30.0  # seconds between two log lines
 OFTEN = 0.2  # seconds between two snapshots for the watchers
@@ -31,6 +33,7 @@ class Snapshot:
         return f"{self.name}: {describe(self.done, self.total, self.seconds)}{at}"
 
 
+Advance = Callable[[int], None]
 Watcher = Callable[[Snapshot], None]
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
 
@@ -85,3 +88,17 @@ def _time(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds / part:.0f} {unit}"
     return f"{seconds / 3600:.0f} h"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A stream that reports how many bytes were read."""
+
+    stream: Readable
+    advance: Advance
+
+    def read(self, size: int, /) -> bytes:
+        """Read on, and report it."""
+        data = self.stream.read(size)
+        self.advance(len(data))
+        return data

@@ -110,7 +110,7 @@ class Books:
 
     async def keep(self, result: Result) -> Kept:
         """Make a result durable, with others of its time. BadInput for one that cannot be; Unavailable when a disk
-        failed: nothing of its group is kept. Who is cancelled meanwhile waits until it is: its records are read."""
+        failed: nothing of its group is kept. A caller that is cancelled still waits for it, as its records are read."""
         _check(result)
         future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
         self._waiting.append((result, future))
@@ -365,7 +365,7 @@ def _line(line: CrawlRecord, places: Sequence[Place]) -> bytes:
 
 
 async def _settled(future: asyncio.Future[Kept]) -> None:
-    """Wait for a result that nobody wants to hear of any more."""
+    """Wait for the result of a caller that was cancelled."""
     while not future.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([future])

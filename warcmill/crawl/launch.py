@@ -78,7 +78,7 @@ class Running:
         )
 
     def watched(self) -> list[Path]:
-        """What it writes to and holds: without one of these it must not continue."""
+        """The folders and files that it writes to or holds: without one of these it must not continue."""
         name, own = self.job.name, self.folders
         state = self.places.state(name)
         folders = [own.job, own.own, own.warcs, own.logs, self.places.scratch(name), state]

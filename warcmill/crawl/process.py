@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.base.printable import printable
-from warcmill.crawl import ballast, job_file, launch_folders, lock, restore
+from warcmill.crawl import durable, job_file, launch_folders, lock, restore
 from warcmill.crawl.job_log import JobLog
 from warcmill.crawl.opening import open_launch
 from warcmill.crawl.order import put_in_order
@@ -28,6 +29,8 @@ from warcmill.crawl.stop import End
 from warcmill.errors import Unavailable, WarcmillError, describe
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
+
+BALLAST, ROOM = "ballast", 1 << 18  # a file in the job's `state`; its bytes
 
 
 async def crawl(
@@ -50,20 +53,30 @@ async def crawl(
 
 @contextmanager
 def _named_in_job_log(places: Places, name: str) -> Iterator[list[Launch]]:
-    """Report an error in job.log, of the launch that is added to the list; the ballast makes room for the line."""
-    launches: list[Launch] = []
-    ballast.make(places.state(name))
+    """Report an error in job.log, of the launch that is added to the list.
+
+    The ballast is some room on the disk of the job. It is written before anything of a launch, so that none begins on
+    a full disk; and given up when a crawl breaks off, so that job.log takes the line that gives the reason.
+    """
+    launches, ballast = list[Launch](), places.state(name) / BALLAST
     try:
+        durable.replace(ballast, os.urandom(ROOM))  # a disk that compresses would keep no room for zeros
         yield launches
     except Exception as error:
-        ballast.drop(places.state(name))
+        _drop(ballast)
         for launch in launches:
             with suppress(WarcmillError, OSError):  # what is gone may be job.log; stderr names the error, too
                 log = JobLog(places.job(name), places.job(name) / launch.id, launch)
                 log.broke_off(_code(error), describe(error))
         raise
     finally:
-        ballast.drop(places.state(name))
+        _drop(ballast)
+
+
+def _drop(ballast: Path) -> None:
+    for path in (ballast, ballast.with_name(f".{ballast.name}.tmp")):
+        with suppress(OSError):  # it is gone already, as its folder may be, which another error names
+            path.unlink(missing_ok=True)
 
 
 def main(argv: Sequence[str]) -> int:

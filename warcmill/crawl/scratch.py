@@ -30,11 +30,6 @@ class Spool:
         self._hash = hashlib.sha1(usedforsecurity=False)
         self.length = 0
 
-    @property
-    def in_memory(self) -> bool:
-        """True if it has no scratch file."""
-        return self._file is None
-
     def write(self, data: bytes) -> None:
         """Add bytes. Unavailable: the scratch folder does not take them."""
         self._hash.update(data)

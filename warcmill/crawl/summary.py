@@ -19,8 +19,8 @@ NAME = "summary.json"
 def figures(
     found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int]
 ) -> dict[str, Json]:
-    """What was fetched, and what failed, limits cut or the policies refused, each with a first URI and why; and how
-    often policies of others failed."""
+    """The numbers of what was fetched, failed, was cut by limits or refused by policies, each with a first URI and why;
+    and how often policies of others failed."""
     return {
         "documents": found.documents,
         "failed": found.failed,

@@ -74,6 +74,6 @@ def coding_of(data: bytes) -> str:
     """Return the coding of a list: that of its mark, or UTF-16 where every other byte is zero, or UTF-8."""
     if marked := next((coding for mark, coding in _MARKS.items() if data.startswith(mark)), ""):
         return marked
-    return {(False, True): "utf-16-le", (True, False): "utf-16-be"}.get(
-        (data[:1] == b"\0", data[1:2] == b"\0"), "utf-8"
-    )
+    if b"\0" not in data[:2] or data[:2] == b"\0\0":
+        return "utf-8"
+    return "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"

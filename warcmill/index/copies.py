@@ -106,7 +106,7 @@ def _lack(index: LocalStore, sink: _Named, part: Part, why: str) -> Lack:
 
 
 def _captures(sink: CdxSink, part: Part, refused: frozenset[int], looked: Counter[str]) -> str:
-    """What is wrong with the captures of a WARC; '' for nothing."""
+    """The fault of the captures of a WARC; '' for none."""
     number = sum(1 for _ in sink.lines(part))
     asked, wrong, first = _spread(number, MOST_ASKED), 0, ""
     for at, (line, is_shown) in enumerate(sink.lines(part)):
@@ -124,7 +124,7 @@ def _captures(sink: CdxSink, part: Part, refused: frozenset[int], looked: Counte
 
 
 def _documents(sink: SolrSink, solr: AskingSolr, part: Part, looked: Counter[str]) -> str:
-    """What is wrong with the documents of a WARC; '' for nothing."""
+    """The fault of the documents of a WARC; '' for none."""
     number = sum(1 for _ in sink.lines(part))
     asked, tally, sample = _spread(number, SAMPLE), solr.tally(), list[tuple[Line, bool]]()
     for at, line in enumerate(sink.lines(part)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from warcmill import layout
 from warcmill.base import digests
+from warcmill.base.progress import Advance, Counted
 from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.markers.facts import Packaged, Submitted
 from warcmill.markers.outside import Lack
@@ -19,7 +19,6 @@ from warcmill.package.handover import Slip, Torn
 from warcmill.package.submit import SUBMIT
 from warcmill.stores import Store
 
-Advance = Callable[[int], None]
 BY_HAND = "write it by hand: 'When a submission stands' in docs/operate/publishing.md"
 
 
@@ -86,7 +85,7 @@ def _differs(at: Store, path: str, one: Sent, advance: Advance) -> str:
     if there.size != one.size:
         return f"it has {there.size} bytes, and the SIP that was submitted {one.size}"
     with at.open(path) as stream:
-        _, sha512 = digests.sha512(_Counted(stream, advance))
+        _, sha512 = digests.sha512(Counted(stream, advance))
     if sha512 != one.slip.sha512:
         return f"its sha512 is {sha512[:16]}..., and that of the SIP that was submitted {one.slip.sha512[:16]}..."
     return ""
@@ -122,7 +121,7 @@ def _of_receipt(destination: Store, path: str, one: Sent, place: str) -> Lack | 
 
 
 def was_submitted(state: MarkerStore, launch: Launch) -> bool:
-    """Whether a SIP of a launch was handed over."""
+    """True if a SIP of a launch was handed over."""
     return bool(layout.stages_with(state.store.names(layout.state_folder(launch)), SUBMIT, launch))
 
 
@@ -137,16 +136,3 @@ def _slip(destination: Store, path: str) -> Slip | Torn | None:
             return handover.decode(file.read(handover.LARGEST + 1), sending=False)
     except NotReady:
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """A stream that reports how many bytes were read."""
-
-    stream: BinaryIO
-    advance: Advance
-
-    def read(self, size: int, /) -> bytes:
-        data = self.stream.read(size)
-        self.advance(len(data))
-        return data

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from warcmill import layout
+from warcmill.base import clock
 from warcmill.base.clock import stamp_text
 from warcmill.base.digests import sha512 as digest_of
 from warcmill.base.schedule import Frequency
@@ -106,15 +107,16 @@ def last_good(state: MarkerStore, due: Due) -> Evidence | None:
     return None
 
 
-def unanswered(state: MarkerStore, due: Due, answered: Collection[Frequency]) -> dict[Frequency, list[str]]:
-    """The targets of this job's last good feed with a schedule, in force at `due`, of a frequency not in `answered`."""
-    last = last_good(state, due)
-    if last is None:
+def unanswered(state: MarkerStore, dues: Collection[Due]) -> dict[Frequency, list[str]]:
+    """The targets of the newest good feed of these jobs, by each frequency in force now that none of the jobs has."""
+    feeds = [marker for due in dues if (marker := last_good(state, due))]
+    if not feeds:
         return {}
-    kept = Fed.from_claim(last.claim).kept
-    moment, found = stamp_time(due.moment), dict[Frequency, list[str]]()
+    kept = Fed.from_claim(max(feeds, key=lambda marker: marker.claim.key["due"]).claim).kept
+    now, answered = stamp_time(clock.stamp()), {due.frequency for due in dues}
+    found: dict[Frequency, list[str]] = {}
     for target in feed.read(_read(state, kept), kept.path).targets:
-        for frequency in {one.frequency for one in target.schedules if one.holds(moment)} - set(answered):
+        for frequency in {one.frequency for one in target.schedules if one.holds(now)} - answered:
             found.setdefault(frequency, []).append(str(target.id))
     return found
 

@@ -251,7 +251,7 @@ class Client:
             raise
 
     def may_ask_again(self, error: Broken | Refused) -> bool:
-        """True if to retry a redirect: at once when we had excluded DataNodes, which is undone, else after a wait."""
+        """True if a redirect may be retried: at once if DataNodes were excluded, which is undone; else after a wait."""
         if self._avoided and isinstance(error, Refused) and _lacks_datanode(error):
             self._avoided.clear()
             return True
