@@ -36,13 +36,13 @@ from benchmarks.gate import (
     own_cpu,
     zlib_and_sha1,
 )
-from servers import oracles
+from servers import packages
+from warcmill.extracts.cdx import CdxHearer
+from warcmill.extracts.extracts import Extracts
 from warcmill.files import checksum
-from warcmill.formats.cdxj import CdxLines
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.cdxj import CdxLines
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.warc.gate import examine
-from warcmill.launches.cdx_extracts import CdxHearer
-from warcmill.launches.extracts import Extracts
 from warcmill.launches.roots import JobRoots
 from warcmill.layout import OutputLayout
 from warcmill.model import FINAL
@@ -123,7 +123,7 @@ def peer_row(what: str, warcs: list[bytes], enough: int, target: str) -> Row:
         for file, data in zip(files, warcs, strict=True):
             file.write_bytes(data)
         arguments = files * -(-enough // sum(map(len, warcs)))
-        peer = oracles.bin_folder("cdxj-indexer") / "cdxj-indexer"
+        peer = packages.bin_folder("cdxj-indexer") / "cdxj-indexer"
         one, other = medians(lambda: child_cpu([WARCMILL, "cdxj", *arguments]), lambda: child_cpu([peer, *arguments]))
     return what, f"{one:.3f} s", f"{other:.3f} s cdxj-indexer", f"{other / one:.2f}", target
 
@@ -167,7 +167,7 @@ def fuzz(number: int) -> int:
     sys.path.insert(0, str(SAMPLE.parents[1] / "support"))
     from urls import sample  # noqa: PLC0415 - of the tests
 
-    python, different = oracles.bin_folder("cdxj-indexer") / "python", 0
+    python, different = packages.bin_folder("cdxj-indexer") / "python", 0
     for seed in range(-(-number // AT_ONCE)):
         urls = sample(seed, min(AT_ONCE, number))
         given = "".join(json.dumps(url) + "\n" for url in urls)

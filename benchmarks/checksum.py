@@ -26,7 +26,7 @@ from benchmarks.crawllog import ROUNDS, Row, cpu
 from benchmarks.gate import SAMPLE, SMALL, members
 from warcmill import layout
 from warcmill.files import checksum
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.formats.warc.gate import examine
 from warcmill.launches.roots import JobRoots
 from warcmill.layout import OutputLayout

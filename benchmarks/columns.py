@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from benchmarks.crawllog import Row
 from benchmarks.fold import random_extracts
-from warcmill.index import column_files
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import LEVEL, Extracts
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import LEVEL, Extracts
+from warcmill.index import columns
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -43,7 +43,7 @@ def rows() -> Iterator[Row]:
 
         def ours() -> None:
             with tempfile.TemporaryFile(dir=folder) as room:
-                assert column_files.fill(extracts, store, warcs, "final", None, room) == number
+                assert columns.fill(extracts, store, warcs, "final", None, room) == number
 
         def by_zlib() -> None:
             with tempfile.TemporaryFile(dir=folder) as room:

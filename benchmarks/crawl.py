@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.crawl_parts import PAGE
 from benchmarks.peers import FOLDER
-from warcmill.crawl.launch_folders import PAPERS
+from warcmill.crawl.launch.folders import PAPERS
 from warcmill.errors import NotReady
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL

@@ -21,12 +21,12 @@ from ada_url import join_url
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from warcmill.crawl.addresses import Judge
-from warcmill.crawl.exchange import Exchange, Request, records_of
 from warcmill.crawl.extract import html
 from warcmill.crawl.extract.links import Links
-from warcmill.crawl.http import Fetcher
-from warcmill.crawl.limits import Limits
+from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.fetch.exchange import Exchange, Request, records_of
+from warcmill.crawl.fetch.http import Fetcher
+from warcmill.crawl.fetch.limits import Limits
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Block, Capture
 from warcmill.formats.warc.writer import WarcFiles, Writer

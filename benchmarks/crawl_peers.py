@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.crawl import ROUNDS, ours, rate, row, site
 from benchmarks.stores import started
-from servers import heritrix, oracles, pins, process
+from servers import heritrix, packages, pins, process
 from servers.heritrix import Heritrix as Server
 from warcmill.clients.heritrix import job as heritrix_job
 from warcmill.clients.heritrix.http import EngineHttp
@@ -69,7 +69,7 @@ def _by_scrapy(url: str) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "spider.py").write_text(SPIDER)
-        words = [oracles.bin_folder("scrapy") / "scrapy", "runspider", folder / "spider.py", "-a", f"url={url}"]
+        words = [packages.bin_folder("scrapy") / "scrapy", "runspider", folder / "spider.py", "-a", f"url={url}"]
         found = rate(words, folder, PAGES)
         fetched = int((folder / "fetched").read_text())
         assert fetched == PAGES, f"Scrapy fetched {fetched} of {PAGES} pages"

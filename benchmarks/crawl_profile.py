@@ -17,21 +17,25 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.crawl import ready, site
-from warcmill.crawl import answers, extract, journal, lines, log_line, process
-from warcmill.crawl.appended import Appended
-from warcmill.crawl.conversation import Conversation
-from warcmill.crawl.framing import AnswerReader
-from warcmill.crawl.ledger import Ledger
-from warcmill.crawl.offers import Offers
-from warcmill.crawl.places import Places
-from warcmill.crawl.reporter import Reporter
-from warcmill.crawl.wire import Wire
+from warcmill.crawl import extract, process
+from warcmill.crawl.durable import Appended
+from warcmill.crawl.fetch.answer import AnswerReader
+from warcmill.crawl.fetch.conversation import Conversation
+from warcmill.crawl.fetch.wire import Wire
+from warcmill.crawl.frontier import journal
+from warcmill.crawl.frontier.state import Ledger
+from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.reports import Reporter
+from warcmill.crawl.logs import lines
+from warcmill.crawl.visit import history
+from warcmill.crawl.visit.offers import Offers
+from warcmill.formats.logs import crawllog
 from warcmill.formats.warc.writer import WarcFiles
 from warcmill.layout import OutputLayout
 
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "links of the page": ((extract, "find"),),
-    "records and history: digests, headers": ((answers, "judge"), (lines, "metadata")),
+    "records and history: digests, headers": ((history, "judge"), (lines, "metadata")),
     "line of crawl.log, figures": ((lines, "of_answer"), (Reporter, "kept")),
     "judging and making of links": ((Offers, "of"),),
     "HTTP: framing, digests, what came": (
@@ -41,7 +45,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "fdatasync": ((WarcFiles, "sync"), (Appended, "sync")),
     "journal: lines and gzip": ((journal, "taken"), (journal, "finished"), (journal, "member")),
     "SQLite: visits, offers, leases": ((Ledger, "finish"), (Ledger, "offer"), (Ledger, "lease")),
-    "crawl.log: its lines": ((log_line, "render"),),
+    "crawl.log: its lines": ((crawllog, "render"),),
 }  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from warcmill.formats import crawllog
-from warcmill.formats.crawlcounts import Tally
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawlcounts import Tally
 
 SIZE = 64_000_000
 ROUNDS = 5

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from warcmill.crawl.launch_folders import PAPERS
+from warcmill.crawl.launch.folders import PAPERS
 from warcmill.layout import SENTINEL
 
 LISTED, MEMORY = 5_000, 200  # links of a page of hosts, MB

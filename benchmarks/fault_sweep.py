@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "tests/support")]
 from faults.report import rounds, sweep  # noqa: E402
 from faults.tally import Tally  # noqa: E402
 
-from servers import hdfs, heritrix, packages, pins, ports, process, sshd  # noqa: E402
+from servers import hdfs, heritrix, packages, pins, process, sshd  # noqa: E402
 
 EVERY = 30  # seconds between two lines of progress
 SHOWN = 40
@@ -56,7 +56,7 @@ def servers() -> Iterator[tuple[Path, dict[str, dict[str, int]]]]:
     work = packages.default_work() / "faults"
     _down(work)
     try:
-        free = {name: dict(ports.free(wanted)) for name, (_, wanted) in SERVERS.items()}
+        free = {name: dict(pins.free(wanted)) for name, (_, wanted) in SERVERS.items()}
         for name, (server, _) in SERVERS.items():
             server.up(work, free[name])
         yield work, free

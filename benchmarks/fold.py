@@ -22,10 +22,10 @@ from hashlib import sha512
 from pathlib import Path
 
 from benchmarks.gate import child_cpu
-from warcmill.formats.cdxj import GENERATION, all_named
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.formats.index.cdxj import GENERATION, all_named
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -33,7 +33,7 @@ from warcmill.versions.cdx import Cdx
 from warcmill.versions.dataset import Wanted
 from warcmill.versions.fold import fold
 from warcmill.versions.inputs import Input
-from warcmill.versions.lookup import open_version
+from warcmill.versions.published import open_version
 
 Row = tuple[str, str, str, str, str]
 WARCS, LOOKUPS = 200, 300

@@ -23,12 +23,11 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from warcmill.crawl import rows as packed
-from warcmill.crawl.database import open_database, transaction
 from warcmill.crawl.frontier import Finish, Gate, Rate, digest
-from warcmill.crawl.ledger import Ledger
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import Uri
+from warcmill.crawl.frontier import rows as packed
+from warcmill.crawl.frontier.database import open_database, transaction
+from warcmill.crawl.frontier.state import Ledger
+from warcmill.crawl.uri import Status, Uri
 
 QUEUED, FEW, HOSTS, BATCH, MEASURED, LINKS = 1_000_000, 10_000, 1000, 64, 20_000, 20
 KINDS = (

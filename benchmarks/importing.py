@@ -19,13 +19,13 @@ from time import process_time
 
 from benchmarks.crawllog import Row
 from warcmill.decisions import importing
-from warcmill.decisions.import_order import Order
+from warcmill.decisions.foreign import Order
 from warcmill.decisions.take_in import Advance
 from warcmill.formats.warc.gate import examine
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import sentinel
+from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.file import FileStore
-from warcmill.stores.source_folder import SourceFolder
 
 COPIES, ROUNDS = 60, 5
 SAMPLE = Path(__file__).resolve().parent.parent / "tests/data/sample/kind-first"

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.crawllog import SIZE, Row, by_turns, make
-from warcmill.formats import logzip
-from warcmill.formats.logzip import Member, Packed
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import Member, Packed
 
 CHUNK = 1 << 18
 

@@ -21,10 +21,12 @@ from uuid import UUID
 
 from benchmarks.gate import SAMPLE
 from benchmarks.stores import seconds, started
-from servers import dask, pins, spark
+from servers import cluster as dask
+from servers import cluster as spark
+from servers import pins
 from warcmill.base.side_by_side import side_by_side
-from warcmill.formats.text import tools
-from warcmill.launches.per_warc import Order, Place, What, make, reach
+from warcmill.extracts.per_warc import Order, Place, What, make, reach
+from warcmill.formats.text import document
 from warcmill.scale import Runner
 from warcmill.scale.opening import RunOn, open_runner
 from warcmill.scale.processes import Processes
@@ -54,7 +56,7 @@ class Archive(NamedTuple):
         sentinel.adopt({"index": index})
         place = Place(str(self.base / "store"), Access(), str(index))
         orders = [Order(what, place, *warc, frozenset(), cores) for warc in self.warcs]
-        return [Work(order.path, make, order, versions(tools.PACKAGES)) for order in orders]
+        return [Work(order.path, make, order, versions(document.PACKAGES)) for order in orders]
 
 
 def rows() -> Iterator[Row]:

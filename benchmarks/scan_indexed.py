@@ -16,9 +16,9 @@ from benchmarks.scan import scan_cpu
 from benchmarks.status import whole_launches
 from commands.init import configuration
 from warcmill import layout
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.recorded import with_markers
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts
+from warcmill.launches.discovery import with_markers
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on

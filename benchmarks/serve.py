@@ -17,14 +17,13 @@ from urllib.parse import urlencode
 from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions import hidden, text_segments
-from warcmill.versions.inputs import Input, VersionList
-from warcmill.versions.lists import Lists, digest
-from warcmill.versions.payloads import Payloads, Published
+from warcmill.versions import hidden, text
+from warcmill.versions.inputs import Input, Lists, VersionList, digest
+from warcmill.versions.published import Payloads, Published
 from warcmill.versions.segments import Made, Segment
-from warcmill.web.access import Token
 from warcmill.web.app import App
 from warcmill.web.archive import Archive
+from warcmill.web.http import Token
 
 Row = tuple[str, str, str, str, str]
 PARTS = (80_000, 16_000, 4_000)  # documents of each segment
@@ -97,8 +96,8 @@ def published(base: Path) -> Archive:
 
 def _segment(index: FileStore, number: int, count: int) -> Segment:
     one = Input(f"daily/20161019234428/{number}.warc.gz", "0" * 128, 1, "0" * 128)
-    written = text_segments.write(index, [(one, _documents(number, count))])
-    return text_segments.commit(index, FOLDER, written, Made((one,), frozenset()))
+    written = text.write(index, [(one, _documents(number, count))])
+    return text.commit_segment(index, FOLDER, written, Made((one,), frozenset()))
 
 
 def _documents(part: int, count: int) -> Iterator[bytes]:

@@ -23,16 +23,16 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.crawllog import ROUNDS, Row
-from servers import oracles
+from servers import packages
 from warcmill import layout
 from warcmill.base import digests
-from warcmill.launches import format_extracts
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts import formats
+from warcmill.extracts.extracts import Extracts
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Root, Stage
 from warcmill.package import build
-from warcmill.package.terms import Form, Terms
+from warcmill.package.sips import Form, Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -63,7 +63,7 @@ def by_value(base: Path) -> Iterator[Row]:
     """Measure the step on a file store, what it cannot do without on the same files, and bagit.py on them."""
     trial = Trial(base)
     trial.lay_out(1, WARCS_BY_VALUE, SIZE)
-    bag = [oracles.bin_folder("bagit") / "bagit.py", "--sha256", "--sha512", "--processes", "1", "--quiet"]
+    bag = [packages.bin_folder("bagit") / "bagit.py", "--sha256", "--sha512", "--processes", "1", "--quiet"]
     works = (lambda: trial.build("value"), trial.digest, trial.digest, trial.copy, lambda: trial.bag(bag))
     rounds = [[cpu(work) for work in works] for _ in range(ROUNDS)]
     ours, *each, bagit = (median(times) for times in zip(*rounds, strict=True))
@@ -131,10 +131,10 @@ class Trial:
         path = layout.stored_path("warcs", LAUNCH, name)
         (self.folders["store"] / path).write_bytes(data)
         sha512 = hashlib.sha512(data).hexdigest()
-        extract = self.folders["index"] / format_extracts.kind().path(sha512)
+        extract = self.folders["index"] / formats.kind().path(sha512)
         extract.parent.mkdir(parents=True, exist_ok=True)
         if place == 0:
-            self.extracts.leave(format_extracts.kind(), sha512, [_FORMATS])
+            self.extracts.leave(formats.kind(), sha512, [_FORMATS])
             self._made = extract
         elif not extract.exists():
             os.link(self._made, extract)

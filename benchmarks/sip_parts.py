@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from benchmarks.gate import medians, own_cpu
-from warcmill.formats import dublin_core, eark, mets, premis
-from warcmill.formats.documents import Spool
-from warcmill.formats.tar_writer import CHUNK, Member, Tar, file_chunks
+from warcmill.formats.sip import eark, mets, premis, xml
+from warcmill.formats.sip.tar import CHUNK, Member, Spool, Tar, file_chunks
 
 FILES, SIZE = 4, 64 << 20
 MANY = 100_000
@@ -74,7 +73,7 @@ def make_many() -> None:
         for number in range(MANY)
     ]
     header = mets.Header("daily.20161019234428.final", "2016-10-20T00:00:00Z", "Warcmill", "1")
-    package = eark.Package(header, dublin_core.Description(("daily",)), files, [], [])
+    package = eark.Package(header, xml.Description(("daily",)), files, [], [])
     with Spool(Path(tempfile.gettempdir())) as spool:
         for document in eark.documents(package, spool.keep):
             for _ in document.chunks():

@@ -21,11 +21,11 @@ from types import MappingProxyType
 
 from commands.init import configuration
 from warcmill import layout
-from warcmill.formats import logzip
-from warcmill.formats.logzip import Member
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import Member
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim, Input, claim_digest
-from warcmill.markers.output_facts import NUMBERS, TABLES
+from warcmill.markers.facts.output import NUMBERS, TABLES
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Root
 from warcmill.stores import sentinel

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from servers import packages, ports
+from servers import packages, pins
 from servers.pins import Ports
 from warcmill import layout
 from warcmill.files import copy, verify
@@ -86,7 +86,7 @@ def started(server: ModuleType, wanted: Ports) -> Iterator[Any]:
     """A server for one benchmark only; ended with the block."""
     work = fresh(server)
     try:
-        yield server.up(work, ports.free(wanted))
+        yield server.up(work, pins.free(wanted))
     finally:
         server.down(work)
 

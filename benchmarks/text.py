@@ -23,11 +23,11 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 from benchmarks.gate import NAME, SAMPLE
+from warcmill.extracts import text
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text import TextHearer
+from warcmill.extracts.text_workers import Workers
 from warcmill.formats.warc.gate import examine
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TextHearer
-from warcmill.launches.text_workers import Workers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -62,7 +62,7 @@ def ours(warcs: list[bytes]) -> tuple[int, float]:
                     assert verdict.ok, verdict
                     assert not verdict.unheard, verdict.unheard
                     hearer.leave(sha512)
-                documents += sum(text_extracts.tally(extracts, sha512).documents.values())
+                documents += sum(text.tally(extracts, sha512).documents.values())
     return documents, _cpu() - begin
 
 

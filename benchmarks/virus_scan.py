@@ -27,12 +27,12 @@ from benchmarks.checksum import LAUNCH, NAME
 from benchmarks.crawllog import ROUNDS, Row
 from benchmarks.gate import SAMPLE
 from servers import clamd as server
-from servers import pins, ports, process
+from servers import pins, process
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.clients.clamd import Clamd, Scans
 from warcmill.files import virus_scan
-from warcmill.files.payload_scan import Limits, PayloadScan
+from warcmill.files.virus_scan import Limits, PayloadScan
 from warcmill.formats.warc import gate
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore
@@ -69,7 +69,7 @@ def running() -> Iterator[tuple[Clamd, int]]:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         try:
-            clamd = server.up(work, ports.free(pins.CLAMD))
+            clamd = server.up(work, pins.free(pins.CLAMD))
             started = process.running(clamd.folder, server.NAME)
             assert started
             yield clamd.client, started.pid

@@ -18,11 +18,11 @@ from statistics import median
 
 from benchmarks.crawllog import Row
 from commands.init import configuration
-from servers import oracles
+from servers import packages
 from warcmill.base import digests
+from warcmill.extracts.cdx import CdxHearer
+from warcmill.extracts.extracts import Extracts
 from warcmill.formats.warc.gate import examine
-from warcmill.launches.cdx_extracts import CdxHearer
-from warcmill.launches.extracts import Extracts
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.stores import sentinel
@@ -45,7 +45,7 @@ def rows() -> Iterator[Row]:
         base = Path(folder)
         environment = {**os.environ, "LUIGI_CONFIG_PATH": str(_verified(base))}
         ours = ["wacz", *LAUNCH, "-o", base / "ours.wacz"]
-        create = [oracles.bin_folder("wacz") / "wacz", "create", "-d", "-o", base / "theirs.wacz"]
+        create = [packages.bin_folder("wacz") / "wacz", "create", "-d", "-o", base / "theirs.wacz"]
         theirs = [*create, *sorted((base / "output/warcs").glob("*/*/*.gz"))]
 
         def run(*command: str | Path) -> str:

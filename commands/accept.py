@@ -9,17 +9,17 @@ from datetime import date
 from typing import Any
 
 from commands import accept_due, accept_seeds
-from commands.arguments import interval, reason
-from commands.printing import err, out
+from commands.console.arguments import interval, reason
+from commands.console.show import err, out
 from commands.reconcile import resolver
-from commands.show import printable
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.audit import due_crawls, gaps, lost_seeds, survey
-from warcmill.audit.orphan_revisits import looked_up
+from warcmill.audit import due_crawls, gaps, survey
+from warcmill.audit import findings as lost_seeds
+from warcmill.audit.findings import looked_up
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
-from warcmill.base.nearest import did_you_mean
+from warcmill.base.printable import did_you_mean, printable
 from warcmill.decisions import statements
 from warcmill.errors import BadInput, Conflict
 from warcmill.markers.claim import Claim

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from commands.arguments import Interval
+from commands.console.arguments import Interval
+from commands.console.show import err, out
 from commands.owed import accepted_dues, of_days
-from commands.printing import err, out
 from tasks.config import engines
 from tasks.step import OpenRoots
 from warcmill import layout

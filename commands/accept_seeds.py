@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from commands.printing import out
-from commands.show import counted
+from commands.console.show import counted, out
 from tasks.step import OpenRoots
-from warcmill.audit import accepted_seeds, lost_seeds
+from warcmill.audit import accepted_seeds, findings
 from warcmill.audit.survey import Survey
 from warcmill.errors import BadInput
 from warcmill.markers import decisions
@@ -20,7 +19,7 @@ SHOWN = 10
 
 def accept_all(line: OpenRoots, seen: Survey, reason: str) -> None:
     """Accept all lost seeds of a launch that nobody has accepted. BadInput when it has lost none."""
-    lost = [one.name for one in lost_seeds.find(seen) if one.kind in lost_seeds.OF_SEEDS]
+    lost = [one.name for one in findings.lost_seeds(seen) if one.kind in findings.OF_SEEDS]
     if not lost:
         raise BadInput(str(seen.launch), "it has no lost seed: each was got, or they are not listed yet")
     if opened := [name for name in lost if name not in seen.accepted_seeds]:

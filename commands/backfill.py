@@ -11,13 +11,11 @@ from datetime import date
 from luigi.parameter import DateIntervalParameter
 from luigi.task_register import Register
 
-from commands.arguments import Interval, add_interval
+from commands.console.arguments import Interval, add_interval
+from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
+from commands.console.show import counted, err, heading, out, report_unreachable
 from commands.plan import plan
-from commands.printing import err, out
-from commands.scan_progress import moving
-from commands.scanner import ALREADY_RUNNING, Scanner, log_file
-from commands.show import counted, heading, report_unreachable
-from tasks import attended
+from tasks import logs
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, open_line
@@ -66,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     out(heading(days, len(discovered.launches)))
     for launch in discovered.launches:
         launches_of[launch.day].append(launch)
-    scanner = Scanner({attended.LOG: log_file(line.state.store)}, args.verbose)
+    scanner = Scanner({logs.LOG: log_file(line.state.store)}, args.verbose)
     with scanner.handing_down():
         code = _walk(scanner, launches_of)
     return (Unavailable.exit_code if report_unreachable(discovered) else 0) or code

@@ -10,18 +10,17 @@ from typing import cast
 
 from rich.text import Text
 
-from commands.arguments import add_json, job, launch_id
-from commands.printing import err, out
-from commands.show import as_json, console, counted, lines, printable, styled
+from commands.console.arguments import add_json, job, launch_id
+from commands.console.show import as_json, console, counted, err, lines, out, styled
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import in_order
+from warcmill.base.printable import printable
 from warcmill.errors import WarcmillError
-from warcmill.launches.recorded import with_markers
+from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, Launch
-from warcmill.package.catalogue import Catalogue
+from warcmill.package.catalogue import STATES, Catalogue, RowSet, row_set
 from warcmill.package.catalogue_query import SHORTEST, Found, Question, Record, ask
-from warcmill.package.catalogue_rows import STATES, RowSet, row_set
 from warcmill.package.index_sip import entered
 
 SUMMARY = "find SIPs, WARCs and ARKs in the catalogue, or make it anew from the markers"

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from commands.printing import err
-from warcmill.formats.cdxj import CdxLines, named
+from commands.console.show import err
+from warcmill.formats.index.cdxj import CdxLines, named
 from warcmill.formats.warc.gate import examine
 
 SUMMARY = "print the index lines (CDXJ) of WARC files"

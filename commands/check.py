@@ -1,23 +1,32 @@
-"""warcmill check: are these WARCs and bags whole, and do their bytes match their declared digests?"""
+"""warcmill check: are these WARCs and bags whole, and do their bytes match their declared digests?
+
+MERGED commands/check.py: The bags among the files of `warcmill check`: which they are, how they are read, and what
+is printed of them.
+
+MERGED commands/check.py: Where the verdict of our gate on a WARC differs from what warcio finds in it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from commands import check_bags
-from commands.check_bags import INCOMPLETE, OK, REFUSED, UNREADABLE, CheckedBag
-from commands.printing import out
-from commands.progress import bytes_done
-from commands.second_opinion import NOTHING_WRONG, Difference, differences
+from commands.console.progress import bytes_done
+from commands.console.show import out
+from warcmill.base.digests import Readable
 from warcmill.base.progress import Advance, Counted
+from warcmill.formats.bagit import bag
+from warcmill.formats.bagit.containers import Container, Folder, Tar, Zip, gunzipped
+from warcmill.formats.bagit.findings import BagVerdict, Result
+from warcmill.formats.bagit.tag_files import manifest_of
 from warcmill.formats.warc.gate import Verdict, examine
-from warcmill.formats.warc.second_opinion import Opinion, opinion
+from warcmill.formats.warc.second_opinion import Opinion, Problem, opinion
 from warcmill.model import Json
 
 SUMMARY = "check that WARC files and bags are whole, anywhere, without a line"
@@ -105,7 +114,7 @@ def _total(files: list[Path]) -> int:
 
 def _check_all(files: list[Path], advance: Advance, *, second: bool) -> Iterator[CheckedFile | CheckedBag]:
     for file in files:
-        yield from (_check_bag if check_bags.is_bag(file) else _check_file)(file, advance, second=second)
+        yield from (_check_bag if is_bag(file) else _check_file)(file, advance, second=second)
 
 
 def _check_file(file: Path, advance: Advance, *, second: bool) -> Iterator[CheckedFile]:
@@ -124,23 +133,23 @@ def _check_bag(file: Path, advance: Advance, *, second: bool) -> Iterator[Checke
     def watch(stream: BinaryIO) -> Counted:
         return Counted(stream, advance)
 
-    checked = check_bags.check(file, watch)
+    checked = check(file, watch)
     yield checked
     warcs = dict(checked.verdict.warcs) if checked.verdict else {}
     if not second:
-        yield from (CheckedFile(check_bags.name_inside(file, path), verdict) for path, verdict in warcs.items())
+        yield from (CheckedFile(name_inside(file, path), verdict) for path, verdict in warcs.items())
         return
-    with check_bags.opened(file, watch) as container:
+    with opened(file, watch) as container:
         for entry in container.entries():
             if entry.open and (verdict := warcs.pop(entry.path, None)):
                 with entry.open() as stream:
-                    yield CheckedFile(check_bags.name_inside(file, entry.path), verdict, second=opinion(stream))
+                    yield CheckedFile(name_inside(file, entry.path), verdict, second=opinion(stream))
 
 
 def as_json(checked: CheckedFile | CheckedBag) -> dict[str, Json]:
     """One file's result for machines. A name that is not UTF-8 has lone surrogates, as Python reads it."""
     if isinstance(checked, CheckedBag):
-        return check_bags.as_json(checked)
+        return bag_json(checked)
     result: dict[str, Json] = {"file": checked.file, "result": checked.result}
     verdict = checked.verdict
     if verdict is None:
@@ -166,7 +175,7 @@ def as_json(checked: CheckedFile | CheckedBag) -> dict[str, Json]:
 def as_lines(checked: CheckedFile | CheckedBag) -> list[str]:
     """One file's result for people: its line, then those of the second opinion, or of a bag."""
     if isinstance(checked, CheckedBag):
-        return list(check_bags.as_lines(checked))
+        return list(bag_lines(checked))
     return [as_line(checked), *_second_lines(checked)]
 
 
@@ -204,3 +213,155 @@ def _digests(verdict: Verdict) -> Iterator[str]:
     counts = verdict.payload_digests
     if counts:
         yield "payload digests " + ", ".join(f"{number} {reading}" for reading, number in sorted(counts.items()))
+
+
+OK, INCOMPLETE, REFUSED, UNREADABLE = "ok", "incomplete", "refused", "unreadable"
+_TARS, _GZIPPED, _ZIPS = (".tar",), (".tar.gz", ".tgz"), (".zip",)
+_SIGNS = ("bagit.txt", "bag-info.txt", "data")  # of a bag that has lost the first
+_RESULTS = {Result.VALID: OK, Result.INCOMPLETE: INCOMPLETE, Result.INVALID: REFUSED}
+SHOWN = 50  # faults, and as many files to be fetched, of one bag; --json has all
+
+Watch = Callable[[BinaryIO], Readable]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBag:
+    """The result for one bag. Without a verdict it could not be read, and `why` says why."""
+
+    file: str
+    verdict: BagVerdict | None
+    why: str = ""
+
+    @property
+    def result(self) -> str:
+        return _RESULTS[self.verdict.result] if self.verdict else UNREADABLE
+
+
+def is_bag(path: Path) -> bool:
+    """True if a file or folder is to be judged as a bag: by its name, a folder by what is in it."""
+    if path.is_dir():
+        return any((path / sign).exists() for sign in _SIGNS)
+    return path.name.lower().endswith(_TARS + _GZIPPED + _ZIPS)
+
+
+@contextmanager
+def opened(path: Path, watch: Watch) -> Iterator[Container]:
+    """The bag at a path, to be read with `watch` on all that is read of it."""
+    name = path.name.lower()
+    if path.is_dir():
+        yield Folder(path, watch)
+    elif name.endswith(_ZIPS):
+        with path.open("rb") as stream:
+            yield Zip(path.name, stream)
+    else:
+        yield Tar(path.name, lambda: _tar_stream(path, watch, gzipped=name.endswith(_GZIPPED)))
+
+
+@contextmanager
+def _tar_stream(path: Path, watch: Watch, *, gzipped: bool) -> Iterator[Readable]:
+    with ExitStack() as stack:
+        stream = watch(stack.enter_context(path.open("rb")))
+        inner: AbstractContextManager[Readable] | None = gunzipped(path.name, stream) if gzipped else None
+        yield stack.enter_context(inner) if inner else stream
+
+
+def check(path: Path, watch: Watch) -> CheckedBag:
+    """Judge one bag; OSError is its result."""
+    try:
+        with opened(path, watch) as container:
+            return CheckedBag(str(path), bag.examine(container))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename and error.filename != str(path) else ""
+        return CheckedBag(str(path), None, f"{where}{error.strerror or error}")
+
+
+def name_inside(path: Path, inner: str) -> str:
+    """How a file of a bag is called: a folder's by its own path, an archive's after a colon."""
+    return str(path / inner) if path.is_dir() else f"{path}:{inner}"
+
+
+def bag_lines(checked: CheckedBag) -> Iterator[str]:
+    """One bag's result for people: its line, then what is wrong, to be fetched, or unusual."""
+    verdict = checked.verdict
+    if verdict is None:
+        yield f"{checked.result:<10} {checked.file}: {checked.why}"
+        return
+    yield f"{checked.result:<10} {checked.file}: {'; '.join(_parts(verdict))}"
+    fetched = [f"{fetch.path}, from {fetch.url}" for fetch in verdict.to_fetch]
+    for word, found in (("fault", verdict.faults), ("to fetch", fetched), ("warning", verdict.warnings)):
+        yield from _shown(word, checked.file, found)
+
+
+def _parts(verdict: BagVerdict) -> Iterator[str]:
+    if verdict.version:
+        manifests = [found[1] for found in map(manifest_of, verdict.manifests) if found and not found[0]]
+        yield f"BagIt {verdict.version}, {', '.join(manifests) or 'without a manifest'}"
+        yield f"{verdict.files} payload files, {verdict.size} bytes"
+    if verdict.faults:
+        yield f"{len(verdict.faults)} faults"
+    if verdict.to_fetch:
+        yield f"{len(verdict.to_fetch)} files to be fetched"
+
+
+def _shown(word: str, file: str, found: Sequence[object]) -> Iterator[str]:
+    for one in found[:SHOWN]:
+        yield f"{word:<10} {file}: {one}"
+    if len(found) > SHOWN:
+        yield f"{word:<10} {file}: and {len(found) - SHOWN} more; --json lists them all"
+
+
+def bag_json(checked: CheckedBag) -> dict[str, Json]:
+    """One bag's result for machines."""
+    result: dict[str, Json] = {"file": checked.file, "result": checked.result}
+    verdict = checked.verdict
+    if verdict is None:
+        return result | {"why": checked.why}
+    return result | {
+        "bagit": verdict.version,
+        "encoding": verdict.encoding,
+        "manifests": list(verdict.manifests),
+        "files": verdict.files,
+        "bytes": verdict.size,
+        "faults": [asdict(fault) for fault in verdict.faults],
+        "warnings": [asdict(warning) for warning in verdict.warnings],
+        "to_fetch": [asdict(fetch) for fetch in verdict.to_fetch],
+    }
+
+
+NOTHING_WRONG = "nothing wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One point on which the two disagree. `offset` in bytes; None: the file as a whole."""
+
+    offset: int | None
+    record: str
+    ours: str
+    theirs: str
+
+    def __str__(self) -> str:
+        where = "" if self.offset is None else f" at offset {self.offset}"
+        return f"{where}{self.record and f', {self.record}'}: the gate: {self.ours}; warcio: {self.theirs}"
+
+
+def differences(verdict: Verdict, other: Opinion) -> tuple[Difference, ...]:
+    """Where the two differ, in file order. The gate reads nothing after a record that it refuses."""
+    if verdict.ok:
+        return (*_unseen(other.problems), *_uncounted(verdict, other))
+    if verdict.offset is None:
+        return () if other.problems else (Difference(None, "", verdict.why, NOTHING_WRONG),)
+    before = _unseen([problem for problem in other.problems if problem.offset < verdict.offset])
+    if any(problem.offset >= verdict.offset for problem in other.problems):
+        return tuple(before)
+    return (*before, Difference(verdict.offset, "", verdict.why, NOTHING_WRONG))
+
+
+def _unseen(problems: list[Problem] | tuple[Problem, ...]) -> Iterator[Difference]:
+    for problem in problems:
+        yield Difference(problem.offset, problem.record, NOTHING_WRONG, problem.why)
+
+
+def _uncounted(verdict: Verdict, other: Opinion) -> Iterator[Difference]:
+    if other.records != verdict.records and not other.problems:
+        yield Difference(None, "", f"{verdict.records} records", f"{other.records} records")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from commands.arguments import add_launch, reason
-from commands.printing import out
+from commands.console.arguments import add_launch, reason
+from commands.console.show import out
 from tasks.config.settings import settings
 from warcmill import layout
 from warcmill.audit.survey import did_you_mean_launch
@@ -17,7 +17,7 @@ from warcmill.decisions import statements
 from warcmill.errors import BadInput, Unavailable
 from warcmill.launches import ending
 from warcmill.launches.listing import list_files
-from warcmill.launches.rootmap import RootMap
+from warcmill.launches.roots import RootMap
 from warcmill.model import Launch
 from warcmill.stores.opening import is_remote
 

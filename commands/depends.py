@@ -6,16 +6,14 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from commands.arguments import add_json, add_launch
-from commands.printing import out
-from commands.show import as_json, counted
+from commands.console.arguments import add_json, add_launch
+from commands.console.show import as_json, counted, out
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.errors import BadConfig
 from warcmill.model import Json, Launch
 from warcmill.stores.opening import open_folder
-from warcmill.versions.closure import Need, Needs, Where, needs
-from warcmill.versions.revisits import Revisit
+from warcmill.versions.revisits import Need, Needs, Revisit, Where, needs
 
 SUMMARY = "list the WARCs of other launches that a launch's revisits need"
 EPILOG = """\

@@ -1,35 +1,42 @@
-"""warcmill doctor: check that the line can run here."""
+"""warcmill doctor: check that the line can run here.
+
+MERGED commands/doctor.py: warcmill doctor: check launches, links, the keys of luigi.cfg, secrets, workers, and
+notices.
+"""
 
 from __future__ import annotations
 
 import argparse
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import luigi
 from rich.text import Text
 
-from commands import doctor_more as more
-from commands.arguments import add_json
-from commands.doctor_columns import check_columns
-from commands.doctor_engines import check_engines
-from commands.doctor_owed import check_owed
-from commands.doctor_packages import check_packages
-from commands.doctor_scale import check_scale
-from commands.doctor_serve import check_serve
-from commands.doctor_sinks import check_sinks
-from commands.doctor_text import check_text
-from commands.doctor_viruses import check_viruses
-from commands.show import as_json, console, counted, lines, printable
-from tasks.config import engines, package
+from commands.console.arguments import add_json
+from commands.console.show import as_json, console, counted, lines
+from commands.doctor_services import (
+    check_columns,
+    check_engines,
+    check_packages,
+    check_scale,
+    check_serve,
+    check_sinks,
+    check_text,
+    check_viruses,
+)
+from commands.owed import check_owed
+from tasks.config import chains, engines, known, sections
 from tasks.config import feed as feeds
 from tasks.config import roots as places
-from tasks.config import scheduler as schedulers
+from tasks.config import sections as schedulers
 from tasks.config.folders import config_file
-from tasks.config.settings import Settings, check_hardened, settings
+from tasks.config.settings import Settings, check_hardened, notice_channels, settings
+from warcmill.audit import health
 from warcmill.audit.health import (
     Check,
     Level,
@@ -40,7 +47,9 @@ from warcmill.audit.health import (
     check_remote,
     check_roots,
 )
-from warcmill.errors import BadConfig, NotReady, WarcmillError
+from warcmill.base.printable import printable
+from warcmill.errors import BadConfig, NotReady, Unavailable, WarcmillError
+from warcmill.launches import discovery
 from warcmill.layout import SENTINEL
 from warcmill.model import Json, Root
 from warcmill.package.catalogue import REBUILD, Catalogue
@@ -95,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         code = 3
     else:
         checks += [*configured(config), *fitness(config), *check_packages(config.access)]
-        checks += more.all_of(config, args.notice)
+        checks += all_of(config, args.notice)
         checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), *check_columns()]
         checks += [*check_scale(config), *check_sinks(), *check_serve(config), *check_owed(), scheduler()]
     if args.json:
@@ -167,7 +176,7 @@ def _catalogue(index: str) -> Iterator[Check]:
         sips = catalogue.check()
         yield Check("catalogue", Level.OK, f"{catalogue.path} is sound, and has {counted(sips, 'SIP', 'SIPs')}")
     except NotReady:
-        if package.switch():
+        if chains.switch():
             yield Check("catalogue", Level.WARN, "there is none yet", todo)
     except WarcmillError as error:
         yield Check("catalogue", Level.FAIL, str(error), todo)
@@ -238,3 +247,79 @@ def _texts(checks: list[Check]) -> Iterator[Text]:
 
 def _json(check: Check) -> dict[str, Json]:
     return {"name": check.name, "level": str(check.level), "text": check.text, "todo": check.todo}
+
+
+EVER = date(1970, 1, 1), date(9999, 12, 31)
+SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file")
+NO_CRAWL = "nothing, if no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
+
+
+def all_of(config: Settings, send: bool) -> Iterator[Check]:
+    """All of these checks. `send`: also send a test notice."""
+    yield from keys()
+    yield from secrets()
+    yield health.check_workers()
+    yield from launches(config)
+    yield from notices(send)
+
+
+def keys() -> Iterator[Check]:
+    """Sections and keys that nothing reads: they have no effect."""
+    unknown = list(known.unknown())
+    for key in unknown:
+        level = Level.FAIL if key.is_ours else Level.WARN
+        todo = f"did you mean {key.meant}?" if key.meant else "remove it, unless your own tasks read it"
+        yield Check("luigi.cfg", level, f"{key.name}: nothing reads it", todo)
+    if not unknown:
+        yield Check("luigi.cfg", Level.OK, "every section and key is known")
+
+
+def secrets() -> Iterator[Check]:
+    """The files with passwords, keys, or the URL of a webhook."""
+    for section in sections.named(""):
+        for key in SECRETS:
+            if path := sections.value(section, key):
+                yield health.check_secret(f"[{section}] {key}", path)
+
+
+def launches(config: Settings) -> Iterator[Check]:
+    """Check that each root holds a launch, and name what is skipped in the roots."""
+    try:
+        seen = discovery.find(config.rootmap(), *EVER)
+    except Unavailable:
+        return  # reported with the root
+    for bare in seen.bare:
+        level = Level.FAIL if bare.misplaced else Level.WARN
+        yield Check("launches", level, bare.what, bare.todo or NO_CRAWL)
+    if seen.launches and not seen.bare:
+        yield Check("launches", Level.OK, f"{len(seen.launches)} found in the roots of luigi.cfg")
+    yield from _passed_over(config, seen.unexpected)
+
+
+def _passed_over(config: Settings, unexpected: Iterable[str]) -> Iterator[Check]:
+    """Folders that are not launches, and links, including those inside launches, which only reading them would find."""
+    for folder in config.follow_links:
+        if not Path(folder).is_dir():
+            yield Check("follow_links", Level.FAIL, f"{folder} is not there", "mount its disk, or correct [warcmill]")
+    links = list(config.links(config.rootmap()).all())
+    skipped = {f"{link.path}: {link.why}" for link in links if link.why}
+    for text in sorted(skipped.union(unexpected)):
+        yield Check("passed over", Level.WARN, text, "look at it: nothing in it is read")
+    followed = sum(not link.why for link in links)
+    if followed:
+        yield Check("follow_links", Level.OK, f"{followed} symbolic links are followed")
+
+
+def notices(send: bool) -> Iterator[Check]:
+    """Check that notices would arrive; with `send`, by sending one."""
+    try:
+        channels = notice_channels()
+    except BadConfig as error:
+        yield Check("notices", Level.FAIL, str(error), "correct luigi.cfg")
+        return
+    if not channels.mail_to and not channels.webhook:
+        level = Level.FAIL if send else Level.OK
+        yield Check(
+            "notices", level, "no address for them is configured", "set [notice] mail_to, or webhook" if send else ""
+        )
+    yield from health.check_channels(channels, send)

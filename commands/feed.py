@@ -6,9 +6,8 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from commands.arguments import add_json
-from commands.printing import out
-from commands.show import as_json
+from commands.console.arguments import add_json
+from commands.console.show import as_json, out
 from warcmill.base.schedule import NAMED
 from warcmill.clients import feed_source
 from warcmill.errors import BadInput

@@ -9,14 +9,14 @@ from itertools import groupby
 
 from rich.text import Text
 
-from commands.arguments import LAST, Interval, add_json, add_scope
-from commands.newest import point_to
-from commands.printing import in_words
-from commands.show import as_json, console, heading, lines, printable, report_unreachable, styled
+from commands.console.arguments import LAST, Interval, add_json, add_scope
+from commands.console.candidates import point_to
+from commands.console.show import as_json, console, heading, in_words, lines, report_unreachable, styled
 from tasks.step import OpenRoots, open_line
 from warcmill import chain
 from warcmill.audit import survey
 from warcmill.audit.inventory import FileState, inventory, steps
+from warcmill.base.printable import printable
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch

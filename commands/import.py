@@ -13,24 +13,24 @@ from pathlib import Path
 
 from rich.text import Text
 
-from commands.arguments import add_json, job, launch_id
-from commands.printing import err
-from commands.progress import bytes_done
-from commands.show import as_json, console, counted, lines, printable
-from tasks.config import package
+from commands.console.arguments import add_json, job, launch_id
+from commands.console.progress import bytes_done
+from commands.console.show import as_json, console, counted, err, lines
+from tasks.config import chains
 from tasks.config.settings import Settings, settings
 from tasks.step import open_line
 from warcmill import layout
-from warcmill.decisions import import_allowed, importing
-from warcmill.decisions.import_order import Order, Result, why_never_found
+from warcmill.base.printable import printable
+from warcmill.decisions import importing
+from warcmill.decisions.foreign import Order, Result, why_never_found
 from warcmill.errors import Busy
-from warcmill.launches.rootmap import RootMap
+from warcmill.launches.roots import RootMap
 from warcmill.markers import locks
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Imported
 from warcmill.model import Item, Json, Launch, Outcome
+from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.opening import is_remote
-from warcmill.stores.source_folder import SourceFolder
 
 SUMMARY = "make a launch of a folder of WARCs that has no launch and no log"
 EPILOG = """\
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     """Refuse what is no folder to import; import it; print what became of each file."""
     configured, line = settings(), open_line()
     root, folder = configured.open_imported(), Path(os.path.realpath(args.folder))
-    if why := _refusal(configured, line.rootmap, folder) or import_allowed.why_not(line.rootmap, line.state, args.job):
+    if why := _refusal(configured, line.rootmap, folder) or importing.why_not(line.rootmap, line.state, args.job):
         err(f"warcmill import: {why}", "nothing was imported")
         return 2
     if holder := locks.take(line.state, f"import.{args.job}"):
@@ -104,9 +104,9 @@ def _refusal(configured: Settings, rootmap: RootMap, folder: Path) -> str:
     """Why this folder is none to import: a file, or a folder of the line's own; '' for any other."""
     if folder.exists() and not folder.is_dir():
         return f"{folder} is a file; name the folder that it is in"
-    own = (configured.state, configured.store, configured.index, package.destination(), *rootmap.levels())
+    own = (configured.state, configured.store, configured.index, chains.destination(), *rootmap.levels())
     for place in filter(None, own):
-        if not is_remote(place) and import_allowed.is_inside(folder, place):
+        if not is_remote(place) and importing.is_inside(folder, place):
             return f"{folder} and the root {place} of this line lie one in the other; import a folder outside its roots"
     return ""
 

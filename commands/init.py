@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from commands.printing import out
-from tasks.config import package
+from commands.console.show import out
+from tasks.config import chains
 from tasks.config import roots as config_roots
 from tasks.config.folders import config_file
 from tasks.config.settings import Settings, settings
@@ -132,7 +132,7 @@ def _adopt(configured: Settings, section: str, create: bool) -> None:
 
 def _destination() -> dict[str, list[Root]]:
     """The root of the section [package], or BadConfig."""
-    place = package.destination()
+    place = chains.destination()
     if not place:
         raise BadConfig("[package] destination", "is not set; it says where SIPs are submitted")
     return {place: ["destination"]}

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from commands.arguments import add_json, job
-from commands.printing import out
-from commands.show import as_json
+from commands.console.arguments import add_json, job
+from commands.console.show import as_json, out
 from tasks.config.settings import settings
-from warcmill.crawl import control_client, launch_folders
+from warcmill.crawl.control import control
+from warcmill.crawl.launch import folders
 from warcmill.errors import BadConfig
 from warcmill.model import Json
 from warcmill.stores.opening import is_remote
@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     socket = _socket(args.job)
     if args.action == "watch":
         return _watch(socket, args)
-    seconds = LONG if args.action in ("checkpoint", "pause") else control_client.SECONDS
-    answer: Any = control_client.ask(socket, args.action, seconds, **_fields(args))
+    seconds = LONG if args.action in ("checkpoint", "pause") else control.SECONDS
+    answer: Any = control.ask(socket, args.action, seconds, **_fields(args))
     if args.json:
         print(as_json(answer))
     else:
@@ -105,7 +105,7 @@ def _socket(name: str) -> Path:
     place = settings().rootmap().section(name).jobs
     if is_remote(place):
         raise BadConfig("job_files", f"'{place}' is on another machine; a crawl is steered where it runs")
-    return launch_folders.state_of(Path(place), name) / launch_folders.CONTROL
+    return folders.state_of(Path(place), name) / folders.CONTROL
 
 
 def _fields(args: argparse.Namespace) -> dict[str, Json]:
@@ -114,7 +114,7 @@ def _fields(args: argparse.Namespace) -> dict[str, Json]:
 
 
 def _watch(socket: Path, args: argparse.Namespace) -> int:
-    for state in control_client.watch(socket, args.seconds):
+    for state in control.watch(socket, args.seconds):
         if args.json:
             print(json.dumps(state, sort_keys=True), flush=True)
         else:

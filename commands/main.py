@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(printable(f"warcmill: configuration, luigi.cfg cannot be read: {error}"), file=sys.stderr)
         return BadConfig.exit_code
     except BrokenPipeError:
-        from commands.printing import silence  # noqa: PLC0415 the overview imports no module of a verb
+        from commands.console.show import silence  # noqa: PLC0415 the overview imports no module of a verb
 
         silence(sys.stdout)
         return 141  # the shell's code for a program that SIGPIPE ended
@@ -135,7 +135,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _run(verb: str, words: list[str]) -> int:
-    from commands import parser  # noqa: PLC0415 the overview needs no verb
+    from commands.console import parser  # noqa: PLC0415 the overview needs no verb
 
     args = parser.parser_of(verb).parse_args(words)
     return parser.verb(verb).run(args)
@@ -143,8 +143,7 @@ def _run(verb: str, words: list[str]) -> int:
 
 def _complete(words: list[str]) -> int:
     """Print what the last of these words may become, one per line, for the scripts of `warcmill completion`."""
-    from commands.candidates import candidates  # noqa: PLC0415
-    from commands.known import Known  # noqa: PLC0415
+    from commands.console.candidates import Known, candidates  # noqa: PLC0415 it imports Luigi
 
     for candidate in candidates(words, _verbs(), Known()):
         print(candidate)
@@ -168,7 +167,7 @@ def overview() -> str:
 
 
 def _nearest(unknown: str) -> str:
-    from warcmill.base.nearest import did_you_mean  # noqa: PLC0415 needed only after a typing error
+    from warcmill.base.printable import did_you_mean  # noqa: PLC0415 needed only after a typing error
 
     return did_you_mean(unknown, _verbs()) or "; 'warcmill --help' lists them"
 

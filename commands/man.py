@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from functools import partial
 
+from commands.console.parser import arguments, nested, parser_of
 from commands.main import CODES, DESCRIPTION, VERBS
-from commands.parser import arguments, nested, parser_of
 from warcmill import __version__
 
 SUMMARY = "print the manual page of warcmill, for man"

@@ -11,9 +11,8 @@ from luigi.parameter import DateIntervalParameter
 from luigi.task import flatten
 from rich.text import Text
 
-from commands.arguments import Interval, add_interval, add_json
-from commands.printing import in_words
-from commands.show import as_json, console, days_json, heading, lines, report_unreachable, styled
+from commands.console.arguments import Interval, add_interval, add_json
+from commands.console.show import as_json, console, days_json, heading, in_words, lines, report_unreachable, styled
 from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, OpenRoots, open_line
 from warcmill import chain

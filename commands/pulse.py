@@ -1,4 +1,7 @@
-"""warcmill pulse: start, checkpoint or stop a crawl, as cron does; and show how crawls progress."""
+"""warcmill pulse: start, checkpoint or stop a crawl, as cron does; and show how crawls progress.
+
+MERGED commands/pulse.py: warcmill pulse status: what the engines report of their jobs now. Changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,28 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import asdict, dataclass
 
-from commands import pulse_status
-from commands.arguments import add_json, checkpoint, due, job
-from commands.printing import err, out
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from commands.console.arguments import add_json, checkpoint, due, job
+from commands.console.show import as_json, console, err, lines, out, styled
 from tasks.config import engines
+from tasks.config.sections import jobs_of
 from tasks.config.settings import check_hardened, settings
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.schedule import newest_due
-from warcmill.clients.engine import JobStatus
-from warcmill.errors import NotReady
+from warcmill.clients.engine import CrawlProgress, Engine, JobStatus
+from warcmill.errors import NotReady, WarcmillError
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Assembled, Checkpointed, Launched
-from warcmill.model import Key, Launch, Stage, stamp_time
+from warcmill.model import Json, Key, Launch, Stage, stamp_time
 from warcmill.pulse import control as steps
 
 TICK = 0.1  # seconds between two looks at the clock
@@ -84,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     """Find out what is meant, run its task unless its marker exists, and report what happened."""
     settings()
     if args.action == "status":
-        return pulse_status.run(args.job, args.json)
+        return print_status(args.job, args.json)
     check_hardened()
     return ACTIONS[args.action](open_line(), args)
 
@@ -218,3 +226,93 @@ ACTIONS: dict[str, Callable[[OpenRoots, argparse.Namespace], int]] = {
     "checkpoint": _checkpoint,
     "stop": _stop,
 }
+
+
+HEADS = ("job", "launch", "state", "done", "queued", "per min", "KiB/s", "alerts")
+FIGURES = HEADS[3:]
+WIDEST = 1_000  # columns
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedJob:
+    """A job as its engine reports it. `progress`: None if the engine has no such job, or if there is an `error`."""
+
+    job: str
+    engine: str
+    progress: CrawlProgress | None = None
+    error: WarcmillError | None = None
+
+
+def print_status(job: str | None, json: bool) -> int:
+    """Ask each engine and print; return the code of the first error, if any."""
+    statuses = list(_ask(job))
+    if json:
+        print(as_json({"jobs": [_json(status) for status in statuses]}))
+    else:
+        _show(statuses, alone=bool(job))
+    errors = [status.error for status in statuses if status.error]
+    for text in dict.fromkeys(map(str, errors)):
+        err(text)
+    return errors[0].exit_code if errors else 0
+
+
+def _ask(job: str | None) -> Iterator[ReportedJob]:
+    """One job, or all. An engine that does not answer is asked once."""
+    if job:
+        engines.engine_of(job).close()  # BadConfig if it has none
+    for section in [engines.section_of(job)] if job else engines.driven():
+        jobs = [job] if job else jobs_of(section)
+        try:
+            with closing(engines.engine_at(section)) as engine:
+                yield from _of_engine(engine, section, jobs)
+        except WarcmillError as error:
+            yield from (ReportedJob(name, section, error=error) for name in jobs)
+
+
+def _of_engine(engine: Engine, section: str, jobs: tuple[str, ...] | list[str]) -> list[ReportedJob]:
+    return [ReportedJob(name, section, engine.progress(name)) for name in jobs]
+
+
+def _show(statuses: list[ReportedJob], *, alone: bool) -> None:
+    target, table = console(), Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for head in HEADS:
+        right = head in FIGURES
+        table.add_column(head, header_style="bold", justify="right" if right else "left", no_wrap=True)
+    for status in statuses:
+        table.add_row(*_row(status))
+    if statuses:
+        if not target.is_terminal:  # a launch id that was cut could not be used
+            target.width = max(
+                target.width, Measurement.get(target, target.options.update(max_width=WIDEST), table).maximum
+            )
+        target.print(table)
+    else:
+        lines(target, "luigi.cfg has no engine to ask: add an [engine.NAME] with a url")
+    for status in statuses:
+        if status.progress and (status.progress.running or alone):
+            lines(
+                target, *(styled(f"{status.job}: the engine said: {text}", "yellow") for text in status.progress.said)
+            )
+
+
+def _row(status: ReportedJob) -> tuple[Text, ...]:
+    progress = status.progress
+    if progress is None:
+        return styled(status.job), Text(""), Text("no answer" if status.error else "unknown to its engine", style="red")
+    state = Text(progress.state, style="green" if progress.running else "")
+    figures = (progress.done, progress.queued, progress.per_minute, progress.kib_per_second, progress.alerts)
+    shown = (Text(f"{figure:,}") for figure in (figures if progress.running else ()))
+    return styled(status.job), Text(progress.launch_id), state, *shown
+
+
+def _json(status: ReportedJob) -> dict[str, Json]:
+    """A job that its engine does not know, or of which it reported nothing, has the same keys."""
+    progress = status.progress or CrawlProgress(False, "", "", 0, 0, 0, 0, 0)
+    error = str(status.error) if status.error else ""
+    asked: dict[str, Json] = {
+        "job": status.job,
+        "engine": status.engine,
+        "error": error,
+        "known": status.progress is not None,
+    }
+    return {**asked, **asdict(progress), "said": list(progress.said)}

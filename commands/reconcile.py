@@ -11,18 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from commands import owed
-from commands.arguments import LAST, Interval, add_interval, add_json
-from commands.newest import point_to
+from commands.console.arguments import LAST, Interval, add_interval, add_json
+from commands.console.candidates import point_to
+from commands.console.show import as_json, console, days_json, heading, lines, report_unreachable, styled
 from commands.owed import Owed
-from commands.show import as_json, console, days_json, heading, lines, printable, report_unreachable, styled
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
-from warcmill.audit import lost_seeds, remedies, survey
+from warcmill.audit import findings, remedies, survey
+from warcmill.audit.findings import Resolver
 from warcmill.audit.gaps import Gap
-from warcmill.audit.orphan_revisits import Resolver
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, total
-from warcmill.audit.uncatalogued import Catalogued
-from warcmill.audit.unscanned import Before
+from warcmill.audit.unaccounted import Before, Catalogued
+from warcmill.base.printable import printable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
 from warcmill.stores.opening import open_folder
@@ -193,7 +193,7 @@ def accepted_lines(accepted: Sequence[Gap]) -> Iterator[Text]:
     """Each accepted finding by name; of the seeds of a launch the first ones."""
     for (launch, kind), alike in groupby(accepted, key=lambda gap: (gap.launch, gap.kind)):
         group = list(alike)
-        most = MOST_SEEDS if kind in lost_seeds.KINDS else len(group)
+        most = MOST_SEEDS if kind in findings.KINDS else len(group)
         yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in group[:most])
         if len(group) > most:
             yield styled(f"  and {len(group) - most} more: {remedies.report_seeds(launch)}", DIM)
@@ -217,7 +217,7 @@ def gap_lines(gaps: list[Gap]) -> Iterator[Text]:
         alike.setdefault((gap.kind, gap.why, gap.todo), []).append(gap)
     for (kind, why, todo), group in alike.items():
         yield Text.assemble((f"  {kind}", BAD), f": {printable(why)}")
-        most = MOST_SEEDS if kind in lost_seeds.KINDS else len(group)
+        most = MOST_SEEDS if kind in findings.KINDS else len(group)
         yield from (
             Text.assemble(f"      {gap.launch} {gap.stage} ", (printable(gap.name), "bold")) for gap in group[:most]
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from commands.arguments import add_launch, reason, stage
-from commands.printing import err, in_words, out
+from commands.console.arguments import add_launch, reason, stage
+from commands.console.show import err, in_words, out
 from tasks.step import OpenRoots, open_line
 from warcmill import chain, layout
 from warcmill.audit import remedies
 from warcmill.audit.survey import did_you_mean_launch
-from warcmill.base.nearest import did_you_mean
-from warcmill.decisions import redo, redo_file
+from warcmill.base.printable import did_you_mean
+from warcmill.decisions import redo
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Key, Launch, Stage
 
@@ -23,7 +23,7 @@ def _words(scope: str) -> list[str]:
 
 
 def _one_by_one() -> list[str]:
-    return [row.word for row in redo_file.repeatable()]
+    return [row.word for row in redo.repeatable()]
 
 
 SUMMARY = "have a step, and all that depends on it, done again"
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     key = _key(launch, args.step, args.stage)
     if key is None:
         return 2
-    if args.file and chain.by_task(chain.ROWS)[key.task] not in redo_file.repeatable():
+    if args.file and chain.by_task(chain.ROWS)[key.task] not in redo.repeatable():
         err(f"warcmill redo: --file is for {in_words(_one_by_one())} of a stage")
         return 2
     line = open_line()
@@ -105,8 +105,8 @@ def _known_instead(line: OpenRoots, launch: Launch, step: str, markers: redo.Mar
 
 def _file(markers: redo.Markers, key: Key, name: str) -> FileRef | None:
     """The file that NAME matches; None, after saying why, if it does not match exactly one."""
-    known = redo_file.files(markers, key)
-    chosen = redo_file.matching(name, known)
+    known = redo.files(markers, key)
+    chosen = redo.matching(name, known)
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
@@ -119,10 +119,10 @@ def _file(markers: redo.Markers, key: Key, name: str) -> FileRef | None:
 
 def _forget(state: MarkerStore, key: Key, file: FileRef) -> list[Key]:
     """Discard what the attempts settled of this file, and report it; return the steps whose attempts stay."""
-    for step, others in redo_file.forget(state, key, file):
+    for step, others in redo.forget(state, key, file):
         if others:
             out(f"{step.task}: {others} other files stay settled")
-    return redo_file.steps(key)
+    return redo.steps(key)
 
 
 def _key(launch: Launch, step: str, of_stage: Stage | None) -> Key | None:

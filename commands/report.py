@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from commands.arguments import add_json, add_launch
-from commands.newest import launch_of
-from commands.printing import err
-from commands.show import as_json, console, counted, lines, printable
+from commands.console.arguments import add_json, add_launch
+from commands.console.candidates import launch_of
+from commands.console.show import as_json, console, counted, err, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import refuse_unknown, survey
+from warcmill.base.printable import printable
 from warcmill.errors import NotReady
-from warcmill.formats.crawlreport import total
+from warcmill.formats.logs.crawlreport import total
 from warcmill.markers.facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
 from warcmill.model import Json, Launch, Stage
 from warcmill.reports import comparison

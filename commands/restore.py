@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from commands.printing import out
-from commands.show import counted
+from commands.console.show import counted, out
 from tasks.config.settings import settings
 from tasks.step import open_line
 from warcmill.backup import archive, restore

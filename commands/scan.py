@@ -12,23 +12,21 @@ from pathlib import Path
 from luigi.parameter import DateIntervalParameter
 
 from commands import owed, reconcile
-from commands.arguments import LAST, Interval, add_interval
+from commands.console.arguments import LAST, Interval, add_interval
+from commands.console.candidates import point_to
+from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
+from commands.console.show import console, counted, err, out, report_unreachable
 from commands.doctor import scheduler
-from commands.newest import point_to
-from commands.printing import err, out
-from commands.scan_progress import moving
-from commands.scanner import ALREADY_RUNNING, Scanner, log_file
-from commands.show import console, counted, report_unreachable
-from tasks import attended
+from tasks import logs
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
-from warcmill.audit import due_crawls, lost_seeds, survey, unscanned
+from warcmill.audit import due_crawls, findings, survey, unaccounted
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level
 from warcmill.audit.reconciliation import LaunchReport
-from warcmill.audit.unscanned import Before
+from warcmill.audit.unaccounted import Before
 from warcmill.errors import BadConfig, Busy, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.markers import locks
@@ -78,13 +76,13 @@ def run(args: argparse.Namespace) -> int:
     days: Interval = args.interval
     with (
         _notes() as notes,
-        (scanner := Scanner({attended.NOTES: str(notes)}, args.verbose, DRAINING)).handing_down([signal.SIGUSR1]),
+        (scanner := Scanner({logs.NOTES: str(notes)}, args.verbose, DRAINING)).handing_down([signal.SIGUSR1]),
     ):
         line = _open()
-        scanner.environment = {**scanner.environment, attended.LOG: log_file(line.state.store)}
+        scanner.environment = {**scanner.environment, logs.LOG: log_file(line.state.store)}
         with moving("looks at the launches"):
             discovered = discovery.find(line.rootmap, days.first, days.end)
-            before = unscanned.look(line.state, line.rootmap, discovered.launches)
+            before = unaccounted.look(line.state, line.rootmap, discovered.launches)
         codes = _scan(scanner, days)
         if scanner.signal:
             return _stopped(scanner.signal, days, codes)
@@ -167,9 +165,9 @@ def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int
     )
     code = _worst([reconciled, *map(ours, codes)])
     todo = next_command(code, NOT_PLANNED in codes, days, reports, due.gaps)
-    if attended.TOO_MANY in notes:
-        todo = f"warcmill backfill {days.text}, for there are {attended.TOO_MANY}"
-    found = sums(reports, notes - {attended.TOO_MANY}, len(due.gaps))
+    if logs.TOO_MANY in notes:
+        todo = f"warcmill backfill {days.text}, for there are {logs.TOO_MANY}"
+    found = sums(reports, notes - {logs.TOO_MANY}, len(due.gaps))
     out(f"scan {days.text}: {found}; {f'next: {todo}' if todo else 'no gap'}")
     return code
 
@@ -187,7 +185,7 @@ def sums(reports: list[LaunchReport], failed_tasks: Collection[str] = (), of_no_
     new = sum(bool(report.unscanned) for report in reports)
     warcs = sum(max(counts["on_disk"], counts["assembled"]) for counts in rows)
     wanting = sum(len(report.gaps) for report in reports) + of_no_launch
-    seeds = sum(gap.kind in lost_seeds.OF_SEEDS for report in reports for gap in report.gaps)
+    seeds = sum(gap.kind in findings.OF_SEEDS for report in reports for gap in report.gaps)
     lost = f", {counted(seeds, 'seed', 'seeds')} not got" if seeds else ""
     more = f", {counted(wanting, 'gap', 'gaps')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""

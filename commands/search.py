@@ -7,16 +7,16 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from commands.arguments import add_json
-from commands.printing import err
-from commands.show import as_json, console, counted, lines, printable
+from commands.console.arguments import add_json
+from commands.console.show import as_json, console, counted, err, lines
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
+from warcmill.base.printable import printable
 from warcmill.errors import BadConfig
 from warcmill.model import Json
 from warcmill.stores.opening import open_folder
 from warcmill.versions import search
-from warcmill.versions.search import Answer, Found, Query
+from warcmill.versions.search import Found, Query, SearchAnswer
 
 SUMMARY = "find pages and PDFs of the archive by their words"
 EPILOG = """\
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if answer.captures else 1
 
 
-def _print(answer: Answer) -> None:
+def _print(answer: SearchAnswer) -> None:
     for one in answer.best:
         lines(console(), *_texts(one))
     last = f" of the {answer.ranked:,} last" if answer.ranked < answer.captures else ""

@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from commands.printing import err, out
+from commands.console.show import err, out
 from tasks import logs
 from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving, warcs
 from tasks.config.settings import Settings, settings
@@ -17,10 +17,10 @@ from tasks.step import open_line
 from warcmill.errors import BadConfig
 from warcmill.markers import locks
 from warcmill.stores.opening import open_folder
-from warcmill.web import access, get_replay, replay, server
-from warcmill.web.access import Token
+from warcmill.web import http, replay
 from warcmill.web.app import App
 from warcmill.web.archive import NO_INDEX, Archive
+from warcmill.web.http import Token
 from warcmill.web.replay import LOOPBACK, NAME, NoReplay, Places, Pywb
 
 SUMMARY = "search the archive in a browser, and replay what is found"
@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal."""
     config, asked, line = settings(), serving(), open_line()
     if args.get_replay:
-        with locks.alone(line.state, get_replay.FOLDER):
-            get_replay.install(replay_folder(config), err)
+        with locks.alone(line.state, replay.FOLDER):
+            replay.install(replay_folder(config), err)
     store, index = config.open_store(), open_folder("index", config.index) if config.index else None
     archive = Archive(line.state.store, index, store)
     program = _program(config, asked)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     with warcs(config, store) as place:
-        secret = asked.token or access.new_secret()
+        secret = asked.token or http.new_secret()
         _serve(archive, _replay(config, program, place, asked, secret), asked, secret)
     return 0
 
@@ -100,13 +100,13 @@ def _replay(config: Settings, program: Path | str, place: str, asked: Serving, s
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
     places = Places(place, index_of(config))
-    return Pywb(program, places, asked.replay_port, access.name_of_replay(secret), asked.replay_url)
+    return Pywb(program, places, asked.replay_port, http.name_of_replay(secret), asked.replay_url)
 
 
 def _serve(archive: Archive, pywb: Pywb | NoReplay, asked: Serving, secret: str) -> None:
     app = App(archive, pywb, Token(secret, f"warcmill-{asked.port}"))
     try:
-        server.serve(app, asked.port, partial(_begin, app, pywb, asked, secret))
+        replay.serve(app, asked.port, partial(_begin, app, pywb, asked, secret))
     finally:
         pywb.stop()
 

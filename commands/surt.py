@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from commands.printing import out
-from warcmill.formats.urlkey import urlkey
+from commands.console.show import out
+from warcmill.formats.index.urlkey import urlkey
 
 SUMMARY = "print the key under which a CDX index sorts a URL"
 EPILOG = """\

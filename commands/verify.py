@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from commands import verify_outside
-from commands.arguments import Interval, add_json, add_scope
-from commands.progress import bytes_done
-from commands.show import as_json, console, counted, lines, printable
+from commands.console.arguments import Interval, add_json, add_scope
+from commands.console.progress import bytes_done
+from commands.console.show import as_json, console, counted, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.fixity_audit import FixityFinding, Work, read_again, work
 from warcmill.audit.survey import in_order
+from warcmill.base.printable import printable
 from warcmill.errors import BadInput
-from warcmill.launches.recorded import with_markers
+from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, Launch
 
 SUMMARY = "read archived files again and compare them with their markers"

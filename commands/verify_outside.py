@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from commands.progress import bytes_done
-from commands.show import as_json, console, counted, lines, printable, styled
+from commands.console.progress import bytes_done
+from commands.console.show import as_json, console, counted, lines, styled
 from tasks import sinks
-from tasks.config import collections
-from tasks.config import package as configured
-from tasks.config.index import cdx_server
+from tasks.config import chains
+from tasks.config import chains as configured
+from tasks.config.chains import cdx_server
 from tasks.package import destination_of, verified_at
 from tasks.step import OpenRoots
 from warcmill import layout
 from warcmill.audit import remedies
 from warcmill.base import clock
+from warcmill.base.printable import printable
 from warcmill.clients.solr import Solr
 from warcmill.decisions import redo
 from warcmill.errors import BadInput, Unavailable
@@ -78,7 +79,7 @@ class _Look:
 
     def _served(self) -> Iterator[Lack]:
         """Captures and documents."""
-        url, solr = cdx_server(), collections.solr()
+        url, solr = cdx_server(), chains.solr()
         self.not_set += (["[index] cdx_server"] if not url else []) + (["[text] solr"] if not solr else [])
         if not (url or solr):
             return
@@ -196,7 +197,7 @@ def last_time(line: OpenRoots, launches: Sequence[Launch]) -> str:
 def _is_handed_over(line: OpenRoots, launches: Sequence[Launch]) -> bool:
     if any(copies.was_submitted(line.state, launch) for launch in launches):
         return True
-    url, solr = cdx_server(), collections.solr()
+    url, solr = cdx_server(), chains.solr()
     names = [name_of(url)] if url else []
     names += [solr.name] if solr else []
     if not (names and line.settings.index):

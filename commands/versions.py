@@ -8,9 +8,8 @@ from contextlib import closing
 
 from rich.table import Table
 
-from commands.arguments import add_json, reason
-from commands.printing import err, out
-from commands.show import as_json, console, counted, styled
+from commands.console.arguments import add_json, reason
+from commands.console.show import as_json, console, counted, err, out, styled
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.errors import BadConfig, BadInput
@@ -19,12 +18,10 @@ from warcmill.model import Json
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions import cdx, hidden, text
+from warcmill.versions.fold import retire
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import VersionList, difference
-from warcmill.versions.lists import Lists
-from warcmill.versions.lookup import Lookup
-from warcmill.versions.payloads import Payloads, Published
-from warcmill.versions.retire import retire
+from warcmill.versions.inputs import Lists, VersionList, difference
+from warcmill.versions.published import Lookup, Payloads, Published
 from warcmill.versions.search import hidden_documents
 from warcmill.versions.verify import verify
 

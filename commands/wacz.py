@@ -1,23 +1,28 @@
-"""warcmill wacz: write a launch as one file that replays in a browser."""
+"""warcmill wacz: write a launch as one file that replays in a browser.
+
+MERGED commands/wacz.py: Write a new file whole, or not at all: never over one that is there.
+"""
 
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from commands.arguments import add_launch, add_stage
-from commands.new_file import new_file, refuse_existing
-from commands.newest import launch_of
-from commands.printing import out
-from commands.progress import bytes_done
-from commands.show import counted
+from commands.console.arguments import add_launch, add_stage
+from commands.console.candidates import launch_of
+from commands.console.progress import bytes_done
+from commands.console.show import counted, out
 from tasks.config.settings import NO_INDEX
 from tasks.step import open_line
 from warcmill.audit.survey import did_you_mean_launch
-from warcmill.errors import BadInput
-from warcmill.package.wacz import Sources, Written, write
-from warcmill.package.wacz_contents import Contents, contents
+from warcmill.errors import BadInput, Conflict, Unavailable
+from warcmill.package.wacz import Contents, Sources, Written, contents, write
+from warcmill.stores import temporary
 
 SUMMARY = "write a launch, or a stage of it, as a WACZ: one file that replays in a browser"
 EPILOG = """\
@@ -98,3 +103,69 @@ def _texts(path: Path, what: Contents, written: Written, *, with_originals: bool
         yield f"  will not replay: {lost}: the original is {one.why}: {', '.join(one.where)}"
     if wanting:
         yield f"{counted(wanting, 'capture', 'captures')} will not replay"
+
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of a file system without hard links, as on a USB stick
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file to write; at the end it is durable, and gets its name. After an error nothing is left.
+
+    Conflict if there is a file of that name; Unavailable if the folder is missing, full, or not to be written to. What
+    a killed run left is removed.
+    """
+    refuse_existing(path)
+    try:
+        _sweep(path)
+        temp = path.parent / temporary.name(path.name)
+        try:
+            with temp.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _name(temp, path)
+            _sync_folder(path.parent)
+        finally:
+            with suppress(FileNotFoundError):
+                temp.unlink()
+    except FileExistsError:
+        raise _conflict(path) from None
+    except OSError as error:
+        raise Unavailable(str(error.filename or path), f"{error.strerror or error}; {path} was not written") from error
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise Conflict if there is a file of that name."""
+    if os.path.lexists(path):
+        raise _conflict(path)
+
+
+def _name(temp: Path, path: Path) -> None:
+    try:
+        os.link(temp, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        refuse_existing(path)
+        os.rename(temp, path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable, too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _conflict(path: Path) -> Conflict:
+    return Conflict(str(path), "is there already and was left as it is; remove it, or choose another name")
+
+
+def _sweep(path: Path) -> None:
+    for entry in os.scandir(path.parent):
+        if entry.name.startswith(f".{path.name}.") and temporary.is_dead(entry.name):
+            with suppress(FileNotFoundError):
+                os.unlink(entry.path)

@@ -13,24 +13,22 @@ from itertools import islice
 from rich.text import Text
 
 from commands import why_due
-from commands.arguments import add_json, add_launch, add_stage
-from commands.newest import launch_of
+from commands.console.arguments import add_json, add_launch, add_stage
+from commands.console.candidates import launch_of
+from commands.console.show import as_json, console, lines, styled
 from commands.reconcile import catalogue_lookup, gap_json, gap_lines, resolver
-from commands.show import as_json, console, lines, printable, styled
 from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import gaps, reconciliation
+from warcmill.audit.findings import OF_SEEDS, looked_up
 from warcmill.audit.gaps import Gap
-from warcmill.audit.lost_seeds import OF_SEEDS
-from warcmill.audit.orphan_revisits import looked_up
 from warcmill.audit.remedies import report_seeds
 from warcmill.audit.survey import Survey, require
-from warcmill.base.nearest import did_you_mean
+from warcmill.base.printable import did_you_mean, printable
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
-from warcmill.launches import vitals
-from warcmill.markers.attempt_files import Attempt
-from warcmill.markers.attempts import Attempts
+from warcmill.launches import listing
+from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.model import Json, Key, Launch, Stage
 from warcmill.output.stopped import stopped
 
@@ -152,7 +150,7 @@ def _waiting(line: OpenRoots, seen: Survey, engine_says: str) -> Iterator[tuple[
             if seen.is_imported:
                 yield "", error.why
                 return
-            signs = vitals.of(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
+            signs = listing.of(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
             yield "", f"it has been {signs}.{engine_says} {error.why[:1].upper()}{error.why[1:]}"
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from rich.text import Text
 
 from commands import owed
-from commands.show import as_json, console, lines, styled
+from commands.console.show import as_json, console, lines, styled
 from tasks.config import engines
 from tasks.step import OpenRoots
 from warcmill import layout

@@ -24,9 +24,9 @@ from urllib.parse import urlsplit
 import sample
 from loopback_site import slow_site
 
-from commands.scan_progress import moving, show
-from warcmill.crawl import last_launch, lock
-from warcmill.crawl.launch_folders import state_of
+from commands.console.scanner import moving, show
+from warcmill.crawl.launch import folders, job_log
+from warcmill.crawl.launch.folders import state_of
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
@@ -99,7 +99,7 @@ def _switch_packages_on(folder: Path) -> None:
 
 def _crawl(jobs: Path) -> None:
     """Crawl a site from its URL, take a checkpoint, kill the crawl, and continue it; once."""
-    last = last_launch.last(jobs / SITE)
+    last = job_log.last(jobs / SITE)
     if last and last.ended and last.empty:
         return
     hurry = threading.Event()
@@ -128,7 +128,7 @@ def _logged(logs: Path) -> int:
 
 def _kill(state: Path) -> None:
     """Kill the process that crawls, as a machine that fails does."""
-    if holder := lock.holder(state):
+    if holder := folders.holder(state):
         print(f"$ kill -KILL {holder.pid}", flush=True)
         os.kill(holder.pid, signal.SIGKILL)
 

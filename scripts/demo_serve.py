@@ -13,8 +13,8 @@ from urllib.request import Request, urlopen
 
 from demo import run
 
+from commands.console.scanner import moving
 from commands.init import PUBLISHED
-from commands.scan_progress import moving
 from servers import serving
 from servers.serving import SECONDS, Serving
 from warcmill.model import Json

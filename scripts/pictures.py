@@ -28,8 +28,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from servers import browser as chromium
-from servers import luigid, packages, replayweb, serving
+from servers import luigid, packages, serving
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
@@ -112,9 +111,9 @@ def draw_site(base: Path) -> None:
         run(None, "warcmill", "crawl", f"http://{MUSEUM}:{port}/", *here, folder=base)
     config, wacz = base / "archive" / "luigi.cfg", base / "museum.wacz"
     run(config, "warcmill", "wacz", MUSEUM.replace(".", "-"), "-o", str(wacz))
-    site = replayweb.served(base / "site", wacz, f"http://{MUSEUM}/")
-    with chromium.opened(base / "browser") as opened, site as address:
-        replayweb.open_page(opened, address, seconds=60)
+    site = serving.served(base / "site", wacz, f"http://{MUSEUM}/")
+    with serving.opened(base / "browser") as opened, site as address:
+        serving.open_page(opened, address, seconds=60)
         opened.switch_to.default_content()
         opened.save_screenshot(str(PICTURES / "replay.png"))
     photograph_serve(config, base)
@@ -123,7 +122,7 @@ def draw_site(base: Path) -> None:
 def photograph_serve(config: Path, base: Path) -> None:
     """Save what a reader sees of an indexed line, one picture after the other."""
     serving.configure(config)
-    with serving.serving(config, base / "serve.log") as server, chromium.opened(base / "reader") as opened:
+    with serving.serving(config, base / "serve.log") as server, serving.opened(base / "reader") as opened:
         server.wait()
         opened.get(f"{server.address}?token={server.token}")
         opened.get(f"{server.address}search?q=mill")

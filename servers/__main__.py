@@ -10,21 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import (
-    clamd,
-    dask,
-    hdfs,
-    hdfs_ha,
-    hdfs_kerberos,
-    heritrix,
-    luigid,
-    packages,
-    pins,
-    process,
-    solr,
-    spark,
-    sshd,
-)
+from servers import clamd, cluster, hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, solr, sshd
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
@@ -47,8 +33,8 @@ SERVERS = {
     luigid.NAME: Server(luigid.up, luigid.down, pins.LUIGID),
     clamd.NAME: Server(clamd.up, clamd.down, pins.CLAMD),
     solr.NAME: Server(solr.up, solr.down, pins.SOLR),
-    dask.NAME: Server(dask.up, dask.down, pins.DASK),
-    spark.NAME: Server(spark.up, spark.down, pins.SPARK),
+    cluster.DASK: Server(cluster.dask_up, cluster.dask_down, pins.DASK),
+    cluster.SPARK: Server(cluster.spark_up, cluster.spark_down, pins.SPARK),
 }
 USUAL = ("heritrix", "hdfs", "sshd", "luigid")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from servers import hadoop, pins, process
-from servers.pins import HOST, Ports
-from servers.ports import refuse_taken
+from servers import hdfs as hadoop
+from servers import pins, process
+from servers.pins import HOST, Ports, refuse_taken
 
 NAME = "hdfs-ha"
 NAMENODES: Final = ("nn1", "nn2")
@@ -52,7 +52,7 @@ class HdfsHa:
 
     def start_namenode(self, name: str) -> None:
         """Start it as standby, and wait until it answers."""
-        command = hadoop.java(self.folder, hadoop.NAMENODE, f"-Ddfs.ha.namenode.id={name}")
+        command = hadoop.java(self.folder, hadoop.NAMENODE_CLASS, f"-Ddfs.ha.namenode.id={name}")
         process.start(self.folder, name, command, hadoop.environment())
         process.wait_ready(self.folder, name, lambda: self.state(name) != "", hadoop.READY_SECONDS)
 
@@ -108,7 +108,7 @@ def _bootstrap_once(folder: Path) -> None:
     stamp = folder / "bootstrapped"
     if not stamp.exists():
         arguments = ("-Ddfs.ha.namenode.id=nn2", "-bootstrapStandby", "-nonInteractive", "-force")
-        hadoop.tool(folder, hadoop.NAMENODE, *arguments)
+        hadoop.tool(folder, hadoop.NAMENODE_CLASS, *arguments)
         stamp.touch()
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from servers import packages, pins, process
-from servers.pins import HOST, Ports
-from servers.ports import refuse_taken
+from servers.pins import HOST, Ports, refuse_taken
 
 NAME = "heritrix"
 READY_SECONDS = 300

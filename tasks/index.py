@@ -11,7 +11,7 @@ import luigi
 from luigi.task_register import Register
 
 from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
-from tasks.config import collections, columns, scale, text
+from tasks.config import chains, scale
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
@@ -19,15 +19,14 @@ from tasks.step import OpenRoots, StageStep, ToRun, open_line
 from tasks.summary import Ending
 from warcmill import chain, layout
 from warcmill.errors import BadConfig, Unavailable, Unsettled
+from warcmill.extracts.extracts import Extracts
 from warcmill.files.transfer import stages_without
-from warcmill.index import cdx, post_text, verify_cdx, verify_text
+from warcmill.index import cdx, sink_solr, verify_cdx, verify_text
 from warcmill.index import columns as column_rows
 from warcmill.index import text as texts
-from warcmill.index.follow import follow
+from warcmill.index.sink_cdx import follow
 from warcmill.index.sink_solr import Place
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.recorded import with_markers
-from warcmill.launches.whole import Whole
+from warcmill.launches.discovery import Whole, with_markers
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
@@ -102,7 +101,7 @@ class SolrIndex(StageStep):
     priority = FIRST
 
     def requires(self) -> list[luigi.Task]:
-        text.check_installed()
+        chains.check_text_installed()
         return _of_the_store(self)
 
     def work(self, line: OpenRoots) -> None:
@@ -127,7 +126,7 @@ class VerifySolr(StageStep):
         return [SolrIndex(job=self.job, launch_id=self.launch_id, stage=self.stage)]
 
     def work(self, line: OpenRoots) -> None:
-        index, place = open_folder("index", line.settings.index), collections.solr()
+        index, place = open_folder("index", line.settings.index), chains.solr()
         claim = verify_text.verify(line.state, index, place, self.launch, self.part)
         line.state.publish(self.key, claim, tools={"solr": place.name} if place else {})
 
@@ -145,7 +144,7 @@ class Columns(StageStep):
     priority = FIRST
 
     def requires(self) -> list[luigi.Task]:
-        columns.check_installed()
+        chains.check_columns_installed()
         wanted, step = settings().wanted(), {"job": self.job, "launch_id": self.launch_id, "stage": self.stage}
         with_text = chain.is_wanted(chain.by_word(chain.ROWS)["text"], self.launch, wanted)
         return [CdxIndex(**step), *([SolrIndex(**step)] if with_text else ())]
@@ -244,11 +243,11 @@ class FoldText(luigi.Task):
     done = False
 
     def run(self) -> Iterator[Sequence[luigi.Task]]:
-        text.check_installed()
-        line, place = open_line(), collections.solr()
+        chains.check_text_installed()
+        line, place = open_line(), chains.solr()
         index = open_folder("index", line.settings.index)
         folded = publish_text(line)
-        unposted = post_text.post(line.state, index, place) if place else ()
+        unposted = sink_solr.post(line.state, index, place) if place else ()
         for trouble in unposted:
             log.error("text: %s", trouble)
         yield [*self._ready(line, index, place)]
@@ -350,9 +349,9 @@ class ScanForIndexing(StoreScan):
         listed.tasks = [*{first.task_id: first for first in firsts}.values()]
         if "index" in wanted:
             listed.tasks.append(self._fold(FoldCdx))
-        if text.SWITCH in wanted:
+        if chains.TEXT in wanted:
             listed.tasks.append(self._fold(FoldText))
-        if columns.SWITCH in wanted:
+        if chains.COLUMNS in wanted:
             listed.tasks.append(MakeColumns(date_interval=self.date_interval))
         return listed
 

@@ -14,8 +14,8 @@ from tasks.step import LaunchScan, OpenRoots, StageStep, Step, ToRun, open_line
 from tasks.summary import Ending
 from warcmill import layout
 from warcmill.clients.notice import Trouble
-from warcmill.launches import resumed as continued
-from warcmill.launches import vitals
+from warcmill.launches import ending as continued
+from warcmill.launches import listing as vitals
 from warcmill.launches.ending import ended, is_sealed, way_to_end
 from warcmill.launches.listing import Listing, list_files
 from warcmill.model import FINAL, Launch, Stage

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import luigi
 from luigi.task_register import Register
 
-from tasks.config import package as configured
+from tasks.config import chains as configured
 from tasks.files import StoreScan
 from tasks.step import OpenRoots, StageStep, open_line
 from warcmill import chain, layout
 from warcmill.chain import Row, Switch
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.model import Launch, Stage
-from warcmill.package import build, index_sip, sips, stages, submit, verify
+from warcmill.package import build, index_sip, sips, submit, verify
 from warcmill.package.catalogue import Catalogue
 from warcmill.stores import Store
 from warcmill.stores.opening import open_folder, open_other, open_store
@@ -173,7 +173,7 @@ def _sip_before(line: OpenRoots, launch: Launch, stage: Stage) -> Stage | None:
 
 def is_final_only(line: OpenRoots, launch: Launch) -> bool:
     """True if only the final stage of a launch gets a SIP by itself. One that gets none is asked for by stage."""
-    switch: Switch | None = line.wanted.get(configured.SWITCH)
+    switch: Switch | None = line.wanted.get(configured.PACKAGE)
     row = chain.by_task(chain.ROWS)[sips.BUILD]
     return switch is None or switch.final_only or not chain.is_wanted(row, launch, line.wanted)
 
@@ -181,7 +181,7 @@ def is_final_only(line: OpenRoots, launch: Launch) -> bool:
 def _proven(line: OpenRoots, launch: Launch, stage: Stage) -> Iterator[luigi.Task]:
     """The proofs of a stage's files that a SIP rests on: those among them that are switched on."""
     known = chain.by_word(chain.ROWS)
-    for row in (known[word] for word in stages.PROOFS if word in known):
+    for row in (known[word] for word in sips.PROOFS if word in known):
         if chain.is_wanted(row, launch, line.wanted):
             yield Register.get_task_cls(row.task)(job=launch.job, launch_id=launch.id, stage=str(stage))
 

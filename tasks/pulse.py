@@ -22,7 +22,7 @@ from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
 from warcmill.errors import Conflict, NotReady, WarcmillError
-from warcmill.launches import resumed
+from warcmill.launches import ending as resumed
 from warcmill.launches.roots import JobRoots
 from warcmill.markers import decisions, locks
 from warcmill.markers.facts import Continued

@@ -6,18 +6,17 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from tasks.config.index import cdx_server
+from tasks.config.chains import cdx_server
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import OpenRoots
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.errors import BadConfig
-from warcmill.index.follow import settle
-from warcmill.index.sink_cdx import CdxSink
+from warcmill.index.sink_cdx import CdxSink, settle
 from warcmill.index.sinks import bring
 from warcmill.stores import LocalStore
 from warcmill.versions.cdx import NAME
-from warcmill.versions.lists import Lists
-from warcmill.versions.payloads import Payloads
+from warcmill.versions.inputs import Lists
+from warcmill.versions.published import Payloads
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import luigi
 from luigi.interface import PidLockAlreadyTakenExit  # makes Luigi exit with 10
 
 from targets.marker import MarkerTarget
-from tasks import attended, logs
+from tasks import logs
 from tasks.config.settings import Settings, check_hardened, settings
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.summary import Ending, report_at_exit
@@ -23,11 +23,10 @@ from warcmill.base.progress import watched
 from warcmill.chain import Wanted
 from warcmill.clients.notice import Trouble
 from warcmill.errors import BadInput, Unsettled, WarcmillError
+from warcmill.extracts.extracts import Extracts
 from warcmill.launches import discovery
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.instead import Bare
-from warcmill.launches.rootmap import RootMap
-from warcmill.launches.roots import JobRoots
+from warcmill.launches.misplaced import Bare
+from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.markers import locks
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
@@ -111,7 +110,7 @@ class JobStep(luigi.Task):
     def _shown(self) -> Iterator[Visualiser]:
         """Report the progress of the work to the command that runs the scan, and on luigid's page."""
         scheduler = Visualiser(self)
-        with watched(attended.watcher(short(self.key)), scheduler.show):
+        with watched(logs.watcher(short(self.key)), scheduler.show):
             yield scheduler
 
     def work(self, line: OpenRoots) -> None:
@@ -265,16 +264,16 @@ def _failed(task: luigi.Task, _: Exception) -> None:
     """Report it; and name a task of no launch, such as a fold: it has no attempts, by which others are counted."""
     _report("failed", task)
     if not isinstance(task, JobStep | Scan):
-        attended.note(str(task.task_family))
+        logs.note(str(task.task_family))
 
 
 def _report(kind: str, task: luigi.Task) -> None:
     """Report a step; or a task of no launch, which leaves no marker: it is not counted among what is done."""
     family = str(task.task_family)
     if isinstance(task, JobStep):
-        attended.event(kind, short(task.key), task=family)
+        logs.event(kind, short(task.key), task=family)
     elif not isinstance(task, Scan):
-        attended.event(kind, family.rpartition(".")[2])
+        logs.event(kind, family.rpartition(".")[2])
 
 
 def short(key: Key) -> str:
@@ -310,10 +309,10 @@ def _refuse_too_many(interval: str, asked: list[luigi.Task]) -> None:
             pending.add(task.task_id)
             stack.extend(task.deps())
     if len(pending) > MOST_TASKS:
-        attended.note(attended.TOO_MANY)
+        logs.note(logs.TOO_MANY)
         why = f"more than {MOST_TASKS} tasks to run, too many for one scan: run 'warcmill backfill {interval}'"
         raise BadInput(interval, why)
-    attended.event("pending", number=len(pending))
+    logs.event("pending", number=len(pending))
 
 
 def _lock(state: MarkerStore, name: str) -> None:

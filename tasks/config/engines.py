@@ -12,15 +12,15 @@ from luigi.configuration import get_config
 from tasks.config import roots, sections
 from tasks.config.sections import jobs_of, needed, value
 from tasks.config.settings import settings
-from warcmill.base.nearest import did_you_mean
+from warcmill.base.printable import did_you_mean
 from warcmill.base.schedule import Frequency, Schedule
 from warcmill.clients.engine import Engine
 from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.rest import Heritrix
-from warcmill.crawl import launch_folders
-from warcmill.crawl.addresses import Judge
 from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.places import Places
+from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.launch import folders
+from warcmill.crawl.launch.folders import Places
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 
@@ -152,8 +152,8 @@ def own_engine(section: str) -> WarcmillEngine:
         if value(section, key):
             raise BadConfig(f"[{section}] {key}", f"is not for kind={WARCMILL}: it runs on this host, without a login")
     site = roots.site_of(section, settings().site)
-    output = launch_folders.local(f"{site.name} output", site.output)
-    jobs = launch_folders.local(f"{site.name} job_files", site.jobs)
+    output = folders.local(f"{site.name} output", site.output)
+    jobs = folders.local(f"{site.name} job_files", site.jobs)
     networks = tuple(filter(None, re.split(r"[,\s]+", value(section, "allow_private"))))
     try:
         Judge(networks)

@@ -19,8 +19,7 @@ from warcmill.formats.targets import Caps, check_excluded
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
 from warcmill.pulse import feed as steps
-from warcmill.pulse.feed import Due, Source
-from warcmill.pulse.recipes import HeritrixRecipe, OwnRecipe, Recipe
+from warcmill.pulse.feed import Due, HeritrixRecipe, OwnRecipe, Recipe, Source
 
 SHIPPED = Path(__file__).parent.parent / "profile.cxml"  # a link into config/heritrix, so that the wheel contains it
 MIB = 1 << 20

@@ -14,12 +14,12 @@ import luigi.worker
 from luigi.configuration import get_config
 from luigi.task_register import Register
 
-from tasks.config import collections, engines, roots
+from tasks.config import chains, engines, roots
 from tasks.config.sections import CLOSE
-from warcmill.base.nearest import nearest
+from warcmill.base.printable import nearest
 
 NAMED = {roots.ENGINE: roots.ENGINE_KEYS, roots.WRITER: roots.WRITER_KEYS, "job.": engines.JOB_KEYS}
-NAMED |= {collections.COLLECTION: collections.COLLECTION_KEYS}
+NAMED |= {chains.COLLECTION: chains.COLLECTION_KEYS}
 LUIGIS_OWN = ("resources", "logging", "email", "batch_notifier", "task_history", "execution_summary")
 
 

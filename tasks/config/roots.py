@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tasks.config import sections
 from warcmill.errors import BadConfig, BadInput
-from warcmill.launches.rootmap import EngineSection, Open, RootMap, WriterSection
+from warcmill.launches.roots import EngineSection, Open, RootMap, WriterSection
 from warcmill.layout import OutputLayout
 from warcmill.model import Root, writer_root
 

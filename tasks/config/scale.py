@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import luigi
 
-from tasks.config import sections, text
+from tasks.config import chains, sections
 from warcmill.errors import BadConfig
-from warcmill.launches.elsewhere import Elsewhere
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Making, Place
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Elsewhere, Making, Place
 from warcmill.scale import Runner
 from warcmill.scale.opening import RunOn, open_runner
-from warcmill.stores.links import Links
+from warcmill.stores.engine_folder import Links
 from warcmill.stores.opening import Access, open_folder
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def place(config: Settings) -> Place:
     """Where workers find the store and the index root; no symbolic link is followed there."""
     access = config.access
     reached = Access(access.block_size, access.known_hosts, access.key_file, links=Links())
-    return Place(config.store, reached, config.index, text.tika())
+    return Place(config.store, reached, config.index, chains.tika())
 
 
 def making(config: Settings, extracts: Extracts) -> Making:

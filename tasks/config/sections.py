@@ -1,16 +1,29 @@
-"""Sections of luigi.cfg with a name of their own, such as [engine.first]: read by key; unknown keys are refused."""
+"""Sections of luigi.cfg with a name of their own, such as [engine.first]: read by key; unknown keys are refused.
+
+MERGED tasks/config/sections.py: Where luigid is, by [core] of luigi.cfg.
+
+MERGED tasks/config/sections.py: Keep what was read of the configuration for as long as that stays the same.
+
+To read a section through Luigi takes a millisecond, and each task of a run needs it several times.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from configparser import InterpolationError
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 import luigi
+from luigi.cmdline_parser import CmdlineParser
 from luigi.configuration import get_config
+from luigi.interface import core
 
-from warcmill.base.nearest import nearest
+from warcmill.base.printable import nearest
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 
@@ -102,3 +115,42 @@ def names(text: str, key: str) -> tuple[str, ...]:
         return tuple(parse_job(name) for name in re.split(r"[,\s]+", text) if name)
     except BadInput as error:
         raise BadConfig(key, str(error)) from error
+
+
+def luigid() -> tuple[str, int] | None:
+    """Host and port of luigid; None where each luigi schedules for itself."""
+    config = core()
+    if config.local_scheduler:
+        return None
+    if not config.scheduler_url:
+        return config.scheduler_host, config.scheduler_port
+    url = urlsplit(config.scheduler_url)
+    return url.hostname or "", url.port or 80
+
+
+Value = TypeVar("Value")
+Rest = ParamSpec("Rest")
+_NAMED_VARIABLE = re.compile(r"\$\{([^}]+)\}")
+
+
+def while_unchanged(read: Callable[Rest, Value]) -> Callable[Rest, Value]:
+    """Call `read` again only for other arguments, or once the configuration has changed."""
+    last: list[tuple[object, Value]] = []
+
+    @wraps(read)
+    def kept(*args: Rest.args, **kwargs: Rest.kwargs) -> Value:
+        now = (_configuration(), args, kwargs)
+        if not last or last[0][0] != now:
+            last[:] = [(now, read(*args, **kwargs))]
+        return last[0][1]
+
+    return kept
+
+
+def _configuration() -> list[object]:
+    """All texts of the configuration, what the variables in them are, and the command, which may override keys."""
+    config = get_config()
+    texts = [(name, config.items(name, raw=True)) for name in config.sections()]
+    raw = (text for _, items in texts for _, text in items if "${" in text)
+    variables = [os.environ.get(name) for text in raw for name in _NAMED_VARIABLE.findall(text)]
+    return [CmdlineParser.get_instance(), texts, variables]

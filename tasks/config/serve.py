@@ -17,11 +17,11 @@ from warcmill.errors import BadConfig
 from warcmill.stores import Store
 from warcmill.stores.opening import is_remote
 from warcmill.versions import cdx
-from warcmill.versions.cdx_inputs import WARCS
-from warcmill.versions.lists import FOLDER
-from warcmill.versions.payloads import CURRENT
-from warcmill.web import get_replay, replay
-from warcmill.web.access import SHORTEST
+from warcmill.versions.index_inputs import WARCS
+from warcmill.versions.inputs import FOLDER
+from warcmill.versions.published import CURRENT
+from warcmill.web import replay
+from warcmill.web.http import SHORTEST
 from warcmill.web.warcs import serving as serving_warcs
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
@@ -73,12 +73,12 @@ def index_of(config: Settings) -> Path:
 
 def replay_folder(config: Settings) -> Path:
     """Where `warcmill serve --get-replay` installs pywb."""
-    return Path(config.state).resolve().parent / get_replay.FOLDER
+    return Path(config.state).resolve().parent / replay.FOLDER
 
 
 def program_of(config: Settings, asked: Serving) -> Path:
     """The pywb that replays: of [serve] pywb, else of `--get-replay`, else on PATH. BadConfig if none fits."""
-    installed = None if asked.pywb else get_replay.program(replay_folder(config))
+    installed = None if asked.pywb else replay.program(replay_folder(config))
     return replay.command(str(installed) if installed else asked.pywb)
 
 

@@ -13,21 +13,21 @@ from urllib.parse import urlsplit, urlunsplit
 import luigi
 from luigi.configuration import get_config
 
-from tasks.config import collections, columns, index, package, scale, sections, switches, text
+from tasks.config import chains, scale, sections
 from tasks.config import roots as places
 from tasks.config.folders import NO_ARCHIVE, VARIABLE, config_file, find
-from tasks.config.unchanged import while_unchanged
-from warcmill.base.nearest import did_you_mean
+from tasks.config.sections import while_unchanged
+from warcmill.base.printable import did_you_mean
 from warcmill.chain import Wanted
 from warcmill.clients.notice import Channels
 from warcmill.errors import BadConfig
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.rootmap import EngineSection, RootMap
+from warcmill.extracts.extracts import Extracts
+from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import Store
+from warcmill.stores.engine_folder import Links
 from warcmill.stores.file import FileStore
-from warcmill.stores.links import Links
 from warcmill.stores.opening import Access, is_remote, open_folder, open_store
 from warcmill.stores.sentinel import check_index
 
@@ -154,19 +154,19 @@ class Settings:
     @while_unchanged
     def wanted(self) -> Wanted:
         """The switches that are on, for steps that depend on one; or BadConfig."""
-        wanted = switches.wanted() | package.switches(has_index=bool(self.index))
-        for name in ("index", text.SWITCH, columns.SWITCH):
+        wanted = chains.wanted() | chains.switches(has_index=bool(self.index))
+        for name in ("index", chains.TEXT, chains.COLUMNS):
             if name in wanted and not self.index:
                 raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
         if "index" in wanted:
-            index.cdx_server()
+            chains.cdx_server()
             scale.run_on()
-        if text.SWITCH in wanted:
-            text.check_installed()
-            collections.solr()
+        if chains.TEXT in wanted:
+            chains.check_text_installed()
+            chains.solr()
             scale.run_on()
-        if columns.SWITCH in wanted:
-            columns.check_installed()
+        if chains.COLUMNS in wanted:
+            chains.check_columns_installed()
         return wanted
 
     def open_state(self) -> MarkerStore:

@@ -24,13 +24,13 @@ import pytest
 from corpus import Corpus
 from pywb_server import SECONDS, of_collection, running
 
-from servers import oracles
-from warcmill.formats.urlkey import urlkey
+from servers import packages
+from warcmill.extracts.extracts import Extracts
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.launches import holdings
-from warcmill.launches.extracts import Extracts
 from warcmill.stores.file import FileStore
 from warcmill.versions import revisits
-from warcmill.versions.lookup import Lookup, open_version
+from warcmill.versions.published import Lookup, open_version
 
 DAYS = ("--date-interval", "2026-11")
 CAPTURES = 3208  # of the WARCs that are indexed: all closed ones and what was salvaged, without viral ones
@@ -101,7 +101,7 @@ def _said(corpus: Corpus, code: int, *words: str) -> Any:
 @cache
 def _captures(line: Path, warcs: tuple[str, ...]) -> list[tuple[str, str, dict[str, str]]]:
     """The captures of stored WARCs, as others list them: key, time, fields."""
-    indexer, store = oracles.bin_folder("cdxj-indexer") / "cdxj-indexer", line / "store/warcs"
+    indexer, store = packages.bin_folder("cdxj-indexer") / "cdxj-indexer", line / "store/warcs"
     command = [indexer, "--dir-root", store, *(store / one for one in warcs)]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = (one.split(" ", 2) for one in told.splitlines() if " {" in one)

@@ -17,7 +17,7 @@ from line import Line, line_at
 from shapes import document, markers, of_log, of_marker, of_sip
 
 from warcmill import layout
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts.extracts import Extracts
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
 from warcmill.stores import sentinel

@@ -18,15 +18,14 @@ import pytest
 from built_sips import KINDS, Built, of_corpora
 from corpus import Corpus
 
-from servers import commons_ip, jwarc, oracles
+from servers import judges, packages
 from warcmill import layout
 from warcmill.launches import holdings
 from warcmill.markers.facts import Packaged
 from warcmill.model import Stage
 from warcmill.package import index_sip, submit, verify
-from warcmill.package.catalogue import Catalogue
-from warcmill.package.catalogue_rows import row_set
-from warcmill.package.terms import Form
+from warcmill.package.catalogue import Catalogue, row_set
+from warcmill.package.sips import Form
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -34,7 +33,7 @@ ONE = "events/20261121082301"  # it has two stages, and continues another launch
 # SHOULD: metadata in each representation, documentation. docs/content-information-type.md says why not.
 ALLOWED = {"CSIPSTR13", "CSIPSTR16"}
 # jwarc's own: it computes payload digests over the de-chunked body.
-UNLIKE = (jwarc.PAYLOAD,)
+UNLIKE = (judges.PAYLOAD,)
 
 
 @pytest.fixture(scope="session")
@@ -133,15 +132,15 @@ def _unpacked(store: FileStore, sip: Packaged, target: Path) -> Path:
 
 
 def _judge(bags: list[Path], work: Path) -> None:
-    for report in commons_ip.validate_all([bag / "data" / bag.name for bag in bags], work / "reports"):
+    for report in judges.validate_all([bag / "data" / bag.name for bag in bags], work / "reports"):
         assert report.is_valid, (report.package, report.errors)
         assert set(report.warnings) <= ALLOWED, (report.package, report.warnings)
-    validate = oracles.bin_folder("bagit") / "bagit.py"
+    validate = packages.bin_folder("bagit") / "bagit.py"
     for bag in bags:
         said = subprocess.run([validate, "--validate", bag], capture_output=True, text=True, check=False)
         assert said.returncode == 0, (bag, said.stderr)
     warcs = [path for bag in bags for path in bag.rglob("*.warc.gz")]
-    faults = [fault for fault in jwarc.validate(*warcs) if not fault.why.startswith(UNLIKE)]
+    faults = [fault for fault in judges.validate_warcs(*warcs) if not fault.why.startswith(UNLIKE)]
     assert [fault for fault in faults if ".open" not in fault.file] == []
 
 

@@ -17,7 +17,7 @@ from documented import FILES, PAGES, ROOT, printed
 
 import tasks
 from commands import main as command
-from tasks.config import collections, engines, roots, settings
+from tasks.config import chains, engines, roots, settings
 from tasks.step import JobStep, Scan
 from warcmill import chain, errors
 from warcmill.audit import gaps
@@ -148,7 +148,7 @@ def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config])
 
 
 NAMED_KEYS = [
-    ("collection", collections.COLLECTION_KEYS),
+    ("collection", chains.COLLECTION_KEYS),
     ("engine", roots.ENGINE_KEYS),
     ("job", engines.JOB_KEYS),
     ("writer", roots.WRITER_KEYS),

@@ -24,8 +24,7 @@ from warcmill.model import FINAL, Launch
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden
-from warcmill.versions.inputs import VersionList
-from warcmill.versions.lists import Lists
+from warcmill.versions.inputs import Lists, VersionList
 
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
 

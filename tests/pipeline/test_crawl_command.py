@@ -23,12 +23,14 @@ from fed_web import site_of
 from name_server import SILENT, name_server
 from several_hosts import Page, page, serve
 
-from commands import crawl_launch
+from commands import crawl as crawl_launch
 from warcmill.base import clock
-from warcmill.crawl import control_client, dns, last_launch, lock
+from warcmill.crawl.control import control
 from warcmill.crawl.engine import OUTPUT
-from warcmill.crawl.launch_folders import CONTROL
-from warcmill.formats import crawllog
+from warcmill.crawl.fetch import addresses
+from warcmill.crawl.launch import folders, job_log
+from warcmill.crawl.launch.folders import CONTROL
+from warcmill.formats.logs import crawllog
 
 PAGES = 80
 HERE = ["--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "a.example=127.0.0.1"]
@@ -94,15 +96,15 @@ def job(folder: Path, name: str) -> Path:
 
 def until_it_runs(folder: Path, name: str) -> None:
     deadline = time.monotonic() + 300
-    while not ((holder := lock.holder(job(folder, name) / "state")) and holder.launch):
+    while not ((holder := folders.holder(job(folder, name) / "state")) and holder.launch):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def until_it_has_fetched(folder: Path, name: str) -> lock.Holder:
+def until_it_has_fetched(folder: Path, name: str) -> folders.Holder:
     deadline = time.monotonic() + 300
     while True:
-        holder = lock.holder(job(folder, name) / "state")
+        holder = folders.holder(job(folder, name) / "state")
         if holder and holder.launch and len(logged(folder, name)) > 5:
             return holder
         assert time.monotonic() < deadline
@@ -115,13 +117,13 @@ def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the
     with process, closing(os.fdopen(terminal)):
         until_it_has_fetched(tmp_path, "a-example")
         told = printed(terminal, b" queued, ")  # it shows progress: from now on, Ctrl-C is for the crawl
-        control_client.ask(job(tmp_path, "a-example") / "state" / CONTROL, "pause")
+        control.ask(job(tmp_path, "a-example") / "state" / CONTROL, "pause")
         assert crawl(tmp_path, *words)[0] == 5, "it runs already"
         process.send_signal(signal.SIGINT)
         told += printed(terminal)
     assert (process.returncode, "the same command continues" in told) == (130, True), told
     assert f"made a new archive: {tmp_path}/archive" in told
-    last = last_launch.last(job(tmp_path, "a-example"))
+    last = job_log.last(job(tmp_path, "a-example"))
     assert last
     assert (last.word, bool(last.checkpoint), last.empty) == ("FINISHED", True, False)
     code, out, err = crawl(tmp_path, *words)
@@ -147,7 +149,7 @@ def test_ctrl_c_while_a_crawl_is_started_leaves_none_that_runs(tmp_path: Path, p
         process.send_signal(signal.SIGINT)
         told = printed(terminal)
     assert (process.returncode, "the same command continues" in told) == (130, True), told
-    assert lock.holder(job(tmp_path, "early") / "state") is None
+    assert folders.holder(job(tmp_path, "early") / "state") is None
     code, _, err = crawl(tmp_path, *words)
     assert code == 0, err
     found = logged(tmp_path, "early")
@@ -212,7 +214,7 @@ def test_a_crawl_whose_folder_or_lock_is_deleted_ends_and_names_it(
     process, terminal = begun(tmp_path, f"http://a.example:{port}/", *HERE, "--job", name, "--no-line")
     with process, closing(os.fdopen(terminal)):
         holder = until_it_has_fetched(tmp_path, name)
-        control_client.ask(job(tmp_path, name) / "state" / CONTROL, "pause")
+        control.ask(job(tmp_path, name) / "state" / CONTROL, "pause")
         told = printed(terminal, b" queued, ")
         lost = tmp_path / "archive" / gone.replace("NAME", name)
         shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
@@ -294,7 +296,7 @@ def test_a_name_without_an_address_begins_nothing(
     zone: dict[str, list[str]], code: int, message: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(dns, "LIFETIME", 0.2)
+    monkeypatch.setattr(addresses, "LIFETIME", 0.2)
 
     async def refused() -> int:
         async with name_server(zone) as server:

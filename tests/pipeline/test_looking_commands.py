@@ -16,7 +16,7 @@ import pytest
 import sample
 from line import DAY, Line, line_at, new_line
 
-from commands.arguments import interval
+from commands.console.arguments import interval
 from warcmill import layout
 from warcmill.layout import SENTINEL
 from warcmill.markers.claim import Claim

@@ -20,7 +20,7 @@ from sample import JOB, LAUNCH_ID
 from several_hosts import Page, page, serve
 
 from warcmill.base import clock
-from warcmill.crawl import last_launch, lock
+from warcmill.crawl.launch import folders, job_log
 
 HOSTS = ("a.example", "closes.example", "moved.example", "one.example", "two.example")
 HERE = ["--allow-private", "127.0.0.0/8", "--no-delay"]
@@ -77,7 +77,7 @@ def crawl(folder: Path, site: Site, *words: str) -> tuple[int, str]:
 
 
 def launch_of(folder: Path, job: str) -> str:
-    last = last_launch.last(folder / "archive/jobs" / job)
+    last = job_log.last(folder / "archive/jobs" / job)
     assert last
     return last.launch
 
@@ -286,7 +286,7 @@ def fed(tmp_path: Path, site: Site) -> Line:
     done = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", today())
     assert done.returncode == 0, done.stderr
     deadline = time.monotonic() + 300
-    while (found := last_launch.last(line.folders["jobs"] / "fed")) is None or lock.holder(
+    while (found := job_log.last(line.folders["jobs"] / "fed")) is None or folders.holder(
         line.folders["jobs"] / "fed" / "state"
     ):
         assert time.monotonic() < deadline, found
@@ -296,7 +296,7 @@ def fed(tmp_path: Path, site: Site) -> Line:
 
 
 def test_a_target_of_a_feed_none_of_whose_seeds_gave_a_page_is_named(fed: Line, site: Site) -> None:
-    last = last_launch.last(fed.folders["jobs"] / "fed")
+    last = job_log.last(fed.folders["jobs"] / "fed")
     assert last
     no_page = "  target without a page: the feed asks for it, and no page was got from any seed of it\n"
     for words in (("why", "fed", last.launch), ("reconcile", today())):

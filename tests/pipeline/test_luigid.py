@@ -24,7 +24,7 @@ from bundled import enlarge
 from documented import PAGES, PRINTED
 from line import DAY, REPORTS, SCANS, Line, new_line
 
-from servers import ports
+from servers import pins
 from warcmill import layout
 from warcmill.model import FINAL, Launch
 
@@ -66,7 +66,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     base = tmp_path / "luigid"
     (base / "log").mkdir(parents=True)  # luigid does not make it
     (base / "luigi.cfg").write_text(SCHEDULER)
-    port = ports.free({"luigid": 8082})["luigid"]
+    port = pins.free({"luigid": 8082})["luigid"]
     command = COMMAND.replace("/srv/archive/luigid", str(base)).replace("8082", str(port))
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     words = ["sh", "-c", re.sub(r" luigid ", " exec luigid ", command, count=1)]

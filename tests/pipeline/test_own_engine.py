@@ -15,8 +15,8 @@ from line import Line, line_at
 from several_hosts import page, serve
 
 from warcmill import layout
-from warcmill.crawl import last_launch, lock
-from warcmill.formats import crawllog
+from warcmill.crawl.launch import folders, job_log
+from warcmill.formats.logs import crawllog
 from warcmill.markers.facts import Launched, Started
 from warcmill.model import Launch
 from warcmill.pulse import broken
@@ -85,13 +85,13 @@ def pulse(line: Line, task: str, *words: str) -> str:
 def scan_for_launches(line: Line) -> Launch:
     """What cron runs; return the newest launch after it."""
     pulse(line, "ScanForLaunches", "--date-interval", days())
-    last = last_launch.last(line.folders["jobs"] / JOB)
+    last = job_log.last(line.folders["jobs"] / JOB)
     assert last
     return Launch.parse(JOB, last.launch)
 
 
-def holder(line: Line) -> lock.Holder | None:
-    return lock.holder(line.folders["jobs"] / JOB / "state")
+def holder(line: Line) -> folders.Holder | None:
+    return folders.holder(line.folders["jobs"] / JOB / "state")
 
 
 def logged(line: Line) -> list[str]:
@@ -163,7 +163,7 @@ def test_a_start_that_broke_off_after_the_dead_launch_was_put_in_order_is_made_a
     settings.write_text("hopps = 1\n")  # so the start fails, when the launch has its end already
     failed = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", days())
     assert failed.returncode != 0
-    last = last_launch.last(line.folders["jobs"] / JOB)
+    last = job_log.last(line.folders["jobs"] / JOB)
     assert last
     assert (last.launch, last.word) == (first.id, "FINISHED")
     settings.write_text(SETTINGS)

@@ -9,7 +9,7 @@ import preloaded
 import pytest
 
 from warcmill import layout
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore

@@ -14,8 +14,8 @@ import preloaded
 import pytest
 from line import Line, line_at
 
-from commands import timers
-from commands.crawl_config import scheduled, unscheduled
+from commands import schedule
+from commands.crawl import scheduled, unscheduled
 from warcmill.base.schedule import WEEKLY
 
 JOB, URL = "www-example-org", "https://www.example.org/"
@@ -134,7 +134,7 @@ def test_it_is_installed_once_beside_what_is_there_and_removed_with_the_last_job
     assert told.returncode == 0, told.stderr
     assert "crontab: runs this archive now" in told.stdout
     installed = kept(crawled)
-    assert installed == others + timers.Cron(crawled.config).text
+    assert installed == others + schedule.Cron(crawled.config).text
     told = run(crawled, JOB, "daily", "--install")
     assert (kept(crawled), "crontab: runs this archive already" in told.stdout) == (installed, True)
     with crawled.config.open("a") as config:
@@ -179,16 +179,16 @@ def test_it_runs_the_commands_of_config_crontab() -> None:
     named = {"pulse.ScanForLaunches": "due", "scan": "scan", "state.BackupState": "backup"}
     assert set(shipped) == set(named)
     for name, word in named.items():
-        program, rest = timers.TIMED[word].command.split(" ", 1)
+        program, rest = schedule.TIMED[word].command.split(" ", 1)
         assert shipped[name].command.startswith(f'"$BIN/{program}" {rest} >>"$LOG" 2>&1')
-        assert shipped[name].when == timers.TIMED[word].cron
+        assert shipped[name].when == schedule.TIMED[word].cron
 
 
 # Systemd: what it makes of the units.
 
 
 def test_systemd_takes_the_units(crawled: Line, tmp_path: Path) -> None:
-    way = timers.Systemd(crawled.config)
+    way = schedule.Systemd(crawled.config)
     for name, text in way.units.items():
         (tmp_path / name).write_text(text)
     command = ["systemd-analyze", "--man=no", "--user", "verify", *(str(tmp_path / name) for name in way.units)]
@@ -198,11 +198,11 @@ def test_systemd_takes_the_units(crawled: Line, tmp_path: Path) -> None:
 
 
 def test_a_unit_s_command_is_that_of_the_crontab(crawled: Line) -> None:
-    for name, text in timers.Systemd(crawled.config).units.items():
+    for name, text in schedule.Systemd(crawled.config).units.items():
         if name.endswith(".service"):
             (quoted,) = re.findall(r"^ExecStart=/bin/sh -c (.*)$", text, re.MULTILINE)
             (word,) = shlex.split(quoted.replace("%%", "%").replace("$$", "$"))
             program = str(Path(sys.executable).parent)
             assert word.startswith(f"exec {program}/")
-            assert word.removeprefix(f"exec {program}/") == timers.TIMED[name.split("-")[1]].command
+            assert word.removeprefix(f"exec {program}/") == schedule.TIMED[name.split("-")[1]].command
             assert f'Environment="LUIGI_CONFIG_PATH={str(crawled.config).replace("%", "%%")}"\n' in text

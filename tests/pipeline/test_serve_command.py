@@ -19,7 +19,7 @@ import preloaded
 import pytest
 from line import Line, line_at
 
-from servers import ports
+from servers import pins
 from warcmill.stores import sentinel
 
 FAKE = "#!/bin/sh\n# Stands for a pywb of some version, which cannot be installed side by side.\necho '{}'\n"
@@ -42,7 +42,7 @@ def test_it_starts_without_pywb_and_without_an_index_and_says_so(line: Line, key
     if key:
         index = f"\nindex={line.folders['state'].parent}/index\n"
         line.config.write_text(line.config.read_text().replace(index, "\n"))
-    chosen = ports.free({"port": 0, "replay_port": 0})
+    chosen = pins.free({"port": 0, "replay_port": 0})
     add(line, *(f"{name}={port}" for name, port in chosen.items()))
     env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config), "PATH": "/usr/bin:/bin"}
     with preloaded.start("commands.main", "serve", env=env) as process:
@@ -126,7 +126,7 @@ def taken() -> Iterator[int]:
 
 @pytest.mark.parametrize(("key", "free"), [("port", "replay_port"), ("replay_port", "port")])
 def test_a_taken_port_is_named(line: Line, tmp_path: Path, taken: int, key: str, free: str) -> None:
-    unused = ports.free({free: 0})[free]
+    unused = pins.free({free: 0})[free]
     add(line, f"pywb={fake_pywb(tmp_path, 'pywb 2.10.0')}", f"{key}={taken}", f"{free}={unused}")
     done = line.warcmill("serve")
     assert (done.returncode, done.stdout) == (4, "")

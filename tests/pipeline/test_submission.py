@@ -17,7 +17,7 @@ from sample import JOB, LAUNCH_ID
 from warcmill import layout
 from warcmill.layout import SENTINEL
 from warcmill.model import Launch
-from warcmill.package.handover import Slip
+from warcmill.package.submit import Slip
 
 LAUNCH = Launch(JOB, LAUNCH_ID)
 NAME = f"{JOB}.{LAUNCH_ID}.final.tar"

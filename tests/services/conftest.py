@@ -16,15 +16,15 @@ import pytest
 from faults.tally import FaultLog, Tally
 
 from servers import clamd as clamd_server
-from servers import dask as dask_server
+from servers import cluster as dask_server
+from servers import cluster as spark_server
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
-from servers import packages, pins, ports
+from servers import packages, pins
 from servers import solr as solr_server
-from servers import spark as spark_server
 from servers import sshd as sshd_server
 from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
@@ -134,39 +134,39 @@ def end(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def hdfs(work: Path) -> Hdfs:
-    return hdfs_server.up(work, ports.free(pins.HDFS))
+    return hdfs_server.up(work, pins.free(pins.HDFS))
 
 
 @pytest.fixture(scope="session")
 def hdfs_ha(work: Path) -> HdfsHa:
-    return hdfs_ha_server.up(work, ports.free(pins.HDFS_HA))
+    return hdfs_ha_server.up(work, pins.free(pins.HDFS_HA))
 
 
 @pytest.fixture(scope="session")
 def hdfs_kerberos(work: Path) -> HdfsKerberos:
-    return hdfs_kerberos_server.up(work, ports.free(pins.HDFS_KERBEROS))
+    return hdfs_kerberos_server.up(work, pins.free(pins.HDFS_KERBEROS))
 
 
 @pytest.fixture(scope="session")
 def sshd(work: Path) -> Sshd:
-    return sshd_server.up(work, ports.free(pins.SSHD))
+    return sshd_server.up(work, pins.free(pins.SSHD))
 
 
 @pytest.fixture(scope="session")
 def heritrix(work: Path) -> Heritrix:
-    return heritrix_server.up(work, ports.free(pins.HERITRIX))
+    return heritrix_server.up(work, pins.free(pins.HERITRIX))
 
 
 @pytest.fixture(scope="session")
 def clamd(work: Path) -> ClamdServer:
-    return clamd_server.up(work, ports.free(pins.CLAMD))
+    return clamd_server.up(work, pins.free(pins.CLAMD))
 
 
 @pytest.fixture(scope="session")
 def luigid(work: Path) -> Luigid:
-    return luigid_server.up(work, ports.free(pins.LUIGID))
+    return luigid_server.up(work, pins.free(pins.LUIGID))
 
 
 @pytest.fixture(scope="session")
 def solr(work: Path) -> Solr:
-    return solr_server.up(work, ports.free(pins.SOLR))
+    return solr_server.up(work, pins.free(pins.SOLR))

@@ -17,11 +17,11 @@ from bag_judges import fits_profile, is_valid
 from packages import HOSTILE, IDENTIFIER, package
 from warcs import WEEKLY
 
-from servers import commons_ip
+from servers import judges
 from warcmill.base import digests
-from warcmill.formats import bagit_writer, eark
-from warcmill.formats.documents import Document
-from warcmill.formats.tar_writer import CHUNK, Member, Tar, size_of
+from warcmill.formats.bagit import writer
+from warcmill.formats.sip import eark
+from warcmill.formats.sip.tar import CHUNK, Document, Member, Tar, size_of
 
 FILES: dict[tuple[eark.Kind, str], bytes] = {
     ("warcs", WEEKLY.name): WEEKLY.read_bytes(),
@@ -36,7 +36,7 @@ ABOUT = (
     ("Bag-Group-Identifier", "weekly.20261121081735"),
     ("Bagging-Date", "2026-11-21"),
     ("Bag-Software-Agent", "Warcmill 0.9"),
-    ("BagIt-Profile-Identifier", bagit_writer.PROFILE),
+    ("BagIt-Profile-Identifier", writer.PROFILE),
 )
 
 
@@ -45,7 +45,7 @@ def members(about: tuple[tuple[str, str], ...], *, by_reference: bool) -> Iterat
     everything = eark.members(made.files, eark.documents(made))
     left_out = {one.path for one in made.files if one.kind != "logs"} if by_reference else set()
     entries = [
-        bagit_writer.Entry(
+        writer.Entry(
             f"data/{IDENTIFIER}/{one.path}",
             one.size,
             one.sha512,
@@ -53,7 +53,7 @@ def members(about: tuple[tuple[str, str], ...], *, by_reference: bool) -> Iterat
         )
         for number, one in enumerate(everything)
     ]
-    for tag in bagit_writer.tag_files(about, entries):
+    for tag in writer.tag_files(about, entries):
         yield Member(f"{IDENTIFIER}/{tag.path}", tag.size, tag.sha512, tag.chunks)
     for one in everything:
         if one.path not in left_out:
@@ -78,7 +78,7 @@ def test_a_bag_by_value_passes_every_judge(tmp_path: Path) -> None:
     home = bag(tmp_path / "bag")
     assert is_valid(home)
     assert fits_profile(home)
-    report = commons_ip.validate(home / "data" / IDENTIFIER, tmp_path / "report")
+    report = judges.validate_sip(home / "data" / IDENTIFIER, tmp_path / "report")
     assert (report.result, report.errors, report.warnings) == ("VALID", (), ("CSIPSTR13", "CSIPSTR16"))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bags import PAYLOAD, Files, as_folder, make, manifest, sealed, verdict
 
-from servers import oracles
+from servers import packages
 from warcmill.formats.bagit.findings import Result
 
 Change = Callable[[Files], Files]
@@ -18,7 +18,7 @@ Change = Callable[[Files], Files]
 
 def theirs(bag: Path) -> bool:
     """Whether bagit.py calls a bag valid."""
-    command = [oracles.bin_folder("bagit") / "bagit.py", "--validate", "--quiet", bag]
+    command = [packages.bin_folder("bagit") / "bagit.py", "--validate", "--quiet", bag]
     done = subprocess.run(command, capture_output=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode == 0

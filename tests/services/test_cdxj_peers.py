@@ -17,9 +17,9 @@ from captures import FORM, RESPONSE, capture, posted, request, response, typed
 from urls import sample
 from warcs import WEEKLY, member, sha1, warc_gz, warcinfo
 
-from servers import jwarc, oracles
-from warcmill.formats.cdxj import CdxLines, named
-from warcmill.formats.urlkey import urlkey
+from servers import judges, packages
+from warcmill.formats.index.cdxj import CdxLines, named
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.warc.gate import examine
 
 ORACLE = "cdxj-indexer"
@@ -45,7 +45,7 @@ def corpus() -> list[Path]:
 
 
 def theirs(file: Path, *options: str) -> list[str]:
-    command = [oracles.bin_folder(ORACLE) / ORACLE, *options, file]
+    command = [packages.bin_folder(ORACLE) / ORACLE, *options, file]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     return [line for line in ran.stdout.splitlines() if " {" in line]  # some of its messages are on stdout
 
@@ -93,7 +93,7 @@ NO_LINE, OTHER_MIME, OTHER_KEY = "no line", "another MIME type", "another key"
 
 @pytest.mark.parametrize("file", corpus(), ids=lambda file: file.name)
 def test_lines_are_those_of_jwarc_but_for_three_kinds(file: Path) -> None:
-    java = {int(line.fields["offset"]): line for line in jwarc.cdxj(file)}
+    java = {int(line.fields["offset"]): line for line in judges.cdxj(file)}
     mine = {_offset(line): line for line in ours(file)}
     assert java.keys() <= mine.keys()
     found = {(_jwarc_difference(mine[offset], java.get(offset)), _url(mine[offset])) for offset in mine}
@@ -104,7 +104,7 @@ def test_lines_are_those_of_jwarc_but_for_three_kinds(file: Path) -> None:
     assert {url for url in kinds.get(OTHER_KEY, set()) if "%E9" not in url} == set()
 
 
-def _jwarc_difference(line: str, java: jwarc.CdxjLine | None) -> str:
+def _jwarc_difference(line: str, java: judges.CdxjLine | None) -> str:
     if java is None:
         return NO_LINE
     (key, date, _), mine = line.split(" ", 2), _fields(line)
@@ -116,7 +116,7 @@ def _jwarc_difference(line: str, java: jwarc.CdxjLine | None) -> str:
 
 def test_keys_are_equal() -> None:
     urls = sample(20161019, 20_000)
-    python = oracles.bin_folder(ORACLE) / "python"
+    python = packages.bin_folder(ORACLE) / "python"
     given = "".join(json.dumps(url) + "\n" for url in urls)
     ran = subprocess.run([python, "-c", KEYS], input=given, capture_output=True, text=True, check=True)
     known = dict(zip(urls, map(json.loads, ran.stdout.splitlines()), strict=True))

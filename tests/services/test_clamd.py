@@ -26,12 +26,11 @@ from servers.clamd import (
     STREAM_MAX_LENGTH,
     ClamdServer,
 )
-from warcmill.audit.health_clamd import check_clamd
+from warcmill.audit.health_services import check_clamd
 from warcmill.clients.clamd import Clamd, Stream, parse
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.files import virus_scan
-from warcmill.files.payload_scan import Limits
-from warcmill.files.virus_scan import Scan
+from warcmill.files.virus_scan import Limits, Scan
 from warcmill.launches import holdings
 from warcmill.model import FINAL
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from odd_answers import ODD, Odd
 from raw_server import answering, serving
 
-from servers import jwarc
-from warcmill.crawl.addresses import Judge
-from warcmill.crawl.exchange import Exchange, Request, records_of
-from warcmill.crawl.http import Fetcher
-from warcmill.crawl.limits import Limits
+from servers import judges
+from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.fetch.exchange import Exchange, Request, records_of
+from warcmill.crawl.fetch.http import Fetcher
+from warcmill.crawl.fetch.limits import Limits
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Block, Capture, Original
 from warcmill.formats.warc.writer import WarcFiles, Writer
@@ -39,12 +39,12 @@ def test_every_kind_of_record_is_valid(tmp_path: Path) -> None:
             records.resource(PAGE, "text/plain", Block.of(b"hi")),
         ]
     )
-    assert jwarc.validate(tmp_path / files.close()) == []
+    assert judges.validate_warcs(tmp_path / files.close()) == []
 
 
 def test_odd_answers_are_read_but_those_that_jwarc_takes_for_no_http(tmp_path: Path) -> None:
     names = {asyncio.run(written(odd, number, tmp_path)): odd.name for number, odd in enumerate(ODD)}
-    faults = jwarc.validate(*(tmp_path / name for name in names))
+    faults = judges.validate_warcs(*(tmp_path / name for name in names))
     assert {names[fault.file] for fault in faults} == REFUSED
 
 

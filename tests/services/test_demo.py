@@ -13,7 +13,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 from loopback_site import PAGES
 
 from servers.serving import SECONDS
-from warcmill.formats import crawllog
+from warcmill.formats.logs import crawllog
 
 DEMO = Path(__file__).parent.parent.parent / "scripts" / "demo"
 

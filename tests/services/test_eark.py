@@ -11,9 +11,9 @@ from lxml import etree
 from packages import HOSTILE, package, write
 from warcs import WEEKLY
 
-from servers import commons_ip
-from servers.commons_ip import Report
-from warcmill.formats import eark
+from servers import judges
+from servers.judges import Report
+from warcmill.formats.sip import eark
 
 # SHOULD: metadata in each representation (ours is the package's), documentation (docs/content-information-type.md).
 ALLOWED = ("CSIPSTR13", "CSIPSTR16")
@@ -81,7 +81,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
         home = shutil.copytree(homes["every kind"], folder / name / homes["every kind"].name)
         harm(home)
         homes[name] = next((folder / name).iterdir())
-    reports = commons_ip.validate_all(list(homes.values()), tmp_path_factory.mktemp("reports"))
+    reports = judges.validate_all(list(homes.values()), tmp_path_factory.mktemp("reports"))
     return dict(zip(homes, reports, strict=True))
 
 
@@ -102,7 +102,7 @@ def test_commons_ip_notices(name: str, judged: dict[str, Report]) -> None:
 
 def test_every_mets_is_valid_by_the_schemas_of_commons_ip(judged: dict[str, Report], tmp_path: Path) -> None:
     """Stricter than METS alone: they ask for CSIP's attributes too."""
-    schema = etree.XMLSchema(etree.parse(commons_ip.schemas(tmp_path)[0], etree.XMLParser(no_network=True)))
+    schema = etree.XMLSchema(etree.parse(judges.schemas(tmp_path)[0], etree.XMLParser(no_network=True)))
     documents = [path for name in GOOD for path in judged[name].package.rglob("METS.xml")]
     assert len(documents) == 4 + 3 + 3 + 3 + 2
     for path in documents:

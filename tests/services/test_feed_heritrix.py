@@ -19,12 +19,11 @@ from warcmill.base.schedule import WEEKLY
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
 from warcmill.clients.heritrix.xml import JobState
-from warcmill.formats.crawllog import CrawlRecord, lines
+from warcmill.formats.logs.crawllog import CrawlRecord, lines
 from warcmill.formats.targets import Caps
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
-from warcmill.pulse.feed import Due, Source, crawl, prepare
-from warcmill.pulse.recipes import HeritrixRecipe
+from warcmill.pulse.feed import Due, HeritrixRecipe, Source, crawl, prepare
 from warcmill.stores.file import FileStore
 from warcmill.stores.sentinel import adopt
 

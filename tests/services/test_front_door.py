@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 from several_hosts import Page, serve
 
-from servers import browser, serving
+from servers import serving
 from servers.serving import SECONDS
 
 BLUE = "rgba(38, 139, 210, 1)"
@@ -40,7 +40,7 @@ def test_four_commands_in_a_new_folder_show_the_crawl(tmp_path: Path) -> None:
     assert done.stdout.endswith("\nlook at it: warcmill serve\n")
     config = tmp_path / "archive/luigi.cfg"
     serving.configure(config)  # free ports, and the pywb of the tests: nothing is installed twice
-    with serving.serving(config, tmp_path / "log") as server, browser.opened(tmp_path / "browser") as chrome:
+    with serving.serving(config, tmp_path / "log") as server, serving.opened(tmp_path / "browser") as chrome:
         server.wait()
         chrome.get(f"{server.address}?token={server.token}")
         chrome.find_element(By.NAME, "q").send_keys(f"a.example:{port}/")

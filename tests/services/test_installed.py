@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from line import Line, new_line
 
-from commands import timers
+from commands import schedule
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
@@ -114,7 +114,7 @@ def crontab_of_ours(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_cron_takes_the_lines_of_an_archive(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
-    lines.write_text(timers.Cron(tmp_path / "an archive's $HOME, 100%" / "luigi.cfg").text)
+    lines.write_text(schedule.Cron(tmp_path / "an archive's $HOME, 100%" / "luigi.cfg").text)
     done = crontab_of_ours("-n", str(lines))
     assert done.returncode == 0, done.stderr
     lines.write_text(lines.read_text().replace("*/5 *", "*/5 25", 1))
@@ -122,7 +122,7 @@ def test_cron_takes_the_lines_of_an_archive(tmp_path: Path) -> None:
 
 
 def test_the_lines_are_installed_once_and_removed_again(tmp_path: Path) -> None:
-    before, cron = crontab_of_ours("-l").stdout, timers.Cron(tmp_path / "luigi.cfg")
+    before, cron = crontab_of_ours("-l").stdout, schedule.Cron(tmp_path / "luigi.cfg")
     try:
         cron.install()
         cron.install()

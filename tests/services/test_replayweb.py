@@ -22,7 +22,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 from several_hosts import Page, serve
 
-from servers import browser, replayweb
+from servers import serving
 
 GUIDE = "http://docs.example/maint/start.en.html"
 GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
@@ -101,13 +101,13 @@ def crawled_twice(folder: Path) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with browser.opened(tmp_path_factory.mktemp("browser")) as opened:
+    with serving.opened(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
 
 
 def test_a_page_opens_with_its_styles_and_its_links_lead_on(wacz: Path, chrome: Chrome, tmp_path: Path) -> None:
-    with replayweb.served(tmp_path / "site", wacz, GUIDE) as address:
-        replayweb.open_page(chrome, address, SECONDS)
+    with serving.served(tmp_path / "site", wacz, GUIDE) as address:
+        serving.open_page(chrome, address, SECONDS)
         assert chrome.find_element(By.CSS_SELECTOR, "h1.title").text == "Chapter 1. Getting started The Right Way"
         assert chrome.find_element(By.TAG_NAME, "body").value_of_css_property("background-color") == GREY
         chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
@@ -116,24 +116,24 @@ def test_a_page_opens_with_its_styles_and_its_links_lead_on(wacz: Path, chrome: 
 
 
 def test_an_image_is_there(wacz: Path, chrome: Chrome, tmp_path: Path) -> None:
-    with replayweb.served(tmp_path / "site", wacz, "http://gov.example/") as address:
-        replayweb.open_page(chrome, address, SECONDS)
+    with serving.served(tmp_path / "site", wacz, "http://gov.example/") as address:
+        serving.open_page(chrome, address, SECONDS)
         assert chrome.find_element(By.TAG_NAME, "h1").text == "Welcome"
         crest = chrome.find_element(By.TAG_NAME, "img")
         WebDriverWait(chrome, SECONDS).until(lambda _: int(crest.get_property("naturalWidth") or 0) > 0)
 
 
 def test_a_page_that_was_not_crawled_is_reported(wacz: Path, chrome: Chrome, tmp_path: Path) -> None:
-    with replayweb.served(tmp_path / "site", wacz, "http://gov.example/never") as address:
-        replayweb.open_page(chrome, address, SECONDS)
+    with serving.served(tmp_path / "site", wacz, "http://gov.example/never") as address:
+        serving.open_page(chrome, address, SECONDS)
         assert "Archived Page Not Found" in chrome.find_element(By.TAG_NAME, "body").text
 
 
 def test_a_second_crawl_opens_with_its_styles_and_images(chrome: Chrome, tmp_path: Path) -> None:
     wacz, url = crawled_twice(tmp_path)
     wait = WebDriverWait(chrome, SECONDS, ignored_exceptions=[StaleElementReferenceException])
-    with replayweb.served(tmp_path / "site", wacz, url) as address:
-        replayweb.open_page(chrome, address, SECONDS)
+    with serving.served(tmp_path / "site", wacz, url) as address:
+        serving.open_page(chrome, address, SECONDS)
         wait.until(
             lambda _: (colour(chrome, "body", "background-color"), colour(chrome, "h1", "color")) == (GREEN, DARK)
         )

@@ -13,15 +13,14 @@ import pytest
 from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, build, copy_of
 
 import warcmill
-from servers import dask as dask_server
-from servers import pins, ports, process
-from servers.cluster import WORKERS
-from servers.dask import Dask
+from servers import cluster as dask_server
+from servers import pins, process
+from servers.cluster import WORKERS, Dask
 
 
 @pytest.fixture(scope="session")
 def cluster(work: Path) -> Dask:
-    return dask_server.up(work, ports.free(pins.DASK))
+    return dask_server.dask_up(work, pins.free(pins.DASK))
 
 
 @pytest.fixture

@@ -26,13 +26,13 @@ from selenium.webdriver.support.wait import WebDriverWait
 from warcs import WEEKLY, warc_gz, warcinfo
 
 from commands.init import configuration
-from servers import browser, serving
+from servers import serving
 from servers.serving import SECONDS, Serving
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.text_workers import Workers
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.versions import hidden
-from warcmill.web.server import LARGEST_HEAD
+from warcmill.web.replay import LARGEST_HEAD
 
 HTML = b"Content-Type: text/html"
 GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
@@ -88,7 +88,7 @@ def configured(archive: Searchable, name: str = "luigi.cfg") -> Path:
 @pytest.fixture(scope="module")
 def chrome(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A browser that has opened the printed address."""
-    with browser.opened(tmp_path_factory.mktemp("browser")) as opened:
+    with serving.opened(tmp_path_factory.mktemp("browser")) as opened:
         opened.get(f"{world.server.address}?token={world.server.token}")
         assert opened.current_url == world.server.address, "the token is out of the address"
         yield opened

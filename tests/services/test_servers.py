@@ -23,7 +23,7 @@ from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import luigid as luigid_server
-from servers import packages, pins, ports, process
+from servers import packages, pins, process
 from servers import sshd as sshd_server
 from servers.hdfs import Hdfs
 from servers.hdfs_ha import HdfsHa
@@ -36,7 +36,7 @@ from warcmill.errors import Mismatch, Unavailable
 @pytest.fixture
 def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The command, with an sshd on a free port; returns what it prints."""
-    found = ports.free(pins.SSHD)
+    found = pins.free(pins.SSHD)
     server = command.Server(lambda work: sshd_server.up(work, found), sshd_server.down, found)
     monkeypatch.setitem(command.SERVERS, "sshd", server)
     monkeypatch.setenv("WARCMILL_SERVICES", str(tmp_path))
@@ -61,7 +61,7 @@ sys.exit(command.main(["up", "sshd"]))
 
 
 def test_a_server_that_is_brought_up_twice_at_once_is_brought_up_once(tmp_path: Path) -> None:
-    port = ports.free(pins.SSHD)["ssh"]
+    port = pins.free(pins.SSHD)["ssh"]
     command_line = [sys.executable, "-c", ON_FREE_PORT, str(port)]
     environment = {**os.environ, "WARCMILL_SERVICES": str(tmp_path)}
     both = [subprocess.Popen(command_line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) for _ in "12"]
@@ -149,14 +149,14 @@ def test_a_port_in_use_is_named() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as stranger:
         port = stranger.getsockname()[1]
         with pytest.raises(Unavailable, match=f"port {port} \\(ssh\\) is in use by another process"):
-            ports.refuse_taken("sshd", {"ssh": port})
+            pins.refuse_taken("sshd", {"ssh": port})
 
 
 def test_free_ports_are_free_and_named_alike() -> None:
-    found = ports.free(pins.HDFS)
+    found = pins.free(pins.HDFS)
     assert list(found) == list(pins.HDFS)
     assert len(set(found.values())) == len(found)
-    assert not any(ports.answers(port) for port in found.values())
+    assert not any(pins.answers(port) for port in found.values())
 
 
 def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -255,9 +255,9 @@ def test_sshd_cut_restarted_and_with_another_host_key(sshd: Sshd) -> None:
 
 def test_luigid_answers_after_a_kill_too(work: Path, luigid: Luigid) -> None:
     luigid.kill()
-    assert not ports.answers(luigid.port)
+    assert not pins.answers(luigid.port)
     assert luigid_server.up(work, luigid.ports) == luigid
-    assert ports.answers(luigid.port)
+    assert pins.answers(luigid.port)
 
 
 def test_hdfs_and_its_faults(work: Path, hdfs: Hdfs) -> None:

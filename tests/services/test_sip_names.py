@@ -21,7 +21,7 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged, Submitted
 from warcmill.model import FINAL
 from warcmill.package import build, submit, verify
-from warcmill.package.terms import Form, Terms
+from warcmill.package.sips import Form, Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 

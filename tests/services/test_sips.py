@@ -17,13 +17,13 @@ from packages import HOSTILE, schema_of
 from premis_checker import faults
 from warcs import WEEKLY
 
-from servers import commons_ip
-from servers.commons_ip import Report
-from warcmill.formats import eark
+from servers import judges
+from servers.judges import Report
+from warcmill.formats.sip import eark
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, Stage
 from warcmill.package import build
-from warcmill.package.terms import Form, Terms
+from warcmill.package.sips import Form, Terms
 
 CP = Stage.parse("cp00001-20161020000000")
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
@@ -92,7 +92,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Form], R
     """All packages in one JVM."""
     bags = {(case, form): unpacked(tmp_path_factory.mktemp("sip"), case, form) for case in CASES for form in FORMS}
     homes = [bag / "data" / bag.name for bag in bags.values()]
-    reports = commons_ip.validate_all(homes, tmp_path_factory.mktemp("reports"))
+    reports = judges.validate_all(homes, tmp_path_factory.mktemp("reports"))
     return dict(zip(bags, reports, strict=True))
 
 

@@ -20,10 +20,9 @@ from servers.solr import CORE, Solr
 from warcmill import layout
 from warcmill.clients import solr as client
 from warcmill.errors import NotReady, Unavailable, Unsettled
-from warcmill.index import post_text, verify_text
-from warcmill.index.routing import Routing, routing
-from warcmill.index.sink_solr import Place
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.text_workers import Workers
+from warcmill.index import sink_solr, verify_text
+from warcmill.index.sink_solr import Place, Routing, routing
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden
@@ -65,7 +64,7 @@ def place(solr: Solr, routes: Routing | None = None) -> Place:
 
 
 def post(archive: TextArchive, at: Place) -> tuple[str, ...]:
-    return post_text.post(archive.state, archive.index, at)
+    return sink_solr.post(archive.state, archive.index, at)
 
 
 def verify(archive: TextArchive, at: Place | None, launch: Launch = LAUNCH) -> Claim:
@@ -318,7 +317,7 @@ def _doctor(line: Line, name: str) -> tuple[str, bool]:
 
 
 def _spoilt(line: dict[str, object], name: str) -> dict[str, object]:
-    from warcmill.index.solr_document import document  # noqa: PLC0415 - the real one
+    from warcmill.index.sink_solr import document  # noqa: PLC0415 - the real one
 
     made = document(line, name)
     return {**made, "nobody_has_this": 1} if made["url"] == "http://e0.example/03" else made

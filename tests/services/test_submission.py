@@ -21,10 +21,9 @@ from servers.hdfs import Hdfs
 from servers.sshd import Sshd
 from warcmill import layout
 from warcmill.audit.health import Level
-from warcmill.audit.health_destination import check_verified_at
+from warcmill.audit.health_services import check_verified_at
 from warcmill.errors import Unavailable
-from warcmill.package.destination import hand_over
-from warcmill.package.handover import Submission
+from warcmill.package.submit import Submission, hand_over
 from warcmill.stores import opening
 
 Place = InHdfs | OverSsh

@@ -20,9 +20,9 @@ from warcs import warc_gz, warcinfo
 
 from servers import packages
 from warcmill.base.worker import Limits
-from warcmill.formats.text import office
+from warcmill.extracts.tika import LIMITS, Tika, TikaWorkers
+from warcmill.formats.text import document
 from warcmill.formats.text.document import Document, Kind
-from warcmill.launches.tika import LIMITS, Tika, TikaWorkers
 
 KINDS = {
     "doc": ("application/msword", made.doc),
@@ -61,7 +61,7 @@ def ask(workers: TikaWorkers, data: bytes) -> Document:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_reads_documents_of_each_kind(kind: str, tika: TikaWorkers) -> None:
     data = KINDS[kind][1](f"zymurgy of {kind}")
-    assert office.begins(data)
+    assert document.begins(data)
     assert ask(tika, data).text.split()[-3:] == ["zymurgy", "of", kind]
 
 

@@ -16,11 +16,10 @@ from indexed import Archive
 from packages import HOSTILE
 from warcs import WEEKLY, sha1, warc_gz, warcinfo
 
-from servers import oracles
-from warcmill.launches.extracts import Extracts
+from servers import packages
+from warcmill.extracts.extracts import Extracts
 from warcmill.model import FINAL, Stage
-from warcmill.package.wacz import Sources, write
-from warcmill.package.wacz_contents import contents
+from warcmill.package.wacz import Sources, contents, write
 from warcmill.versions import hidden
 
 CP = Stage.parse("cp00001-20161020000000")
@@ -64,7 +63,7 @@ def made(folder: Path, lay_out: Callable[[Engine], tuple[Stage, ...]]) -> Path:
 
 
 def validate(path: Path) -> tuple[int, str]:
-    command = [oracles.bin_folder("wacz") / "wacz", "validate", "-f", path]
+    command = [packages.bin_folder("wacz") / "wacz", "validate", "-f", path]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     return ran.returncode, ran.stdout.strip().rpartition("\n")[2]
 

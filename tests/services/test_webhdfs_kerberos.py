@@ -12,8 +12,8 @@ from store_conformance import PATH, commit, read, read_back
 from servers.hdfs_kerberos import HdfsKerberos
 from warcmill.errors import Unavailable
 from warcmill.layout import SENTINEL
-from warcmill.stores.budget import Budget
 from warcmill.stores.opening import Access, adopt
+from warcmill.stores.remote import Budget
 from warcmill.stores.webhdfs.client import Client, Cluster, UserName
 from warcmill.stores.webhdfs.hdfscli import HdfsCli
 from warcmill.stores.webhdfs.http import Connections

@@ -30,12 +30,12 @@ from week import BIN, KILLED, MISSED, OUTAGE, QUARTER, Week
 from week_engines import JOB, Archive, Crawler, OfHdfs, OfHeritrix, OfOurOwn, OnADisk
 
 from servers import heritrix as heritrix_server
-from servers import pins, ports
+from servers import pins
 from warcmill import layout
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.places import Places
+from warcmill.crawl.launch.folders import Places
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Item, Launch
@@ -104,7 +104,7 @@ Served = tuple[Crawler, Archive, str, str, int]
 def by_heritrix(request: pytest.FixtureRequest, base: Path, clock: SharedClock) -> Iterator[Served]:
     """Heritrix, and HDFS as the archive. Up to the day after the last fault; a whole week with --every-point."""
     work, hdfs = request.getfixturevalue("work"), request.getfixturevalue("hdfs")
-    server = heritrix_server.up(work / "week", ports.free(pins.HERITRIX), clock.of_java)
+    server = heritrix_server.up(work / "week", pins.free(pins.HERITRIX), clock.of_java)
     server.resolve(HOST)
     client = Heritrix(EngineHttp(server.url, server.user, server.password, server.certificate))
     archive = OfHdfs(hdfs, f"week-{server.ports['rest']}")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
-from servers import oracles
+from servers import packages
 from warcmill.stores.file import FileStore
 
 PROFILE = Path(__file__).parents[2] / "config" / "bagit-profile.json"
@@ -21,7 +21,7 @@ _EXACT = "import bagit; bagit.normalize_unicode = str; bagit.main()"
 
 def is_valid(home: Path) -> bool:
     """Whether bagit.py accepts a bag, each name taken as it is written."""
-    command = [oracles.bin_folder("bagit") / "python", "-c", _EXACT, "--validate", "--quiet", home]
+    command = [packages.bin_folder("bagit") / "python", "-c", _EXACT, "--validate", "--quiet", home]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode == 0
@@ -41,7 +41,7 @@ def filled(home: Path, url: str, store: FileStore) -> Path:
 
 def fits_profile(home: Path) -> bool:
     """Whether a bag fits our profile."""
-    tool = oracles.bin_folder("bagit-profile") / "bagit_profile.py"
+    tool = packages.bin_folder("bagit-profile") / "bagit_profile.py"
     words = ["--no-logfile", "--report", "--file", PROFILE, IDENTIFIED]
     done = subprocess.run([tool, *words, home], check=False, capture_output=True, text=True)
     assert done.returncode in (0, 1, 2), done.stderr

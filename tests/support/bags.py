@@ -9,8 +9,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from commands import check_bags
-from warcmill.formats.bagit.findings import Verdict
+from commands import check
+from warcmill.formats.bagit.findings import BagVerdict
 
 Files = dict[str, bytes]
 PAYLOAD: Mapping[str, bytes] = {"data/hello.txt": b"hello\n", "data/more/other.txt": b"other\n"}
@@ -99,14 +99,14 @@ def zip_bytes(files: Files, base: str = f"{BASE}/") -> bytes:
     return buffer.getvalue()
 
 
-def verdict(path: Path) -> Verdict:
+def verdict(path: Path) -> BagVerdict:
     """The verdict on a bag in a file or folder."""
-    checked = check_bags.check(path, lambda stream: stream)
+    checked = check.check(path, lambda stream: stream)
     assert checked.verdict, checked.why
     return checked.verdict
 
 
-def judged(files: Files, at: Path, kind: str = "folder") -> Verdict:
+def judged(files: Files, at: Path, kind: str = "folder") -> BagVerdict:
     """The verdict on a bag that is laid down at `at`, as a folder or an archive of some kind."""
     if kind == "folder":
         return verdict(as_folder(files, at / BASE))

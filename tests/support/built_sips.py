@@ -10,12 +10,12 @@ from pathlib import Path
 
 from corpus import Corpus
 
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts.extracts import Extracts
 from warcmill.markers.facts import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch
 from warcmill.package import build, sips
-from warcmill.package.terms import Form, Terms
+from warcmill.package.sips import Form, Terms
 from warcmill.stores.file import FileStore
 
 KINDS: list[tuple[str, Form]] = [("every", "value"), ("every", "reference"), ("final", "value"), ("final", "reference")]

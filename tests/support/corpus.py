@@ -15,7 +15,7 @@ import preloaded
 from line import REPORTS, SCANS, without_index
 
 from warcmill.launches import discovery
-from warcmill.launches.rootmap import EngineSection, RootMap
+from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch

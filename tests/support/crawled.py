@@ -13,16 +13,14 @@ from typing import Any
 from several_hosts import Page
 from warcio.archiveiterator import ArchiveIterator
 
-from warcmill.crawl.job import Job, Retries
-from warcmill.crawl.launch import Running
-from warcmill.crawl.opening import open_launch
-from warcmill.crawl.places import Places
+from warcmill.crawl.job.job import End, Job, Retries
+from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.launch import Running, open_launch
 from warcmill.crawl.policies.politeness import Politeness
-from warcmill.crawl.policies.prefixes import Prefixes
-from warcmill.crawl.policies.scope import Scope
-from warcmill.crawl.stop import End
-from warcmill.formats import crawllog, surt
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.crawl.policies.scope import Prefixes, Scope
+from warcmill.formats import surt
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.layout import SENTINEL
 from warcmill.model import Launch
 

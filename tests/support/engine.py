@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warcmill.launches.rootmap import EngineSection, RootMap
-from warcmill.launches.roots import JobRoots
+from warcmill.launches.roots import EngineSection, JobRoots, RootMap
 from warcmill.layout import ENGINE_LOGS, Kind, OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Root

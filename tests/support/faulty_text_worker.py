@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 from warcmill.base.worker import Limits
+from warcmill.extracts.text_worker import serve
 from warcmill.formats.text.document import Document, Kind, refused
-from warcmill.launches.text_worker import serve
 
 _kept = list[bytes]()
 

@@ -14,9 +14,7 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from warcmill.crawl.frontier import LONGEST_HISTORY, Answer, Defer, Finish, Frontier, Gate, Lease, Offered, Rate, digest
-from warcmill.crawl.status import Status
-from warcmill.crawl.transitions import Transitions
-from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Uri, make
+from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, make
 from warcmill.errors import BadInput, Conflict
 
 T = TypeVar("T")

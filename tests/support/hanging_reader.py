@@ -17,8 +17,8 @@ from typing import Any
 
 from warcmill.base import worker
 from warcmill.base.worker import Limits
-from warcmill.crawl import process, spider
-from warcmill.crawl.extract import workers
+from warcmill.crawl import process
+from warcmill.crawl.visit import extraction, spider
 
 HANGS, NAME = b"<!-- hang here -->", "hanging"
 _PR_SET_NAME = 15
@@ -28,14 +28,14 @@ def _answer(question: dict[str, Any], data: bytes) -> object:
     if HANGS in data:
         ctypes.CDLL(None).prctl(_PR_SET_NAME, NAME.encode())
         threading.Event().wait()
-    return workers._answer(question, data)
+    return extraction._answer(question, data)
 
 
 if __name__ == "__main__" and sys.argv[1] == "worker":
     with socket.socket(fileno=0) as parent:
         worker.serve(parent, _answer, Limits(*map(int, sys.argv[2:])))
 elif __name__ == "__main__":
-    workers.COMMAND = (sys.executable, __file__, "worker")
-    workers.LIMITS = Limits(cpu=600, wall=int(os.environ["HANGING_WALL"]), memory=workers.LIMITS.memory)
+    extraction.COMMAND = (sys.executable, __file__, "worker")
+    extraction.LIMITS = Limits(cpu=600, wall=int(os.environ["HANGING_WALL"]), memory=extraction.LIMITS.memory)
     spider.PATIENCE = float(os.environ["HANGING_PATIENCE"])
     sys.exit(process.main(sys.argv[1:]))

@@ -14,9 +14,9 @@ from luigi.configuration import LuigiConfigParser
 
 from commands.init import configuration
 from warcmill import layout
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
 from warcmill.index.cdx import cdx
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
@@ -26,9 +26,8 @@ from warcmill.stores.file import FileStore
 from warcmill.versions import fold
 from warcmill.versions.cdx import Cdx
 from warcmill.versions.fold import Folded
-from warcmill.versions.lists import Lists
-from warcmill.versions.lookup import open_version
-from warcmill.versions.payloads import Payloads
+from warcmill.versions.inputs import Lists
+from warcmill.versions.published import Payloads, open_version
 
 PLACE = "file:///archive/warcs"
 NO_VIRAL: Mapping[str, bytes] = MappingProxyType({})

@@ -22,16 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warcmill.crawl import database, journal, log_line, process
-from warcmill.crawl.books import Books, Result, open_books
-from warcmill.crawl.frontier import Gate, Lease, Rate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import Uri, make
+from warcmill.crawl import process
+from warcmill.crawl.books.books import Books, Result, open_books
+from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.frontier import Gate, Lease, Rate, database, journal
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.uri import Status, Uri, make
 from warcmill.errors import WarcmillError
-from warcmill.formats import crawllog
-from warcmill.formats.crawllog import CrawlRecord, Unread
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord, Unread
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Block, Capture, Record
 from warcmill.formats.warc.writer import WarcFiles, Writer
@@ -140,7 +139,7 @@ def made(uri: str) -> list[Record]:
 
 
 def line(uri: Uri) -> CrawlRecord:
-    moment = log_line.moment(MOMENT)
+    moment = crawllog.moment(MOMENT)
     return CrawlRecord(moment, uri.http_status, 9, uri.uri, uri.hops, uri.via, "text/html", "#001", None, None,
                        None, (f"{uri.tries}t",) if uri.tries > 1 else ())  # fmt: skip
 

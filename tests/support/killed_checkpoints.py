@@ -14,20 +14,21 @@ from pathlib import Path
 import killed_books
 from killed_books import LAUNCH, MOMENT, Kill
 
-from warcmill.crawl import checkpoint, launch_folders, restore
-from warcmill.crawl.books import open_books
-from warcmill.crawl.database import open_database
+from warcmill.crawl.books.books import open_books
+from warcmill.crawl.books.recovery import Folders
 from warcmill.crawl.frontier import Gate, Rate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.job_log import JobLog
-from warcmill.crawl.launch_folders import LaunchFolders
-from warcmill.crawl.logs import SCOPE, Logs
+from warcmill.crawl.frontier.database import open_database
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch import checkpoint
+from warcmill.crawl.launch import folders as launch_folders
+from warcmill.crawl.launch.folders import LaunchFolders
+from warcmill.crawl.launch.job_log import JobLog
+from warcmill.crawl.logs.logs import SCOPE, Logs
+from warcmill.crawl.logs.statistics import Statistics
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.statistics import Statistics
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput
-from warcmill.formats import joblog
+from warcmill.formats.logs import joblog
 from warcmill.launches.ending import checkpoints_in
 from warcmill.layout import ENGINE_LOGS, OutputLayout, split_log_name
 from warcmill.model import Launch
@@ -109,7 +110,7 @@ def wrong(folder: Path) -> list[str]:
     whole = set()
     for path in made.checkpoints.iterdir():
         try:
-            found = restore.read(path, "killed")
+            found = checkpoint.read(path, "killed")
         except BadInput as error:
             bad += [f"{path.name} is valid and {error.why}"] if (path / checkpoint.VALID).exists() else []
             continue
@@ -118,16 +119,16 @@ def wrong(folder: Path) -> list[str]:
     if (made.own / "job.log").exists():
         with (made.own / "job.log").open("rb") as stream:
             bad += [f"job.log has {one}" for one in set(checkpoints_in(joblog.events(stream))) - whole]
-    newest = restore.newest(made.checkpoints, THE_LAUNCH).checkpoint
+    newest = checkpoint.newest(made.checkpoints, THE_LAUNCH).checkpoint
     if (newest.stage if newest else None) != max(whole, default=None):
         bad.append(f"the newest of {whole} is not {newest}")
     return bad
 
 
-def _unusable(folder: Path, found: restore.Checkpoint) -> list[str]:
+def _unusable(folder: Path, found: checkpoint.Checkpoint) -> list[str]:
     """What is wrong with the database of a checkpoint that claims to be whole."""
     target = folder / "restored.sqlite"
-    restore.database(found, target)
+    checkpoint.database(found, target)
     logs = folders(folder).logs
     with sqlite3.connect(target) as db:
         (visits,) = db.execute("SELECT coalesce(sum(parsed + failed), 0) FROM crawls").fetchone()
@@ -156,7 +157,7 @@ async def restoring(folder: Path) -> None:
     """Bring the first checkpoint's database back over that of the crawl."""
     made = folders(folder)
     first = min(made.checkpoints.iterdir())
-    restore.database(restore.read(first, "killed"), database(folder))
+    checkpoint.database(checkpoint.read(first, "killed"), database(folder))
 
 
 def visits(folder: Path) -> int:

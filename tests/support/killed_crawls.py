@@ -24,13 +24,16 @@ import killed_books
 from killed_books import Kill
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import continues, control_client, last_launch, lock, process, restore
-from warcmill.crawl.launch_folders import CHECKPOINTS, CONTROL
-from warcmill.crawl.order import put_in_order
-from warcmill.crawl.places import Places
+from warcmill.crawl import process
+from warcmill.crawl.control import control
+from warcmill.crawl.launch import checkpoint as continues
+from warcmill.crawl.launch import checkpoint as restore
+from warcmill.crawl.launch import folders, job_log
+from warcmill.crawl.launch.folders import CHECKPOINTS, CONTROL, Places
+from warcmill.crawl.launch.repair import put_in_order
 from warcmill.errors import WarcmillError
-from warcmill.formats import crawllog
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.model import Launch
 
 JOB, HOSTS, PAGES = "killed", ("a.example", "b.example", "c.example"), 15
@@ -82,12 +85,12 @@ def new_folder(folder: Path, port: int) -> Path:
 async def crawl(folder: Path) -> None:
     """Begin, or put in order what was killed and go on, until nothing waits."""
     places = Places(folder / "output", folder / "jobs")
-    with lock.held(places.state(JOB)):
+    with folders.held(places.state(JOB)):
         await put_in_order(places, JOB)
-    last = last_launch.last(places.job(JOB))
+    last = job_log.last(places.job(JOB))
     if last and last.empty:
         return
-    checkpoint = (last.checkpoint or continues.read(places.job(JOB) / last.launch)) if last else ""
+    checkpoint = (last.checkpoint or continues.continued_from(places.job(JOB) / last.launch)) if last else ""
     threading.Thread(target=_take_checkpoint, args=(folder, places.state(JOB) / CONTROL), daemon=True).start()
     await process.crawl(places, JOB, checkpoint)
 
@@ -97,10 +100,10 @@ def _take_checkpoint(folder: Path, socket: Path) -> None:
     before = len(lines(folder))
     with suppress(WarcmillError):
         while not socket.exists() or len(lines(folder)) - before < CHECKPOINT_AFTER:
-            if (last := last_launch.last(folder / "jobs" / JOB)) and last.empty:
+            if (last := job_log.last(folder / "jobs" / JOB)) and last.empty:
                 return
             time.sleep(0.01)
-        control_client.ask(socket, "checkpoint", 60.0)
+        control.ask(socket, "checkpoint", 60.0)
 
 
 def lines(folder: Path) -> list[CrawlRecord]:
@@ -127,7 +130,7 @@ def wrong(folder: Path) -> list[str]:
     )
     with closing(sqlite3.connect(folder / "jobs" / JOB / "state/books.sqlite")) as db:
         visits = db.execute("SELECT coalesce(sum(parsed + failed), 0) FROM crawls").fetchone()[0]
-    last = last_launch.last(folder / "jobs" / JOB)
+    last = job_log.last(folder / "jobs" / JOB)
     return [
         *(f"{uri} was lost" for uri in expected() - logged.keys()),
         *(f"{uri} is not of the site" for uri in logged.keys() - expected()),
@@ -142,7 +145,7 @@ def wrong(folder: Path) -> list[str]:
         *([] if [line.tries for line in final if line.status == 503] == [2] else ["it was not asked again twice"]),
         *(f"{path.name} is open" for path in warcs if path.name.endswith(".open")),
         *([] if last and last.ended and last.empty else [f"its last launch is {last}"]),
-        *([] if lock.holder(folder / "jobs" / JOB / "state") is None else ["its lock is held"]),
+        *([] if folders.holder(folder / "jobs" / JOB / "state") is None else ["its lock is held"]),
         *_torn(folder),
     ]
 
@@ -182,7 +185,7 @@ def sample(names: list[str], count: int, chance: random.Random) -> list[Kill]:
 def survives_full(folder: Path, kill: Kill) -> tuple[bool, list[str]]:
     """Let the disk be full from a call on, then let the crawl come to its end; whether that call was met, and what is
     wrong. The crawl ends with the exit code of a disk, and job.log names it."""
-    status, told = run(folder, kill), last_launch.last(folder / "jobs" / JOB)
+    status, told = run(folder, kill), job_log.last(folder / "jobs" / JOB)
     if status not in (0, 4):
         return True, [f"{kill}: it ended with {status}"]
     if status and told and not told.ended and not (told.code == 4 and FULL.search(told.why)):

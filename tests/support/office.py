@@ -8,7 +8,7 @@ from pathlib import Path
 import faulty_text_worker
 
 from warcmill.base.worker import Limits
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.text_workers import Workers
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
 WORD = b"Content-Type: application/msword"

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.urlkey import urlkey
 
 FAULTS = ("html", "lie", "killed before", "killed after", "cut", "loading", "drip")
 _KNOWN = {"url", "mime", "status", "digest", "length", "offset", "filename", "redirect", "robotflags"}

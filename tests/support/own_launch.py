@@ -9,20 +9,21 @@ from pathlib import Path
 
 import killed_books
 
-from warcmill.crawl import checkpoint, frontier_report, launch_folders, log_line, reports
-from warcmill.crawl.books import Books, Result, open_books
+from warcmill.crawl.books.books import Books, Result, open_books
+from warcmill.crawl.books.recovery import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.job_log import JobLog, Word
-from warcmill.crawl.logs import Logs
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch import checkpoint, reports
+from warcmill.crawl.launch import folders as launch_folders
+from warcmill.crawl.launch.job_log import JobLog, Word
+from warcmill.crawl.launch.reports import Ending, Processor
+from warcmill.crawl.logs.logs import Logs
+from warcmill.crawl.logs.progress import Moment
+from warcmill.crawl.logs.statistics import Statistics
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.progress import Moment
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.reports import Ending, Processor
-from warcmill.crawl.statistics import Statistics
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import Uri, make
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.crawl.uri import Status, Uri, make
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch, Stage
@@ -59,10 +60,10 @@ async def _crawl(output: Path, jobs: Path, layout: OutputLayout, launch: Launch)
     job_log.write(Word.STOPPING)
     job_log.write(Word.EMPTY)
     logs.event("ENDED", "Finished")
-    waiting = await frontier_report.waiting(frontier)
+    waiting = await reports.waiting(frontier)
     await books.close()
     logs.close()
-    chains = {"FetchChain": [Processor("warcmill.crawl.http")]}
+    chains = {"FetchChain": [Processor("warcmill.crawl.fetch.http")]}
     ending = Ending(launch.job, time.time(), 60.0, "Finished", "EMPTY", found, waiting, chains)
     reports.write(folders.reports, ending)
     job_log.finished()
@@ -104,11 +105,11 @@ async def _visit(books: Books, logs: Logs, found: Statistics, lease: Lease) -> N
 
 def _line(uri: Uri) -> CrawlRecord:
     now = time.time()
-    line = CrawlRecord(log_line.moment(now), uri.http_status, None, uri.uri, uri.hops or None, uri.via or None,
+    line = CrawlRecord(crawllog.moment(now), uri.http_status, None, uri.uri, uri.hops or None, uri.via or None,
                        "unknown", "#001", None, None, uri.source or None, ())  # fmt: skip
     if uri.http_status < 0:
         return line
-    begun, digest = log_line.begun(now, now), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+    begun, digest = crawllog.begun(now, now), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
     return line._replace(size=200, mime="text/html", content_size=240, fetched=begun, digest=digest)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lxml import etree
 
-from warcmill.formats import csip, dublin_core, eark, mets, premis
-from warcmill.formats.documents import Document
+from warcmill.formats.sip import eark, mets, premis, xml
+from warcmill.formats.sip.tar import Document
 
 IDENTIFIER = "weekly.20261121081735.final"
 SOFTWARE = premis.Identifier("local", "Warcmill 0.9")
@@ -46,7 +46,7 @@ def package(files: Mapping[tuple[eark.Kind, str], bytes], *, replaces: str = "")
         agreement="agreement 2026/1",
         replaces=replaces,
     )
-    described = dublin_core.Description(
+    described = xml.Description(
         title=("The <weekly> crawl & more",), creator=("Web archiving team",), source=("http://docs.example/",)
     )
     return eark.Package(header, described, held, events(held), agents(), ark="ark:/99999/fk4package")
@@ -94,4 +94,4 @@ def write(made: eark.Package, folder: Path, files: Mapping[tuple[eark.Kind, str]
 def schema_of(home: Path) -> etree.XMLSchema:
     """The METS schema that a package carries, parsed without a network."""
     parser = etree.XMLParser(no_network=True, resolve_entities=False, load_dtd=False)
-    return etree.XMLSchema(etree.parse(home / "schemas" / csip.SCHEMA, parser))
+    return etree.XMLSchema(etree.parse(home / "schemas" / mets.SCHEMA, parser))

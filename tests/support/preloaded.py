@@ -221,7 +221,7 @@ def _modules() -> Iterator[str]:
 def _know_what_each_asks() -> None:
     """Keep what a process finds out once, and each command would again: how names are read, and what siegfried is."""
     from warcmill import chain, layout  # noqa: PLC0415 only in the server
-    from warcmill.formats import pronom  # noqa: PLC0415
+    from warcmill.formats.sip import pronom  # noqa: PLC0415
 
     for row in chain.ROWS:
         layout._parser(row.marker)

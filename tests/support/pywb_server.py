@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from servers import oracles, ports
+from servers import packages, pins
 
 SECONDS = 300
 
@@ -24,8 +24,8 @@ def running(folder: Path, collections: Mapping[str, tuple[Path, Path]]) -> Itera
         name: {"archive_paths": f"{warcs}/", "index_paths": str(index)} for name, (warcs, index) in collections.items()
     }
     (folder / "config.yaml").write_text(json.dumps({"collections": places}))
-    port = ports.free({"pywb": 0})["pywb"]
-    command = [oracles.bin_folder("pywb") / "wayback", "-b", "127.0.0.1", "-p", str(port)]
+    port = pins.free({"pywb": 0})["pywb"]
+    command = [packages.bin_folder("pywb") / "wayback", "-b", "127.0.0.1", "-p", str(port)]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         try:

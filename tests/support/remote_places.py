@@ -14,8 +14,8 @@ from servers.sshd import Sshd
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import opening
-from warcmill.stores.budget import Budget
 from warcmill.stores.opening import Access
+from warcmill.stores.remote import Budget
 from warcmill.stores.sftp.pool import Pool
 from warcmill.stores.sftp.ssh import Credentials, Server
 from warcmill.stores.sftp.store import SftpStore

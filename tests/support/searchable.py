@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from indexed import PLACE, Archive
 
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.extracts.text_workers import Workers
 from warcmill.index.text import text
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
-from warcmill.launches.text_workers import Workers
 from warcmill.model import FINAL, Launch
 from warcmill.versions import fold
 from warcmill.versions.fold import Folded

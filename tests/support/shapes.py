@@ -14,7 +14,7 @@ from typing import Any
 from lxml import etree
 
 from warcmill import layout
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.markers.facts import REPORT_TABLES
 from warcmill.model import Launch
 

@@ -8,14 +8,14 @@ from captures import response
 from indexed import Archive
 from warcs import warc_gz, warcinfo
 
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.extracts.text_workers import Workers
 from warcmill.index.text import text as index_text
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
-from warcmill.launches.text_workers import Workers
 from warcmill.model import FINAL, Launch
-from warcmill.versions.lists import Lists
-from warcmill.versions.payloads import Payloads
-from warcmill.versions.search import Answer, Query, search
+from warcmill.versions.inputs import Lists
+from warcmill.versions.published import Payloads
+from warcmill.versions.search import Query, SearchAnswer, search
 from warcmill.versions.text import Text
 
 ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
@@ -47,7 +47,7 @@ class TextArchive(Archive):
         claim = index_text(self.state, self.making, Extracts(self.index), launch, FINAL)
         self.state.publish(claim.key, claim)
 
-    def search(self, *words: str, **more: str) -> Answer:
+    def search(self, *words: str, **more: str) -> SearchAnswer:
         return search(self.state.store, self.index, Query(words, **more))
 
     def urls(self, *words: str, **more: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-from warcmill.formats.logzip import EVIDENCE
+from warcmill.formats.logs.logzip import EVIDENCE
 
 Json = Any
 Change = Callable[[dict[str, Json]], None]

@@ -19,8 +19,8 @@ from servers.hdfs import Hdfs
 from servers.heritrix import Heritrix as Server
 from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.clients.heritrix.xml import JobState
-from warcmill.crawl import lock
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.launch import folders
 from warcmill.layout import SENTINEL
 
 JOB = "daily"  # the crontab's examples are of this job
@@ -109,8 +109,8 @@ class OfOurOwn:
         found = self.engine.progress(JOB)
         return found.done if found and found.running else None
 
-    def _holder(self) -> lock.Holder | None:
-        return lock.holder(self.engine.places.state(JOB))
+    def _holder(self) -> folders.Holder | None:
+        return folders.holder(self.engine.places.state(JOB))
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from luigi.configuration import LuigiConfigParser
 
-from tasks.config import collections, known
+from tasks.config import chains, known
 from warcmill.errors import BadConfig
 
 URL = "https://user:${PASSWORD}@search.example:8983/solr/discovery/"
@@ -26,17 +26,17 @@ def table(config: LuigiConfigParser, name: str, **keys: str) -> None:
 
 
 def test_without_a_url_there_is_no_solr(config: LuigiConfigParser) -> None:
-    assert collections.solr() is None
+    assert chains.solr() is None
     table(config, "gov", hosts="gov.example")
     with pytest.raises(BadConfig, match=r"\[text\] solr: is not set, and \[collection.gov\] routes to"):
-        collections.solr()
+        chains.solr()
 
 
 def test_a_solr_and_its_collections(config: LuigiConfigParser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD", "s3cret")
     config.set("text", "solr", URL)
     table(config, "gov", hosts="gov.example, b.example\nc.example", surts="org,example)/gov/\n  org,example)/b")
-    found = collections.solr()
+    found = chains.solr()
     assert found
     assert found.server == "https://user:s3cret@search.example:8983/solr"
     assert found.name == "solr-search.example-8983-solr"
@@ -51,7 +51,7 @@ def test_a_solr_and_its_collections(config: LuigiConfigParser, monkeypatch: pyte
 def test_what_is_no_url_of_a_collection_is_named(config: LuigiConfigParser, url: str) -> None:
     config.set("text", "solr", url)
     with pytest.raises(BadConfig, match="is not the URL of a collection, such as http"):
-        collections.solr()
+        chains.solr()
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_a_wrong_table_is_named(config: LuigiConfigParser, name: str, keys: dict
     table(config, "other", surts="x,e")
     table(config, name, **keys)
     with pytest.raises(BadConfig, match=why):
-        collections.solr()
+        chains.solr()

@@ -13,10 +13,10 @@ from line import Line, line_at
 from luigi.configuration import LuigiConfigParser
 
 from commands.main import main
-from warcmill.crawl import launch_folders
-from warcmill.crawl.control import Control
-from warcmill.crawl.control_frontier import FrontierControl
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
+from warcmill.crawl.control.control import Control
+from warcmill.crawl.control.frontier import FrontierControl
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch import folders
 from warcmill.model import Json
 
 
@@ -55,14 +55,14 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
 @pytest.fixture
 def crawl(line: Line) -> Iterator[None]:
     """A crawl of the job `daily` that is running."""
-    state = launch_folders.state_of(line.folders["jobs"], "daily")
+    state = folders.state_of(line.folders["jobs"], "daily")
     state.mkdir(parents=True)
     listens = threading.Event()
 
     async def run() -> None:
         stopped = asyncio.Event()
         frontier = SqliteFrontier(state / "books.sqlite")
-        control = Control(state / launch_folders.CONTROL, Crawl(frontier, stopped))
+        control = Control(state / folders.CONTROL, Crawl(frontier, stopped))
         await control.open()
         listens.set()
         await stopped.wait()

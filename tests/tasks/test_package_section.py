@@ -7,10 +7,10 @@ from datetime import date
 import pytest
 from luigi.configuration import LuigiConfigParser
 
-from tasks.config import package
+from tasks.config import chains
 from warcmill.chain import Switch
 from warcmill.errors import BadConfig
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 
 
 @pytest.fixture
@@ -29,23 +29,23 @@ def write(section: LuigiConfigParser, **keys: str) -> None:
 
 def test_without_since_it_is_off_whatever_else_is_set(section: LuigiConfigParser) -> None:
     write(section, stages="neither", organisation="")
-    assert package.switch() is None
+    assert chains.switch() is None
 
 
 def test_since_and_organisation_are_enough(section: LuigiConfigParser) -> None:
     write(section, since="2026-11-21", organisation="National Library")
-    assert package.switch() == Switch(date(2026, 11, 21), None, final_only=True)
-    assert package.terms() == Terms("National Library")
-    assert (package.destination(), package.verified_at()) == ("", "")
+    assert chains.switch() == Switch(date(2026, 11, 21), None, final_only=True)
+    assert chains.terms() == Terms("National Library")
+    assert (chains.destination(), chains.verified_at()) == ("", "")
 
 
 def test_every_key_is_read(section: LuigiConfigParser) -> None:
     write(section, since="2026-11-21", organisation="NL", jobs="daily, weekly", stages="every", form="reference")
     write(section, locate="https://archive.example/", naan="12345", shoulder="x5", agreement="SA-7")
     write(section, destination="/ingest/in/", verified_at="sftp://ingest.example/done")
-    assert package.switch() == Switch(date(2026, 11, 21), frozenset({"daily", "weekly"}))
-    assert package.terms() == Terms("NL", "reference", "https://archive.example/", "12345", "x5", "", "SA-7")
-    assert (package.destination(), package.verified_at()) == ("/ingest/in", "sftp://ingest.example/done")
+    assert chains.switch() == Switch(date(2026, 11, 21), frozenset({"daily", "weekly"}))
+    assert chains.terms() == Terms("NL", "reference", "https://archive.example/", "12345", "x5", "", "SA-7")
+    assert (chains.destination(), chains.verified_at()) == ("/ingest/in", "sftp://ingest.example/done")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_wrong_value_is_refused_by_its_key(section: LuigiConfigParser, keys: d
     for key, value in ({"since": "2026-11-21", "organisation": "NL"} | keys).items():
         section._sections["package"][key] = value  # as it would be in the file
     with pytest.raises(BadConfig) as error:
-        package.switch()
+        chains.switch()
     assert f"[package] {why}" in str(error.value)
 
 
@@ -86,5 +86,5 @@ def test_a_wrong_value_is_refused_by_its_key(section: LuigiConfigParser, keys: d
 def test_a_wrong_place_is_refused_by_its_key(section: LuigiConfigParser, keys: dict[str, str], why: str) -> None:
     write(section, since="2026-11-21", organisation="NL", **keys)
     with pytest.raises(BadConfig) as error:
-        package.verified_at()
+        chains.verified_at()
     assert f"[package] {why}" in str(error.value)

@@ -22,7 +22,7 @@ from tasks.summary import Ending
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.places import Places
+from warcmill.crawl.launch.folders import Places
 from warcmill.errors import BadConfig, BadInput, Unsettled
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim

@@ -7,10 +7,10 @@ from datetime import date
 import pytest
 from luigi.configuration import LuigiConfigParser
 
-from tasks.config import switches, viruses
+from tasks.config import chains
 from warcmill.chain import Switch
 from warcmill.errors import BadConfig
-from warcmill.files.payload_scan import Limits
+from warcmill.files.virus_scan import Limits
 
 MIB = 1 << 20
 
@@ -25,18 +25,18 @@ def config(monkeypatch: pytest.MonkeyPatch) -> LuigiConfigParser:
 
 
 def test_a_section_without_since_switches_nothing_on(config: LuigiConfigParser) -> None:
-    assert switches.wanted() == {}
-    assert not viruses.is_configured()
+    assert chains.wanted() == {}
+    assert not chains.is_configured()
     config.set("viruses", "clamd", "/run/clamd.sock")
-    assert switches.wanted() == {}
-    assert viruses.is_configured()
+    assert chains.wanted() == {}
+    assert chains.is_configured()
 
 
 def test_since_and_jobs(config: LuigiConfigParser) -> None:
     config.set("viruses", "since", "2016-10-19")
-    assert switches.wanted() == {"viruses": Switch(date(2016, 10, 19))}
+    assert chains.wanted() == {"viruses": Switch(date(2016, 10, 19))}
     config.set("viruses", "jobs", "daily, weekly")
-    assert switches.wanted() == {"viruses": Switch(date(2016, 10, 19), frozenset({"daily", "weekly"}))}
+    assert chains.wanted() == {"viruses": Switch(date(2016, 10, 19), frozenset({"daily", "weekly"}))}
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_since_and_jobs(config: LuigiConfigParser) -> None:
 def test_a_wrong_switch_is_named(key: str, value: str, why: str, config: LuigiConfigParser) -> None:
     config.set("viruses", key, value)
     with pytest.raises(BadConfig, match=why):
-        switches.wanted()
+        chains.wanted()
 
 
 def test_the_scanner_and_its_limits(config: LuigiConfigParser) -> None:
     config.set("viruses", "clamd", "scan.example:3310")
-    assert viruses.scanner().limits == Limits(100 * MIB, 100 * MIB), "as clamd's own defaults"
+    assert chains.scanner().limits == Limits(100 * MIB, 100 * MIB), "as clamd's own defaults"
     config.set("viruses", "max_file_size", str(MIB))
-    found = viruses.scanner()
+    found = chains.scanner()
     assert (found.limits.why_not(MIB), found.limits.why_not(MIB + 1)) == ("", "over MaxFileSize")
     assert found.limits.why_not(100 * MIB + 1) == "over StreamMaxLength"
     assert str(found.clamd) == "clamd at scan.example:3310"
@@ -75,4 +75,4 @@ def test_a_wrong_scanner_is_named(key: str, value: str, why: str, config: LuigiC
     config.set("viruses", "clamd", "/run/clamd.sock")
     config.set("viruses", key, value)
     with pytest.raises(BadConfig, match=why):
-        viruses.scanner()
+        chains.scanner()

@@ -14,8 +14,8 @@ from typed import luigi, warcmill
 
 from commands.main import main
 from warcmill import layout
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts import text as text_extracts
+from warcmill.extracts.extracts import Extracts
 from warcmill.model import FINAL, Launch
 from warcmill.stores.file import FileStore
 
@@ -114,7 +114,7 @@ def test_without_the_extra_it_is_a_wrong_configuration(
             raise metadata.PackageNotFoundError(package)
         return version(package)
 
-    monkeypatch.setattr("warcmill.formats.text.tools.version", without)
+    monkeypatch.setattr("warcmill.formats.text.document.version", without)
     for verb in ("status", "reconcile", "plan", "scan"):
         assert main([verb, DAY]) == CONFIGURATION
     told = capsys.readouterr().err

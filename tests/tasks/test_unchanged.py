@@ -8,8 +8,8 @@ from luigi.cmdline_parser import CmdlineParser
 from luigi.configuration import LuigiConfigParser
 
 from tasks.config import sections
+from tasks.config.sections import while_unchanged
 from tasks.config.settings import settings
-from tasks.config.unchanged import while_unchanged
 from warcmill.errors import BadConfig
 
 

@@ -141,7 +141,7 @@ def test_a_wheel_holds_every_module_and_what_is_beside_them(wheel: Path) -> None
     """Those of tasks/ below it too, and the word that the library has types."""
     modules = {path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")}
     schemas = {f"warcmill/formats/schemas/{path.name}" for path in (ROOT / "warcmill/formats/schemas").iterdir()}
-    beside = {"warcmill/py.typed", "warcmill/launches/TikaWorker.java", "commands/luigi.cfg", "tasks/profile.cxml"}
+    beside = {"warcmill/py.typed", "warcmill/extracts/TikaWorker.java", "commands/luigi.cfg", "tasks/profile.cxml"}
     beside.add("warcmill/web/pywb.lock")
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}

@@ -30,14 +30,14 @@ from dataclasses import dataclass
 from datetime import date
 
 from warcmill import chain, errors, layout
-from warcmill.audit import gaps, lost_seeds, progress_grid, remedies, survey
+from warcmill.audit import findings, gaps, progress_grid, remedies, survey
 from warcmill.audit.gaps import Gap
 from warcmill.audit.progress_grid import Cell, LaunchGrid, Mark
 from warcmill.audit.survey import Survey
 from warcmill.base import clock
 from warcmill.chain import Wanted
 from warcmill.errors import NotReady, WarcmillError
-from warcmill.launches.rootmap import RootMap
+from warcmill.launches.roots import RootMap
 from warcmill.markers.decisions import ACCEPTED, FOLDER
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch, Stage
@@ -160,7 +160,7 @@ def of_survey(seen: Survey) -> Document:
 
 
 def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
-    yield from _of_seeds(seen, [gap for gap in open_gaps if gap.kind in lost_seeds.KINDS])
+    yield from _of_seeds(seen, [gap for gap in open_gaps if gap.kind in findings.KINDS])
     for gap in open_gaps:
         if gap.kind == "refused":
             yield {"kind": "refused", "task": _refused_by(seen, gap), "name": gap.name, "why": gap.why}
@@ -174,7 +174,7 @@ def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
 
 def _of_seeds(seen: Survey, lost: list[Gap]) -> Iterator[Document]:
     """The first seeds that were not got; of more of them the last trouble gives the number."""
-    task = seen.key(lost_seeds.WORD).task
+    task = seen.key(findings.WORD).task
     for gap in lost[:MOST_SEEDS]:
         yield {"kind": gap.kind, "task": task, "name": gap.name, "why": gap.why}
     if len(lost) > MOST_SEEDS:

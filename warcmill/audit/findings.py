@@ -1,20 +1,50 @@
 """Findings about the crawl itself: what its engine did not write, or wrote wrongly. No run of a step closes one. Pure.
 
 An operator takes note of a finding with `warcmill accept`.
+
+MERGED warcmill/audit/findings.py: Revisits whose payload is archived nowhere, and those of which this cannot be
+known yet.
+
+MERGED warcmill/audit/findings.py: SIPs in the store that no 05 ever named, as the next 05 of their stages lists
+them: left by runs that were killed.
+
+MERGED warcmill/audit/findings.py: Findings of the scan for viruses: WARCs with hits, and WARCs with payloads that
+were not scanned. Pure.
+
+MERGED warcmill/audit/findings.py: Findings of what a crawl was asked for and did not get: dead seeds, untried ones,
+targets without a page; and of a
+launch of which nobody knows what it was asked for. Pure.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 
-from warcmill import chain
-from warcmill.audit import lost_seeds, orphan_revisits, orphaned, scanned
-from warcmill.audit.crawl_finding import CrawlFinding
-from warcmill.audit.survey import Survey
-from warcmill.markers.facts import Assembled, SipVerified
-from warcmill.model import FINAL, Item, Outcome, Stage, is_writer
+from warcmill import chain, layout
+from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey
+from warcmill.errors import BadInput, NotReady
+from warcmill.extracts.extracts import Extracts
+from warcmill.markers.facts import (
+    DAMAGED,
+    Assembled,
+    Found,
+    Hit,
+    Packaged,
+    Scanned,
+    ScannedFile,
+    Seeds,
+    SeedState,
+    SipVerified,
+)
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FINAL, Item, Key, Launch, Outcome, Stage, is_writer
+from warcmill.stores import LocalStore, Store
+from warcmill.versions import revisits
+from warcmill.versions.revisits import Originals, Revisit, Searched
 
 NOT_IMPORTED, NOT_AS_IMPORTED = "not imported", "not as imported"
 SECOND_OPINION = "second opinion"
@@ -28,15 +58,15 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _absent_logs(seen, stage)
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
-        yield from scanned.find(seen, stage)
-        yield from orphaned.find(seen, stage)
-        yield from orphan_revisits.find(seen, stage)
+        yield from scan_findings(seen, stage)
+        yield from orphaned_sips(seen, stage)
+        yield from orphan_revisits(seen, stage)
         yield from _unread(seen, stage)
     yield from _not_imported(seen)
     yield from _not_as_imported(seen)
     yield from _holes(seen)
     yield from _got_nothing(seen)
-    yield from lost_seeds.find(seen)
+    yield from lost_seeds(seen)
 
 
 def refused(seen: Survey, stage: Stage) -> dict[str, Item]:
@@ -161,3 +191,182 @@ def _is_success(code: str) -> bool:
     """True if the status is of a page: HTTP or FTP without an error, or whois (1001). 1 is a DNS lookup, no page."""
     number = int(code) if code.isdecimal() else 0
     return 200 <= number < 400 or number > 1000
+
+
+ORPHAN, UNRESOLVED = "orphan revisit", "unresolved revisits"
+ByStage = Mapping[Stage, OpenRevisits]
+Resolve = Callable[[Launch], ByStage]
+
+
+def orphan_revisits(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """The findings of a stage. None where nobody has looked: `looked_up` does."""
+    found = seen.revisits.get(stage)
+    if found is None:
+        return
+    if found.why and not found.revisits:
+        why = f"they cannot be read: {found.why}"
+        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", why, _indexed(seen, stage, found.why))
+        return
+    if found.why:
+        number = len(found.revisits)
+        what = "the payload of 1 revisit was" if number == 1 else f"the payloads of {number} revisits were"
+        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", f"{what} not found: {found.why}")
+        return
+    for one in found.revisits:
+        payload = one.digest or "of no known digest"
+        why = f"its payload, {payload}, is archived nowhere; record at offset {one.offset}, of {one.time}"
+        yield CrawlFinding(stage, ORPHAN, f"{one.warc.rpartition('/')[2]} {one.url}", why)
+
+
+def _indexed(seen: Survey, stage: Stage, why: str) -> Key:
+    """The step whose redo makes the extract again that `why` names: of this stage, or of an earlier one."""
+    cdx = {one: seen.markers.get(seen.key("cdx", one)) for one in seen.stages}
+    named = (one for one, marker in cdx.items() if marker and any(str(f.sha512) in why for f in marker.claim.stored))
+    return seen.key("cdx", next(named, stage))
+
+
+def looked_up(seen: Survey, resolve: Resolve | None) -> Survey:
+    """The survey with the open revisits of the launch. Nothing is looked up where its markers count none."""
+    is_open = any(isinstance(fact, Found) and fact.elsewhere for fact in seen.facts.values())
+    return replace(seen, revisits=resolve(seen.launch)) if resolve and is_open else seen
+
+
+class Resolver:
+    """Looks up the revisits of some launches, all at once, when it is first asked."""
+
+    def __init__(self, state: MarkerStore, index: LocalStore, store: Store, launches: Iterable[Launch]) -> None:
+        self._state, self._index, self._store, self._launches = state, index, store, launches
+        self._troubles: dict[tuple[Launch, Stage], str] = {}
+
+    def __call__(self, launch: Launch) -> ByStage:
+        """The open revisits of one of the launches, by stage."""
+        return self._found.get(launch, {})
+
+    @cached_property
+    def _found(self) -> dict[Launch, ByStage]:
+        stages = {one: revisits.with_revisits(self._state, one) for one in self._launches}
+        try:
+            every = (one for launch, of_it in stages.items() for stage in of_it for one in self._read(launch, stage))
+            searched = Originals(self._state, self._index, self._store).search(every)
+        except (NotReady, BadInput) as error:
+            searched = Searched(why=str(error))
+        return {
+            launch: {stage: self._open(launch, stage, searched) for stage in of_it} for launch, of_it in stages.items()
+        }
+
+    def _read(self, launch: Launch, stage: Stage) -> Iterator[Revisit]:
+        try:
+            yield from revisits.of_stage(self._state, Extracts(self._index), launch, stage)
+        except NotReady as error:
+            self._troubles[launch, stage] = str(error)
+
+    def _open(self, launch: Launch, stage: Stage, searched: Searched) -> OpenRevisits:
+        left = tuple(one for one in self._read(launch, stage) if one.wanted not in searched.originals)
+        return OpenRevisits(left, self._troubles.get((launch, stage)) or (searched.unknown() if left else ""))
+
+
+ORPHANED = "orphaned"
+
+
+def orphaned_sips(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """The orphaned SIPs that the 05 of a stage lists."""
+    found = seen.facts.get(seen.key("package", stage))
+    how = "a run was killed when it had stored it, or its 05 was lost with the state"
+    for path in found.orphaned if isinstance(found, Packaged) else ():
+        yield CrawlFinding(stage, ORPHANED, path, f"a SIP that no 05 has named: {how}. Nothing uses it")
+
+
+VIRUS, UNSCANNED = "virus", "not scanned"
+SHOWN = 3  # hits that a finding lists; the marker has all of them
+
+
+def scan_findings(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """The findings of one stage; none before it is scanned. A name has the kind before the file's label, for the file
+    may be refused too, and each is accepted by its name."""
+    found = seen.facts.get(seen.key("viruses", stage))
+    files = found.files if isinstance(found, Scanned) else {}
+    late = next(_without(seen, stage), None) if any(file.hits for file in files.values()) else None
+    for label, item in seen.items("viruses", stage).items():
+        file = files[item.made or item.file]
+        if file.hits:
+            why = _hits(file.hits) + (f"; {late.task} was done before that and has the record" if late else "")
+            yield CrawlFinding(stage, VIRUS, f"{VIRUS}:{label}", why, late)
+        if why := _not_scanned(file, refused=item.outcome is Outcome.REFUSED):
+            yield CrawlFinding(stage, UNSCANNED, f"unscanned:{label}", why)
+
+
+def _hits(hits: tuple[Hit, ...]) -> str:
+    shown = "; ".join(f"{hit.signature} at offset {hit.offset}, {hit.uri}" for hit in hits[:SHOWN])
+    more = f"; and {len(hits) - SHOWN} more" if len(hits) > SHOWN else ""
+    payloads = "1 payload has" if len(hits) == 1 else f"{len(hits)} payloads have"
+    return f"{payloads} a hit, and no index takes the record: {shown}{more}"
+
+
+def _not_scanned(file: ScannedFile, *, refused: bool) -> str:
+    """Why payloads were not scanned. What follows the fault in a refused WARC is reported by that finding."""
+    tally = {why: number for why, number in file.not_scanned.items() if not (refused and why == DAMAGED)}
+    numbers = ((f"{number} payload{'s' * (number > 1)}", why) for why, number in sorted(tally.items()))
+    return ", ".join(map(": ".join, numbers))
+
+
+def _without(seen: Survey, stage: Stage) -> Iterator[Key]:
+    """The steps of later chains that took this stage's WARCs without knowing the hits: they rest on its
+    files.verified, and not on its files.scanned."""
+    taken, known = (layout.marker_path(seen.key(word, stage)) for word in ("verify", "viruses"))
+    scan = chain.by_word(chain.ROWS)["viruses"].scan
+    inputs = {key: {source.marker for source in marker.claim.inputs} for key, marker in seen.markers.items()}
+    found = sorted(key for key, names in inputs.items() if taken in names and known not in names)
+    for row in chain.ROWS:
+        if row.scan != scan and not row.logs_only:
+            yield from (key for key in found if key.task == row.task)
+
+
+DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
+OF_SEEDS = (DEAD, UNTRIED)
+KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
+LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
+WORD = "seeds"
+_TARGET = "target:"
+
+
+def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
+    """The findings of a launch; none before its seeds are listed."""
+    found = seen.facts.get(seen.key(WORD))
+    if not isinstance(found, Seeds):
+        return
+    if not found.listed and not seen.is_imported:
+        yield CrawlFinding(None, NO_LIST, LIST, "the launch has none among its logs: which seeds it lost is unknown")
+    for fate in (one for one in found.lost() if one.seed not in seen.got_on):
+        yield CrawlFinding(None, DEAD if fate.state is SeedState.DEAD else UNTRIED, fate.seed, fate.why)
+    for target in found.without_page:
+        yield CrawlFinding(
+            None, NO_PAGE, f"{_TARGET}{target}", "the feed asks for it, and no page was got from any seed of it"
+        )
+
+
+def is_accepted(seen: Survey, kind: str, name: str) -> bool:
+    """True if an operator has accepted such a finding: a seed for the job; a target if all of its lost seeds are."""
+    if kind in OF_SEEDS:
+        return name in seen.accepted_seeds
+    if layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers:
+        return True
+    return kind == NO_PAGE and name.removeprefix(_TARGET) in seen.accepted_targets
+
+
+def still_open(seen: Survey) -> list[CrawlFinding]:
+    """The findings that nobody has accepted."""
+    return [one for one in lost_seeds(seen) if not is_accepted(seen, one.kind, one.name)]
+
+
+def in_words(names: list[str], most: int = 3) -> str:
+    """How many are lost, with the first names: `2 seeds or targets not got: http://a.example/, target:7`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    if LIST in names:
+        return "not known which seeds were not got: its list of seeds is missing"
+    one, many = ("seed or target", "seeds or targets") if any(map(_is_target, names)) else ("seed", "seeds")
+    what = f"1 {one}" if len(names) == 1 else f"{len(names)} {many}"
+    return f"{what} not got: {', '.join(names[:most])}{more}"
+
+
+def _is_target(name: str) -> bool:
+    return name.startswith(_TARGET)

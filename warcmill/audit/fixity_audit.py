@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from warcmill import chain, layout
-from warcmill.audit import left_out, remedies
+from warcmill.audit import gaps, remedies
 from warcmill.audit.survey import Unsound, read_markers
 from warcmill.base import digests
 from warcmill.base.progress import Advance, Counted
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
-from warcmill.formats import logzip
-from warcmill.formats.logzip import Packed
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import Packed
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import PackedLogs
 from warcmill.markers.state import MarkerStore
@@ -61,7 +61,7 @@ def work(state: MarkerStore, launch: Launch) -> Work:
     sound, packs = markers.sound, chain.by_word(chain.ROWS)["pack"].task
     zips = tuple(evidence for key, evidence in sorted(sound.items()) if key.task == packs)
     findings = [_unsound(launch, name, unsound) for name, unsound in sorted(markers.unsound.items())]
-    differ = left_out.find(sound)
+    differ = gaps.left_out(sound)
     findings += [FixityFinding(launch, gap.path, f"{gap.kind}: {gap.why}", remedies.redo(gap.key)) for gap in differ]
     return Work(launch, _stored(sound), zips, tuple(findings))
 

@@ -1,23 +1,29 @@
-"""What a launch still needs to be a whole archive: every gap by name, why, and the command to type next. Pure."""
+"""What a launch still needs to be a whole archive: every gap by name, why, and the command to type next. Pure.
+
+MERGED warcmill/audit/gaps.py: Compares the files that a stage's markers list with those of 03: left out, or in
+addition. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from warcmill import chain, layout
-from warcmill.audit import findings, left_out, lost_seeds, orphan_revisits, remedies
+from warcmill.audit import findings, remedies
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
-from warcmill.markers.attempt_files import Attempt
-from warcmill.model import Key, Launch, Stage
+from warcmill.markers.attempts import Attempt
+from warcmill.markers.claim import Evidence
+from warcmill.markers.facts import is_salvaged
+from warcmill.model import Item, Key, Launch, Outcome, Stage
 
 # Findings about the crawl itself. No run of a step closes them: an operator takes note with `warcmill accept`.
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
-    *lost_seeds.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
-    orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED,
+    *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
+    findings.ORPHAN, findings.UNRESOLVED,
 )  # fmt: skip
 # A file put back, or another run, closes these. All other gaps that are no findings need `warcmill redo`.
 MENDED = (
@@ -68,8 +74,8 @@ def is_accepted(seen: Survey, name: str) -> bool:
 
 
 def _is_accepted(seen: Survey, gap: Gap) -> bool:
-    if gap.kind in lost_seeds.KINDS:
-        return lost_seeds.is_accepted(seen, gap.kind, gap.name)
+    if gap.kind in findings.KINDS:
+        return findings.is_accepted(seen, gap.kind, gap.name)
     return is_accepted(seen, gap.name)
 
 
@@ -197,7 +203,7 @@ def _stale(seen: Survey) -> Iterator[Gap]:
 
 
 def _left_out(seen: Survey) -> Iterator[Gap]:
-    for file in left_out.find(seen.markers):
+    for file in left_out(seen.markers):
         yield _gap(seen, file.key["stage"], file.kind, file.path, file.why, remedies.redo(file.key))
 
 
@@ -250,9 +256,66 @@ def listed(seen: Survey) -> set[str]:
 
 def _findings(seen: Survey) -> Iterator[Gap]:
     found = list(findings.find(seen))
-    seeds = sum(finding.kind in lost_seeds.OF_SEEDS for finding in found)
+    seeds = sum(finding.kind in findings.OF_SEEDS for finding in found)
     for finding in found:
         todo = remedies.redo(finding.redo) if finding.redo else remedies.accept(seen.launch, finding.name)
-        if seeds > 1 and finding.kind in lost_seeds.OF_SEEDS:
+        if seeds > 1 and finding.kind in findings.OF_SEEDS:
             todo = remedies.accept_seeds(seen.launch)
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)
+
+
+Markers = Mapping[Key, Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file on which 03 and later markers of a stage differ; `key` is the first such marker."""
+
+    key: Key
+    kind: str  # `left out`, or `not listed`
+    path: str
+    why: str
+
+
+def left_out(markers: Markers) -> Iterator[LeftOut]:
+    """Every file that 03 lists and a later marker of its stage leaves out, or that only such a marker has."""
+    lists = chain.by_word(chain.ROWS)["assemble"].task
+    for key in sorted(markers):
+        if key.task == lists:
+            yield from _of_stage(markers, layout.launch_of(key), Stage.parse(key["stage"]))
+
+
+def _of_stage(markers: Markers, launch: Launch, stage: Stage) -> Iterator[LeftOut]:
+    listed = _listed(markers, launch, stage)
+    without: dict[str, list[Key]] = {}
+    seen: set[str] = set()
+    for step in chain.after_list(chain.ROWS):
+        key = layout.step(step.word, launch, stage)
+        if key in markers:
+            here = {item.file.label for item in markers[key].claim.items if _is_of_stage(step, item)}
+            for path in sorted(_expected(step, listed) - here):
+                without.setdefault(path, []).append(key)
+            for path in sorted(here - set(listed) - seen):
+                yield LeftOut(key, "not listed", path, f"{layout.marker_name(key)} has it, and 03 does not list it")
+            seen |= here
+    for path, keys in without.items():
+        names = ", ".join(map(layout.marker_name, keys))
+        yield LeftOut(keys[0], "left out", path, f"it is a file of the stage, and not in {names}")
+
+
+def _listed(markers: Markers, launch: Launch, stage: Stage) -> dict[str, bool]:
+    """The files that every later marker must have, the zip of logs included: label to whether an engine wrote it."""
+    assembled = markers[layout.step("assemble", launch, stage)]
+    warcs = [item.file for item in assembled.claim.items if item.outcome is Outcome.OK]
+    packed = layout.marker_path(layout.step("pack", launch, stage))
+    return {packed: False} | {file.label: True for file in warcs}
+
+
+def _expected(step: Row, listed: Mapping[str, bool]) -> set[str]:
+    """The files that a step must have. The zip of logs is in the state: steps that change engines' roots skip it."""
+    return {path for path, is_engines in listed.items() if is_engines or not (step.outward or step.warcs_only)}
+
+
+def _is_of_stage(step: Row, item: Item) -> bool:
+    """True if an item is a file of the stage. A salvaged WARC is none: it is made of one."""
+    return not is_salvaged(item) and (item.made is not None or not (step.stored or step.reads == "made"))

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from warcmill import chain, layout
-from warcmill.audit import gaps, lost_seeds, survey
+from warcmill.audit import findings, gaps, survey
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row, Wanted
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.launches import vitals
-from warcmill.launches.rootmap import RootMap
-from warcmill.launches.vitals import Vitals
-from warcmill.markers.attempt_files import Attempt
-from warcmill.markers.attempts import settled
+from warcmill.launches import listing
+from warcmill.launches.listing import Vitals
+from warcmill.launches.roots import RootMap
+from warcmill.markers.attempts import Attempt, settled
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Outcome, Stage
 
@@ -106,7 +105,7 @@ def grid(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -
     """The grid of one launch. A WarcmillError becomes its `error`, so that it hides no other launch."""
     try:
         seen = survey.load_markers(state, rootmap.of(launch.job), launch, wanted)
-        running = None if seen.ended or seen.is_imported else vitals.of(rootmap.of(launch.job), launch, seen.listing)
+        running = None if seen.ended or seen.is_imported else listing.of(rootmap.of(launch.job), launch, seen.listing)
         return replace(of_survey(seen), vitals=running)
     except WarcmillError as error:
         return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
@@ -123,9 +122,7 @@ def of_survey(seen: Survey) -> LaunchGrid:
         row.word: merge(each[row.word] for _, each in stages) if row.scope == "stage" else _cell(seen, row, None, stale)
         for row in rows
     }
-    return LaunchGrid(
-        seen.launch, seen.ended, cells, stages, lost=tuple(one.name for one in lost_seeds.still_open(seen))
-    )
+    return LaunchGrid(seen.launch, seen.ended, cells, stages, lost=tuple(one.name for one in findings.still_open(seen)))
 
 
 def merge(cells: Iterable[Cell]) -> Cell:
@@ -145,7 +142,7 @@ def _cell(seen: Survey, step: Row, stage: Stage | None, stale: Mapping[Key, str]
     if key in seen.markers:
         if key in stale:
             return Cell(Mark.STALE, 1, 1)
-        is_lost = step.word == lost_seeds.WORD and lost_seeds.still_open(seen)
+        is_lost = step.word == findings.WORD and findings.still_open(seen)
         return Cell(Mark.REFUSED, 1, 1) if is_lost or (stage and _refuses(seen, step, stage, key)) else _WHOLE
     if layout.marker_name(key) in seen.unsound:
         return Cell(Mark.FAILED, 0, 1)

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from warcmill import chain
-from warcmill.audit import backups, findings, gaps, missing, remedies, survey, uncatalogued, unclaimed
+from warcmill.audit import backups, findings, gaps, remedies, survey, unaccounted
+from warcmill.audit.findings import Resolve, looked_up
 from warcmill.audit.gaps import Gap
-from warcmill.audit.orphan_revisits import Resolve, looked_up
 from warcmill.audit.survey import Survey
-from warcmill.audit.uncatalogued import Catalogued
-from warcmill.audit.unscanned import Before, split
+from warcmill.audit.unaccounted import Before, Catalogued, split
 from warcmill.base import clock
 from warcmill.chain import Row as Step
 from warcmill.chain import Wanted
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.launches.rootmap import RootMap
+from warcmill.launches.roots import RootMap
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Outcome, Stage, stamp_time
 from warcmill.stores import Store
@@ -87,11 +86,11 @@ def report(
 
 def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[Gap, ...]:
     """The gaps that markers alone do not show: files of the store, its backup, and SIPs of the catalogue."""
-    in_store = missing.listed(store, seen.launch)
-    not_stored = missing.find(seen, in_store) + unclaimed.find(seen, in_store)
+    in_store = unaccounted.listed(store, seen.launch)
+    not_stored = unaccounted.missing(seen, in_store) + unaccounted.unclaimed(seen, in_store)
     now = stamp_time(clock.stamp())
     not_stored += backups.of_launch(state, store, seen.launch, now) + backups.of_markers(store, seen, now)
-    return not_stored + (uncatalogued.find(seen, catalogued) if catalogued else ())
+    return not_stored + (unaccounted.uncatalogued(seen, catalogued) if catalogued else ())
 
 
 def find(

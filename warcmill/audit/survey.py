@@ -1,4 +1,7 @@
-"""Read all that is known of a launch: markers, sound or not, attempts, and what is on disk. Reads only."""
+"""Read all that is known of a launch: markers, sound or not, attempts, and what is on disk. Reads only.
+
+MERGED warcmill/audit/survey.py: A finding about the crawl itself.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,18 @@ from itertools import groupby
 
 from warcmill import chain, layout
 from warcmill.audit import accepted_seeds
-from warcmill.base.nearest import did_you_mean
+from warcmill.base.printable import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.launches import discovery
-from warcmill.launches.coverage import Coverage
-from warcmill.launches.discovery import Discovery
+from warcmill.launches.discovery import Discovery, with_markers
 from warcmill.launches.ending import ended, is_sealed
+from warcmill.launches.holdings import Coverage
 from warcmill.launches.listing import Listing, all_stages, list_files, list_rendered
-from warcmill.launches.recorded import with_markers
-from warcmill.launches.rootmap import RootMap
-from warcmill.launches.roots import JobRoots
+from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.markers import claim, facts
-from warcmill.markers.attempt_files import Attempt
-from warcmill.markers.attempts import Attempts
+from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Assembled, Complete, Imported, Packaged, PackedLogs, Seeds, Stopped
 from warcmill.markers.state import MarkerStore
@@ -343,3 +343,14 @@ def did_you_mean_launch(state: MarkerStore, roots: JobRoots, launch: Launch) -> 
 def _folders(store: Store, path: str) -> list[str]:
     """The names of the folders in a folder, without hidden ones."""
     return [entry.name for entry in store.list(path) if entry.kind == "folder" and not entry.name.startswith(".")]
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlFinding:
+    """One finding. `stage` is None when it is about the whole launch."""
+
+    stage: Stage | None
+    kind: str
+    name: str
+    why: str
+    redo: Key | None = None  # a step whose redo closes it after all

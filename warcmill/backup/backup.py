@@ -24,8 +24,8 @@ from warcmill import layout
 from warcmill.backup.archive import NAME as ARCHIVE
 from warcmill.base import clock, digests
 from warcmill.errors import NotReady
-from warcmill.formats import logzip
-from warcmill.formats.logzip import Member, Packed
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import Member, Packed
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import BackedUp, Complete, Fed, Launched, Started

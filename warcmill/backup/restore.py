@@ -9,8 +9,8 @@ from warcmill import layout
 from warcmill.backup import archive
 from warcmill.backup.backup import FOLDER, DueCrawl
 from warcmill.errors import BadInput, Foreign
-from warcmill.formats import logzip
-from warcmill.formats.logzip import Packed
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import Packed
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import BackedUp

@@ -1,10 +1,14 @@
 """Format times for the line: UTC, whole seconds but in names that keep an order.
 
 Years have four digits, which `strftime` does not guarantee.
+
+MERGED warcmill/base/clock.py: The time by which URIs, queues and addresses wait. Logs and records have what the
+clock of the machine says.
 """
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 
 
@@ -47,3 +51,12 @@ def month(day: date) -> str:
 def stamp_text(stamp: str) -> str:
     """14 (or more) digits as `2016-10-19T23:44:28Z`."""
     return f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}T{stamp[8:10]}:{stamp[10:12]}:{stamp[12:14]}Z"
+
+
+_BEGAN = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def steady() -> float:
+    """Seconds since 1970: what the clock said when this process began, and what has passed since. A clock that is set
+    meanwhile lets no host wait for hours, and hurries none."""
+    return _BEGAN + time.clock_gettime(time.CLOCK_BOOTTIME)

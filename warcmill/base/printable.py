@@ -1,9 +1,13 @@
-"""Escape all that is printed or logged: names come from outside, and control characters would act on a terminal."""
+"""Escape all that is printed or logged: names come from outside, and control characters would act on a terminal.
+
+MERGED warcmill/base/printable.py: Suggest a known name for a mistyped one.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 
 _LAST_BYTES = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is not UTF-8
 INDENT = "    "
@@ -37,3 +41,16 @@ class PrintableFormatter(logging.Formatter):
             message = printable(message)
         plain = logging.makeLogRecord({**record.__dict__, "msg": message, "args": None, "exc_text": None})
         return printable_lines(super().format(plain).rstrip("\n"))
+
+
+def nearest(typed: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return the most similar known name; '' if none reaches the similarity `alike` (difflib's ratio, 0 to 1)."""
+    from difflib import get_close_matches  # noqa: PLC0415 needed only after a typing error
+
+    return next(iter(get_close_matches(typed, sorted(set(known)), 1, alike)), "")
+
+
+def did_you_mean(typed: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'status'?` if a known name is similar; else ''."""
+    suggestion = nearest(typed, known)
+    return f"; did you mean '{suggestion}'?" if suggestion else ""

@@ -10,7 +10,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from warcmill.errors import BadInput, Mismatch, Unavailable
-from warcmill.formats.ark import LONGEST, is_ark
+from warcmill.formats.sip.ark import LONGEST, is_ark
 
 SECONDS: Final = 60
 CONNECT_SECONDS: Final = 10

@@ -1,14 +1,22 @@
-"""Write small files of a launch so that a kill leaves them whole or not at all."""
+"""Write small files of a launch so that a kill leaves them whole or not at all.
+
+MERGED warcmill/crawl/durable.py: Files that only grow, and what becomes of them after a kill: they are cut to the
+length that the books know.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+from collections.abc import Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from warcmill.base import disk
-from warcmill.crawl.appended import sync_folder
-from warcmill.errors import Unavailable
+from warcmill.errors import Mismatch, Unavailable
 
 
 def replace(path: Path, data: bytes | bytearray) -> None:
@@ -62,3 +70,115 @@ def is_cut(path: Path) -> bool:
 def failed(path: Path, error: OSError) -> Unavailable:
     """Our error for one of the disk."""
     return Unavailable(str(path), f"{disk.reason(error, path)}. It was not written")
+
+
+T = TypeVar("T")
+ORPHAN = ".orphan"
+
+
+class Appended:
+    """A file that is appended to. After an error it must not be written again: cut it, and open it anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = self._try(lambda: os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
+        self.length = os.fstat(self._fd).st_size
+        sync_folder(path.parent)
+
+    def append(self, data: bytes) -> None:
+        """Write bytes at its end."""
+        rest = memoryview(data)
+        while rest:
+            written = self._try(partial(os.write, self._fd, rest))
+            self.length += written
+            rest = rest[written:]
+
+    def sync(self) -> None:
+        """Make all that was appended durable."""
+        self._try(lambda: os.fdatasync(self._fd))
+        refuse_deleted(self._fd, self.path)
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self._fd)
+
+    def _try(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except OSError as error:
+            raise unavailable(self.path, error) from error
+
+
+def cut(path: Path, length: int) -> Path | None:
+    """Cut a file to a length; what was after it is kept beside, in a file whose path is returned. None: nothing was.
+
+    Mismatch when the file is shorter: it has lost what the books know to be durable.
+    """
+    try:
+        size = path.stat().st_size
+        if size == length:
+            return None
+        if size < length:
+            raise Mismatch(f"the length of {path} by the crawl's books", length, size)
+        orphan = _keep_tail(path, length)
+        os.truncate(path, length)
+        _sync(path)
+    except OSError as error:
+        raise unavailable(path, error) from error
+    return orphan
+
+
+def set_aside(path: Path, name: str) -> Path:
+    """Rename a file that the books do not know to an orphan of this name."""
+    try:
+        orphan = free_orphan(path.with_name(name))
+        os.rename(path, orphan)
+    except OSError as error:
+        raise unavailable(path, error) from error
+    sync_folder(path.parent)
+    return orphan
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    try:
+        _sync(folder)
+    except OSError as error:
+        raise unavailable(folder, error) from error
+
+
+def refuse_deleted(file: int, path: Path) -> None:
+    """Unavailable when an open file has no name any more: what is written to it is lost."""
+    if os.fstat(file).st_nlink == 0:
+        raise Unavailable(str(path), "it was deleted while the crawl wrote to it")
+
+
+def unavailable(path: Path, error: OSError) -> Unavailable:
+    """Our error for one of the disk."""
+    why = f"{disk.reason(error, path)}. Nothing of this group was kept, and all before it is safe"
+    return Unavailable(str(path), why)
+
+
+def free_orphan(path: Path) -> Path:
+    """Return a name for an orphan that no file has: `x.orphan`, `x.2.orphan`."""
+    names = (path.with_name(f"{path.name}{'' if n == 1 else f'.{n}'}{ORPHAN}") for n in count(1))
+    return next(name for name in names if not name.exists())
+
+
+def _keep_tail(path: Path, length: int) -> Path:
+    orphan = free_orphan(path)
+    with path.open("rb") as source, orphan.open("xb") as target:
+        source.seek(length)
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
+    _sync(path.parent)
+    return orphan
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

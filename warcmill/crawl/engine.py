@@ -19,12 +19,18 @@ from warcmill import __version__
 from warcmill.base import disk
 from warcmill.base.printable import printable
 from warcmill.clients.engine import CrawlProgress, JobStatus
-from warcmill.crawl import continues, control_client, durable, job_file, last_launch, launch_folders, lock, restore
-from warcmill.crawl.job_log import Word
-from warcmill.crawl.job_values import CONFIGURATION
-from warcmill.crawl.launch_folders import CHECKPOINTS, CONTROL
-from warcmill.crawl.order import put_in_order
-from warcmill.crawl.places import Places
+from warcmill.crawl import durable
+from warcmill.crawl.control import control
+from warcmill.crawl.job import file
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.launch import checkpoint as continues
+from warcmill.crawl.launch import checkpoint as restore
+from warcmill.crawl.launch import folders as launch_folders
+from warcmill.crawl.launch import folders as lock
+from warcmill.crawl.launch import job_log
+from warcmill.crawl.launch.folders import CHECKPOINTS, CONTROL, Places
+from warcmill.crawl.launch.job_log import Word
+from warcmill.crawl.launch.repair import put_in_order
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json, Launch, parse_job
 
@@ -55,7 +61,7 @@ class WarcmillEngine:
 
     def look(self, job: str) -> JobStatus:
         """The job's current status."""
-        last = last_launch.last(self.places.job(parse_job(job)))
+        last = job_log.last(self.places.job(parse_job(job)))
         holder = lock.holder(self.places.state(job))
         if holder and holder.launch:
             words = self._state(job).get("state", "it does not answer yet")
@@ -83,7 +89,7 @@ class WarcmillEngine:
 
     def configure(self, job: str, files: Mapping[str, bytes]) -> None:
         """Write the files of a job; BadConfig if it could not be crawled by them."""
-        job_file.parse(files, parse_job(job))
+        file.parse(files, parse_job(job))
         self.places.require()
         durable.make_folder(self.places.job(job))
         for name in launch_folders.PAPERS:
@@ -111,9 +117,9 @@ class WarcmillEngine:
 
     def follows(self, job: str) -> str:
         """The job's newest launch, if its files have URIs visited again: what waits there keeps its time. Else ''."""
-        if not job_file.read(self.places.job(parse_job(job)), job).visits_again:
+        if not file.read(self.places.job(parse_job(job)), job).visits_again:
             return ""
-        last = last_launch.last(self.places.job(job))
+        last = job_log.last(self.places.job(job))
         return last.launch if last and self.places.database(job).exists() else ""
 
     def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
@@ -123,7 +129,7 @@ class WarcmillEngine:
         Conflict if it runs already, or has another newest launch; BadConfig, with nothing done, if its files have a
         fault.
         """
-        job_file.read(self.places.job(parse_job(job)), job)
+        file.read(self.places.job(parse_job(job)), job)
         seen = self.look(job)
         if seen.running:
             raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")
@@ -140,7 +146,7 @@ class WarcmillEngine:
 
     def checkpoint(self, job: str) -> str:
         """Take a checkpoint, wait until it is complete, and return its name. NotReady if the job does not run."""
-        found = control_client.ask(self._socket(job), "checkpoint", CHECKPOINT_SECONDS)
+        found = control.ask(self._socket(job), "checkpoint", CHECKPOINT_SECONDS)
         return str(cast("dict[str, Json]", found)["checkpoint"])
 
     def stop(self, job: str) -> None:
@@ -148,11 +154,11 @@ class WarcmillEngine:
         deadline, asked = time.monotonic() + STOP_SECONDS, False
         while lock.holder(self.places.state(parse_job(job))):
             with suppress(NotReady):  # it does not listen yet, or ends just now
-                asked = asked or control_client.ask(self._socket(job), "stop") == {}
+                asked = asked or control.ask(self._socket(job), "stop") == {}
             if time.monotonic() > deadline:
                 raise Unavailable(f"the crawl of {job}", f"it was told to stop, and runs after {STOP_SECONDS:.0f} s")
             time.sleep(POLL)
-        last = last_launch.last(self.places.job(job))
+        last = job_log.last(self.places.job(job))
         if last and not last.ended:
             with lock.held(self.places.state(job)):
                 asyncio.run(put_in_order(self.places, job))
@@ -172,7 +178,7 @@ class WarcmillEngine:
         deadline = time.monotonic() + START_SECONDS
         while True:
             ended, code = os.waitpid(pid, os.WNOHANG)
-            last = last_launch.last(self.places.job(job))
+            last = job_log.last(self.places.job(job))
             if last and last.launch > before and last.word not in (Word.PREPARING, Word.PAUSED):
                 return last.launch
             if ended:
@@ -183,7 +189,7 @@ class WarcmillEngine:
                 raise Unavailable(f"the crawl of {job}", f"process {pid} began nothing in {START_SECONDS:.0f} s")
             time.sleep(POLL)
 
-    def _reason(self, job: str, last: last_launch.Last) -> tuple[int, str]:
+    def _reason(self, job: str, last: job_log.Last) -> tuple[int, str]:
         """The exit code of a process that died, 0 if that is not known, and why. A full disk may have taken neither."""
         if last.why:
             return last.code, printable(last.why)
@@ -202,12 +208,12 @@ class WarcmillEngine:
 
     def _state(self, job: str) -> Mapping[str, Json]:
         try:
-            return cast("dict[str, Json]", control_client.ask(self._socket(job), "state", 10.0))
+            return cast("dict[str, Json]", control.ask(self._socket(job), "state", 10.0))
         except (NotReady, Unavailable, BadInput):  # it has not begun to listen, or has ended meanwhile
             return {}
 
     def _continues(self, job: str, launch: str) -> str:
-        return continues.read(self.places.job(job) / launch)
+        return continues.continued_from(self.places.job(job) / launch)
 
     def _alerts(self, job: str, launch: str) -> int:
         """How many lines alerts.log has."""

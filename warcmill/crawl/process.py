@@ -19,13 +19,16 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.base.printable import printable
-from warcmill.crawl import durable, job_file, launch_folders, lock, restore
-from warcmill.crawl.job_log import JobLog
-from warcmill.crawl.opening import open_launch
-from warcmill.crawl.order import put_in_order
-from warcmill.crawl.places import Places
-from warcmill.crawl.session import Session
-from warcmill.crawl.stop import End
+from warcmill.crawl import durable
+from warcmill.crawl.job import file
+from warcmill.crawl.job.job import End
+from warcmill.crawl.launch import checkpoint as restore
+from warcmill.crawl.launch import folders
+from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.job_log import JobLog
+from warcmill.crawl.launch.launch import open_launch
+from warcmill.crawl.launch.repair import put_in_order
+from warcmill.crawl.launch.session import Session
 from warcmill.errors import Unavailable, WarcmillError, describe
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
@@ -38,14 +41,14 @@ async def crawl(
 ) -> End:
     """Crawl a job to its end: afresh, from a checkpoint, or with what waited in the launch before. That one is put in
     order first, if its process died. An error that ends it is in job.log."""
-    with lock.held(places.state(name)) as held:
-        job = job_file.read(places.job(name), name)
+    with folders.held(places.state(name)) as held:
+        job = file.read(places.job(name), name)
         job = replace(job, allow_private=(*job.allow_private, *allow_private))
         with _named_in_job_log(places, name) as launches:
             await put_in_order(places, name)
-            checkpoints = places.job(name) / launch_folders.CHECKPOINTS
+            checkpoints = places.job(name) / folders.CHECKPOINTS
             resume = restore.named(checkpoints, name, checkpoint) if checkpoint else None
-            launch = Launch.parse(name, launch_folders.next_id(places.job(name), clock.stamp()))
+            launch = Launch.parse(name, folders.next_id(places.job(name), clock.stamp()))
             held.name(launch)
             launches.append(launch)
             return await Session(await open_launch(places, job, launch, resume, follows)).run()

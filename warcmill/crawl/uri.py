@@ -1,15 +1,132 @@
-"""A URI on its way through the crawl. `Transitions.update()` alone changes it."""
+"""A URI on its way through the crawl. `Transitions.update()` alone changes it.
+
+MERGED warcmill/crawl/uri.py: `data:` URIs (RFC 2397): they hold their own bytes, so they are read without a
+network, and write no record.
+
+MERGED warcmill/crawl/uri.py: The key by which a crawl knows a page, when a site writes a session's id into every
+URL: it has the id left out.
+
+With it a page that was seen under one id is not fetched again under another. The
+forms are those that Heritrix leaves out.
+
+MERGED warcmill/crawl/uri.py: What a URI goes through, and the one table of the moves between.
+
+MERGED warcmill/crawl/uri.py: The one place where a URI changes: every move is checked by the table, and dated.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import dataclasses
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 import ada_url
 
-from warcmill.crawl.status import Status
+from warcmill.base import clock
 from warcmill.errors import BadInput
 from warcmill.formats import surt as surts
+
+_PLAIN = "text/plain;charset=US-ASCII"
+_SPACE = re.compile(rb"[\t\n\f\r ]")
+_IN_BASE64 = re.compile(r";[ ]*base64\Z", re.IGNORECASE)
+
+
+class Data(NamedTuple):
+    """The media type of a `data:` URI and its bytes."""
+
+    mime: str
+    body: bytes
+
+
+def read(uri: str) -> Data:
+    """Return what a `data:` URI holds, as browsers read it; BadInput when it has no comma or its base64 is broken."""
+    head, comma, body = uri.partition(":")[2].partition(",")
+    if not comma:
+        raise BadInput(shown(uri), "a data: URI without a comma")
+    raw = unquote_to_bytes(body)
+    mime = _IN_BASE64.sub("", head.strip())
+    if mime != head.strip():
+        raw = _decoded(_SPACE.sub(b"", raw), uri)
+    return Data((_PLAIN.partition(";")[0] + mime if mime.startswith(";") else mime) or _PLAIN, raw)
+
+
+def _decoded(text: bytes, uri: str) -> bytes:
+    bare = text.rstrip(b"=") if len(text) % 4 == 0 else text
+    try:
+        return base64.b64decode(bare + b"=" * (-len(bare) % 4), validate=True)
+    except binascii.Error as error:
+        raise BadInput(shown(uri), f"a data: URI with broken base64: {error}") from error
+
+
+_IDS = re.compile(
+    r"(?P<before>[;?&])(?:jsessionid=[0-9a-z]{32}(?:\.[^?&;/]{1,64})?|(?:phpsessid|sid)=[0-9a-z]{32}"
+    r"|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]{1,64}&cftoken=[^&]{1,64})(?P<after>[?&/]|$)",
+    re.IGNORECASE,
+)
+_IN_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/)", re.IGNORECASE)
+
+
+def without_session(uri: str) -> str:
+    """Return a canonical URI without the ids of sessions."""
+    if "?" in uri or ";" in uri or "&" in uri:
+        uri = _IDS.sub(_joined, uri)
+    return _without_folder(uri) if "/(" in uri else uri
+
+
+def _without_folder(uri: str) -> str:
+    """Leave out an id that is a folder, as pages that end in `.aspx` have it."""
+    page = uri.partition("?")[0].lower().rfind(".aspx")
+    found = _IN_PATH.search(uri, 0, page) if page >= 0 else None
+    return uri[: found.start()] + uri[found.end() :] if found else uri
+
+
+def _joined(match: re.Match[str]) -> str:
+    """What is between the parts before and after an id: a `?` stays before the rest of a query."""
+    before, after = match["before"], match["after"]
+    if after == "&":
+        return before if before in "?&" else after
+    return after
+
+
+class Status(StrEnum):
+    """Where a URI stands."""
+
+    CREATED = "Created"
+    SCHEDULED = "Scheduled"
+    SUSPENDED = "Suspended"
+    DOWNLOADING = "Downloading"
+    PARSING = "Parsing"
+    PARSED = "Parsed"
+    FAILED = "Failed"
+    REMOVED = "Removed"
+
+    __hash__ = str.__hash__  # that of an enum is a function of Python, and every move looks its statuses up
+
+
+S = Status
+MOVES: dict[Status, frozenset[Status]] = {
+    S.CREATED: frozenset({S.SCHEDULED, S.SUSPENDED, S.FAILED, S.REMOVED}),
+    S.SCHEDULED: frozenset({S.DOWNLOADING, S.SUSPENDED, S.FAILED, S.REMOVED}),
+    S.SUSPENDED: frozenset({S.SCHEDULED, S.REMOVED}),
+    # Back to Scheduled: it is tried again, or deferred. To Parsed: its holder had nothing to parse.
+    S.DOWNLOADING: frozenset({S.PARSING, S.PARSED, S.SCHEDULED, S.SUSPENDED, S.FAILED, S.REMOVED}),
+    S.PARSING: frozenset({S.PARSED, S.FAILED}),
+    # Scheduled once more: it is visited again, or a person asks for it.
+    S.PARSED: frozenset({S.SCHEDULED, S.REMOVED}),
+    S.FAILED: frozenset({S.SCHEDULED, S.REMOVED}),
+    S.REMOVED: frozenset(),
+}
+"""From each status to those that may follow."""
+
+DONE = frozenset({S.PARSED, S.FAILED, S.REMOVED})
+"""With these a visit ends."""
+
 
 LONGEST_URI = 1 << 16
 LONGEST_PAYLOAD = 1 << 16  # bytes, of its JSON
@@ -122,3 +239,50 @@ def shown(text: str) -> str:
     plain = text.encode("utf-8", "backslashreplace").decode()
     safe = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in plain[: _SHOWN + 1])
     return safe if len(plain) <= _SHOWN else f"{safe[:_SHOWN]}..."
+
+
+Action = Callable[[Uri, Status], None]
+"""Called with the URI and the status that it moves to, or has moved to."""
+
+_FIXED = frozenset({"key", "uri", "queue", "crawl", "status", "updated"})
+_CHANGEABLE = frozenset(one.name for one in dataclasses.fields(Uri)) - _FIXED
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """The moves of a crawl's URIs, with what is done before and after a move to a status.
+
+    An action before that raises prevents the move: the URI is as it was. Statistics and the journal hear of a visit
+    from the books, once it is durable: a move may still come to nothing.
+    """
+
+    before: Mapping[Status, Sequence[Action]] = field(default_factory=dict)
+    after: Mapping[Status, Sequence[Action]] = field(default_factory=dict)
+    now: Callable[[], float] = clock.steady
+
+    def update(self, uri: Uri, to: Status, **changes: object) -> Status:
+        """Move a URI, set its other fields, and return its status.
+
+        BadInput for a move that is not in the table: nothing is changed.
+        """
+        check_move(uri, to)
+        if changes and not changes.keys() <= _CHANGEABLE:
+            raise TypeError(f"no update changes {', '.join(sorted(changes.keys() - _CHANGEABLE))}")
+        for act in self.before.get(to, ()):
+            act(uri, to)
+        self._set(uri, to, changes)
+        return to
+
+    def _set(self, uri: Uri, to: Status, changes: dict[str, object]) -> None:
+        uri.status, uri.updated = to, self.now()
+        for name, value in changes.items():
+            setattr(uri, name, value)
+        for act in self.after.get(to, ()):
+            act(uri, to)
+
+
+def check_move(uri: Uri, to: Status) -> None:
+    """BadInput, with what would be allowed, when no URI may move from its status to this one."""
+    if to not in MOVES[uri.status]:
+        allowed = ", ".join(sorted(MOVES[uri.status])) or "nothing"
+        raise BadInput(shown(uri.key), f"no move from {uri.status} to {to}; from {uri.status} there is {allowed}")

@@ -8,25 +8,43 @@ What a job has already, by its digest, is not imported again, so importing the s
 that have come since make a second launch: the first is frozen, as its markers name exactly its files.
 
 Whether a WARC is linked or copied: `take_in`.
+
+MERGED warcmill/decisions/importing.py: What can be imported, and as which job: nothing of an engine, and nothing of
+the line itself.
+
+MERGED warcmill/decisions/importing.py: The launch that the WARCs of a folder become, and the claim of its marker.
+
+MERGED warcmill/decisions/importing.py: Take the WARCs of a folder one after the other, and sort them: new, known
+from an earlier import, or double.
+
+MERGED warcmill/decisions/importing.py: The WARCs that a job has from its earlier imports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
 
 from warcmill import layout
+from warcmill.base.clock import stamp_text
 from warcmill.decisions import foreign, incoming
-from warcmill.decisions.import_claim import claim_of, launch_of
-from warcmill.decisions.import_order import TASK, Order, Result
-from warcmill.decisions.import_taking import Taking, check_room
-from warcmill.decisions.take_in import Advance
-from warcmill.decisions.taken_before import Before
-from warcmill.errors import BadInput, Unavailable
+from warcmill.decisions.foreign import TASK, Found, Order, Result, why_never_found
+from warcmill.decisions.incoming import Incoming
+from warcmill.decisions.take_in import Advance, Taken, may_link, take
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, Unsettled
+from warcmill.launches.discovery import with_markers
+from warcmill.launches.roots import RootMap
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Imported
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch
+from warcmill.model import FileRef, Item, Json, Launch, Outcome
+from warcmill.stores import Stat
+from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.file import FileStore
-from warcmill.stores.source_folder import SourceFolder
 
 Shown = Callable[[int], AbstractContextManager[Advance]]  # shows the progress of so many bytes
 
@@ -87,3 +105,186 @@ def own_disk(root: FileStore) -> Iterator[None]:
     except OSError as error:
         why = f"{error.strerror or error}. What is copied there is kept: import again when that is put right"
         raise Unavailable(f"the root of imported launches ({root.base})", why) from error
+
+
+def why_not(rootmap: RootMap, state: MarkerStore, job: str) -> str:
+    """Return why nothing can be imported as this job: something crawls it; '' when nothing does."""
+    if section := rootmap.engine_of(job):
+        return f"job '{job}' is crawled by {section.name}"
+    for writer in rootmap.writers:
+        if job in writer.jobs:
+            return f"[{writer.root}] writes WARCs of job '{job}'"
+    for (place, folder), root in rootmap.default.folders().items():
+        if rootmap.open(root, place).stat(f"{folder}/{job}".lstrip("/")):
+            return f"an engine crawls job '{job}': {place}/{folder} has a folder of it".replace("//", "/")
+    crawled = (launch for launch in with_markers(state, *EVER) if launch.job == job and _is_crawled(state, launch))
+    return next((f"an engine crawled job '{job}': launch {launch.id} was not imported" for launch in crawled), "")
+
+
+def _is_crawled(state: MarkerStore, launch: Launch) -> bool:
+    names = state.store.names(layout.state_folder(launch))
+    return any(map(layout.parse_marker_name, names)) and layout.marker_name(layout.key(TASK, launch)) not in names
+
+
+def is_inside(source: Path, root: str) -> bool:
+    """True if a folder is in a root, or holds it."""
+    place = Path(root).resolve()
+    return source.is_relative_to(place) or place.is_relative_to(source)
+
+
+def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: Order, taking: Taking) -> Launch:
+    """The launch that these WARCs become; BadInput when no record has a date, no scan could find it, or it exists."""
+    dates = [taken.first for taken in taking.new.values() if taken.first]
+    if not order.launch_id and not dates:
+        why = "no whole record in it has a date that could name the launch; name it: --launch-id 14 digits"
+        raise BadInput(str(source.base), why)
+    launch = Launch.parse(order.job, order.launch_id or min(dates))
+    if why := why_never_found(launch.id):
+        why = f"the earliest date of its records is {stamp_text(launch.id)}, and {why}; name it: --launch-id 14 digits"
+        raise BadInput(str(source.base), why)
+    if root.stat(str(launch)) or state.store.names(layout.state_folder(launch)) - {"aside", "attempts"}:
+        why = "there is such a launch already, with other files; give this one an id of its own: --launch-id 14 digits"
+        raise BadInput(str(launch), why)
+    return launch
+
+
+def claim_of(launch: Launch, order: Order, source: SourceFolder, found: Found, taking: Taking) -> Claim:
+    items = tuple(
+        sorted((_item(launch, taking.names[path], path, taken) for path, taken in taking.new.items()), key=_path)
+    )
+    known = [f"{path}: imported already, {where}" for path, where in taking.known.items()]
+    facts: dict[str, Json] = {
+        "by": order.by,
+        "source": layout.shown(str(source.base)),
+        "layout": order.layout.name,
+        "first": _date(min, launch, taking, "first"),
+        "last": _date(max, launch, taking, "last"),
+        "missing": list(found.missing),
+        "left_out": [*sorted([*found.left_out, *taking.doubles, *known])],
+    }
+    return Claim(layout.key(TASK, launch), items=items, counts=_counts(items), facts=facts)
+
+
+def _path(item: Item) -> str:
+    return item.file.path
+
+
+def _item(launch: Launch, name: str, path: str, taken: Taken) -> Item:
+    place = f"{layout.OutputLayout.JOB_FIRST.folder('warcs', launch)}/{name}"
+    file = FileRef("output", place, taken.size, taken.sha512)
+    outcome = Outcome.OK if taken.ok else Outcome.REFUSED
+    return Item(file, outcome, why=taken.why, offset=taken.offset, facts={"origin": layout.shown(path)})
+
+
+def _date(choose: Callable[[list[str]], str], launch: Launch, taking: Taking, name: str) -> str:
+    """The earliest or latest date of a record as text; the launch's own where no record has one."""
+    dates = [date for taken in taking.new.values() if (date := str(getattr(taken, name)))]
+    return stamp_text(choose(dates) if dates else launch.id)
+
+
+def _counts(items: tuple[Item, ...]) -> dict[str, Json]:
+    refused = sum(item.outcome is Outcome.REFUSED for item in items)
+    total = sum(item.file.size for item in items)
+    return {"files": len(items), "bytes": total, "ok": len(items) - refused, "refused": refused}
+
+
+EVER = date.min, date.max
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the job's earlier imports have: where, by digest; and the paths they had in their folders, with sizes."""
+
+    where: Mapping[str, str]
+    origins: frozenset[tuple[str, int]]
+
+    @classmethod
+    def of(cls, state: MarkerStore, job: str) -> Before:
+        where, origins = dict[str, str](), set[tuple[str, int]]()
+        for launch in (launch for launch in with_markers(state, *EVER) if launch.job == job):
+            if marker := state.read(layout.key(TASK, launch)):
+                where |= {str(item.file.sha512): f"{launch}: {item.file.name}" for item in marker.claim.items}
+                named = Imported.from_claim(marker.claim).origins
+                origins |= {(origin, file.size) for file, origin in named.items()}
+        return cls(where, frozenset(origins))
+
+
+@dataclass(slots=True)
+class Taking:
+    """The WARCs of a folder as they are read: those that are `new`, `known` from earlier imports, or `doubles`."""
+
+    source: SourceFolder
+    at: Incoming
+    before: Before
+    names: Mapping[str, str]
+    settled: Mapping[str, Taken]
+    new: dict[str, Taken] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    doubles: list[str] = field(default_factory=list)
+
+    def all(self, entries: list[Stat], advance: Advance) -> None:
+        """Take every WARC; Unsettled when some could not be read."""
+        failures, first = list[str](), dict[str, str]()
+        for entry in entries:
+            try:
+                taken, is_here = self._taken(entry, advance)
+            except (Unavailable, NotReady, Mismatch) as error:
+                failures.append(str(error))
+                continue
+            if is_here:  # an error of our own disk ends the import at once
+                self.at.settle(file_key(entry, self.names[entry.path]), taken)
+            self._sort_in(entry, taken, first)
+        if failures:
+            raise Unsettled(f"the import of {self.source.base}", failures)
+
+    def _taken(self, entry: Stat, advance: Advance) -> tuple[Taken, bool]:
+        """A WARC, and whether it lies here now and has to be settled."""
+        name = self.names[entry.path]
+        if earlier := self.settled.get(file_key(entry, name)):
+            advance(entry.size)
+            return earlier, False
+        if self.looks_known(entry):
+            taken = take(self.source, entry, None, advance, name)
+            if taken.sha512 in self.before.where:
+                return taken, False
+        return take(self.source, entry, self.at.target(name), advance, name), True
+
+    def looks_known(self, entry: Stat) -> bool:
+        """True if an earlier import had a WARC of this path and size: it is read before it is copied."""
+        return (layout.shown(entry.path), entry.size) in self.before.origins
+
+    def _sort_in(self, entry: Stat, taken: Taken, first: dict[str, str]) -> None:
+        path = layout.shown(entry.path)
+        if where := self.before.where.get(taken.sha512):
+            self.known[path] = where
+        elif taken.sha512 in first:
+            self.doubles.append(f"{path}: the same bytes as {first[taken.sha512]}")
+        else:
+            first[taken.sha512] = path
+            self.new[entry.path] = taken
+            return
+        self.at.drop(self.names[entry.path])
+
+
+def file_key(entry: Stat, name: str) -> str:
+    """The name of a settled WARC: its version in the source, and its name in the launch."""
+    return f"{entry.version}/{name}"
+
+
+def check_room(root: FileStore, taking: Taking, found: Found) -> None:
+    """Unavailable when what has to be copied is more than the disk has room for: better now than after hours."""
+    needed = sum(entry.size for entry in found.warcs if _is_copied(root, taking, entry))
+    disk = os.statvfs(root.base)
+    if needed > disk.f_bavail * disk.f_frsize:
+        why = f"{needed:,} bytes have to be copied, and {disk.f_bavail * disk.f_frsize:,} are free; make room"
+        raise Unavailable(f"the root of imported launches ({root.base})", why)
+
+
+def _is_copied(root: FileStore, taking: Taking, entry: Stat) -> bool:
+    if file_key(entry, taking.names[entry.path]) in taking.settled or taking.looks_known(entry):
+        return False
+    try:
+        status = os.lstat(taking.source.real(entry.path))
+    except OSError:
+        return True  # reading it will tell
+    return status.st_dev != os.stat(root.base).st_dev or not may_link(status, os.geteuid())

@@ -4,6 +4,12 @@ Every claim names the markers it rests on, so descendants need no registry. They
 are moved first: a kill half-way leaves no marker that rests on a missing one.
 A step's attempts are moved before its marker, so that it also repeats what they
 settled. Each move is logged first, in `aside/redo.{host}.{pid}.jsonl`.
+
+MERGED warcmill/decisions/redo.py: Redo one file of a stage: what attempts settled of the other files stays.
+
+The markers of the step and of its descendants go aside, as with any redo. Their attempts stay. Each step gets one
+line more in its attempts: forget this file. These lines are written first: a kill after them costs at most one more
+reading of the file.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from warcmill.base import clock, digests
 from warcmill.errors import Conflict
 from warcmill.launches import ending
 from warcmill.launches.roots import JobRoots
+from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Key, Launch, Root, Stage
@@ -170,3 +177,31 @@ def _move(state: MarkerStore, only: Stat, reason: str) -> None:
     state.store.append(journal, json.dumps(line, ensure_ascii=False, sort_keys=True).encode())
     if not state.store.move_aside(only.path, to, only):
         raise Conflict(only.path, "it was moved or replaced just now; look at it, and try again")
+
+
+def repeatable() -> chain.Rows:
+    """The steps that can redo one file of a stage. Not Retire: it must remember what it removed."""
+    return tuple(row for row in chain.after_list(chain.ROWS) if not row.remembered)
+
+
+def files(markers: Markers, key: Key) -> list[FileRef]:
+    """The files in the claim of a step of a stage; empty without its marker."""
+    return sorted({item.file for item in markers[key].claim.items}) if key in markers else []
+
+
+def matching(name: str, known: list[FileRef]) -> list[FileRef]:
+    """The files that match a name: by whole path, with or without root, else by file name."""
+    by_path = [file for file in known if name in (file.label, file.path)]
+    return by_path or [file for file in known if file.name == name]
+
+
+def steps(key: Key) -> list[Key]:
+    """The step, and the repeatable steps of its stage that come after it."""
+    below = chain.below(chain.ROWS, chain.by_task(chain.ROWS)[key.task])
+    return [key, *(Key(row.task, key.params) for row in below if row in repeatable())]
+
+
+def forget(state: MarkerStore, key: Key, file: FileRef) -> Iterator[tuple[Key, int]]:
+    """Forget a file in the step and all after it, the last first; yield how many other files each still remembers."""
+    for step in reversed(steps(key)):
+        yield step, Attempts(state, step).forget(file)

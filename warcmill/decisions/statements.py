@@ -9,7 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from warcmill import layout
 from warcmill.audit import findings as findings_of
-from warcmill.audit import gaps, lost_seeds, orphan_revisits, orphaned, scanned
+from warcmill.audit import findings as lost_seeds
+from warcmill.audit import findings as orphan_revisits
+from warcmill.audit import findings as orphaned
+from warcmill.audit import findings as scanned
+from warcmill.audit import gaps
 from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey

@@ -24,11 +24,11 @@ from typing import BinaryIO
 from warcmill.base import clock
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch
-from warcmill.formats.warc import gate, plain
+from warcmill.formats.warc import gate, hearers
 from warcmill.formats.warc.hearers import Head, Hearer, WholeRecord
 from warcmill.model import parse_stamp
 from warcmill.stores import Stat
-from warcmill.stores.source_folder import SourceFolder
+from warcmill.stores.engine_folder import SourceFolder
 
 Advance = Callable[[int], object]
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOENT, errno.ENOSYS)
@@ -64,7 +64,7 @@ class Dates(Hearer):
 
     def whole(self, record: WholeRecord, /) -> None:
         """Note the date of most records: the gate has it from the header, and nobody makes a head for it."""
-        self._note(record.header[plain.DATE])
+        self._note(record.header[hearers.DATE])
 
     def _note(self, raw: bytes) -> None:
         """Note a date: it counts once the next record begins, as the gate has accepted this one by then."""

@@ -14,12 +14,12 @@ from warcmill import layout
 from warcmill.base import digests
 from warcmill.base.progress import Progress
 from warcmill.errors import Mismatch
+from warcmill.extracts.extracts import Maker
 from warcmill.files.transfer import Sources, Tee, counts, place, progress
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import Verdict
 from warcmill.formats.warc.hearers import Hearer, Unheard
-from warcmill.launches.extracts import Maker
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim

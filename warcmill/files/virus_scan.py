@@ -1,27 +1,203 @@
-"""Scan the payloads of every stored WARC of a stage for viruses, by clamd. Reads the store alone."""
+"""Scan the payloads of every stored WARC of a stage for viruses, by clamd. Reads the store alone.
+
+MERGED warcmill/files/virus_scan.py: Send every payload of a WARC to clamd while the gate reads the WARC, and count
+what clamd says of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from warcmill import layout
 from warcmill.base.progress import Progress
-from warcmill.clients.clamd import Clamd, Scans
+from warcmill.clients.clamd import CHUNK, LIMITS, Clamd, Scans, Stream
 from warcmill.errors import Mismatch, Unavailable
 from warcmill.files import transfer
-from warcmill.files.payload_scan import Limits, PayloadScan
 from warcmill.files.transfer import Tee, place, present, stored
 from warcmill.formats.warc import gate
+from warcmill.formats.warc.hearers import Head, Hearer
+from warcmill.formats.warc.payload import Payload, has_payload
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import DAMAGED, Scanned, is_salvaged
+from warcmill.markers.facts import DAMAGED, Hit, Scanned, is_salvaged
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.stores import Store
+
+OVER_STREAM, OVER_FILE = "over StreamMaxLength", "over MaxFileSize"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """clamd's own limits, in bytes: up to both, "OK" means that all of a stream was scanned."""
+
+    stream_max_length: int
+    max_file_size: int
+
+    def why_not(self, length: int) -> str:
+        """Why "OK" does not mean that a stream of this length is clean; '' when it does."""
+        if length > self.stream_max_length:
+            return OVER_STREAM
+        return OVER_FILE if length > self.max_file_size else ""
+
+
+class PayloadScan(Hearer):
+    """The scan of one WARC. Its counts are valid after `finish`."""
+
+    def __init__(self, scans: Scans, limits: Limits) -> None:
+        self.clean, self.hits = 0, list[Hit]()
+        self.not_scanned = Counter[str]()
+        self.scans, self.limits = scans, limits
+        self._record: _Record | None = None
+
+    def begin(self, head: Head, /) -> _Record | None:
+        """Listen to every record that has a payload."""
+        self._abandon()
+        if not has_payload(head):
+            return None
+        self.scans.make_room()
+        self._record = _Record(self, head)
+        return self._record
+
+    def finish(self) -> None:
+        """Wait for all answers. A record that the gate refused is not counted."""
+        self._abandon()
+        self.scans.finish()
+        self.hits.sort()
+
+    def close(self) -> None:
+        """Give up whatever was not finished."""
+        self._abandon()
+        self.scans.close()
+
+    def _abandon(self) -> None:
+        if self._record:
+            self._record.abandon()
+        self._record = None
+
+
+class _Record:
+    """One record: its payload's readings on their way, and what clamd found in each."""
+
+    def __init__(self, scan: PayloadScan, head: Head) -> None:
+        self._scan, self._head = scan, head
+        self._readings: list[_Reading] = []
+        self._ended = False
+        self._payload = Payload(head, self._make)
+
+    def _make(self) -> _Reading:
+        self._readings.append(_Reading(self._scan))
+        return self._readings[-1]
+
+    def feed(self, piece: memoryview) -> None:
+        """The next bytes of the block."""
+        self._payload.feed(piece)
+
+    def end(self, _offset: int, _length: int) -> None:
+        """The record is whole: have its readings scanned."""
+        self._payload.close()
+        self._drop_equal()
+        wanted = self._wanted()
+        for reading in wanted:
+            reading.end(self._heard)
+        self._ended = True
+        if not wanted and self._payload.why_not:
+            self._count()
+
+    def abandon(self) -> None:
+        """The gate refused the record, or an error came up: nobody waits for its readings."""
+        for reading in self._readings if not self._ended else ():
+            reading.drop()
+
+    def _drop_equal(self) -> None:
+        """A body that its server called chunked and sent in one piece is the same bytes in both readings."""
+        raw, *others = self._readings
+        for reading in others:
+            if reading.is_same(raw):
+                reading.drop()
+
+    def _wanted(self) -> list[_Reading]:
+        return [reading for reading in self._readings if reading.length and not reading.dropped]
+
+    def _heard(self) -> None:
+        if all(reading.found is not None for reading in self._wanted()):
+            self._count()
+
+    def _count(self) -> None:
+        """Count the payload once: as a hit, or as not scanned for the first reason, or as clean."""
+        found = [reading.found for reading in self._wanted() if reading.found]
+        viruses = [name for name in found if not name.startswith(LIMITS)]
+        if viruses:
+            self._scan.hits.append(Hit(self._head.offset, _uri(self._head), viruses[0]))
+        elif why := next(iter(found), "") or next(self._limits(), "") or self._payload.why_not:
+            self._scan.not_scanned[why] += 1
+        else:
+            self._scan.clean += 1
+
+    def _limits(self) -> Iterator[str]:
+        return filter(None, (self._scan.limits.why_not(reading.length) for reading in self._wanted()))
+
+
+class _Reading:
+    """One reading of a payload on its way to clamd. A short one is kept, and sent whole when it ends."""
+
+    def __init__(self, scan: PayloadScan) -> None:
+        self.length, self.dropped = 0, False
+        self.found: str | None = None  # None: clamd has not answered
+        self._scan, self._kept = scan, bytearray()
+        self._stream: Stream | None = None
+
+    def write(self, piece: bytes | memoryview) -> None:
+        """Take the next bytes. What is over StreamMaxLength is counted, and not sent: clamd would refuse all of it."""
+        room = max(0, self._scan.limits.stream_max_length - self.length)
+        self.length += len(piece)
+        if self._stream:
+            self._stream.send(piece[:room])
+        else:
+            self._kept += piece[:room]
+            if len(self._kept) > CHUNK:
+                self._begin()
+
+    def drop(self) -> None:
+        """Give it up."""
+        self.dropped = True
+        self._kept.clear()
+        if self._stream:
+            self._stream.close()
+
+    def is_same(self, other: _Reading) -> bool:
+        """True if both are short, and the same bytes; what is kept ends at StreamMaxLength."""
+        is_short = not self._stream and not other._stream
+        return is_short and self.length == other.length and self._kept == other._kept
+
+    def end(self, heard: Callable[[], None]) -> None:
+        """Have it scanned; `heard` is called when `found` is known."""
+        stream = self._stream or self._begin()
+        stream.end()
+
+        def answered(signature: str) -> None:
+            self.found = signature
+            heard()
+
+        self._scan.scans.wait_for(stream, answered)
+
+    def _begin(self) -> Stream:
+        self._stream = self._scan.scans.clamd.stream()
+        self._stream.send(self._kept)
+        self._kept.clear()
+        return self._stream
+
+
+def _uri(head: Head) -> str:
+    """The address of a record, as text that a claim can have."""
+    uri = head.fields.get(b"WARC-Target-URI") or head.fields.get(b"URL") or b""
+    return uri.strip().strip(b"<>").decode("utf-8", "backslashreplace")
+
 
 AT_ONCE = 8  # payloads that wait for clamd's answer; MaxThreads of its own is 10
 

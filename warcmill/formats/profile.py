@@ -2,15 +2,29 @@
 
 Much of that is off in the engine's own profile. Each fault names the setting,
 the value it must have, and why. Pure; DTDs and entities are refused.
+
+MERGED warcmill/formats/profile.py: Read the beans of a Heritrix job, `crawler-beans.cxml`, with the settings that
+the engine sees. DTDs are refused.
+
+MERGED warcmill/formats/profile.py: Check how a Heritrix job treats pages of earlier launches: does it recognize
+them, and store those that changed?
+
+There are two histories. The history of URLs remembers what each URL held last; the history of digests remembers each
+content under any URL. Either is good alone. Both together lose changed pages, unless a script runs between them:
+persistLoad restores the digest history of the URL's old content, and contentDigestHistoryLoader adds to it without
+clearing it; so the new content is written as a revisit of the old one, without a body (seen with Heritrix 3.13).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ParseError
 
-from warcmill.formats import recrawl
-from warcmill.formats.beans import LARGEST, SPACE, Beans, own_value, property_of
+import defusedxml.ElementTree
+from defusedxml.common import DefusedXmlException
+
+from warcmill.errors import BadInput
 
 __all__ = ["LARGEST", "faults"]
 
@@ -25,7 +39,7 @@ def faults(data: bytes, path: str) -> Iterator[str]:
     yield from _logging(beans)
     yield from _checkpoints(beans)
     yield from _resuming(beans)
-    yield from recrawl.faults(beans)
+    yield from history_faults(beans)
     yield from _history(beans)
     yield from _viral(beans)
     yield from _folders(beans)
@@ -104,3 +118,204 @@ def _has_launch(path: str) -> bool:
 
 def _after(chain: list[str], bean: str) -> list[str]:
     return chain[chain.index(bean) + 1 :] if bean in chain else []
+
+
+LARGEST = 256 << 20  # bytes; a job of a hundred thousand targets is a tenth of it
+SPACE = "{http://www.springframework.org/schema/beans}"
+
+
+class Beans:
+    """The beans of a configuration and their settings, as the engine has them once it is built.
+
+    BadInput if `data` is no configuration of Heritrix; `path` names it in the message.
+    """
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._root = root = _parse(data, path)
+        self._all = list(root.iter(f"{SPACE}bean"))
+        self.by_id = {_id(number, bean): bean for number, bean in enumerate(self._all)}
+        self._ids = {bean: key for key, bean in self.by_id.items()}
+        self._overrides = dict(_overrides(root))
+
+    def value(self, bean: str, name: str) -> str:
+        """A setting: an override wins over the bean's own; '' if neither is set."""
+        return self._overrides.get(f"{bean}.{name}", "") or own_value(self.by_id.get(bean), name)
+
+    def values(self, bean: str, name: str) -> list[str]:
+        """The values of a setting that is a list."""
+        return _texts(property_of(self.by_id.get(bean), name))
+
+    def associated_sheets(self) -> set[str]:
+        """The sheets that an association applies to some URLs; associations often have no id."""
+        return {sheet for bean in self._all for sheet in _texts(property_of(bean, "targetSheetNames"))}
+
+    def chain(self, bean: str) -> list[str]:
+        """The ids of a chain's processors, in order, whether referred to or defined inside the chain."""
+        processors = property_of(self.by_id.get(bean), "processors")
+        members = processors.findall(f"{SPACE}list/*") if processors is not None else []
+        return [self._ids[member] if member in self._ids else member.get("bean", "") for member in members]
+
+    def has_class(self, bean: str, name: str) -> bool:
+        """True if a bean's class has this simple name."""
+        element = self.by_id.get(bean)
+        return element is not None and _class(element) == name
+
+    def ids_of_class(self, name: str) -> list[str]:
+        """The ids of the beans whose class has this simple name."""
+        return [key for key in self.by_id if self.has_class(key, name)]
+
+    def nested(self, *classes: str) -> Iterator[tuple[Element, str]]:
+        """The beans of these classes inside another bean, each with the id of the outermost bean around it, or ''."""
+        for outer in self._root.findall(f"{SPACE}bean"):
+            inner = (bean for bean in outer.iter(f"{SPACE}bean") if bean is not outer)
+            yield from ((bean, outer.get("id", "")) for bean in inner if _class(bean) in classes)
+
+    def text(self, bean: str) -> str:
+        """All text in a bean."""
+        element = self.by_id.get(bean)
+        return "".join(element.itertext()) if element is not None else ""
+
+
+def _id(number: int, bean: Element) -> str:
+    """A bean's id; a number after `#`, which no Spring id begins with, if it has none."""
+    return bean.get("id") or f"#{number}"
+
+
+def _class(bean: Element) -> str:
+    """The simple name of a bean's class."""
+    return bean.get("class", "").rpartition(".")[2]
+
+
+def _parse(data: bytes, path: str) -> Element:
+    if len(data) > LARGEST:
+        raise BadInput(path, f"has {len(data):,} bytes, {LARGEST:,} are the limit")
+    try:
+        root: Element = defusedxml.ElementTree.fromstring(data, forbid_dtd=True)
+    except ParseError as error:
+        raise BadInput(path, f"is no XML: {error}") from error
+    except DefusedXmlException as error:
+        raise BadInput(path, f"has a DTD or an entity, which is refused: {error}") from error
+    if root.tag != f"{SPACE}beans":
+        raise BadInput(path, f"is no configuration of Heritrix: its root is {root.tag[:80]}, not <beans>")
+    return root
+
+
+def _overrides(root: Element) -> Iterator[tuple[str, str]]:
+    """The `bean.name` and value of every PropertyOverrideConfigurer's line or <prop>."""
+    for bean in root.iter(f"{SPACE}bean"):
+        if not bean.get("class", "").endswith("PropertyOverrideConfigurer"):
+            continue
+        for prop in bean.iter(f"{SPACE}prop"):
+            yield prop.get("key", ""), (prop.text or "").strip()
+        for value in bean.iter(f"{SPACE}value"):
+            lines = (line.strip() for line in (value.text or "").splitlines())
+            pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+            yield from ((key.strip(), text.strip()) for key, _, text in pairs)
+
+
+def _texts(prop: Element | None) -> list[str]:
+    return [(value.text or "").strip() for value in prop.iter(f"{SPACE}value")] if prop is not None else []
+
+
+def own_value(bean: Element | None, name: str) -> str:
+    """A bean's own setting; '' if it is not set, or there is no bean."""
+    prop = property_of(bean, name)
+    if prop is None:
+        return ""
+    return prop.get("value") or (prop.findtext(f"{SPACE}value") or "").strip()
+
+
+def property_of(bean: Element | None, name: str) -> Element | None:
+    """A bean's <property> of this name, or None."""
+    if bean is None:
+        return None
+    return next((prop for prop in bean.findall(f"{SPACE}property") if prop.get("name") == name), None)
+
+
+LOSS = (
+    "persistLoad and contentDigestHistoryLoader together lose each page that has changed: have, right before"
+    " contentDigestHistoryLoader, a ScriptedProcessor with"
+    ' void process(curi) { curi.getData().remove("content-digest-history"); }'
+    " and give both histories another historyDbName, so that what was lost is stored by the next launch"
+)
+_REMOVES = re.compile(r"""\bremove\s*\(\s*["']content-digest-history["']\s*\)""")
+_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*|^\s*#[^\n]*", re.DOTALL | re.MULTILINE)
+_OF_URLS = ("PersistLoadProcessor", "PersistStoreProcessor")
+_OF_DIGESTS = ("ContentDigestHistoryLoader", "ContentDigestHistoryStorer")
+
+
+def history_faults(beans: Beans) -> Iterator[str]:
+    """Yield what is wrong with the histories, one line each."""
+    chain = _Chain(beans)
+    of_urls, of_digests = chain.has(*_OF_URLS), chain.has(*_OF_DIGESTS)
+    if of_urls:
+        yield from _of_urls(chain)
+    if of_digests:
+        yield from _of_digests(chain, beans)
+    if not (of_urls or of_digests):
+        yield (
+            "there must be a history of URLs (persistLoad, fetchHistory, persistStore) or one of digests"
+            " (contentDigestHistoryLoader, contentDigestHistoryStorer): else each launch stores everything again"
+        )
+    if chain.loses_changes():
+        yield LOSS
+
+
+def loss(data: bytes, path: str) -> str:
+    """Return how a configuration loses changed pages; '' if it does not. BadInput if it is no configuration."""
+    return LOSS if _Chain(Beans(data, path)).loses_changes() else ""
+
+
+class _Chain:
+    """The enabled processors that each URL goes through, of fetching and of writing."""
+
+    def __init__(self, beans: Beans) -> None:
+        processors = [*beans.chain("fetchProcessors"), *beans.chain("dispositionProcessors")]
+        self._beans = beans
+        self._ids = [name for name in processors if beans.value(name, "enabled") != "false"]
+
+    def has(self, *names: str) -> bool:
+        return any(self.first(name) is not None for name in names)
+
+    def first(self, name: str) -> int | None:
+        """The place of the first processor with this id or class; None if there is none."""
+        places = (place for place, bean in enumerate(self._ids) if bean == name or self._beans.has_class(bean, name))
+        return next(places, None)
+
+    def in_order(self, *names: str) -> bool:
+        """True if these are all there, in this order."""
+        places = [place for place in map(self.first, names) if place is not None]
+        return len(places) == len(names) and places == sorted(places)
+
+    def follow(self, name: str, other: str) -> bool:
+        """True if the one comes right after the other."""
+        place, before = self.first(name), self.first(other)
+        return place is not None and before is not None and place == before + 1
+
+    def loses_changes(self) -> bool:
+        """True if both histories are loaded, and no script between them clears what the first has restored."""
+        loaded, adds = self.first("PersistLoadProcessor"), self.first("ContentDigestHistoryLoader")
+        if loaded is None or adds is None:
+            return False
+        return not any(map(self._clears, self._ids[loaded + 1 : adds]))
+
+    def _clears(self, bean: str) -> bool:
+        script = _COMMENTS.sub("", self._beans.text(bean))
+        return self._beans.has_class(bean, "ScriptedProcessor") and bool(_REMOVES.search(script))
+
+
+def _of_urls(chain: _Chain) -> Iterator[str]:
+    loaded = chain.in_order("PersistLoadProcessor", "fetchHttp")
+    if not loaded or not chain.follow("FetchHistoryProcessor", "fetchHttp"):
+        yield "fetchProcessors must have persistLoad before fetchHttp, fetchHistory right after: the history of URLs"
+    if not chain.in_order("warcWriter", "PersistStoreProcessor"):
+        yield "dispositionProcessors must have persistStore after warcWriter: else the history of URLs is never kept"
+
+
+def _of_digests(chain: _Chain, beans: Beans) -> Iterator[str]:
+    if not chain.in_order("ContentDigestHistoryLoader", "warcWriter"):
+        yield "dispositionProcessors must have contentDigestHistoryLoader before warcWriter: else no history of digests"
+    if not chain.in_order("warcWriter", "ContentDigestHistoryStorer"):
+        yield "dispositionProcessors must have contentDigestHistoryStorer after warcWriter: else no digest is kept"
+    if not beans.ids_of_class("BdbContentDigestHistory"):
+        yield "there must be a BdbContentDigestHistory: the history of digests"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from warcmill.extracts import cdx as cdx_extracts
+from warcmill.extracts.cdx import CDXJ, Tally
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Making
 from warcmill.index.extracting import Work, extracted
-from warcmill.launches import cdx_extracts
-from warcmill.launches.cdx_extracts import CDXJ, Tally
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Making
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed
 from warcmill.markers.state import MarkerStore

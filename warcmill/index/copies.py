@@ -13,19 +13,18 @@ from contextlib import closing
 from typing import Protocol
 
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
-from warcmill.formats import cdxj
-from warcmill.index.acknowledged import Acknowledged, Part
-from warcmill.index.asking_solr import AskingSolr
+from warcmill.formats.index import cdxj
 from warcmill.index.sink_cdx import CdxSink
 from warcmill.index.sink_solr import Place, SolrSink
-from warcmill.index.text_lines import Line
+from warcmill.index.sinks import Acknowledged, Part
+from warcmill.index.text import Line
+from warcmill.index.verify_text import AskingSolr
 from warcmill.markers.outside import Lack
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, text
-from warcmill.versions.inputs import Input, VersionList
-from warcmill.versions.lists import Lists
-from warcmill.versions.payloads import Payloads
+from warcmill.versions.inputs import Input, Lists, VersionList
+from warcmill.versions.published import Payloads
 
 MOST_ASKED = 1_000  # captures of a WARC
 UNASKED = "unasked captures"

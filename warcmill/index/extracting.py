@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 from warcmill import chain, layout
 from warcmill.base.progress import Progress
 from warcmill.errors import BadInput, NotReady
+from warcmill.extracts.extracts import Extracts, Kind
 from warcmill.launches import holdings
-from warcmill.launches.extracts import Extracts, Kind
 from warcmill.launches.holdings import Holding
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim

@@ -3,6 +3,9 @@
 It makes its own keys, so it is asked by URL, and second, WARC and offset are compared. Its default index keeps one
 capture of a key and second, the last one sent: to delete one deletes the other's too. So after each deletion the
 captures that the current version has of that key and second are sent again.
+
+MERGED warcmill/index/sink_cdx.py: Send what a running launch has crawled to a CDX server, and take it away again
+once the index has the launch.
 """
 
 from __future__ import annotations
@@ -17,23 +20,27 @@ from hashlib import sha512
 from itertools import islice
 from urllib.parse import quote
 
+from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer, Place
-from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats import cdxj
-from warcmill.index.acknowledged import Part
-from warcmill.index.crawled_lines import name_of as name_of_provisional
-from warcmill.index.followed import Followed
-from warcmill.launches import cdx_making
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts, Kind
-from warcmill.model import Launch
+from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable, WarcmillError
+from warcmill.extracts import cdx as cdx_making
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.formats.index import cdxj
+from warcmill.index import provisional
+from warcmill.index.provisional import Followed, crawled
+from warcmill.index.provisional import name_of as name_of_provisional
+from warcmill.index.sinks import Part
+from warcmill.launches.roots import JobRoots
+from warcmill.markers import locks
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FINAL, Launch
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import hidden
+from warcmill.versions import cdx, hidden
 from warcmill.versions.cdx import NAME
-from warcmill.versions.cdx_inputs import WARCS
+from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.inputs import Hiding, Input
-from warcmill.versions.lookup import Lookup, open_version
-from warcmill.versions.payloads import Payloads
+from warcmill.versions.published import Lookup, Payloads, hidden_now, open_version
 
 LINES, BYTES = 10_000, 4 << 20  # of a POST: the server holds it in memory
 ASKED = 100  # one of so many provisional captures is asked for, after all were deleted
@@ -243,3 +250,75 @@ def batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 def _halves(lines: Sequence[bytes]) -> list[Sequence[bytes]]:
     middle = len(lines) // 2
     return [lines[:middle], lines[middle:]] if middle else []
+
+
+def is_indexed(state: MarkerStore, launch: Launch) -> bool:
+    """True if the next fold has all of a launch."""
+    return state.holds(layout.step("cdx", launch, FINAL))
+
+
+def follow(state: MarkerStore, index: LocalStore, roots: JobRoots, sink: CdxSink, launch: Launch) -> int:
+    """Send what is new in a launch's crawl logs; return how many captures. Of an indexed launch, nothing.
+
+    What is hidden is not sent, nor what the current version has. Busy while another process follows the launch.
+    """
+    _take(state, sink, launch)
+    if is_indexed(state, launch):
+        return 0
+    known, sent = Followed(index, sink.name, launch), 0
+    for name in known.begun():
+        sent += sink.post_provisional(known.lines(name))
+        known.done(name)
+    prefixes = tuple(hidden_now(state.store, index, cdx.NAME).prefixes())
+    for first, end, lines in _parts(roots, launch, known.place()):
+        shown = [line for line in lines if not hidden.is_hidden(line, prefixes)]
+        name = known.begin(first, end, shown)
+        sent += sink.post_provisional(shown)
+        known.done(name)
+    return sent
+
+
+def _take(state: MarkerStore, sink: CdxSink, launch: Launch) -> None:
+    if locks.take(state, f"follow.{sink.name}.{launch.job}.{launch.id}"):
+        raise Busy(f"following {launch}")
+
+
+def _parts(roots: JobRoots, launch: Launch, start: int) -> Iterator[tuple[int, int, list[bytes]]]:
+    """The new lines for one POST each: where they begin and end in the logs."""
+    lines, first, last = list[bytes](), start, start
+    for end, line in crawled(roots, launch, start):
+        if end < last:  # the logs are others than those of before: all is taken again
+            first = 0
+        last = end
+        lines += [line] if line else []
+        if len(lines) >= LINES:
+            yield first, last, lines
+            lines, first = [], last
+    if last > first:
+        yield first, last, lines
+
+
+def settle(state: MarkerStore, index: LocalStore, sink: CdxSink) -> Iterator[str]:
+    """Delete what is provisional of launches that the index has, and what is hidden of others.
+
+    Yields what went wrong; the next run tries it again.
+    """
+    hiding = hidden_now(state.store, index, cdx.NAME)
+    for launch in provisional.launches(index, sink.name):
+        known = Followed(index, sink.name, launch)
+        try:
+            _take(state, sink, launch)
+            if is_indexed(state, launch):
+                sink.delete(known.all_lines())
+                sink.prove_none(known.all_lines())
+                known.forget()
+                log.info("%s: nothing provisional is left of %s", sink.place, launch)
+            elif not known.is_without(hiding.hiding.sha512):
+                prefixes = tuple(hiding.prefixes())
+                sink.delete(line for line in known.all_lines() if hidden.is_hidden(line, prefixes))
+                known.note_without(hiding.hiding.sha512)
+        except Unavailable as error:
+            yield str(error)
+            return
+        except WarcmillError as error:
+            yield f"{sink.place}: {launch}: {error}"

@@ -2,25 +2,115 @@
 
 Documents are known by their ids, and those of a WARC by its name: `source_file`. What Solr has of a WARC that it has
 not acknowledged is not known, so that is deleted before the WARC is posted.
+
+MERGED warcmill/index/sink_solr.py: Bring Solr up to the current version of the text index, and notice when it has
+lost what it acknowledged.
+
+    {index}/sinks/{sink}/routing    which routing the acknowledgements are of; sealed
+    {index}/sinks/{sink}/counts     how many documents each collection had after the last run; sealed
+
+With another routing, or fewer documents than were counted, nothing is known any more: all is posted again.
+
+MERGED warcmill/index/sink_solr.py: Which collection the captures of a key belong to: that of the longest prefix
+with which the key begins.
+
+MERGED warcmill/index/sink_solr.py: A document of a text extract as Solr takes it: fields as in
+webarchive-discovery's schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
 from warcmill.clients.solr import Refused, Solr
-from warcmill.errors import Mismatch, NotReady
-from warcmill.index.acknowledged import Part
-from warcmill.index.routing import Routing
-from warcmill.index.solr_document import FILE, document
-from warcmill.index.text_lines import Line, Shown, key_of, lines_of
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import GENERATION, kind_of
+from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text import GENERATION, extract_kind
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.surt import registered
+from warcmill.formats.text import document as office
+from warcmill.formats.text.document import Kind, kind_of
+from warcmill.index import sinks
+from warcmill.index.sinks import Acknowledged, Part
+from warcmill.index.text import Line, Shown, key_of, lines_of
+from warcmill.markers import locks
+from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
-from warcmill.versions.inputs import Hiding
+from warcmill.versions.hidden import parse_entry, prefixes_of
+from warcmill.versions.inputs import Hiding, Input, Lists, VersionList
+from warcmill.versions.published import Payloads
+from warcmill.versions.text import NAME
+
+_DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The default collection, and the prefixes of keys that belong to others."""
+
+    default: str
+    routes: Mapping[bytes, str]
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """All collections, the default one first."""
+        return tuple(dict.fromkeys((self.default, *sorted(self.routes.values()))))
+
+    @property
+    def digest(self) -> str:
+        """Changes with what belongs where."""
+        pairs = "".join(f"{prefix.decode()} {name}\n" for prefix, name in sorted(self.routes.items()))
+        return hashlib.sha512(f"{self.default}\n{pairs}".encode()).hexdigest()
+
+    def collection(self, key: bytes) -> str:
+        """The collection of a key."""
+        for length in self._lengths:
+            if found := self.routes.get(key[:length]):
+                return found
+        return self.default
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        return sorted({len(prefix) for prefix in self.routes}, reverse=True)
+
+
+def routing(default: str, tables: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> Routing:
+    """The routing of some collections, each with its hosts, which mean their subdomains too, and its SURT prefixes.
+
+    BadInput for an entry that is none, or that two collections have.
+    """
+    routes: dict[bytes, str] = {}
+    for name, (hosts, surts) in tables.items():
+        for text, entry in [*((host, of_host(host)) for host in hosts), *((surt, _of_surt(surt)) for surt in surts)]:
+            for prefix in prefixes_of(entry):
+                if routes.setdefault(prefix, name) != name:
+                    raise BadInput(text, f"is routed to both {routes[prefix]} and {name}")
+    return Routing(default, routes)
+
+
+def of_host(host: str) -> str:
+    """The SURT of a host."""
+    key = urlkey(f"http://{host}/").removesuffix(")/")
+    if "/" in host or not _DOMAIN.fullmatch(key):
+        raise BadInput(host, "not a host such as example.org")
+    return key
+
+
+def _of_surt(text: str) -> str:
+    if " " in parse_entry(text):
+        raise BadInput(text, "a time, where only captures of all times can be routed")
+    return text
+
 
 _MOST_DOCUMENTS, _MOST_CHARACTERS = 500, 8 << 20  # that wait to be posted
 _SHOWN = 3  # refused documents in a message
@@ -82,7 +172,7 @@ class SolrSink:
 
     def _only(self, one: Part, other: Part | None) -> Iterator[Line]:
         """The documents that one part shows, and the other does not."""
-        kind = kind_of(one.input.generation)
+        kind = extract_kind(one.input.generation)
         if self._extracts.digest(kind, one.input.sha512) is None:
             raise NotReady(f"index:{kind.path(one.input.sha512)}", "missing or damaged; the next scan makes it again")
         here, there = self._shown(one), self._shown(other) if other else None
@@ -136,3 +226,155 @@ def _same_text(one: Part, other: Part) -> bool:
     """True if the ids and texts of both are those of one extract, which can be read."""
     same = (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
     return same and one.input.generation >= GENERATION
+
+
+ROUTING, COUNTS = "routing", "counts"
+DAMAGED = "damaged"  # no digest of a routing, and no counts
+_LARGEST = 1 << 20  # bytes
+log = logging.getLogger(__name__)
+
+
+def post(state: MarkerStore, index: LocalStore, place: Place) -> tuple[str, ...]:
+    """Post what is new, delete what is gone. Returns what went wrong: the next run tries it again.
+
+    With nothing to do it asks for one count a collection. Busy while another process posts.
+    """
+    current = Payloads(index, NAME).current()
+    if current is None:
+        return ()
+    if locks.take(state, f"sinks.{place.name}"):
+        raise Busy(f"posting to {place.name}")
+    listed, notes = Lists(state.store, NAME).read(current.number), Notes(index, place)
+    with Solr(place.server) as solr:
+        sink = SolrSink(state.store, index, solr, place)
+        troubles: tuple[str, ...] = ()
+        try:
+            notes.doubt(sink.counts())
+            troubles = sinks.bring(index, sink, listed)
+            notes.count(sink.counts())
+        except (Unavailable, BadInput) as error:
+            return troubles or (str(error),)
+    return troubles
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What is noted of a Solr, besides its acknowledgements."""
+
+    index: LocalStore
+    place: Place
+
+    def require(self, one: Input, listed: VersionList) -> None:
+        """NotReady until Solr has acknowledged a WARC as a version has it, under the present routing."""
+        if self._read(ROUTING) != self.place.routing.digest:
+            raise NotReady(one.name, f"{self.place.name} was not posted to by this routing; run index.ScanForIndexing")
+        Acknowledged(self.index, self.place.name).of(Part(one.identity, listed.hiding))
+
+    def doubt(self, counts: dict[str, int]) -> None:
+        """Have everything posted again if Solr has lost documents, or the routing is another one."""
+        fewer = self._are_fewer(counts)
+        if fewer:
+            log.warning("%s has lost documents, or may have: all is posted again", self.place.name)
+        if fewer or self._read(ROUTING) != self.place.routing.digest:
+            acknowledged = Acknowledged(self.index, self.place.name)
+            for answer in [*acknowledged.others([])]:
+                acknowledged.begin(answer.part)
+            self._write(ROUTING, self.place.routing.digest)
+
+    def _are_fewer(self, counts: dict[str, int]) -> bool:
+        """True if Solr has fewer documents than were counted, or what was counted cannot be read any more."""
+        before = self._read(COUNTS)
+        if before is None:
+            return False
+        return not isinstance(before, dict) or any(counts[name] < before.get(name, 0) for name in counts)
+
+    def count(self, counts: dict[str, int]) -> None:
+        """Note how many documents Solr has now."""
+        if self._read(COUNTS) != counts:
+            self._write(COUNTS, counts)
+
+    def _read(self, name: str) -> object:
+        """What is noted: None if nothing is, DAMAGED if it cannot be read."""
+        path = self._path(name)
+        try:
+            found: object = json.loads(unseal(self.index.read(path, _LARGEST), path))
+        except NotReady:
+            return None
+        except (BadInput, ValueError) as error:
+            log.warning("index:%s: %s", path, error)
+            return DAMAGED
+        return found
+
+    def _write(self, name: str, value: object) -> None:
+        self.index.replace(self._path(name), seal(f"{json.dumps(value, sort_keys=True)}\n".encode()))
+
+    def _path(self, name: str) -> str:
+        return f"sinks/{self.place.name}/{name}"
+
+
+FILE = "source_file"  # the field with the name of the WARC
+MOST_OF_A_TERM = 32_766  # bytes: Lucene's limit for a string that is found as a whole
+_TAKEN = (
+    "id",
+    "url",
+    "wayback_date",
+    "record_type",
+    "status_code",
+    "content_type_served",
+    "content_length",
+    "content_encoding",
+    "content_language",
+    "hash",
+    "source_file_offset",
+    "title",
+    "content",
+    "content_text_length",
+    "parse_error",
+)
+_MADE = (FILE, "host", "domain", "public_suffix", "crawl_date", "crawl_year", "content_type", "content_type_norm")
+FIELDS = frozenset((*_TAKEN, *_MADE))
+_WORDS = frozenset({"title", "content"})
+_NORMS = {Kind.HTML: "html", Kind.PDF: "pdf", Kind.PLAIN: "text"}
+_OF_OFFICE = {"word": office.WORD, "excel": office.EXCEL, "powerpoint": office.POWERPOINT}
+
+
+def document(line: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What is posted of a document of this WARC, named as in a version's list. Empty fields are left out."""
+    time, host = str(line["wayback_date"]), host_of(str(line["url"]))
+    domain, suffix = registered(host)
+    served = str(line.get("content_type_served", ""))
+    made = {
+        FILE: name,
+        "host": host,
+        "domain": domain,
+        "public_suffix": suffix,
+        "crawl_date": f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:{time[12:]}Z",
+        "crawl_year": int(time[:4]),
+        "content_type": served,
+        "content_type_norm": _norm(served),
+    }
+    taken = {field: value for field, value in line.items() if field in _TAKEN}
+    return {field: _cut(field, value) for field, value in {**taken, **made}.items() if value != ""}
+
+
+def _norm(served: str) -> str:
+    """The kind of a document by its type, as webarchive-discovery names it."""
+    kind, type_ = kind_of(served), served.strip().lower()
+    if kind is Kind.OFFICE:
+        return next((norm for norm, types in _OF_OFFICE.items() if type_ in types), "other")
+    return _NORMS.get(kind or Kind.UNDECLARED, "other")
+
+
+def _cut(field: str, value: object) -> object:
+    """A string that is not too long for Lucene; a URL may have 40 kB."""
+    if not isinstance(value, str) or field in _WORDS or len(value) <= MOST_OF_A_TERM // 4:
+        return value
+    return value.encode("utf-8", "replace")[:MOST_OF_A_TERM].decode("utf-8", "ignore")
+
+
+def host_of(url: str) -> str:
+    """The host of a URL, without its port; '' if it has none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

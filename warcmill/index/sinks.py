@@ -2,18 +2,33 @@
 
 An input is noted before it is sent, and acknowledged after the sink's answer: killed at any moment, the next run sends
 it again, or takes away what came of it. Whatever is no longer in the version is withdrawn.
+
+MERGED warcmill/index/sinks.py: What a sink has acknowledged: one file an input, in `{index}/sinks/{sink}/`. A sink
+is a server that has an index.
+
+    {digest}          the sink has answered that it has this input
+    {digest}.begun    it may have a part of it: written before anything is sent, removed after the answer
+
+`digest` is of the input and of what was hidden in it, so a listing shows what is missing, and no file is opened. A file
+that is lost costs only that its input is sent again; without the folder, all of them are.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha512
 from typing import Protocol
 
-from warcmill.errors import Unavailable, WarcmillError
-from warcmill.index.acknowledged import Acknowledged, Answer, Part
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
+from warcmill.formats.sealed import seal, unseal
 from warcmill.stores import LocalStore
-from warcmill.versions.inputs import VersionList
+from warcmill.versions.inputs import Hiding, Input, VersionList
 
 log = logging.getLogger(__name__)
 
@@ -109,3 +124,105 @@ class _Bringing:
             self._acknowledged.done(new, {*refused, *(known.refused if known else ())})
         for old in olds:
             self._acknowledged.forget(old.part)
+
+
+FOLDER = "sinks"
+BEGUN = ".begun"
+LARGEST = 1 << 24  # bytes of a file
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """An input as a sink gets it: without what a version hides."""
+
+    input: Input
+    hiding: Hiding
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of its acknowledgement. Other decisions that hide the same make no other one."""
+        return sha512(f"{self.input.identity.line()}{self.hiding.sha512}\n".encode()).hexdigest()[:40]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a file says: an input, whether the sink has all of it, and the offsets of records that the sink refused."""
+
+    part: Part
+    is_whole: bool
+    refused: tuple[int, ...] = ()
+
+
+class Acknowledged:
+    """The acknowledgements of one sink."""
+
+    def __init__(self, index: LocalStore, sink: str) -> None:
+        self._index, self.folder = index, f"{FOLDER}/{sink}"
+
+    def missing(self, parts: Iterable[Part]) -> list[Part]:
+        """Those that the sink has not acknowledged."""
+        names = self._index.names(self.folder)
+        return [part for part in parts if part.digest not in names or part.digest + BEGUN in names]
+
+    def has(self, part: Part) -> bool:
+        """True if the sink has acknowledged a part, though another one may have been sent after it."""
+        return part.digest in self._index.names(self.folder)
+
+    def others(self, parts: Iterable[Part]) -> Iterator[Answer]:
+        """What the sink has, or may have a part of, and is not one of these parts."""
+        known = {part.digest for part in parts}
+        for name in sorted(self._index.names(self.folder)):
+            digest = name.removesuffix(BEGUN)
+            if digest not in known and len(digest) == 40 and digest.isalnum():
+                yield self._read(name)
+
+    def of(self, part: Part) -> Answer:
+        """What the sink has answered for a part. NotReady if nothing, or not for all of it."""
+        if self.missing([part]):
+            raise NotReady(f"{part.input.name} in index:{self.folder}", "not acknowledged; run index.ScanForIndexing")
+        return self._read(part.digest)
+
+    def begin(self, part: Part) -> None:
+        """Note that a part is about to be sent."""
+        self._write(part.digest + BEGUN, part, ())
+
+    def done(self, part: Part, refused: Iterable[int] = ()) -> None:
+        """Note the sink's answer: it has all of the part, but the records that it refused."""
+        self._remove(part.digest)
+        self._write(part.digest, part, tuple(sorted(refused)))
+        self._remove(part.digest + BEGUN)
+
+    def forget(self, part: Part) -> None:
+        """Remove what is noted of a part: the sink has nothing of it any more."""
+        self._remove(part.digest)
+        self._remove(part.digest + BEGUN)
+
+    def sweep(self) -> None:
+        """Remove what killed runs of this host left half-written."""
+        self._index.sweep(self.folder)
+
+    def _write(self, name: str, part: Part, refused: tuple[int, ...]) -> None:
+        head = {"decisions": part.hiding.decisions, "hidden": part.hiding.sha512, "refused": refused, "schema": SCHEMA}
+        data = seal(f"{json.dumps(head, sort_keys=True)}\n{part.input.identity.line()}".encode())
+        self._index.commit_new(f"{self.folder}/{name}", io.BytesIO(data), len(data), sha512(data).hexdigest())
+
+    def _remove(self, name: str) -> None:
+        found = self._index.stat(f"{self.folder}/{name}")
+        if found:
+            with suppress(Mismatch):
+                self._index.remove(found.path, found)
+
+    def _read(self, name: str) -> Answer:
+        path = f"{self.folder}/{name}"
+        try:
+            first, _, rest = unseal(self._index.read(path, LARGEST), path).decode().partition("\n")
+            head = json.loads(first)
+            part = Part(Input.parse(rest.removesuffix("\n")), Hiding(head["decisions"], head["hidden"]))
+            if head["schema"] != SCHEMA or part.digest != name.removesuffix(BEGUN):
+                raise BadInput(path, "not what its name says")
+        except (ValueError, KeyError, TypeError, BadInput) as error:
+            why = error.why if isinstance(error, BadInput) else f"no acknowledgement: {error}"
+            what = f"{why}; what the sink has of it is not known: empty the sink, and remove index:{self.folder}"
+            raise BadInput(f"index:{path}", what) from error
+        return Answer(part, not name.endswith(BEGUN), tuple(head["refused"]))

@@ -3,23 +3,34 @@
 The text is in extracts. Where a WARC has none, or a damaged one, it is read once in the store, and its documents go
 to worker processes. The claim counts documents by what their records say; what came of each, its text or why there is
 none, is in the extract.
+
+MERGED warcmill/index/text.py: The documents of a WARC, as a version of the text index has them: which of them it
+shows.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+from warcmill.errors import Mismatch
+from warcmill.extracts import text as text_extracts
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Making
+from warcmill.extracts.text import KINDS, Tally, extract_kind
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.index.extracting import Work, extracted
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Making
-from warcmill.launches.text_extracts import KINDS, Tally
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
+from warcmill.versions import hidden
+from warcmill.versions.inputs import Input
 
 log = logging.getLogger(__name__)
 
@@ -47,3 +58,36 @@ def _counts(claim: Claim) -> dict[str, Json]:
         "left_out": sum(sum(file.left_out.values()) for file in files),
         "hits": sum(file.hits for file in files),
     }
+
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which documents are shown: none at some offsets of the WARC, none with a key that is hidden."""
+
+    left_out: tuple[int, ...]
+    prefixes: Mapping[bytes, str]
+
+    def has(self, line: Line) -> bool:
+        """True if a document is shown."""
+        if line["source_file_offset"] in self.left_out:
+            return False
+        return next(hidden.visible([key_of(line)], self.prefixes, set()), None) is not None
+
+
+def key_of(line: Line) -> bytes:
+    """The key of a document, a blank, and its time: entries of the hidden list, and routes, are beginnings of it."""
+    return f"{urlkey(line['url'])} {line['wayback_date']}".encode()
+
+
+def lines_of(extracts: Extracts, one: Input) -> Iterator[Line]:
+    """The documents of a WARC. Mismatch, at the end, if its extract is not the one that a version lists."""
+    digest, kind = hashlib.sha512(), extract_kind(one.generation)
+    for number, line in enumerate(extracts.lines(kind, one.sha512)):
+        digest.update(line)
+        if number:  # the first line counts them
+            yield json.loads(line)
+    if one.extract and digest.hexdigest() != one.extract:
+        raise Mismatch(f"index:{kind.path(one.sha512)}", one.extract, digest.hexdigest())

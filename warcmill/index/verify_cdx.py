@@ -3,28 +3,35 @@
 Of every WARC: how many of its lines the current version has; and its first line, its last, and some between, which must
 be found once, and as they are, or not at all if they are hidden or a virus was found in them. Each sink is asked for
 the same lines, and for some of those that must not be shown.
+
+MERGED warcmill/index/verify_cdx.py: Ask the current version of the CDX for single captures. Other code than the one
+that writes and folds its segments.
+
+It shares the description of the form alone: it searches a list of the keys of an `.idx`, and inflates with zlib.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import zlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from warcmill import layout
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats import cdxj
-from warcmill.index.acknowledged import Acknowledged, Part
-from warcmill.index.asking import Asking
+from warcmill.extracts import cdx, revisits
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.revisits import REVISITS
+from warcmill.formats.index import cdxj
 from warcmill.index.extracting import unread
-from warcmill.index.followed import Followed
-from warcmill.index.sinks import Asked
-from warcmill.launches import cdx_extracts, holdings, revisit_extracts
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.revisit_extracts import REVISITS
+from warcmill.index.provisional import Followed
+from warcmill.index.sinks import Acknowledged, Asked, Part
+from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Indexed, IndexedFile
@@ -33,7 +40,95 @@ from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.cdx import NAME
-from warcmill.versions.inputs import Input
+from warcmill.versions.hidden import Hidden
+from warcmill.versions.inputs import Input, Lists
+from warcmill.versions.published import Payloads
+from warcmill.versions.segments import Segment, counts_of
+
+_LARGEST = 1 << 30  # bytes of an .idx
+
+
+class Place(NamedTuple):
+    """Where a block is."""
+
+    key: bytes
+    offset: int
+    length: int
+
+
+class Asking:
+    """The current version, open. NotReady if there is none."""
+
+    def __init__(self, state: LocalStore, index: LocalStore, data_set: str) -> None:
+        current = Payloads(index, data_set).current()
+        if current is None:
+            raise NotReady(f"the current version of {data_set}", "run index.ScanForIndexing, which publishes one")
+        self.number = current.number
+        listed = Lists(state, data_set).read(current.number)
+        self._inputs = listed.by_name
+        self.hidden: Hidden = hidden.at(state, listed.hiding)
+        self._open = ExitStack()
+        self._parts = [_Part(index, segment, self._open) for segment in current.segments]
+        self._counts: dict[str, int] = {}
+        for segment in current.segments:
+            self._counts |= counts_of(index, segment)
+
+    def close(self) -> None:
+        """Close its segments."""
+        self._open.close()
+
+    def input(self, name: str, sha512: str) -> Input:
+        """The WARC in the version's list. NotReady if the version does not list these bytes."""
+        one = self._inputs.get(name)
+        if one is None or one.sha512 != sha512:
+            raise NotReady(name, f"version {self.number} does not list it; run index.ScanForIndexing")
+        return one
+
+    def count(self, name: str) -> int:
+        """How many lines of a WARC were read back from the version."""
+        return self._counts.get(name, 0)
+
+    def captures(self, begin: bytes, name: str, offset: str) -> list[dict[str, str]]:
+        """What the version has of one record, by the begin of its line (key, blank, time) and its place in a WARC."""
+        found = (json.loads(line[len(begin) :]) for part in self._parts for line in part.beginning_with(begin + b" "))
+        return [one for one in found if (one.get("filename"), one.get("offset")) == (name, offset)]
+
+
+class _Part:
+    def __init__(self, index: LocalStore, segment: Segment, opened: ExitStack) -> None:
+        self._path = segment.files[".cdx.gz"].path
+        self._stream = opened.enter_context(index.open(self._path))
+        rows = index.read(segment.files[".idx"].path, _LARGEST).splitlines()
+        self._places = [_place(row) for row in rows]
+        self._keys = [one.key for one in self._places]
+        self._held: tuple[int, list[bytes]] = -1, []
+
+    def beginning_with(self, prefix: bytes) -> Iterator[bytes]:
+        """The lines that begin with a text: of the last block that begins before it, and of those that follow."""
+        for number in range(max(bisect_left(self._keys, prefix[:-1]) - 1, 0), len(self._places)):
+            if self._keys[number] > prefix:
+                return
+            yield from (line for line in self._block(number) if line.startswith(prefix))
+
+    def _block(self, number: int) -> list[bytes]:
+        if self._held[0] != number:
+            place = self._places[number]
+            self._stream.seek(place.offset)
+            try:
+                content = zlib.decompress(self._stream.read(place.length), 16 + zlib.MAX_WBITS)
+            except zlib.error as error:
+                raise NotReady(f"index:{self._path}", f"damaged at offset {place.offset}: {error}") from error
+            self._held = number, content.split(b"\n")
+        return self._held[1]
+
+
+def _place(row: bytes) -> Place:
+    try:
+        key, _, offset, length, _ = row.split(b"\t")
+        return Place(key, int(offset), int(length))
+    except ValueError as error:
+        raise BadInput("an .idx", f"not five fields: {row[:80]!r}") from error
+
 
 SAMPLE = 30  # lines of a WARC that are asked for, besides the first and the last
 WARCS = "warcs/"
@@ -121,7 +216,7 @@ class _Verifying:
 
     def _lines(self, file: FileRef) -> Iterator[bytes]:
         try:
-            yield from cdx_extracts.lines(self.extracts, str(file.sha512))
+            yield from cdx.lines(self.extracts, str(file.sha512))
         except (BadInput, NotReady) as error:
             raise unread(error, self.indexed) from error
 
@@ -170,11 +265,11 @@ def _name(file: FileRef) -> str:
 def _elsewhere(extracts: Extracts, indexed: Evidence, before: list[Evidence]) -> int:
     """How many revisits of the stage have their original in no WARC of the launch; leave an extract of them."""
     own, others = _warcs(indexed), [one for marker in before for one in _warcs(marker)]
-    key = revisit_extracts.key([one.digest for one in (*before, indexed)])
+    key = revisits.key([one.digest for one in (*before, indexed)])
     try:
-        number = sum(1 for _ in revisit_extracts.elsewhere(extracts, own, others))
+        number = sum(1 for _ in revisits.elsewhere(extracts, own, others))
         if number:
-            extracts.leave(REVISITS, key, revisit_extracts.elsewhere(extracts, own, others))
+            extracts.leave(REVISITS, key, revisits.elsewhere(extracts, own, others))
     except (BadInput, NotReady) as error:
         has = (marker.claim.key for marker in before if any(digest in str(error) for _, digest in _warcs(marker)))
         raise unread(error, next(has, indexed.claim.key)) from error

@@ -2,34 +2,192 @@
 
 Of every WARC: how many documents each has; and its first document, its last, and some between, which must be there as
 they are, or not at all if they must not be shown. In Solr also by host, and in each collection.
+
+MERGED warcmill/index/verify_text.py: Ask Solr for the documents of a WARC: each must be in the collection that its
+key is routed to, and in no other.
+
+MERGED warcmill/index/verify_text.py: Ask the current version of the text index for the documents of a WARC. Other
+code than the one that writes it.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
 
 from warcmill import layout
-from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.clients.solr import Solr
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
+from warcmill.extracts import text
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text import Counts, extract_kind
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
-from warcmill.index.asking_solr import AskingSolr, Tally
-from warcmill.index.asking_text import AskingText, compare
 from warcmill.index.extracting import unread
-from warcmill.index.sink_solr import Place
-from warcmill.index.text_lines import Line, Shown, lines_of
-from warcmill.launches import holdings, text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import Counts, kind_of
+from warcmill.index.sink_solr import Notes, Place, host_of
+from warcmill.index.text import Line, Shown, key_of, lines_of
+from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed, TextIndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
-from warcmill.versions.inputs import Input
+from warcmill.versions import hidden
+from warcmill.versions.hidden import Hidden
+from warcmill.versions.inputs import Input, Lists, VersionList
+from warcmill.versions.published import Payloads
+from warcmill.versions.text import NAME
+
+_ASKED = ("url", "wayback_date", "source_file_offset", "content_type_served", "content_text_length", "title", "content")
+_COMPARED = 8_000  # characters of a field: of some the end may be cut off
+
+Tally = dict[str, Counter[str]]  # documents by collection and host
+
+
+class AskingSolr:
+    """A Solr, for the documents of one version. Close it after use."""
+
+    def __init__(self, index: LocalStore, place: Place, listed: VersionList) -> None:
+        self._solr, self._routing, self._listed = Solr(place.server), place.routing, listed
+        self._notes = Notes(index, place)
+        self.name = f"{place.name} {place.routing.digest[:16]}"
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._solr.close()
+
+    def tally(self) -> Tally:
+        """A count of nothing, for each collection."""
+        return {name: Counter() for name in self._routing.collections}
+
+    def count(self, tally: Tally, line: Line) -> None:
+        """Count a document that is to be shown."""
+        tally[self._routing.collection(key_of(line))][host_of(line["url"])] += 1
+
+    def require(self, one: Input) -> None:
+        """NotReady until Solr has acknowledged a WARC as this version has it."""
+        self._notes.require(one, self._listed)
+
+    def check(self, name: str, tally: Tally, sample: Sequence[tuple[Line, bool]]) -> None:
+        """Mismatch unless each collection has these documents of a WARC, and those of the sample as they are."""
+        for collection, hosts in tally.items():
+            where = f"documents of {name} in {self._solr.name(collection)}"
+            compare(where, hosts.total(), self._solr.count(collection, source_file=name))
+            found = self._solr.facet(collection, "host", source_file=name)
+            expected = {host: number for host, number in hosts.items() if host}
+            compare(f"{where} by host", dict(sorted(expected.items())), dict(sorted(found.items())))
+        for collection in tally:
+            documents = self._solr.documents(collection, [line["id"] for line, _ in sample])
+            for line, is_shown in sample:
+                is_here = is_shown and self._routing.collection(key_of(line)) == collection
+                self._check_one(name, f"{line['url']} in {self._solr.name(collection)}", line, documents, is_here)
+
+    def _check_one(
+        self, name: str, what: str, line: Line, documents: Mapping[str, Mapping[str, Any]], is_here: bool
+    ) -> None:
+        found = documents.get(line["id"])
+        compare(f"{what}: times found", int(is_here), int(found is not None))
+        if found is not None:
+            expected = {field: _begin(line[field]) for field in _ASKED if field in line}
+            there = {field: _begin(found[field]) for field in _ASKED if field in found}
+            compare(what, {**expected, "source_file": name}, {**there, "source_file": found.get("source_file")})
+
+
+def _begin(value: object) -> object:
+    return value[:_COMPARED] if isinstance(value, str) else value
+
+
+_WARC = "SELECT id FROM warc WHERE name = ?"
+_COUNT = "SELECT count(*) FROM page WHERE warc = ?"
+_PAGE = """
+    SELECT page.key, page.url, page.time, page.type, words.title, words.content, page.id FROM page
+    JOIN words ON words.rowid = page.id WHERE page.warc = ? AND page.offset = ?
+"""
+_HAS = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid = ?"
+
+
+def compare(what: str, expected: object, found: object) -> None:
+    """Mismatch unless both are the same."""
+    if expected != found:
+        raise Mismatch(what, expected, found)
+
+
+class AskingText:
+    """The current version, open. NotReady if there is none."""
+
+    def __init__(self, state: LocalStore, index: LocalStore) -> None:
+        current = Payloads(index, NAME).current()
+        if current is None:
+            raise NotReady(f"the current version of {NAME}", "run index.ScanForIndexing, which publishes one")
+        self.listed: VersionList = Lists(state, NAME).read(current.number)
+        self.hidden: Hidden = hidden.at(state, self.listed.hiding)
+        self._open = ExitStack()
+        self._parts = [
+            self._opened(index, file.path)
+            for segment in current.segments
+            for end, file in segment.files.items()
+            if end == ".sqlite"
+        ]
+
+    def close(self) -> None:
+        """Close its segments."""
+        self._open.close()
+
+    def input(self, name: str, sha512: str) -> Input:
+        """The WARC in the version's list. NotReady if the version does not list these bytes."""
+        one = self.listed.by_name.get(name)
+        if one is None or one.sha512 != sha512:
+            raise NotReady(name, f"version {self.listed.number} does not list it; run index.ScanForIndexing")
+        return one
+
+    def check(self, name: str, number: int, sample: Sequence[tuple[Line, bool]]) -> None:
+        """Mismatch unless the version has that many documents of a WARC, and each of the sample once and as it is.
+
+        The sample says of each document whether it is in the version: one that is hidden is, and a query leaves it out
+        by its key; one with a virus is not.
+        """
+        try:
+            found = [(part, row[0]) for part in self._parts for row in part.execute(_WARC, (name,))]
+            counts = [part.execute(_COUNT, (warc,)).fetchone()[0] for part, warc in found]
+            compare(f"documents of {name} in version {self.listed.number}", number, sum(counts))
+            for line, is_there in sample:
+                self._check_one(found, f"{line['url']} at {line['source_file_offset']} of {name}", line, is_there)
+        except sqlite3.Error as error:
+            raise Unavailable(f"version {self.listed.number} of {NAME}", f"SQLite: {error}") from error
+
+    def _check_one(self, found: list[tuple[sqlite3.Connection, int]], what: str, line: Line, is_there: bool) -> None:
+        place = line["source_file_offset"]
+        rows = [(part, row) for part, warc in found for row in part.execute(_PAGE, (warc, place))]
+        compare(f"{what}, in version {self.listed.number}: times found", int(is_there), len(rows))
+        for part, (*fields, page) in rows:
+            key, time = key_of(line).decode(), str(line["wayback_date"])
+            type_ = line.get("content_type_served", "")
+            words = [_letters(line.get("title", "")), _letters(line.get("content", ""))]
+            compare(what, [key, line["url"], time, type_, *words], [*fields[:4], *map(_letters, fields[4:])])
+            word = a_word(line.get("content", ""))
+            times = part.execute(_HAS, (f'"{word}"', page)).fetchone()[0] if word else 1
+            compare(f"{what}: times found by its word {word}", 1, times)
+
+    def _opened(self, index: LocalStore, path: str) -> sqlite3.Connection:
+        real = quote(str(index.real(path)))
+        return self._open.enter_context(closing(sqlite3.connect(f"file:{real}?mode=ro&immutable=1", uri=True)))
+
+
+def _letters(text: str) -> str:
+    """A text without its zero-width spaces: the index has more of them, between letters of scripts without blanks."""
+    return text.replace("\N{ZERO WIDTH SPACE}", "")
+
+
+def a_word(text: str) -> str:
+    """A word of a text that every tokenizer takes for one; '' if there is none."""
+    return next((word for word in text[:100_000].split() if word.isascii() and word.isalpha() and len(word) < 50), "")
+
 
 SAMPLE = 30  # documents of a WARC that are read back, besides the first and the last
 WARCS = "warcs/"
@@ -99,7 +257,7 @@ class _Verifying:
                 self.solr.count(tally, line)
             kept += in_version.has(line)
             seen += 1
-        compare(f"lines of {kind_of(one.generation).path(one.sha512)}", lines, seen)
+        compare(f"lines of {extract_kind(one.generation).path(one.sha512)}", lines, seen)
         self.asking.check(one.name, kept, [(line, in_version.has(line)) for line in sample])
         if self.solr:
             self.solr.check(one.name, tally, [(line, shown.has(line)) for line in sample])
@@ -107,9 +265,9 @@ class _Verifying:
 
     def _counted(self, one: Input, known: TextIndexedFile) -> int:
         """How many lines its extract must have. Mismatch if that counts other documents than index.text."""
-        kind = kind_of(one.generation)
+        kind = extract_kind(one.generation)
         try:
-            found = text_extracts.counts(self.extracts, kind, one.sha512)
+            found = text.counts(self.extracts, kind, one.sha512)
         except (BadInput, NotReady) as error:
             raise unread(error, self.indexed) from error
         if not _is_same(known, found):

@@ -17,7 +17,7 @@ from typing import IO, BinaryIO, cast
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.errors import Mismatch, NotReady
-from warcmill.formats import loglines, logzip
+from warcmill.formats.logs import crawllog, logzip
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import PackedLogs
@@ -58,7 +58,7 @@ class StoredLogs:
         return ((name, item) for name, item in self.members.items() if name.startswith("logs/"))
 
     def _read(self, name: str, item: Item, take: Callable[[BinaryIO], None]) -> bool:
-        return loglines.read(logzip.open_member(self.stream, name), take, is_gzip=_plain(item).endswith(".gz"))
+        return crawllog.read(logzip.open_member(self.stream, name), take, is_gzip=_plain(item).endswith(".gz"))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from warcmill import __version__, chain, layout
 from warcmill.base import clock, digests, disk
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady, Unavailable
-from warcmill.formats import logzip, zip_end
+from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim, Evidence, Input, Record, Run
 from warcmill.model import FileRef, Key, Launch, Stage
@@ -222,7 +222,7 @@ class MarkerStore:
     def _bytes(self, path: str, key: Key) -> bytes:
         if not chain.by_task(chain.ROWS)[key.task].marker.endswith(".zip"):  # `path` may be one in aside/
             return self.store.read(path, evidence.LARGEST + 1)
-        member = zip_end.last_member(*self.store.read_end(path, logzip.END), logzip.EVIDENCE)
+        member = logzip.last_member(*self.store.read_end(path, logzip.END), logzip.EVIDENCE)
         if member is not None:
             return member
         with self.store.open(path) as file:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from warcmill import layout
 from warcmill.base.clock import stamp_text
-from warcmill.formats.crawlcounts import CrawlCounts
+from warcmill.formats.logs.crawlcounts import CrawlCounts
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
-from warcmill.output import rendered_pick
+from warcmill.output import gather as rendered_pick
 from warcmill.output.gather import Gathered, Offsets, gather
 
 

@@ -1,25 +1,133 @@
-"""Gather what the claim of 03 follows from: the earlier markers, the packed logs' counts, one listing of the disk."""
+"""Gather what the claim of 03 follows from: the earlier markers, the packed logs' counts, one listing of the disk.
+
+MERGED warcmill/output/gather.py: Count the crawl logs in a stage's zip, rotated ones too, in the order they were
+written.
+
+MERGED warcmill/output/gather.py: Pick a stage's web-rendered WARCs: those with a prefix that the launch's crawl
+logs name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from warcmill import layout
-from warcmill.errors import NotReady
-from warcmill.formats.crawlcounts import CrawlCounts
-from warcmill.launches import resumed
+from warcmill.errors import Conflict, NotReady
+from warcmill.formats.logs import crawllog, logzip
+from warcmill.formats.logs.crawlcounts import CrawlCounts, Tally
+from warcmill.launches import ending
 from warcmill.launches.ending import how_it_ended
 from warcmill.launches.listing import Listing, all_stages, list_files, list_rendered
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.stored_logs import in_order
 from warcmill.layout import Kind
 from warcmill.markers.claim import Evidence, Input
-from warcmill.markers.facts import Assembled, Continued, Ended
+from warcmill.markers.facts import Assembled, Continued, Ended, PackedLogs
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FileRef, Launch, Stage
-from warcmill.output import crawl_logs
-from warcmill.output.rendered_pick import Prefixes
+from warcmill.model import FileRef, Item, Json, Launch, Stage
+
+
+def count(state: MarkerStore, logs: Evidence) -> tuple[CrawlCounts, list[str]]:
+    """Count every line of every crawl log in a 02 zip; also return the paths not counted, or only in part.
+
+    Without crawl logs all counts are zero. BadInput when the zip itself is damaged.
+    """
+    tally = Tally()
+    members = PackedLogs.from_claim(logs.claim).members
+    packed = (item for item in logs.claim.items if members[item.file].startswith("logs/"))
+    crawl_logs = [item for item in packed if layout.is_crawl_log(_plain(item))]
+    ordered = in_order(crawl_logs)
+    uncounted = {item.file.label for item in crawl_logs} - {item.file.label for item in ordered}
+    for item in ordered:
+        if not _add(state, logs, item, members[item.file], tally):
+            uncounted.add(item.file.label)
+    return tally.counts(), sorted(uncounted)
+
+
+def _plain(item: Item) -> str:
+    return layout.split_log_name(item.file.name)[0]
+
+
+def _add(state: MarkerStore, logs: Evidence, item: Item, member: str, tally: Tally) -> bool:
+    """Count a log as far as it can be read; return whether it could be read to its end."""
+    with state.store.open(layout.marker_path(logs.claim.key)) as file:
+        return crawllog.read(logzip.open_member(file, member), tally.add, is_gzip=_plain(item).endswith(".gz"))
+
+
+LONGEST, MOST = 100, 1_000  # of refused prefixes: characters shown of each, and how many are listed
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """The prefixes that a stage's crawl log names, valid and refused, and the valid ones of earlier stages."""
+
+    named: frozenset[str]
+    refused: frozenset[str]
+    before: frozenset[str]
+
+    @classmethod
+    def of(cls, counts: CrawlCounts, earlier: Iterable[Assembled]) -> Prefixes:
+        """The prefixes of a stage, from its counts and from the stages before it."""
+        before = {prefix for stage in earlier for prefix in stage.prefixes}
+        named = frozenset(filter(layout.is_prefix, counts.prefixes))
+        return cls(named, counts.prefixes - named, frozenset(before))
+
+    @cached_property
+    def all(self) -> frozenset[str]:
+        """The valid prefixes of the launch up to this stage."""
+        return self.named | self.before
+
+
+def pick(rendered: Iterable[FileRef], prefixes: Prefixes, taken: Collection[FileRef], stage: Stage) -> list[FileRef]:
+    """The stage's WARCs among the rendered ones of its launch, without those in `taken`.
+
+    A checkpoint gets those that were begun before it and have their final name.
+    NotReady when `final` meets a `.open` one. An engine's files do not change after its launch has ended; a renderer
+    may still rename this one, and the launch would list it twice.
+    """
+    labels = {file.label for file in taken}
+    new = [file for file in rendered if file.label not in labels]
+    for file in new if stage.is_final else ():
+        if not _has_final_name(file):
+            why = "its renderer has not closed it; when that is gone for good, rename the file to its closed name"
+            raise NotReady(file.label, why)
+    named = filter(_has_final_name, new)
+    return [file for file in named if stage.is_final or _begun_before(file, prefixes, stage)]
+
+
+def _has_final_name(file: FileRef) -> bool:
+    return layout.final_name(file.name) == file.name
+
+
+def _begun_before(file: FileRef, prefixes: Prefixes, stage: Stage) -> bool:
+    own = layout.prefixes_of(file.name, prefixes.all)
+    return all(layout.name_time(file.name.removeprefix(prefix)) <= stage.stamp for prefix in own)
+
+
+def refuse_clashes(launch: Launch, kinds: Mapping[FileRef, Kind]) -> None:
+    """Conflict when two of these files would get one name in the store. Checked before any file is copied."""
+    stored: dict[str, FileRef] = {}
+    for file, kind in sorted(kinds.items()):
+        path = layout.stored_path(kind, launch, file.name)
+        other = stored.setdefault(path, file)
+        if other.label != file.label:
+            why = f"{other.label} and {file.label} would both have this name; rename one of them on disk"
+            raise Conflict(f"store:{path}", f"{why}. Nothing of the stage was copied")
+
+
+def facts(prefixes: Prefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
+    """A claim's facts about prefixes, empty lists left out. Only `final` lists prefixes without a WARC."""
+    without_warc = prefixes.all - {prefix for file in claimed for prefix in layout.prefixes_of(file.name, prefixes.all)}
+    lists = {
+        "prefixes": sorted(prefixes.named),
+        "refused_prefix": sorted({ascii(prefix[:LONGEST]) for prefix in prefixes.refused})[:MOST],
+        "absent_prefix": sorted(without_warc) if stage.is_final else [],
+    }
+    return {name: list(values) for name, values in lists.items() if values}
+
 
 WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
 Offsets = dict[str, int | None]
@@ -59,7 +167,7 @@ def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) ->
     markers = {one: marker for one, marker in _assembled(state, launch, stages) if one < stage}
     earlier = tuple(Assembled.from_claim(marker.claim) for marker in markers.values())
     taken = frozenset(item.file for marker in markers.values() for item in marker.claim.items)
-    counts, uncounted = crawl_logs.count(state, logs)
+    counts, uncounted = count(state, logs)
     names = counts.warcs | (dict(earlier[-1].carried) if earlier else {})
     prefixes = Prefixes.of(counts, earlier)
     listing = list_files(roots, launch)  # late: counting takes long, and a crawl may be running
@@ -68,7 +176,7 @@ def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) ->
     return Gathered(
         launch=launch,
         stage=stage,
-        inputs=(*rests_on(logs), *resumed.inputs(state, launch), *_rests_on_stage(launch, before, markers)),
+        inputs=(*rests_on(logs), *ending.inputs(state, launch), *_rests_on_stage(launch, before, markers)),
         before=before,
         earlier=earlier,
         taken=taken,
@@ -80,7 +188,7 @@ def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) ->
         overlooked=dict(_look_again(roots, launch, names, listing)),
         rendered=rendered,
         kinds={file: roots.kind_of(file) for file in {*listing.warcs, *rendered, *taken}},
-        continued=resumed.of(state, roots, launch),
+        continued=ending.of(state, roots, launch),
         ended=how_it_ended(state, launch) if stage.is_final else None,
     )
 

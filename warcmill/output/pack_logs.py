@@ -8,8 +8,8 @@ from pathlib import Path
 
 from warcmill import layout
 from warcmill.errors import NotReady
-from warcmill.formats import logzip
-from warcmill.formats.logzip import Member, Packed
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import Member, Packed
 from warcmill.launches.ending import is_sealed
 from warcmill.launches.listing import Listing, list_files, papers_of
 from warcmill.launches.roots import JobRoots

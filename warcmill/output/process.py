@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 
 from warcmill import layout
 from warcmill.errors import NotReady
-from warcmill.formats import joblog, logzip
+from warcmill.formats.logs import joblog, logzip
 from warcmill.launches import ending
 from warcmill.launches.listing import all_stages, list_files, missing_numbers
 from warcmill.launches.roots import JobRoots

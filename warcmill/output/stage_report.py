@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from warcmill import layout
-from warcmill.formats.crawlcounts import TOP_HOSTS
+from warcmill.formats.logs.crawlcounts import TOP_HOSTS
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TABLES, Assembled, Continued

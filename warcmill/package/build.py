@@ -5,11 +5,15 @@
     sips/{job}/{launch}/{stage}.2.tar     one that was built again, with other bytes: it replaces the first
 
 The same markers give the same bytes: every time in it is of a marker's run, and none is the present one.
+
+MERGED warcmill/package/build.py: Spare work that makes very many objects the search for garbage.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -17,23 +21,36 @@ from itertools import count
 from pathlib import Path
 
 from warcmill import __version__, layout
-from warcmill.base import digests, garbage
+from warcmill.base import digests
 from warcmill.base.progress import Progress
 from warcmill.errors import Conflict, Mismatch
-from warcmill.formats import bagit_writer, eark, tar_writer
-from warcmill.formats.documents import Chunks, Document, Make, Spool
-from warcmill.formats.eark import Package, Payload
-from warcmill.formats.tar_writer import Member, Tar
-from warcmill.formats.xml_text import href
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts.extracts import Extracts
+from warcmill.formats.bagit import writer
+from warcmill.formats.sip import eark, tar
+from warcmill.formats.sip.eark import Package, Payload
+from warcmill.formats.sip.tar import Chunks, Document, Make, Member, Spool, Tar
+from warcmill.formats.sip.xml import href
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Launch, Stage
-from warcmill.package import identifiers, orphans, sips
+from warcmill.package import identifiers, sips
 from warcmill.package.contents import Collector, Contents, replacing
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 from warcmill.stores import Store
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Search for no garbage meanwhile: what is made has no cycles, and each search would visit all of it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
 
 _made = tuple.__new__  # a named tuple of all its members, in half the time: a bag of 100,000 files has each twice
 
@@ -57,7 +74,7 @@ class Sip:
         return Tar(watched, self.time)
 
 
-@garbage.kept()
+@kept()
 def build(
     state: MarkerStore, store: Store, extracts: Extracts | None, launch: Launch, stage: Stage, terms: Terms
 ) -> Claim:
@@ -77,7 +94,7 @@ def build(
         tried = (_numbered(state, store, contents, terms, number, folder) for number in numbers)
         bag, built = next(found for found in tried if found)
     zone = identifiers.zone_beside(state, launch, stage, contents.covers, terms)
-    left = orphans.of_stages(state, store, launch, contents.covers, built.path)
+    left = sips.of_stages(state, store, launch, contents.covers, built.path)
     facts = Packaged(contents.covers, contents.before, terms.form, bag, built, contents.package.ark, zone, left)
     return Claim(key, tuple(sorted(contents.inputs)), (built,), counts=_counts(contents), facts=facts.facts())
 
@@ -88,7 +105,7 @@ def _numbers(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> 
     The number of one that no 05 has named is not given again, even where its file was moved away.
     """
     stored = _numbers_in(stage, (entry.name for entry in store.list(f"sips/{launch}")))
-    named = _numbers_in(stage, (sip.sip.name for sip in orphans.moved(state, launch)))
+    named = _numbers_in(stage, (sip.sip.name for sip in sips.moved(state, launch)))
     yield from sorted(stored)
     yield from sorted(named - stored, reverse=True)
     yield from count(max(stored | named, default=0) + 1)
@@ -159,13 +176,13 @@ def _prepared(store: Store, contents: Contents, terms: Terms, number: int, make:
     package = replacing(contents.package, number)
     bag = package.header.identifier
     made = eark.documents(package, make)
-    tags = bagit_writer.tag_files(_about(contents, package, terms), _Payload(bag, contents, made, terms), make)
+    tags = writer.tag_files(_about(contents, package, terms), _Payload(bag, contents, made, terms), make)
     members = [Member(f"{bag}/{tag.path}", tag.size, tag.sha512, tag.chunks) for tag in _in_order(tags)]
     stored = {file: entry.stored for entry in contents.entries if not _is_left_out(file := entry.payload, terms)}
     for one in eark.members(stored, made):
         chunks = one.chunks if isinstance(one, Document) else _stored(store, stored[one])
         members.append(Member(f"{bag}/{_in_data(bag, one.path)}", one.size, one.sha512, chunks))
-    size = tar_writer.size_of((one.name, one.size) for one in members)
+    size = tar.size_of((one.name, one.size) for one in members)
     name = f"{contents.stage}.tar" if number == 1 else f"{contents.stage}.{number}.tar"
     path = layout.stored_path("sips", contents.launch, name)
     return Sip(path, bag, members, size, int(datetime.fromisoformat(contents.time).timestamp()))
@@ -180,13 +197,13 @@ class _Payload:
     made: Sequence[Document]
     terms: Terms
 
-    def __iter__(self) -> Iterator[bagit_writer.Entry]:
+    def __iter__(self) -> Iterator[writer.Entry]:
         data, locate, terms = _in_data(self.bag, ""), self.terms.locate.rstrip("/"), self.terms
         for one in self.made:
-            yield bagit_writer.Entry(data + one.path, one.size, one.sha512)
+            yield writer.Entry(data + one.path, one.size, one.sha512)
         for file, (_, path, *_) in self.contents.entries:
             url = f"{locate}/{href(path)}" if _is_left_out(file, terms) else ""
-            yield _made(bagit_writer.Entry, (data + file.path, file.size, file.sha512, url))
+            yield _made(writer.Entry, (data + file.path, file.size, file.sha512, url))
 
 
 def _is_left_out(file: Payload, terms: Terms) -> bool:
@@ -194,7 +211,7 @@ def _is_left_out(file: Payload, terms: Terms) -> bool:
 
 
 def _in_data(bag: str, path: str) -> str:
-    return f"{bagit_writer.PAYLOAD}{bag}/{path}"
+    return f"{writer.PAYLOAD}{bag}/{path}"
 
 
 def _in_order(tags: Iterable[Document]) -> list[Document]:
@@ -209,7 +226,7 @@ def _about(contents: Contents, package: Package, terms: Terms) -> Iterator[tuple
     yield "Bag-Group-Identifier", f"{contents.launch.job}.{contents.launch.id}"
     yield "Bagging-Date", contents.time[:10]
     yield "Bag-Software-Agent", f"Warcmill {__version__}"
-    yield "BagIt-Profile-Identifier", bagit_writer.PROFILE
+    yield "BagIt-Profile-Identifier", writer.PROFILE
 
 
 def _counts(contents: Contents) -> dict[str, int]:
@@ -218,7 +235,7 @@ def _counts(contents: Contents) -> dict[str, int]:
 
 
 def _stored(store: Store, file: FileRef) -> Chunks:
-    return tar_writer.file_chunks(partial(store.open, file.path))
+    return tar.file_chunks(partial(store.open, file.path))
 
 
 def _watched(chunks: Chunks, progress: Progress, name: str) -> Iterator[bytes]:

@@ -1,30 +1,39 @@
-"""What a SIP holds and says, from the markers of the stages that it covers."""
+"""What a SIP holds and says, from the markers of the stages that it covers.
+
+MERGED warcmill/package/contents.py: Describe a package in Dublin Core: from the feed's targets that its launch
+crawled, and from its markers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from warcmill import __version__, layout
 from warcmill.errors import BadInput
-from warcmill.formats import eark, premis, pronom
-from warcmill.formats.eark import Kind, Package, Payload
-from warcmill.formats.mets import Header
-from warcmill.formats.premis import Agent, EventType, Format, Identifier, Outcome
-from warcmill.formats.pronom import Seen
-from warcmill.launches.coverage import Coverage
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts import formats
+from warcmill.extracts.extracts import Extracts
+from warcmill.formats import feed
+from warcmill.formats.feed import Target
+from warcmill.formats.sip import eark, premis, pronom
+from warcmill.formats.sip.eark import Kind, Package, Payload
+from warcmill.formats.sip.mets import Header
+from warcmill.formats.sip.premis import Agent, EventType, Format, Identifier, Outcome
+from warcmill.formats.sip.pronom import Seen
+from warcmill.formats.sip.xml import Description
+from warcmill.formats.targets import SEEDS, seeds, selected
+from warcmill.launches.holdings import Coverage
 from warcmill.markers.claim import Input
-from warcmill.markers.facts import Accepted, Packaged
+from warcmill.markers.facts import Accepted, Fed, Packaged, Started
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FileRef, Launch, Stage
-from warcmill.package import description, formats, identifiers, sips, stages
+from warcmill.model import FileRef, Launch, Stage, stamp_time
+from warcmill.package import identifiers, sips
 from warcmill.package.history import SUCCESS, History
 from warcmill.package.identifiers import Named
-from warcmill.package.stages import Proven
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Proven, Terms
 from warcmill.stores import Store
 
 SOFTWARE = "Warcmill"
@@ -87,16 +96,16 @@ class Collector:
         organisation = Agent(Identifier("local", self.terms.organisation), self.terms.organisation, "organization")
         history = History(eark.package_identifier(bag), organisation, self._accepted())
         for one in covers:
-            self._add(stages.read(self.state, self.launch, one), bag, history)
+            self._add(sips.read(self.state, self.launch, one), bag, history)
         self._follow(before)
         time = max(self.times)
         self._end(history, bag, covers, before, time)
         entries = tuple(named[name] for _, named in sorted(self.entries.items()) for name in sorted(named))
         ark = identifiers.of_sip(self.state, self.launch, stage, bag, self._named(), self.terms)
         header = Header(bag, time, SOFTWARE, __version__, self.terms.organisation, agreement=self.terms.agreement)
-        crawled = description.targets(self.state, self.launch)
+        crawled = targets(self.state, self.launch)
         about = bag, self.launch, covers, self.dates, self.terms, crawled, self.relations, ark
-        described = description.describe(*about)
+        described = describe(*about)
         agents = [organisation, *history.agents.values()]
         package = Package(header, described, [entry.payload for entry in entries], history.events, agents, ark)
         return Contents(self.launch, stage, covers, before, entries, package, tuple(self.inputs), time)
@@ -212,3 +221,50 @@ def _identifier(bag: str, files: Mapping[str, Payload], stored: FileRef) -> Iden
 def _counted(declared: str, seen: Seen) -> str:
     found = ", ".join(f"{name} ({number})" for name, number in sorted(seen.formats.items())) or "none looked at"
     return f"{declared}: {seen.payloads} payloads; {found}"
+
+
+def describe(
+    bag: str,
+    launch: Launch,
+    stages: Sequence[Stage],
+    dates: Iterable[tuple[str, str]],
+    terms: Terms,
+    crawled: Sequence[Target],
+    relations: Iterable[str],
+    ark: str,
+) -> Description:
+    """Describe the package of some stages, crawled in the spans of `dates`. It is named by bag and ARK."""
+    spans = list(dates)
+    first, last = min(begin for begin, _ in spans), max(end for _, end in spans)
+    word, names = "stage" if len(stages) == 1 else "stages", ", ".join(map(str, stages))
+    return Description(
+        title=(f"Web archive of the crawl {launch.job}, launch {launch.id}, {word} {names}",),
+        subject=tuple(target.title for target in crawled if target.title),
+        publisher=(terms.organisation,),
+        date=(f"{first}/{last}",),
+        format=("application/warc",),
+        identifier=(bag, *([ark] if ark else [])),
+        source=tuple(dict.fromkeys(seed for target in crawled for seed in target.seeds)),
+        relation=tuple(relations),
+        rights=(f"Submission agreement {terms.agreement}",) if terms.agreement else (),
+    )
+
+
+def targets(state: MarkerStore, launch: Launch) -> list[Target]:
+    """The targets that a launch crawled, by the feed of its due crawl; none for a launch without a feed.
+
+    The job's frequency selects them. No marker has it: it is the one whose targets give the seeds that 01.started has.
+    """
+    started = state.read(layout.key("pulse.Started", launch))
+    known = Started.from_claim(started.claim) if started else None
+    fed = state.read(layout.feed_key(launch.job, known.due)) if known else None
+    if known is None or fed is None or SEEDS not in known.files:
+        return []
+    with state.store.open(Fed.from_claim(fed.claim).kept.path) as file:
+        everything = feed.read(file.read(feed.LARGEST + 1), launch.job).targets
+    moment = stamp_time(known.due)
+    for frequency in dict.fromkeys(schedule.frequency for target in everything for schedule in target.schedules):
+        chosen = selected(everything, frequency, moment)
+        if hashlib.sha512(seeds(chosen)).hexdigest() == known.files[SEEDS]:
+            return chosen
+    return []

@@ -14,9 +14,8 @@ from warcmill.markers.facts import Packaged, Submitted
 from warcmill.markers.outside import Lack
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Stage
-from warcmill.package import handover, sips
-from warcmill.package.handover import Slip, Torn
-from warcmill.package.submit import SUBMIT
+from warcmill.package import sips, submit
+from warcmill.package.submit import SUBMIT, Slip, Torn
 from warcmill.stores import Store
 
 BY_HAND = "write it by hand: 'When a submission stands' in docs/operate/publishing.md"
@@ -133,6 +132,6 @@ def slips(one: Sent, place: str) -> tuple[str, ...]:
 def _slip(destination: Store, path: str) -> Slip | Torn | None:
     try:
         with destination.open(path) as file:
-            return handover.decode(file.read(handover.LARGEST + 1), sending=False)
+            return submit.decode(file.read(submit.LARGEST + 1), sending=False)
     except NotReady:
         return None

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from warcmill import layout
-from warcmill.formats.premis import Agent, Event, EventType, Identifier, Outcome
+from warcmill.formats.sip.premis import Agent, Event, EventType, Identifier, Outcome
 from warcmill.launches.holdings import Holding
 from warcmill.markers.claim import Claim, Record, Run
 from warcmill.markers.facts import Accepted, Assembled, Complete, Scanned, Stored, StoredFile, warnings
 from warcmill.model import FileRef, Item, Key
 from warcmill.model import Outcome as Result
-from warcmill.package.stages import Proven
+from warcmill.package.sips import Proven
 
 SUCCESS, FAIL, WARNING = "success", "fail", "warning"
 

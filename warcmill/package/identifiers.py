@@ -10,12 +10,12 @@ from typing import NamedTuple
 from warcmill import layout
 from warcmill.clients import minter
 from warcmill.errors import BadInput, Conflict
-from warcmill.formats import ark
+from warcmill.formats.sip import ark
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import GivenArks, Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 
 log = logging.getLogger(__name__)
 GIVE = "package.GiveArks"

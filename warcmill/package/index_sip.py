@@ -7,8 +7,7 @@ from warcmill.errors import NotReady
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Launch, Stage
-from warcmill.package.catalogue import Catalogue
-from warcmill.package.catalogue_rows import row_set, standing
+from warcmill.package.catalogue import Catalogue, row_set, standing
 
 INDEX = "package.IndexSip"
 

@@ -1,13 +1,32 @@
-"""The SIPs of a launch, read from its markers."""
+"""The SIPs of a launch, read from its markers.
+
+MERGED warcmill/package/sips.py: Find the SIPs in the store that no 05 names or has named: runs left them that were
+killed before they published it.
+
+A redo moves a 05 to `aside/`. So a SIP that was replaced differs from one that nothing ever used.
+
+MERGED warcmill/package/sips.py: A stage as a SIP takes it: its files in the store, and the markers that prove them.
+
+MERGED warcmill/package/sips.py: What an archive states in its SIPs, and how they are made: the configuration, as
+the other modules take it.
+"""
 
 from __future__ import annotations
 
-from warcmill import layout
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from warcmill import chain, layout
 from warcmill.errors import BadInput
-from warcmill.launches.coverage import Coverage
-from warcmill.markers.facts import Packaged
+from warcmill.launches import holdings
+from warcmill.launches.holdings import Coverage, StageHoldings
+from warcmill.markers import claim
+from warcmill.markers.claim import Evidence, Record, Run
+from warcmill.markers.facts import Assembled, Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
+from warcmill.stores import Store
 
 BUILD = "package.BuildSip"
 
@@ -37,3 +56,77 @@ def refuse_covered(known: Coverage, launch: Launch, stage: Stage) -> None:
 
 def _stages(names: frozenset[str], launch: Launch) -> list[Stage]:
     return sorted(map(Stage.parse, layout.stages_with(names, BUILD, launch)))
+
+
+def of_stages(state: MarkerStore, store: Store, launch: Launch, stages: Iterable[Stage], own: str) -> tuple[str, ...]:
+    """The stored SIPs of these stages that no 05 in `aside/` has named. `own`: the SIP whose 05 is about to be."""
+    of = set(stages)
+    folder = own.rpartition("/")[0]
+    stored = [entry for entry in store.list(folder) if (known := layout.parse_sip_name(entry.name)) and known[0] in of]
+    others = [entry.path for entry in stored if entry.path != own]
+    before = list(moved(state, launch)) if others else []
+    return tuple(sorted(path for path in others if not any(sip.is_named(path) for sip in before)))
+
+
+def moved(state: MarkerStore, launch: Launch) -> Iterator[Packaged]:
+    """The facts of each 05 of a launch that was moved aside and is sound."""
+    folder = f"{layout.state_folder(launch)}/aside"
+    for name in sorted(state.store.names(folder)):
+        key = layout.parse_marker_name(name.rsplit(".", 2)[0])  # then time and random digits
+        if key and key.task == BUILD:
+            path = f"{folder}/{name}"
+            try:
+                yield Packaged.from_claim(claim.decode(state.store.read(path, claim.LARGEST + 1), path).claim)
+            except BadInput:
+                continue  # it was moved because it is damaged: its SIP is built again, and found to be the same
+
+
+BELOW = ("assemble", "checksum")  # files.Verify rests on these, and on "copy", whose files it lists itself
+PROOFS = ("verify", "viruses")  # the markers of a stage that a SIP rests on
+IF_THERE = ("viruses", "read-back")
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A stage, what it holds, and the markers that it has, by their steps' words.
+
+    `inputs` are those that a SIP of this stage rests on: all others are below them. `copied` is the run of files.Copy.
+    """
+
+    stage: Stage
+    holds: StageHoldings
+    assembled: Assembled
+    markers: Mapping[str, Record]
+    inputs: tuple[Evidence, ...]
+    copied: Run
+
+
+def read(state: MarkerStore, launch: Launch, stage: Stage) -> Proven:
+    """Read a stage; NotReady, with the step to run first, for one that is not verified."""
+    below = {word: state.record(layout.step(word, launch, stage)) for word in BELOW}
+    verified = state.require(layout.step("verify", launch, stage))
+    known = chain.by_word(chain.ROWS)
+    others = {word: state.read(layout.step(word, launch, stage)) for word in IF_THERE if word in known}
+    there = {word: marker for word, marker in others.items() if marker}
+    scanned = there.get("viruses")
+    holds = holdings.of_claims(below["assemble"].claim, verified.claim, scanned.claim if scanned else None)
+    inputs = (verified, scanned) if scanned else (verified,)
+    copied = state.run(layout.step("copy", launch, stage))
+    assembled = Assembled.from_claim(below["assemble"].claim)
+    return Proven(stage, holds, assembled, {**below, "verify": verified, **there}, inputs, copied)
+
+
+Form = Literal["value", "reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How SIPs are built. An empty text is a key that is not set."""
+
+    organisation: str
+    form: Form = "value"
+    locate: str = ""  # URL before the stored path of a file that is left out
+    naan: str = ""
+    shoulder: str = ""
+    minter: str = ""
+    agreement: str = ""

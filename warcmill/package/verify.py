@@ -5,36 +5,55 @@ lists each WARC and log package of the stages that it covers and nothing else, M
 and warcio finds no other content in a WARC than the gate did. A WARC that warcio cannot read, and the gate finds whole,
 is a fact of the claim and a finding: no run of this step ever changes that. What `fetch.txt` names has to be in the
 store, as files.verified has it.
+
+MERGED warcmill/package/verify.py: What has to be in a SIP, from the markers of the stages that it covers: to verify
+it, by other code than builds it.
+
+Each holding (whole, cut, salvaged or viral) and each log package has one path in the bag, under its own name. A file
+that two stages of the SIP hold alike is in it once. Beside these it has the documents of its package, and no more.
+
+MERGED warcmill/package/verify.py: What the METS files of a package name: by other code than writes them, to verify
+a SIP.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
+from xml.etree.ElementTree import ParseError
+
+from defusedxml import ElementTree
+from defusedxml.common import DefusedXmlException
 
 from warcmill import layout
 from warcmill.base.digests import Readable, drain
 from warcmill.base.progress import Progress
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats.bagit import bag, reading
-from warcmill.formats.bagit.algorithms import Summed
-from warcmill.formats.bagit.archives import Tar
-from warcmill.formats.bagit.findings import Fetch, Verdict
+from warcmill.formats.bagit import bag
+from warcmill.formats.bagit import bag as reading
+from warcmill.formats.bagit.containers import Tar
+from warcmill.formats.bagit.findings import BagVerdict, Fetch
+from warcmill.formats.bagit.tag_files import Summed
 from warcmill.formats.warc import gate
-from warcmill.formats.warc.digest_checks import AS_TRANSFERRED
+from warcmill.formats.warc.checks import AS_TRANSFERRED
 from warcmill.formats.warc.second_opinion import Opinion, opinion
+from warcmill.launches import holdings
+from warcmill.launches.holdings import StageHoldings, Word
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Checked, Packaged, SipVerified, Submitted
+from warcmill.markers.facts import Checked, Checksums, Packaged, SipVerified, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
-from warcmill.package import expected
-from warcmill.package.expected import Expected
-from warcmill.package.read_mets import NAME, MetsFiles
 from warcmill.package.sips import BUILD
 from warcmill.package.submit import SUBMIT
 from warcmill.stores import Store
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
 
 VERIFY = "package.VerifySip"
 _MANIFEST = "manifest-sha512.txt"
@@ -53,7 +72,7 @@ def verify(state: MarkerStore, store: Store, at: Store, folder: str, launch: Lau
     _require_whole(at, path, sip.sip.size)
     found = _Reading(at, path, Progress(str(key), sip.sip.size))
     found.read()
-    wanted = expected.of_sip(state, launch, sip)
+    wanted = of_sip(state, launch, sip)
     bag = [*found.faults(sip), *wanted.faults(found.digests), *found.differences(sip)]
     faults = [*bag, *found.warc_faults(wanted), *_fetch_faults(store, found, sip, wanted)]
     if faults:
@@ -79,7 +98,7 @@ def _require_whole(at: Store, path: str, size: int) -> None:
 class _Reading:
     """One pass over the tar."""
 
-    verdict: Verdict
+    verdict: BagVerdict
     digests: Mapping[str, bytes]
 
     def __init__(self, at: Store, path: str, progress: Progress) -> None:
@@ -181,3 +200,135 @@ def _fetch_faults(store: Store, found: _Reading, sip: Packaged, wanted: Expected
 
 def _is_at(fetch: Fetch, file: FileRef) -> bool:
     return unquote(urlsplit(fetch.url).path).endswith(f"/{file.path}") and fetch.length == file.size
+
+
+_LOG = "log package"
+
+
+@dataclass(slots=True)
+class Expected:
+    """`files`: what has to be in the bag, by path and sha512: the stage that has it, and the word for it.
+
+    By sha512: `warcs`, the stored WARCs; `checked`, what the gate counted in those that it took.
+    """
+
+    package: str  # the folder of the package in the bag
+    files: dict[tuple[str, str], str] = field(default_factory=dict)
+    warcs: dict[str, list[FileRef]] = field(default_factory=dict)
+    checked: dict[str, Checked] = field(default_factory=dict)
+
+    def add(self, held: StageHoldings, checks: Checksums) -> None:
+        """Add what a stage holds."""
+        by_source = {(file.root, file.path): one for file, one in checks.files.items()}
+        for one in held.holdings:
+            sha512 = self._add(held, one.stored, one.name, f"{one.word} WARC")
+            self.warcs.setdefault(sha512, []).append(one.stored)
+            if one.word in (Word.WHOLE, Word.VIRAL):
+                self.checked[sha512] = by_source[one.source.root, one.source.path]
+        for log in held.logs:
+            self._add(held, log, log.name, _LOG)
+
+    def _add(self, held: StageHoldings, stored: FileRef, name: str, what: str) -> str:
+        sha512 = str(stored.sha512)
+        kind = stored.path.partition("/")[0]
+        path = f"{self.package}/representations/{kind}/data/{name}"
+        self.files.setdefault((path, sha512), f"the {what} of stage {held.stage}")
+        return sha512
+
+    def faults(self, listed: Mapping[str, bytes]) -> Iterator[str]:
+        """What is missing, doubled or additional in a bag whose manifest lists these digests."""
+        for (path, sha512), what in self.files.items():
+            found = listed.get(path)
+            if found is None:
+                yield f"{path}: missing, {what}"
+            elif found.hex() != sha512:
+                yield f"{path}: its sha512 is {found.hex()[:16]}..., but files.verified has {sha512[:16]}... of {what}"
+        paths = {path for path, _ in self.files}
+        known = {sha512: path for path, sha512 in self.files}
+        for path, digest in listed.items():
+            if path in paths or self._is_document(path):
+                continue
+            if again := known.get(digest.hex()):
+                yield f"{path}: additional, the same bytes as {again}"
+            else:
+                yield f"{path}: additional, no stage of the SIP has it"
+
+    def _is_document(self, path: str) -> bool:
+        """True if a file describes the package: its metadata, a schema or a METS."""
+        if gate.is_warc_name(path.rpartition("/")[2]) or not path.startswith(f"{self.package}/"):
+            return False
+        match path.removeprefix(f"{self.package}/").split("/"):
+            case ["METS.xml"] | ["representations", _, "METS.xml"]:
+                return True
+            case ["metadata" | "schemas", *_]:
+                return True
+        return False
+
+
+def of_sip(state: MarkerStore, launch: Launch, sip: Packaged) -> Expected:
+    """What has to be in a SIP. NotReady, with the step to run first, when a stage of it is not verified."""
+    expected = Expected(f"data/{sip.bag}")
+    for stage in sip.covers:
+        checks = state.require(layout.step("checksum", launch, stage))
+        expected.add(holdings.of_stage(state, launch, stage), Checksums.from_claim(checks.claim))
+    return expected
+
+
+NAME = "METS.xml"
+_METS, _HREF = "{http://www.loc.gov/METS/}", "{http://www.w3.org/1999/xlink}href"
+_SHA512 = "SHA-512"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A file as METS has it."""
+
+    size: str
+    sha512: str
+
+
+@dataclass(slots=True)
+class MetsFiles:
+    """All files that the METS files of a bag name, by their paths in the bag, and what is wrong in those."""
+
+    named: dict[str, Named] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def read(self, path: str, stream: Readable) -> None:
+        """Take up one METS file, at `path` in the bag."""
+        folder = posixpath.dirname(path)
+        try:
+            for _, element in ElementTree.iterparse(cast("BinaryIO", stream), forbid_dtd=True):
+                if element.tag in (f"{_METS}file", f"{_METS}mdRef"):
+                    self._take(path, folder, element)
+                    element.clear()
+        except (ParseError, DefusedXmlException, ValueError) as error:
+            self.faults.append(f"{path}: not sound XML: {error}")
+
+    def _take(self, mets: str, folder: str, element: Element) -> None:
+        located = element.find(f"{_METS}FLocat") if element.tag == f"{_METS}file" else element
+        href = (located.get(_HREF) if located is not None else None) or ""
+        path = posixpath.normpath(posixpath.join(folder, unquote(href)))
+        if not href or urlsplit(href).scheme or href.startswith("/") or path.startswith("../"):
+            self.faults.append(f"{mets}: {href or 'an empty reference'} is no file of the bag")
+            return
+        if element.get("CHECKSUMTYPE") != _SHA512:
+            self.faults.append(f"{mets}: {path} has no {_SHA512}")
+            return
+        found = Named(element.get("SIZE", ""), element.get("CHECKSUM", "").lower())
+        if self.named.setdefault(path, found) != found:
+            self.faults.append(f"{mets}: {path} is named twice, and not alike")
+
+    def differences(self, folder: str, digests: Mapping[str, bytes], sizes: Mapping[str, int | None]) -> list[str]:
+        """What METS and the manifest do not have alike. `folder`: that of the package, in the bag."""
+        faults = list(self.faults)
+        for path, named in self.named.items():
+            listed, size = digests.get(path), sizes.get(path)
+            if listed is None:
+                faults.append(f"{path}: METS names it, the manifest does not")
+            elif (listed.hex(), str(size)) != (named.sha512, named.size):
+                faults.append(f"{path}: METS has another digest or length ({named.size} bytes) than the bag ({size})")
+        root = f"{folder}/{NAME}"
+        unnamed = [path for path in digests if path not in self.named and path != root]
+        faults += [f"{path}: the manifest lists it, no METS names it" for path in unnamed]
+        return faults if root in digests else [*faults, f"{root}: there is none"]

@@ -3,6 +3,10 @@
 Each WARC is read once: what reads it for the index writes it, and it is compared with its marker meanwhile. Where its
 index lines and its text are kept in the index root already, they are used. Captures with a hit of the virus scan get no
 line. Once anything is hidden in the archive, each WARC is read twice: first to find the records to leave out of it.
+
+MERGED warcmill/package/wacz.py: What the WACZ of a launch holds, or of one of its stages, from markers alone.
+
+It takes what indexes take: whole and salvaged WARCs. What it does not take is named.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -25,27 +29,107 @@ from warcmill import layout
 from warcmill.base import digests
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats import cdxj, wacz
-from warcmill.formats.cdxj import CdxLines, named
-from warcmill.formats.cdxj_fields import date_of, url_of
-from warcmill.formats.posted import BLOCK_LIMIT, posted
+from warcmill.extracts import cdx, text
+from warcmill.extracts.cdx import CDXJ, Counts
+from warcmill.extracts.extracts import Extracts
+from warcmill.formats import wacz
+from warcmill.formats.index import cdxj
+from warcmill.formats.index.cdxj import CdxLines, date_of, named, url_of
+from warcmill.formats.index.posted import BLOCK_LIMIT, posted
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.text.titles import Titles
-from warcmill.formats.urlkey import urlkey
 from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import Verdict
 from warcmill.formats.warc.hearers import Head, Hearer
-from warcmill.launches import cdx_extracts, text_extracts
-from warcmill.launches.cdx_extracts import CDXJ, Counts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.holdings import Holding
+from warcmill.launches import holdings
+from warcmill.launches.holdings import Holding, StageHoldings, Word
 from warcmill.markers.state import MarkerStore
-from warcmill.package.wacz_contents import Contents, Named
+from warcmill.model import FINAL, Launch, Stage
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
 from warcmill.package.wacz_pages import Pages, Words
 from warcmill.stores import Store
 from warcmill.versions import hidden
-from warcmill.versions.originals import Originals
+from warcmill.versions.revisits import Originals
+
+_WARC = re.compile(r".*\.warc(\.gz)?", re.DOTALL | re.IGNORECASE)
+Named = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a WACZ holds: WARCs by name. `left_out` has names, each with the reason."""
+
+    launch: Launch
+    stages: tuple[Stage, ...]
+    warcs: tuple[Holding, ...]
+    left_out: tuple[Named, ...]
+    title: str
+    created: str
+
+    @property
+    def size(self) -> int:
+        """The length of all WARCs, in bytes."""
+        return sum(one.stored.size for one in self.warcs)
+
+
+def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> Contents:
+    """What the WACZ of a stage holds; without a stage, that of all stages that the launch has so far.
+
+    NotReady with the scan to run, if one is not verified. BadInput if there is no such stage, or no WARC to replay.
+    """
+    title = f"{launch.job} {launch.id}" + (f" {stage}" if stage else "")
+    stages = _stages(state, launch, stage)
+    held = [_of_stage(state, launch, one) for one in stages]
+    every = [one for each in held for one in each.holdings]
+    left_out = [(one.name, why) for one in every if (why := _why_not(one))]
+    left_out += [(one.name, f"not in the store: {one.why}") for each in held for one in each.unstored]
+    if stage is None and FINAL not in stages:
+        left_out.append((str(FINAL), "the launch has no such stage yet"))
+    warcs = _by_name(one for one in every if not _why_not(one))
+    if not warcs:
+        raise BadInput(title, "no WARC to replay" + "".join(f"; {name}: {why}" for name, why in left_out[:3]))
+    created = max(state.require(layout.step("verify", launch, one)).run.finished for one in stages)
+    return Contents(launch, stages, warcs, tuple(left_out), title, created)
+
+
+def _stages(state: MarkerStore, launch: Launch, stage: Stage | None) -> tuple[Stage, ...]:
+    known = sorted(state.stages(launch))
+    if stage is None and known:
+        return tuple(known)
+    if stage is None or stage not in known:
+        names = ", ".join(map(str, known)) or "none yet; 'warcmill why' explains what it waits for"
+        raise BadInput(f"{launch} {stage or ''}".rstrip(), f"no such stage; those of the launch: {names}")
+    return (stage,)
+
+
+def _of_stage(state: MarkerStore, launch: Launch, stage: Stage) -> StageHoldings:
+    """NotReady with the scan to run, unless the stage is verified."""
+    if not state.holds(layout.step("verify", launch, stage)):
+        todo = f"luigi --module tasks.files files.ScanForOutputFiles --date-interval {launch.day}"
+        raise NotReady(f"{launch} {stage}", f"its WARCs are not verified in the store yet; run {todo}")
+    return holdings.of_stage(state, launch, stage)
+
+
+def _why_not(one: Holding) -> str:
+    """Why a WARC is not taken; '' if it is."""
+    if one.word is Word.CUT:
+        return f"cut: {one.why}"
+    if one.word is Word.VIRAL:
+        return "from the engine's viral writer"
+    return "" if _WARC.fullmatch(one.name) else "an ARC: replay reads WARCs only"
+
+
+def _by_name(warcs: Iterable[Holding]) -> tuple[Holding, ...]:
+    """Each WARC once, by name; BadInput for two of one name."""
+    found: dict[str, Holding] = {}
+    for one in warcs:
+        there = found.setdefault(one.name, one)
+        if there.stored.sha512 != one.stored.sha512:
+            why = f"another WARC of the same name is stored as {there.stored.path}; write the WACZ of one stage"
+            raise BadInput(f"store:{one.stored.path}", why)
+    return tuple(found[name] for name in sorted(found))
+
 
 _SORTED = 32 << 20  # bytes of index lines in memory; more of them go to nameless files
 Result = TypeVar("Result")
@@ -156,7 +240,7 @@ class _Adding:
         with self._archive.warc(one.name, one.stored.size) as write:
             if extracts and counts and has_text and not (cuts.ranges or counts.captures.get("revisit")):
                 warc.read_with(digests.drain, write)
-                for line in cdx_extracts.lines(extracts, sha512):
+                for line in cdx.lines(extracts, sha512):
                     self._take(one, line, hits)
                 left_out = counts.left_out
             else:
@@ -233,8 +317,8 @@ class _Adding:
             sha512 = originals.sha512(warc)
         if not (extracts and sha512 and _has_text(extracts, sha512)):
             return
-        for line in text_extracts.lines(extracts, sha512):
-            about, offset = json.loads(line), cuts.moved(text_extracts.offset(line))
+        for line in text.lines(extracts, sha512):
+            about, offset = json.loads(line), cuts.moved(text.offset(line))
             if offset is not None:
                 yield offset, about.get("title", ""), about.get("content", "")
 
@@ -251,14 +335,14 @@ def _kept(extracts: Extracts | None, sha512: str) -> Counts | None:
     """What the extract of a WARC counts; None unless there is one, and it is sound."""
     try:
         sound = extracts is not None and extracts.digest(CDXJ, sha512) is not None
-        return cdx_extracts.counts(extracts, sha512) if extracts and sound else None
+        return cdx.counts(extracts, sha512) if extracts and sound else None
     except (NotReady, BadInput):
         return None
 
 
 def _has_text(extracts: Extracts, sha512: str) -> bool:
     """True if there is a sound extract of a WARC's text."""
-    return extracts.digest(text_extracts.best(extracts, sha512), sha512) is not None
+    return extracts.digest(text.best(extracts, sha512), sha512) is not None
 
 
 def _offset(line: bytes) -> int:

@@ -21,20 +21,18 @@ from typing import BinaryIO, NamedTuple
 
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import Mismatch, NotReady
-from warcmill.formats.cdxj import CdxLines
-from warcmill.formats.cdxj_fields import date_of
+from warcmill.extracts.revisits import digest_of, is_revisit
+from warcmill.formats.index.cdxj import CdxLines, date_of
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.text.titles import Titles
-from warcmill.formats.urlkey import urlkey
 from warcmill.formats.wacz import Wacz, Write
-from warcmill.formats.warc import gate, plain
+from warcmill.formats.warc import gate, hearers
 from warcmill.formats.warc.header import DATE, END_OF_RECORD
 from warcmill.formats.warc.hearers import Head, Hearer, WholeRecord
-from warcmill.launches.revisit_extracts import digest_of, is_revisit
 from warcmill.stores import Store
-from warcmill.versions.cdx_inputs import WARCS
 from warcmill.versions.hidden import is_hidden
-from warcmill.versions.originals import Original, Originals, Searched
-from warcmill.versions.revisits import Revisit
+from warcmill.versions.index_inputs import WARCS
+from warcmill.versions.revisits import Original, Originals, Revisit, Searched
 
 _URI, _DATE = b"WARC-Refers-To-Target-URI", b"WARC-Refers-To-Date"
 _NOT_MODIFIED = b"server-not-modified"
@@ -63,7 +61,7 @@ class RefersTo(Hearer):
 
     def whole(self, record: WholeRecord, /) -> None:
         """Take revisits alone."""
-        if record.header[plain.TYPE] == b"revisit":
+        if record.header[hearers.TYPE] == b"revisit":
             self.begin(record.head())
 
     def begin(self, head: Head, /) -> None:

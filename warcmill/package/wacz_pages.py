@@ -17,10 +17,9 @@ from typing import BinaryIO
 
 from warcmill import layout
 from warcmill.base.sorted_lines import SortedLines
-from warcmill.formats import crawllog, loglines, logzip
-from warcmill.formats.crawllog import CrawlRecord
-from warcmill.formats.loglines import blocks
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.logs import crawllog, logzip
+from warcmill.formats.logs.crawllog import CrawlRecord, blocks
 from warcmill.formats.wacz import Page
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import PackedLogs
@@ -54,7 +53,7 @@ class Pages:
             if member.startswith("logs/") and layout.crawl_log_order(plain):
                 with state.store.open(layout.marker_path(logs.claim.key)) as file:
                     stream = logzip.open_member(file, member)
-                    if not loglines.read(stream, self._add_lines, is_gzip=plain.endswith(".gz")):
+                    if not crawllog.read(stream, self._add_lines, is_gzip=plain.endswith(".gz")):
                         unread.append(item.file.name)
         return unread
 

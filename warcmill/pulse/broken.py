@@ -10,8 +10,8 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.clients.engine import Engine
 from warcmill.errors import BadInput, Conflict, NotReady
-from warcmill.formats import joblog
-from warcmill.launches import ending, resumed
+from warcmill.formats.logs import joblog
+from warcmill.launches import ending
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.facts import Continued
@@ -65,7 +65,7 @@ def refuse_endless(state: MarkerStore, roots: JobRoots, launch: Launch, since: d
     chain, one = 0, launch
     while stamp_time(one.id) >= since:
         chain += 1
-        before = resumed.of(state, roots, one)
+        before = ending.of(state, roots, one)
         if before is None:
             return
         if chain >= MOST:
@@ -80,7 +80,7 @@ def checkpoint(state: MarkerStore, roots: JobRoots, engine: Engine, launch: Laun
     NotReady when there is none.
     """
     own = [Continued(launch, stage) for stage in ending.checkpoints(roots, launch)]
-    before = resumed.of(state, roots, launch)
+    before = ending.of(state, roots, launch)
     every = [*own[::-1], *([before] if before else [])]
     valid = [one for one in every if roots.jobs.stat(f"{launch.job}/checkpoints/{one.checkpoint}/valid")]
     chosen = engine.resumable(launch.job, [str(one.checkpoint) for one in valid])

@@ -17,8 +17,7 @@ from warcmill.clients.engine import Engine, JobStatus
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
 from warcmill.launches import ending
 from warcmill.launches.roots import JobRoots
-from warcmill.markers.attempt_files import Launching
-from warcmill.markers.attempts import Attempts
+from warcmill.markers.attempts import Attempts, Launching
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Continued, Launched, Started, follows
 from warcmill.markers.state import MarkerStore, input_of

@@ -1,4 +1,8 @@
-"""Fetch the feed of a due crawl, compare it with the last good one, keep it, and write it for the engine."""
+"""Fetch the feed of a due crawl, compare it with the last good one, keep it, and write it for the engine.
+
+MERGED warcmill/pulse/feed.py: What a job's files are made from, besides the targets of its feed: one recipe for
+each kind of engine.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,27 @@ import hashlib
 import io
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.clock import stamp_text
 from warcmill.base.digests import sha512 as digest_of
 from warcmill.base.schedule import Frequency
+from warcmill.clients.heritrix import job as heritrix_job
+from warcmill.crawl.job import file, text
 from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
-from warcmill.formats import feed
+from warcmill.formats import feed, profile
 from warcmill.formats import targets as chosen
 from warcmill.formats.feed import Feed, Target
+from warcmill.formats.targets import Caps, plan
+from warcmill.layout import KINDS, OutputLayout
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Fed
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FileRef, Json, Key, stamp_time
-from warcmill.pulse.recipes import Recipe
+from warcmill.model import FileRef, Json, Key, Launch, stamp_time
 
 log = logging.getLogger(__name__)
 LEAST_DIGITS = 16
@@ -198,3 +206,69 @@ def _read(state: MarkerStore, kept: FileRef) -> bytes:
             raise Mismatch(f"size and SHA-512 of state:{kept.path}", (kept.size, kept.sha512), actual)
         file.seek(0)
         return file.read()
+
+
+class Recipe(Protocol):
+    """Makes a job's files."""
+
+    def files(self, job: str, targets: Sequence[Target]) -> dict[str, bytes]:
+        """The files of a job that crawls these targets, name to bytes; BadConfig when it cannot be crawled by them."""
+        ...
+
+    def refuse_faults(self, job: str) -> None:
+        """BadConfig, listing all faults, for what does not depend on the targets."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HeritrixRecipe:
+    """For a job of Heritrix. `output`: the output root's path on the engine's machine."""
+
+    profile: str
+    contact: str
+    output: str
+    output_layout: OutputLayout
+    excluded: tuple[str, ...]
+    caps: Caps
+
+    def files(self, job: str, targets: Sequence[Target]) -> dict[str, bytes]:
+        """Its crawler-beans.cxml and lists."""
+        made = heritrix_job.files(plan(targets, self.excluded), self.profile, self._values(job), self.caps)
+        _refuse_faults(made[heritrix_job.CONFIGURATION], job)
+        return made
+
+    def refuse_faults(self, job: str) -> None:
+        """BadConfig for a faulty profile."""
+        _refuse_faults(self.profile.encode(), job)
+
+    def _values(self, job: str) -> dict[str, str]:
+        """Values for the profile's placeholders. The engine itself replaces `${launchId}`."""
+        launch = Launch(job, "${launchId}")
+        folders: dict[str, str] = {kind: f"{self.output}/{self.output_layout.folder(kind, launch)}" for kind in KINDS}
+        return {"job": job, "contact": self.contact, **folders}
+
+
+def _refuse_faults(configuration: bytes, job: str) -> None:
+    faults = list(profile.faults(configuration, f"the configuration of job {job}"))
+    if faults:
+        raise BadConfig("[feed] profile", "; ".join(faults))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRecipe:
+    """For a job of the built-in crawler. `settings` are keys of its crawl.toml that no feed decides."""
+
+    settings: Mapping[str, Any]
+    contact: str
+    excluded: tuple[str, ...]
+    caps: Caps
+
+    def files(self, job: str, targets: Sequence[Target]) -> dict[str, bytes]:
+        """Its crawl.toml and lists."""
+        made = text.of_plan(self.settings, plan(targets, self.excluded), self.contact, self.caps)
+        file.parse(made, job)
+        return made
+
+    def refuse_faults(self, job: str) -> None:
+        """BadConfig for a faulty key."""
+        self.files(job, [Target("", "", ("http://site.example/",))])

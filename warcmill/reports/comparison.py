@@ -20,8 +20,7 @@ from typing import BinaryIO
 from warcmill import layout
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput, NotReady
-from warcmill.formats.crawllog import END, CrawlRecord, parse
-from warcmill.formats.loglines import blocks
+from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
 from warcmill.launches import stored_logs
 from warcmill.markers.claim import Evidence
 from warcmill.markers.state import MarkerStore

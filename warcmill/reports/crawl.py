@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warcmill import layout
-from warcmill.formats.crawlreport import CrawlReport
+from warcmill.formats.logs.crawlreport import CrawlReport
 from warcmill.launches import stored_logs
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore, rests_on

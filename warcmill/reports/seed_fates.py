@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from warcmill.formats.crawllog import host
+from warcmill.formats.logs.crawllog import host
 from warcmill.formats.seeds import Seed
-from warcmill.markers.reports_facts import SeedFate, SeedState
+from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.reports.seed_lines import MOST_HOPS, Answer, SeedLines
 
 REDIRECTS = frozenset({300, 301, 302, 303, 305, 307, 308})

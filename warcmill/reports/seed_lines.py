@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple
 
-from warcmill.formats.crawllog import END, CrawlRecord, host, parse
-from warcmill.formats.loglines import blocks
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, host, parse
 from warcmill.formats.seeds import comparable
-from warcmill.formats.urlkey import urlkey
 
 MOST_HOPS = 20  # redirects that are followed from a seed
 _PREREQUISITE, _PAGES_NOT = b"P", ("text/xml", "application/xml")

@@ -24,7 +24,7 @@ from warcmill.launches import stored_logs
 from warcmill.launches.stored_logs import StoredLogs
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Assembled, Complete, Started
-from warcmill.markers.reports_facts import SeedFate, SeedState
+from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.reports import seed_fates

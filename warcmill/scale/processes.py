@@ -2,6 +2,10 @@
 
 Each is a Python of its own, which reads orders from a socket until this process ends, in whatever way. It is started
 when it is first needed. A single piece of work is done by the process that asks: to start another takes longer.
+
+MERGED warcmill/scale/processes.py: A process of `processes`: it does what it is sent, until its starter ends.
+
+python -m warcmill.scale.processes      # `processes` starts it; its input is a socket
 """
 
 from __future__ import annotations
@@ -17,9 +21,9 @@ from typing import Any
 
 from warcmill.errors import Unavailable
 from warcmill.scale import Ready
-from warcmill.scale.work import Answer, Work, result
+from warcmill.scale.work import Answer, Work, answer, result
 
-_COMMAND = (sys.executable, "-P", "-m", "warcmill.scale.process")
+_COMMAND = (sys.executable, "-P", "-m", "warcmill.scale.processes")
 
 
 class Processes:
@@ -92,3 +96,17 @@ class _Process:
             self._popen.kill()
             code = self._popen.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def serve(starter: Connection) -> None:
+    """Answer until the starter has ended."""
+    while True:
+        try:
+            starter.send(answer(starter.recv()))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    serve(Connection(0))

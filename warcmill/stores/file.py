@@ -23,9 +23,8 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Stat, temporary
+from warcmill.stores import Promise, Sha512, Stat, temporary
 from warcmill.stores.plain import Plain
-from warcmill.stores.promise import Promise, Sha512
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
 T = TypeVar("T")

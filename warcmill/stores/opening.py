@@ -15,11 +15,9 @@ from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Store, sentinel, temporary
-from warcmill.stores.budget import Budget
-from warcmill.stores.engine_folder import EngineFolder
+from warcmill.stores.engine_folder import EngineFolder, Links, OtherFolder
 from warcmill.stores.file import FileStore
-from warcmill.stores.links import Links
-from warcmill.stores.other_folder import OtherFolder
+from warcmill.stores.remote import Budget
 from warcmill.stores.sftp.pool import Pool
 from warcmill.stores.sftp.store import SftpStore
 from warcmill.stores.webhdfs.client import Client, Cluster, UserName

@@ -18,22 +18,20 @@ from itertools import chain
 from typing import IO
 
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats import cdxj
-from warcmill.formats.zipnum import CDX
-from warcmill.launches import cdx_extracts
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Making
+from warcmill.extracts import cdx
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Making
+from warcmill.formats.index import cdxj
+from warcmill.formats.index.zipnum import CDX
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
-from warcmill.versions import cdx_inputs, hidden, making_again, segments
+from warcmill.versions import dataset, hidden, index_inputs, segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden, hidden_lines
 from warcmill.versions.inputs import Input
-from warcmill.versions.lookup import Lookup
-from warcmill.versions.merge import Batch, Merge
-from warcmill.versions.payloads import Published
-from warcmill.versions.segments import Made, Segment
+from warcmill.versions.published import Lookup, Published
+from warcmill.versions.segments import Batch, Made, Merge, Segment
 
 FACTOR = 4
 NAME = "cdx"
@@ -72,10 +70,10 @@ class Cdx:
         return Extracts(self.index)
 
     def seen(self) -> str:
-        return cdx_inputs.seen(self.state, self.index)
+        return index_inputs.seen(self.state, self.index)
 
     def wanted(self, before: Sequence[Input]) -> Wanted:
-        return cdx_inputs.wanted(self.state, before)
+        return index_inputs.wanted(self.state, before)
 
     def build(self, wanted: Sequence[Input], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
         troubles = self._make_missing(wanted)
@@ -106,13 +104,13 @@ class Cdx:
                 there[folder] = self.index.names(folder)
             if name not in there[folder]:
                 missing.append(one)
-        making_again.each(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)), self.name)
+        dataset.each(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)), self.name)
         return troubles
 
     def _make(self, one: Input, troubles: dict[str, str]) -> None:
         try:
             log.info("cdx: %s is read again from the store", one.name)
-            self.making.cdx(cdx_inputs.WARCS + one.name, one.sha512)
+            self.making.cdx(index_inputs.WARCS + one.name, one.sha512)
         except (NotReady, Mismatch, BadInput) as error:
             troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
 
@@ -189,7 +187,7 @@ class Cdx:
         digest = hashlib.sha512()
         left_out = frozenset(one.left_out)
         try:
-            for batch in cdx_extracts.batches(self.extracts, one.sha512, one.name, digest):
+            for batch in cdx.batches(self.extracts, one.sha512, one.name, digest):
                 yield [line for line in batch if cdxj.offset(line) not in left_out] if left_out else batch
         except (BadInput, NotReady) as error:
             log.warning("index:%s; it is made again", error)

@@ -3,6 +3,9 @@
 Order: the segments, each read back; the document of the version's folder; its list in the state, made exclusively; the
 link `current`; last the URIs. Killed anywhere, readers have the version before, and the next fold ends what was begun.
 Of two folds at once, the first to make the list wins; the other fails by name, or finds its own list there.
+
+MERGED warcmill/versions/fold.py: Remove the files of old versions. Their lists stay: each can be made again, and
+compared, for ever.
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ from warcmill.errors import Busy, Unavailable
 from warcmill.markers import decisions, locks
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import hidden, lists, segments
+from warcmill.versions import hidden, segments
+from warcmill.versions import inputs as lists
 from warcmill.versions.dataset import Built, DataSet
-from warcmill.versions.inputs import Input, VersionList
-from warcmill.versions.lists import Lists
-from warcmill.versions.payloads import URIS, Payloads, Published
+from warcmill.versions.inputs import Input, Lists, VersionList
+from warcmill.versions.published import URIS, Payloads, Published
 
 log = logging.getLogger(__name__)
 LOCK = "versions."
@@ -150,3 +153,26 @@ class _Fold:
         published = Published(listed.number, folder, lists.digest(listed), (self._place,), tuple(parts))
         self._payloads.finish(published)
         return published
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """The numbers of the versions whose files were removed, and how many folders that no fold had finished."""
+
+    numbers: tuple[int, ...]
+    unfinished: int
+
+
+def retire(state: MarkerStore, index: LocalStore, data_set: str, keep: int) -> Retired:
+    """Remove the files of all but the newest `keep` versions, never of the current one. Busy during a fold."""
+    if locks.take(state, LOCK + data_set):
+        raise Busy(f"the fold of {data_set}")
+    payloads = Payloads(index, data_set)
+    finished = {one.folder: one.number for one in payloads.all()}
+    current = payloads.current()
+    kept = set(sorted(finished, reverse=True)[:keep]) | ({current.folder} if current else set())
+    gone = [folder for folder in payloads.folders() if folder not in kept]
+    for folder in gone:
+        payloads.remove(folder)
+    numbers = tuple(finished[folder] for folder in gone if folder in finished)
+    return Retired(numbers, len(gone) - len(numbers))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from hashlib import sha512
 
 from warcmill.errors import BadInput, Conflict
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.markers import decisions as made
 from warcmill.model import Json
 from warcmill.stores import LocalStore, Store

@@ -16,13 +16,13 @@ from datetime import date
 from functools import partial
 
 from warcmill.errors import NotReady
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden, text, unspaced
-from warcmill.versions.lookup import hidden_now
-from warcmill.versions.payloads import Payloads, Published
+from warcmill.versions import hidden, text
+from warcmill.versions import text as unspaced
+from warcmill.versions.published import Payloads, Published, hidden_now
 from warcmill.versions.segments import Segment
-from warcmill.versions.text_segments import SQLITE, opened
+from warcmill.versions.text import SQLITE, opened
 
 MOST = 20  # documents that are shown
 RANKED = 10_000
@@ -73,7 +73,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchAnswer:
     """How many captures have the words, in which version; the best of them, or of the RANKED last."""
 
     version: int
@@ -105,7 +105,7 @@ def is_day(text: str) -> bool:
 
 def search(
     state: LocalStore, index: LocalStore, query: Query, *, skipped: int = 0, marks: tuple[str, str] = MARKS
-) -> Answer:
+) -> SearchAnswer:
     """Find the best documents, after those that are skipped. NotReady if no version is published."""
     published = Payloads(index, text.NAME).current()
     if published is None:
@@ -119,7 +119,7 @@ def search(
         captures, left = captures + count, max(0, left - count)
     best = heapq.nsmallest(skipped + MOST, matches)[skipped:]
     shown = (_found(index, published.segments, one, query, marks) for one in best)
-    return Answer(published.number, captures, tuple(shown))
+    return SearchAnswer(published.number, captures, tuple(shown))
 
 
 def hidden_documents(index: LocalStore, published: Published, prefixes: tuple[bytes, ...]) -> int:

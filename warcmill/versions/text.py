@@ -5,31 +5,56 @@ with them. Documents come from extracts. What is hidden stays in the segments: a
 
 An extract in which office documents are unread is made again once something reads them, and becomes an input of another
 generation. Its text stays when that is switched off.
+
+MERGED warcmill/versions/text.py: A segment of the text index: the documents of some WARCs, in a SQLite file with
+FTS5 that is never changed.
+
+    {name}.sqlite    `warc`, `page`, and `words`, the full text of title and content
+    {name}.inputs    the WARCs that it was made of; sealed
+    {name}.counts    how many documents of each WARC were read back from it; sealed
+
+`page.key` is the key of the URL, a blank, and the time: by it a query leaves out what is hidden.
+
+MERGED warcmill/versions/text.py: Scripts that put no blanks between words: each of their characters is a word of
+the index, and a word a phrase.
+
+SQLite's tokenizer takes a run of letters for one word, so a Japanese sentence would only be found by all of it. An
+invisible character on both sides of each letter parts them (U+200B, ZERO WIDTH SPACE: the tokenizer takes it for a
+blank). Whatever is asked for is parted in the same way, and is found wherever it is in a text.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
-from collections.abc import Iterator, Sequence, Set
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import IO
+from typing import IO, Any, BinaryIO
+from urllib.parse import quote
 
-from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Making
-from warcmill.launches.text_extracts import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, kind_of
+from warcmill.base import digests
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
+from warcmill.extracts import text
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Making
+from warcmill.extracts.text import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, extract_kind
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.sealed import seal
 from warcmill.markers.state import MarkerStore
-from warcmill.stores import LocalStore
-from warcmill.versions import cdx_inputs, making_again, segments, text_segments
+from warcmill.stores import LocalStore, temporary
+from warcmill.versions import dataset, index_inputs, segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import Input
-from warcmill.versions.payloads import Published
-from warcmill.versions.segments import Made, Segment
+from warcmill.versions.inputs import FOLDER, Input
+from warcmill.versions.published import Published
+from warcmill.versions.segments import COUNTS, INPUTS, Made, Segment, named, publish, publish_bytes
 
 FACTOR = 4
 NAME = "text"
@@ -53,11 +78,11 @@ class Text:
         return Extracts(self.index)
 
     def seen(self) -> str:
-        seen = cdx_inputs.seen(self.state, self.index, NAME, self.generation)
+        seen = index_inputs.seen(self.state, self.index, NAME, self.generation)
         return hashlib.sha512(f"{seen} {WITH_OFFICE}".encode()).hexdigest() if self.making.has_office else seen
 
     def wanted(self, before: Sequence[Input]) -> Wanted:
-        found = cdx_inputs.wanted(self.state, before, NAME, self.generation)
+        found = index_inputs.wanted(self.state, before, NAME, self.generation)
         had = {one.sha512 for one in before if one.generation == WITH_OFFICE}
         inputs = (replace(one, generation=self._generation(one.sha512, had)) for one in found.inputs)
         return replace(found, inputs=tuple(inputs))
@@ -70,23 +95,23 @@ class Text:
     def _is_short(self, sha512: str) -> bool:
         """True if office documents are unread in an extract that could be read."""
         try:
-            return self.making.has_office and text_extracts.counts(self.extracts, TEXT, sha512).unread > 0
+            return self.making.has_office and text.counts(self.extracts, TEXT, sha512).unread > 0
         except (NotReady, BadInput):
             return False
 
     def build(self, wanted: Sequence[Input], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         troubles: dict[str, str] = {}
         at_once = self.making.at_once(sum(self.index.stat(_path(one)) is None for one in wanted))
-        there = making_again.each(lambda one: self._digested(one, troubles), wanted, at_once, self.name)
+        there = dataset.each(lambda one: self._digested(one, troubles), wanted, at_once, self.name)
         kept, fresh = self._plan(there, before.segments if before else ())
         listed = tuple(sorted(there))
         if not fresh:
             return Built(listed, kept, troubles=list(troubles.values()))
-        written = text_segments.write(self.index, ((one, self._documents(one)) for one in fresh))
+        written = write(self.index, ((one, self._documents(one)) for one in fresh))
         if not written.lines:  # no document: nothing is published of it
             written.stream.close()
             return Built(listed, kept, troubles=list(troubles.values()))
-        commit = partial(text_segments.commit, written=written, made=Made(tuple(fresh), frozenset()))
+        commit = partial(commit_segment, written=written, made=Made(tuple(fresh), frozenset()))
         return Built(listed, kept, New(written.lines, commit), list(troubles.values()))
 
     def _digested(self, one: Input, troubles: dict[str, str]) -> Input | None:
@@ -98,7 +123,7 @@ class Text:
                 log.info("text: %s is read again from the store", one.name)
                 for kind in KINDS:
                     self.extracts.remove(kind, one.sha512, if_damaged=True)
-                self.making.text(cdx_inputs.WARCS + one.name, one.sha512)
+                self.making.text(index_inputs.WARCS + one.name, one.sha512)
                 found = self._found(one)
                 if not found:
                     why = "it was made again, and cannot be read; look at the disk of the index root"
@@ -154,13 +179,13 @@ class Text:
         """The documents of a WARC, without those left out. Mismatch if its extract changed meanwhile."""
         digest = hashlib.sha512()
         for line in self._digesting(one, digest):
-            if text_extracts.offset(line) not in one.left_out:
+            if text.offset(line) not in one.left_out:
                 yield line
         if digest.hexdigest() != one.extract:
             raise Mismatch(f"index:{_path(one)}", one.extract, digest.hexdigest())
 
     def _digesting(self, one: Input, digest: hashlib._Hash) -> Iterator[bytes]:
-        lines = self.extracts.lines(kind_of(one.generation), one.sha512)
+        lines = self.extracts.lines(extract_kind(one.generation), one.sha512)
         for first in islice(lines, 1):
             digest.update(first)
         for line in lines:
@@ -170,4 +195,133 @@ class Text:
 
 def _path(one: Input) -> str:
     """The path of the extract of an input."""
-    return kind_of(one.generation).path(one.sha512)
+    return extract_kind(one.generation).path(one.sha512)
+
+
+SQLITE = ".sqlite"
+_SCHEMA = """
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    CREATE TABLE warc (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+    CREATE TABLE page (
+        id INTEGER PRIMARY KEY, warc INTEGER NOT NULL, offset INTEGER NOT NULL, key TEXT NOT NULL, url TEXT NOT NULL,
+        time TEXT NOT NULL, type TEXT NOT NULL
+    );
+    CREATE VIRTUAL TABLE words USING fts5(title, content, tokenize = 'unicode61 remove_diacritics 2');
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A segment that is not published yet: an open file that has no name any more."""
+
+    stream: BinaryIO
+    lines: int
+
+
+def write(index: LocalStore, sources: Iterable[tuple[Input, Iterable[bytes]]]) -> Written:
+    """Write the documents of some WARCs into a nameless file. Unavailable if the disk is full."""
+    folder = index.base / FOLDER
+    folder.mkdir(exist_ok=True)
+    index.sweep(FOLDER)
+    path = folder / temporary.name("text.sqlite")
+    path.open("xb").close()
+    try:
+        with _errors(FOLDER), closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.executescript(_SCHEMA)
+            database.execute("BEGIN")
+            lines = sum(_insert(database, number, *source) for number, source in enumerate(sources))
+            database.execute("INSERT INTO words (words) VALUES ('optimize')")
+            database.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+            database.execute("COMMIT")
+        return Written(path.open("rb"), lines)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _insert(database: sqlite3.Connection, number: int, one: Input, documents: Iterable[bytes]) -> int:
+    """Insert the documents of a WARC; return how many there are."""
+    database.execute("INSERT INTO warc VALUES (?, ?)", (number, one.name))
+    count = 0
+    for line in documents:
+        document: dict[str, Any] = json.loads(line)
+        url, time = document["url"], str(document["wayback_date"])
+        type_ = document.get("content_type_served", "")
+        row = (number, document["source_file_offset"], f"{urlkey(url)} {time}", url, time, type_)
+        at = database.execute("INSERT INTO page VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid
+        words = (at, part(document.get("title", "")), part(document.get("content", "")))
+        database.execute("INSERT INTO words (rowid, title, content) VALUES (?, ?, ?)", words)
+        count += 1
+    return count
+
+
+def commit_segment(index: LocalStore, folder: str, written: Written, made: Made) -> Segment:
+    """Publish a segment's files in a folder, read them back, and count what was read."""
+    document, name = named(made)
+    path = f"{folder}/{name}{SQLITE}"
+    with written.stream as stream:
+        size, sha512 = digests.sha512(stream)
+        stream.seek(0)
+        files = {SQLITE: publish(index, path, stream, size, sha512)}
+    files[INPUTS] = publish_bytes(index, f"{folder}/{name}{INPUTS}", document)
+    counts = read_back(index, path)
+    if sum(counts.values()) != written.lines:
+        raise Mismatch(f"documents in index:{path}", written.lines, sum(counts.values()))
+    text = "".join(f"{number} {warc}\n" for warc, number in sorted(counts.items()))
+    files[COUNTS] = publish_bytes(index, f"{folder}/{name}{COUNTS}", seal(text.encode()))
+    return Segment(name, written.lines, files)
+
+
+def read_back(index: LocalStore, path: str) -> dict[str, int]:
+    """Read a segment from the disk; count its documents by WARC. BadInput if it is damaged."""
+    with opened(index, path) as database:
+        found = database.execute("PRAGMA quick_check").fetchall()
+        if found != [("ok",)]:
+            raise BadInput(f"index:{path}", f"SQLite finds it damaged: {found[:3]}")
+        query = "SELECT warc.name, count(*) FROM page JOIN warc ON warc.id = page.warc GROUP BY warc.id"
+        return dict(database.execute(query).fetchall())
+
+
+@contextmanager
+def opened(index: LocalStore, path: str) -> Iterator[sqlite3.Connection]:
+    """Open a segment to read it: it never changes."""
+    real = os.fspath(index.real(path))
+    with _errors(path), closing(sqlite3.connect(f"file:{quote(real)}?mode=ro&immutable=1", uri=True)) as database:
+        yield database
+
+
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    """Errors of SQLite as errors of the index."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if "malformed" in str(error) or "not a database" in str(error):
+            raise BadInput(f"index:{path}", f"SQLite cannot read it: {error}") from error
+        raise Unavailable(f"index:{path}", f"SQLite: {error}") from error
+    except OSError as error:
+        raise Unavailable(f"index:{path}", error.strerror or str(error)) from error
+
+
+_PART = "\u200b"
+_LETTER = (
+    "\u0e01-\u0e4e\u0e81-\u0edf"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17d3"  # Myanmar, Khmer
+    "\u3005\u3007\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana, and what repeats a character
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"  # Han
+)
+_RUN = re.compile(f"[{_LETTER}]+")
+
+
+def part(text: str) -> str:
+    """Part the letters of such scripts from each other, and from those of others."""
+    return text if text.isascii() else _RUN.sub(_parted, text)
+
+
+def join(text: str) -> str:
+    """A text as a reader sees it, without what parts its letters."""
+    return text.replace(_PART, "")
+
+
+def _parted(run: re.Match[str]) -> str:
+    return f"{_PART}{_PART.join(run[0])}{_PART}"

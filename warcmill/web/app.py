@@ -12,11 +12,9 @@ from urllib.parse import quote, urlsplit
 from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.model import Json
 from warcmill.versions import search as searching
-from warcmill.web import access, asked, pages
-from warcmill.web.access import Token
-from warcmill.web.answer import CSS, Answer, in_json, moved
+from warcmill.web import http, pages
 from warcmill.web.archive import Archive, Captures
-from warcmill.web.asked import Request
+from warcmill.web.http import CSS, Answer, Request, Token, in_json, moved
 
 log = logging.getLogger(__name__)
 Start = Callable[[str, list[tuple[str, str]]], Any]
@@ -57,7 +55,7 @@ class App:
     def answer(self, environ: Mapping[str, Any]) -> Answer:
         """The answer to a request, whatever is wrong with it."""
         try:
-            request = asked.parse(environ)
+            request = http.parse(environ)
         except BadInput as error:
             return _refusal(HTTPStatus.BAD_REQUEST, str(error))
         refused = self._refused(request)
@@ -65,14 +63,14 @@ class App:
 
     def _refused(self, request: Request) -> Answer | None:
         """Why a request is not answered; None if it is."""
-        if request.method not in access.METHODS:
+        if request.method not in http.METHODS:
             return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this server is only read: GET and HEAD", request)
         if request.path not in _ANSWERS:
             return _refusal(HTTPStatus.NOT_FOUND, "this address is not one of this server", request)
-        if asked.host_name(request.host) == urlsplit(self.replay.address).hostname:
+        if http.host_name(request.host) == urlsplit(self.replay.address).hostname:
             why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
             return _refusal(HTTPStatus.MISDIRECTED_REQUEST, why, request)
-        if access.may(access.role_of(request, self.token), request.path):
+        if http.may(http.role_of(request, self.token), request.path):
             return None
         if self.token.is_in_url(request):
             return moved("./", self.token.cookie_header(secure=self.replay.address.startswith("https:")))
@@ -99,11 +97,11 @@ class App:
         """The form. A token that is still in the URL is taken out of it."""
         if "token" in request.fields:
             return moved("./")
-        return _html(pages.home(asked.search_of({}), self.missing()))
+        return _html(pages.home(http.search_of({}), self.missing()))
 
     def search(self, request: Request) -> Answer:
         """A page of results, or the same in JSON."""
-        search = asked.search_of(request.fields)
+        search = http.search_of(request.fields)
         captures = self._captures(search)
         if request.in_json:
             return self._captures_in_json(search, captures) if captures else self._in_json(search)
@@ -113,7 +111,7 @@ class App:
             return _html(pages.home(search, self.missing()))
         return _html(pages.results(search, self.archive.search(search.query, search.skipped, pages.MARKS)))
 
-    def _captures(self, search: asked.Search) -> Captures | None:
+    def _captures(self, search: http.Search) -> Captures | None:
         """The captures of a URL that was typed; None for words, and for what may be words and has no capture."""
         if not search.url:
             return None
@@ -125,12 +123,12 @@ class App:
             return None
         return found if found.captures or search.is_url else None
 
-    def _captures_in_json(self, search: asked.Search, found: Captures) -> Answer:
+    def _captures_in_json(self, search: http.Search, found: Captures) -> Answer:
         shown = found.last[search.skipped : search.skipped + searching.MOST]
         listed: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in shown]
         return in_json({"captures": found.captures, "found": listed, "page": search.page, "version": found.version})
 
-    def _in_json(self, search: asked.Search) -> Answer:
+    def _in_json(self, search: http.Search) -> Answer:
         if search.query is None:
             raise BadInput("q", "there are no words in it")
         found = self.archive.search(search.query, search.skipped, searching.MARKS)
@@ -139,7 +137,7 @@ class App:
 
     def capture(self, request: Request) -> Answer:
         """The way to the replay of a capture; 404 if it is not there, or hidden."""
-        time, url = asked.capture_of(request.fields)
+        time, url = http.capture_of(request.fields)
         replayed = self.archive.replayed(time, url)
         if not replayed:
             return _refusal(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time", request)

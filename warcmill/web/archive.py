@@ -9,13 +9,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from warcmill.errors import BadInput, NotReady, Unavailable
-from warcmill.formats.posted import Posted
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.posted import Posted
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden, search, text
-from warcmill.versions.lookup import Lookup, hidden_now, open_version
-from warcmill.versions.payloads import Payloads
-from warcmill.versions.search import Answer, Query
+from warcmill.versions.published import Lookup, Payloads, hidden_now, open_version
+from warcmill.versions.search import Query, SearchAnswer
 
 WARCS = "warcs"
 MISSING = {
@@ -90,7 +89,7 @@ class Archive:
             return [NO_INDEX]
         return [MISSING[name] for name, number in self.versions().items() if number is None]
 
-    def search(self, query: Query, skipped: int, marks: tuple[str, str]) -> Answer:
+    def search(self, query: Query, skipped: int, marks: tuple[str, str]) -> SearchAnswer:
         """The best documents after those that are skipped. NotReady if no version is published."""
         with _as_outage():
             return search.search(self.state, self._index(), query, skipped=skipped, marks=marks)

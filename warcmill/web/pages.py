@@ -7,9 +7,9 @@ from html import escape
 from urllib.parse import urlencode
 
 from warcmill.base.printable import printable
-from warcmill.versions.search import MOST, Answer, Found
+from warcmill.versions.search import MOST, Found, SearchAnswer
 from warcmill.web.archive import Capture, Captures
-from warcmill.web.asked import PAGES, Search
+from warcmill.web.http import PAGES, Search
 
 MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
 STYLE = """\
@@ -47,7 +47,7 @@ def home(search: Search, missing: Iterable[str]) -> str:
     return _page("Search the archive", _form(search, focus=" autofocus") + notes)
 
 
-def results(search: Search, answer: Answer) -> str:
+def results(search: Search, answer: SearchAnswer) -> str:
     """The form, what was found, and the ways to the pages before and after."""
     shown = "\n".join(map(_result, answer.best))
     parts = (_form(search), f"<p>{_count(search, answer)}</p>", f"<ol>\n{shown}\n</ol>", _ways(search, answer.captures))
@@ -102,7 +102,7 @@ def _form(search: Search, focus: str = "") -> str:
     return f'<form action="search" role="search">\n{inputs}\n<button>Search</button>\n</form>'
 
 
-def _count(search: Search, answer: Answer) -> str:
+def _count(search: Search, answer: SearchAnswer) -> str:
     if not answer.captures:
         return "Nothing was found: no capture has all of these words. Try fewer of them, or no site and no time."
     first, last = search.skipped + 1, search.skipped + len(answer.best)

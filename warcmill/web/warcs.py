@@ -21,9 +21,8 @@ from waitress import wasyncore
 
 from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.stores import Store
-from warcmill.web import access, server
-from warcmill.web.access import WARCS
-from warcmill.web.answer import GUARDS
+from warcmill.web import http, replay
+from warcmill.web.http import GUARDS, WARCS
 from warcmill.web.replay import LOOPBACK
 
 THREADS = 8  # a browser asks for six parts of a page at a time, and each waits for the store
@@ -37,9 +36,9 @@ Start = Callable[[str, list[tuple[str, str]]], Any]
 @contextmanager
 def serving(store: Store) -> Iterator[str]:
     """Serve while the block runs; yields the address, with the key, that comes before a WARC's path."""
-    key = access.new_secret()
+    key = http.new_secret()
     sockets: dict[int, Any] = {}
-    created = server.create(Warcs(store, key), 0, THREADS, sockets)
+    created = replay.create(Warcs(store, key), 0, THREADS, sockets)
     thread = threading.Thread(target=created.run, name="warcs", daemon=True)
     thread.start()
     try:
@@ -79,14 +78,14 @@ class Warcs:
             return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the store does not answer", start)
 
     def _answer(self, environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
-        if not access.may(self._role(environ), WARCS):
+        if not http.may(self._role(environ), WARCS):
             return _refuse(HTTPStatus.FORBIDDEN, "this server is for replay alone", start)
         address = environ["REQUEST_URI"]  # as it was sent: a stored name has its own %
         if environ["REQUEST_METHOD"] != "GET" or not address.startswith(WARCS):
             return _refuse(HTTPStatus.NOT_FOUND, f"only GET {WARCS}PATH", start)
         return self._sent(address.removeprefix("/"), environ.get("HTTP_RANGE", ""), start)
 
-    def _role(self, environ: Mapping[str, Any]) -> access.Role:
+    def _role(self, environ: Mapping[str, Any]) -> http.Role:
         shown = b64encode(f"{_USER}:{self.key}".encode())
         asked = environ.get("HTTP_AUTHORIZATION", "").encode("utf-8", "replace")
         return "replay" if hmac.compare_digest(asked, b"Basic " + shown) else "anyone"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, build, copy_of
 
-from servers import pins, ports, process
-from servers import spark as spark_server
-from servers.cluster import WORKERS
-from servers.spark import Spark
+from servers import cluster as spark_server
+from servers import pins, process
+from servers.cluster import WORKERS, Spark
 
 READ = """
 import json, sys
@@ -31,7 +30,7 @@ print("FOUND " + json.dumps([dict(table.dtypes), kinds, [list(row) for row in so
 
 @pytest.fixture(scope="session")
 def cluster(work: Path) -> Spark:
-    return spark_server.up(work, ports.free(pins.SPARK))
+    return spark_server.spark_up(work, pins.free(pins.SPARK))
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def spark(cluster: Spark) -> Iterator[Spark]:
     """The master with its two workers; put right again after a test has broken them."""
     yield cluster
     if process.running(cluster.folder, "master") is None:
-        spark_server.down(cluster.folder.parent)
+        spark_server.spark_down(cluster.folder.parent)
         cluster.start()
     for name in WORKERS:
         if process.running(cluster.folder, name) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warcmill.formats import siegfried
+from warcmill.formats.sip import pronom
 
 answers: dict[bytes, dict[str, Any]] = {}
 Ask = Callable[[bytes], dict[str, Any]]
@@ -13,7 +13,7 @@ Ask = Callable[[bytes], dict[str, Any]]
 
 def remember() -> None:
     """Answer what was asked before from `answers`, and keep there what is asked from now on."""
-    siegfried.ask, siegfried.ask_once = _known(siegfried.ask), _known(siegfried.ask_once)
+    pronom.ask, pronom.ask_once = _known(pronom.ask), _known(pronom.ask_once)
 
 
 def _known(ask: Ask) -> Ask:

@@ -26,7 +26,7 @@ from commands.main import main
 from tasks import files, index, output, package, reports
 from tasks.config.settings import settings
 from warcmill.base import clock
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.launches import discovery, ending
 from warcmill.layout import SENTINEL
 from warcmill.markers.state import MarkerStore

@@ -24,7 +24,7 @@ from crash.watch import watch
 
 from warcmill import layout
 from warcmill.errors import BadInput, Conflict
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim, Run
 from warcmill.markers.state import MarkerStore

@@ -13,7 +13,7 @@ from crash.sink import disk_of
 from solr_double import Double, serving
 
 from warcmill.clients.solr import Solr
-from warcmill.index import asking_solr, post_text
+from warcmill.index import sink_solr, verify_text
 
 HOST = "http://solr.example:8983"  # the same in every run, though each has a port of its own
 COLLECTION = "discovery"
@@ -29,11 +29,11 @@ def beside(folder: Path) -> Iterator[Double]:
         if first.exists():
             double.kept, double.shown = json.loads(first.read_text())
         double.on_kept = lambda: _write(disk, double)
-        post_text.Solr = asking_solr.Solr = partial(_near, double.url)  # type: ignore[misc,assignment]
+        sink_solr.Solr = verify_text.Solr = partial(_near, double.url)  # type: ignore[misc,assignment]
         try:
             yield double
         finally:
-            post_text.Solr = asking_solr.Solr = Solr  # type: ignore[misc]
+            sink_solr.Solr = verify_text.Solr = Solr  # type: ignore[misc]
 
 
 def _write(path: Path, double: Double) -> None:

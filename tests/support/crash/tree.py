@@ -12,7 +12,7 @@ from hashlib import sha512
 from pathlib import Path
 
 from warcmill import layout
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.stores import temporary

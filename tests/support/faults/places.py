@@ -18,7 +18,7 @@ from servers.hdfs import Hdfs
 from servers.sshd import Sshd
 from warcmill.layout import SENTINEL
 from warcmill.stores import Store, temporary
-from warcmill.stores.budget import Budget
+from warcmill.stores.remote import Budget
 from warcmill.stores.sftp import ssh
 from warcmill.stores.sftp.pool import Pool
 from warcmill.stores.sftp.session import Session

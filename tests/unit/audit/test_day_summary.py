@@ -15,7 +15,7 @@ from warcs import warc_gz, warcinfo
 from warcmill import layout
 from warcmill.audit import day_summary
 from warcmill.audit.day_summary import Scanned
-from warcmill.launches.rootmap import EngineSection, RootMap
+from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim

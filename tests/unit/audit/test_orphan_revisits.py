@@ -12,13 +12,13 @@ from warcs import sha1, warc_gz, warcinfo
 
 from commands.main import main
 from warcmill import layout
+from warcmill.audit.findings import ByStage, Resolver, looked_up
 from warcmill.audit.gaps import Gap
-from warcmill.audit.orphan_revisits import ByStage, Resolver, looked_up
 from warcmill.audit.reconciliation import report
 from warcmill.audit.survey import survey
 from warcmill.decisions import statements
+from warcmill.extracts.cdx import CDXJ
 from warcmill.index import verify_cdx
-from warcmill.launches.cdx_extracts import CDXJ
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden
 

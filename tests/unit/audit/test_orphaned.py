@@ -20,7 +20,7 @@ from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, Stage
 from warcmill.output import process
 from warcmill.package import build, submit
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 

@@ -25,12 +25,12 @@ from warcs import warc_gz, warcinfo
 
 from benchmarks.status import leave_markers
 from commands import status
-from commands.arguments import Interval
+from commands.console.arguments import Interval
 from warcmill import layout
 from warcmill.audit import survey
 from warcmill.audit.progress_grid import LaunchGrid, grid
 from warcmill.decisions import redo
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim, Input
 from warcmill.model import FINAL, FileRef, Item, Json, Key, Launch, Outcome, Stage

@@ -8,9 +8,9 @@ import pytest
 from engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
-from warcmill.audit import unscanned
+from warcmill.audit import unaccounted
 from warcmill.audit.reconciliation import LaunchReport, report
-from warcmill.audit.unscanned import Before
+from warcmill.audit.unaccounted import Before
 from warcmill.markers.attempts import Attempts
 from warcmill.model import FINAL
 
@@ -27,7 +27,7 @@ def engine(tmp_path: Path) -> Engine:
 
 
 def look(engine: Engine) -> Before:
-    return unscanned.look(engine.state, engine.rootmap, [LAUNCH])
+    return unaccounted.look(engine.state, engine.rootmap, [LAUNCH])
 
 
 def reconciled(engine: Engine, before: Before) -> LaunchReport:

@@ -10,8 +10,9 @@ import nobody
 import pytest
 
 from warcmill.base import disk
-from warcmill.crawl import durable, launch_folders
-from warcmill.crawl.appended import Appended
+from warcmill.crawl import durable
+from warcmill.crawl.durable import Appended
+from warcmill.crawl.launch import folders
 from warcmill.errors import Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.stores.file import FileStore
@@ -57,7 +58,7 @@ def test_a_file_without_permission_names_its_owner_and_the_user_and_no_mount() -
         )
         for act in (
             lambda: Appended(closed),
-            lambda: launch_folders.require_root(folder, "output"),
+            lambda: folders.require_root(folder, "output"),
             lambda: FileStore("state", folder),
             lambda: store.open("closed"),
         ):

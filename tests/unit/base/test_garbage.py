@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 
-from warcmill.base import garbage
+from warcmill.package import build
 
 
 def test_it_is_off_meanwhile_and_as_before_afterwards() -> None:
     assert gc.isenabled()
-    with garbage.kept():
-        with garbage.kept():
+    with build.kept():
+        with build.kept():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

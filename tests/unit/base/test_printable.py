@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import main as command
-from commands.printing import err, out
+from commands.console.show import err, out
 from warcmill.base.printable import PrintableFormatter, printable, printable_lines
 
 HIDING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.clients.heritrix import log as heritrix_log
+from warcmill.clients.heritrix import watch as heritrix_log
 from warcmill.clients.heritrix.xml import Job, JobState, parse_engine, parse_job, parse_script
 from warcmill.errors import BadInput
 

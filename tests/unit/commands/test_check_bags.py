@@ -10,7 +10,7 @@ import bags
 import pytest
 from warcs import http, member, record, sha1, warc_gz, warcinfo
 
-from commands import check, check_bags
+from commands import check
 from warcmill.formats.bagit import containers
 
 BODY = b"<p>Hello.</p>"
@@ -140,7 +140,7 @@ def test_a_long_list_of_faults_is_cut_for_people(folder: Path, capsys: pytest.Ca
     (folder / "many.tar").write_bytes(bags.tar_bytes(files))
     assert run(folder, "many.tar") == 1
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + check_bags.SHOWN + 1
+    assert len(lines) == 1 + check.SHOWN + 1
     assert lines[-1] == f"fault      {folder}/many.tar: and 10 more; --json lists them all"
 
 

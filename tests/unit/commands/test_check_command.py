@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcs import WEEKLY, chunked, http, member, record, sha1, warc_gz, warcinfo
 
-from commands import check, progress
+from commands import check
+from commands.console import progress
 from warcmill.formats.warc.second_opinion import opinion
 
 BODY = b"<p>Hello.</p>"

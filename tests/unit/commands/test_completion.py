@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commands.candidates import candidates
 from commands.completion import BASH
-from commands.known import Known
+from commands.console.candidates import Known, candidates
+from commands.console.parser import arguments, nested, parser_of
 from commands.main import VERBS
-from commands.parser import arguments, nested, parser_of
 from warcmill import layout
 from warcmill.model import FINAL, Launch, Stage
 
@@ -80,7 +79,7 @@ def test_without_a_configuration_that_can_be_read_nothing_is_offered(config: Pat
 
 
 def test_known_names_cost_neither_luigi_nor_a_table() -> None:
-    code = "import sys, commands.known; print(*sys.modules)"
+    code = "import sys, commands.console.candidates; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"luigi", "rich", "paramiko", "requests"}.isdisjoint(loaded)
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from commands.console.parser import options_of, parser_of
 from commands.main import CODES, VERBS
 from commands.man import escaped, page
-from commands.parser import options_of, parser_of
 
 PAGE = list(page())
 SHOWN = re.sub(r"\\f[BR]|\\&", "", "\n".join(PAGE)).replace(r"\-", "-").replace(r"\(aq", "'").replace(r"\(ga", "`")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.new_file import new_file
+from commands.wacz import new_file
 from warcmill.errors import Conflict, Unavailable
 from warcmill.stores import temporary
 

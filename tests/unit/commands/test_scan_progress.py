@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from commands.scan_progress import ScanProgress
-from tasks.attended import MARK
+from commands.console.scanner import ScanProgress
+from tasks.logs import MARK
 
 
 def event(**members: str | int) -> bytes:

@@ -9,9 +9,9 @@ from datetime import date
 import pytest
 from luigi.rpc import RPCError
 
-from commands.arguments import Interval
+from commands.console.arguments import Interval
 from commands.scan import _worst, next_command, ours, sums
-from tasks import words
+from tasks import logs
 from tasks.visualiser import Visualiser
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import LaunchReport, StageRow
@@ -85,15 +85,15 @@ FAILED = ("[pid %s] Worker %s failed    %s", 1, "Worker(host=a)", "files.Copy(jo
     ],
 )
 def test_an_error_of_luigi_s_is_one_line(record: logging.LogRecord, told: str) -> None:
-    assert words.has_traceback(record)
-    line = words.in_one_line(record)
+    assert logs.has_traceback(record)
+    line = logs.in_one_line(record)
     assert line.getMessage().startswith(told)
     assert "\n" not in line.getMessage()
     assert (line.levelno, line.exc_info) == (logging.ERROR, None)
 
 
 def test_a_warning_without_a_traceback_stays_as_it_is() -> None:
-    line = words.in_one_line(of_luigi("Task %s is not granted run permission", "a"))
+    line = logs.in_one_line(of_luigi("Task %s is not granted run permission", "a"))
     assert (line.getMessage(), line.levelno) == ("Task a is not granted run permission", logging.WARNING)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from commands import search as command
+from commands.console.show import console
 from commands.main import main
-from commands.show import console
-from warcmill.versions.search import Answer, Found
+from warcmill.versions.search import Found, SearchAnswer
 
 ONE = Found("http://a.example/", "20161019234428", "", "a [word]\x1b", "text/html", "daily/x/a.warc.gz", 4)
 
@@ -28,7 +28,7 @@ def test_days_become_the_first_digits_of_times() -> None:
 
 def test_an_answer_is_printed_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     assert console()
-    command._print(Answer(1, 21, (ONE,)))
+    command._print(SearchAnswer(1, 21, (ONE,)))
     told = capsys.readouterr()
     assert told.out.splitlines() == [
         "http://a.example/",

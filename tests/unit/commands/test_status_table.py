@@ -7,7 +7,7 @@ import re
 
 from rich.console import Console
 
-from commands.grid_table import sign, table
+from commands.status import sign, table
 from warcmill import chain
 from warcmill.audit.progress_grid import Cell, LaunchGrid, Mark, Totals, totals
 from warcmill.model import FINAL, Launch

@@ -12,7 +12,7 @@ from text_archive import TextArchive, warc
 from warcs import warc_gz, warcinfo
 
 from commands.main import main
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.text_workers import Workers
 from warcmill.layout import archived_path
 
 ONE, TWO = "20161019234428", "20161020234428"

@@ -21,13 +21,12 @@ from hypothesis import strategies as st
 from name_server import name_server
 from raw_server import answering, serving
 
-from warcmill.crawl.addresses import Judge
-from warcmill.crawl.dns import Lookup, Resolver
-from warcmill.crawl.exchange import Exchange, Request
-from warcmill.crawl.extract import headers
-from warcmill.crawl.http import Fetcher, Site
-from warcmill.crawl.job import Retries
-from warcmill.crawl.limits import NOT_ALLOWED, Failure, Limits
+from warcmill.crawl.extract import links
+from warcmill.crawl.fetch.addresses import Judge, Lookup, Resolver
+from warcmill.crawl.fetch.exchange import Exchange, Request
+from warcmill.crawl.fetch.http import Fetcher, Site
+from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure, Limits
+from warcmill.crawl.job.job import Retries
 from warcmill.errors import BadConfig
 
 INSIDE_4 = ["127.0.0.1", "10.1.2.3", "172.16.9.9", "192.168.0.1", "169.254.169.254", "0.0.0.0", "100.64.0.1"]
@@ -130,7 +129,7 @@ def test_none_is_dialled_when_a_redirect_has_it(tmp_path: Path, dialled: list[ob
             async with serving(answering(moved), host="127.0.0.5") as server:
                 answer = await fetches.fetch(Request(f"http://127.0.0.5:{server.port}/"), ["127.0.0.5"])
                 assert isinstance(answer, Exchange), answer
-                (link,) = headers.links(answer.fields, answer.uri, answer.status)
+                (link,) = links.links(answer.fields, answer.uri, answer.status)
                 assert await refused(fetches, resolver, link.uri), host
         return len(HOSTS)
 

@@ -13,12 +13,12 @@ import crawled
 import pytest
 from raw_server import Handler, serving
 
-from warcmill.crawl import opening, steady
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.job import Retries
-from warcmill.crawl.launch import Running
+from warcmill.base import clock
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.job.job import Ceilings, End, Retries
+from warcmill.crawl.launch import launch
+from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.policies.quotas import By, Quota
-from warcmill.crawl.stop import Ceilings, End
 
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 OK = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 23\r\n\r\n<a href="/next">x</a>\r\n'
@@ -97,9 +97,9 @@ def test_a_crawl_with_nothing_else_to_do_waits_for_retry_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """The clock of waits is moved on, an hour at a look, so that the test need not wait."""
-    hours, real = [0], steady.now
-    monkeypatch.setattr(steady, "now", lambda: real() + 3600 * hours[0])
-    monkeypatch.setattr(opening, "SqliteFrontier", partial(SqliteFrontier, now=steady.now))
+    hours, real = [0], clock.steady
+    monkeypatch.setattr(clock, "now", lambda: real() + 3600 * hours[0])
+    monkeypatch.setattr(launch, "SqliteFrontier", partial(SqliteFrontier, now=clock.steady))
 
     def look(running: Running) -> None:
         ask = running.books.frontier.next_time

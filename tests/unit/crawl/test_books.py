@@ -16,14 +16,12 @@ import killed_books
 import pytest
 from faulty_sqlite import failing as failing_sqlite
 
-from warcmill.crawl import books as books_module
-from warcmill.crawl import database, frontier_sqlite
-from warcmill.crawl.books import Begins, Books, Kept, Result, open_books
-from warcmill.crawl.frontier import Answer, Gate, Lease, Rate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import make
+from warcmill.crawl.books import books as books_module
+from warcmill.crawl.books.books import Begins, Books, Kept, Result, open_books
+from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.frontier import Answer, Gate, Lease, Rate, database, sqlite
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.uri import Status, make
 from warcmill.errors import BadInput, Busy, Conflict, Foreign, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.formats.warc.records import Block
 
@@ -297,7 +295,7 @@ def test_an_error_of_the_disk_under_the_database_stops_the_books(
             if kept_before:
                 assert (await books.keep(fetched(books, lease))).held
                 assert calls() == 0, "a commit is in the log alone"
-                monkeypatch.setattr(frontier_sqlite, "WRITE_BACK_AT", 0)
+                monkeypatch.setattr(sqlite, "WRITE_BACK_AT", 0)
             with pytest.raises(Unavailable, match=r"books\.sqlite is unavailable: disk I/O error"):
                 await (books.frontier.lease("h", 1) if kept_before else books.keep(fetched(books, lease)))
             assert calls() > 0
@@ -316,7 +314,7 @@ def test_an_error_of_the_disk_under_the_database_stops_the_books(
 
 
 def test_a_long_log_of_the_database_is_brought_into_its_file(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontier_sqlite, "WRITE_BACK_AT", 10)
+    monkeypatch.setattr(sqlite, "WRITE_BACK_AT", 10)
 
     async def scenario() -> None:
         async with opened(crawl) as books:

@@ -18,16 +18,15 @@ import killed_checkpoints
 import pytest
 from killed_checkpoints import NOW, THE_LAUNCH
 
-from warcmill.crawl import checkpoint, restore
-from warcmill.crawl.books import Books, open_books
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.job_log import JobLog
-from warcmill.crawl.launch_folders import LaunchFolders
-from warcmill.crawl.logs import Logs
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.statistics import Statistics
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import make
+from warcmill.crawl.books.books import Books, open_books
+from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch import checkpoint
+from warcmill.crawl.launch.folders import LaunchFolders
+from warcmill.crawl.launch.job_log import JobLog
+from warcmill.crawl.logs.logs import Logs
+from warcmill.crawl.logs.statistics import Statistics
+from warcmill.crawl.uri import Status, make
 from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable
 from warcmill.model import Launch, Stage
 
@@ -104,9 +103,9 @@ def test_a_checkpoint_has_heritrix_s_folder_and_name_and_valid(base: Path) -> No
     heading, row = (folder / "valid").read_text().split("\n")
     assert heading.split()[:2] == ["timestamp", "discovered"]
     assert row == "the row"
-    found = restore.read(folder, "killed")
+    found = checkpoint.read(folder, "killed")
     assert (found.launch, str(found.stage)) == (THE_LAUNCH, FIRST)
-    assert restore.statistics(found).seeds.keys() == {"http://a.example/"}
+    assert checkpoint.statistics(found).seeds.keys() == {"http://a.example/"}
     for own in ("job.log", f"{THE_LAUNCH.id}/job.log"):
         assert (base / "killed" / own).read_text().endswith(f"INFO CHECKPOINTED {FIRST}\n")
 
@@ -135,32 +134,32 @@ def test_the_newest_whole_checkpoint_is_found_and_torn_ones_are_named(base: Path
     first, second, third = taken(base, 3)
     launch = THE_LAUNCH
     (third / "valid").unlink()
-    found = restore.newest(first.parent, launch)
+    found = checkpoint.newest(first.parent, launch)
     assert found.checkpoint
     assert found.checkpoint.folder == second
     assert [text.partition(":")[0] for text in found.passed_over] == [third.name]
     assert "no 'valid'" in found.passed_over[0]
     with (second / "books.sqlite").open("ab") as file:
         file.write(b"x")
-    found = restore.newest(first.parent, launch)
+    found = checkpoint.newest(first.parent, launch)
     assert found.checkpoint
     assert found.checkpoint.folder == first
     assert "books.sqlite should have" in found.passed_over[1]
     (first / "seeds.txt").unlink()
-    assert restore.newest(first.parent, launch).checkpoint is None
-    assert restore.newest(base / "none", launch) == restore.Found(None)
+    assert checkpoint.newest(first.parent, launch).checkpoint is None
+    assert checkpoint.newest(base / "none", launch) == checkpoint.Found(None)
 
 
 def test_a_checkpoint_of_another_launch_is_not_taken(base: Path) -> None:
     (folder,) = taken(base)
     earlier, later = Launch("killed", "20261121000000"), Launch("killed", "20261122000000")
-    assert restore.newest(folder.parent, earlier) == restore.Found(None)
-    assert restore.newest(folder.parent, later) == restore.Found(None)
-    assert restore.named(folder.parent, "killed", FIRST).launch == THE_LAUNCH
+    assert checkpoint.newest(folder.parent, earlier) == checkpoint.Found(None)
+    assert checkpoint.newest(folder.parent, later) == checkpoint.Found(None)
+    assert checkpoint.named(folder.parent, "killed", FIRST).launch == THE_LAUNCH
     with pytest.raises(NotReady, match="no such checkpoint"):
-        restore.named(folder.parent, "killed", "cp00009-20261121081902")
+        checkpoint.named(folder.parent, "killed", "cp00009-20261121081902")
     with pytest.raises(BadInput, match="its manifest is that of killed"):
-        restore.named(folder.parent, "other", FIRST)
+        checkpoint.named(folder.parent, "other", FIRST)
 
 
 @pytest.mark.parametrize("change", [
@@ -172,18 +171,18 @@ def test_a_manifest_of_something_else_is_refused_by_name(base: Path, change: dic
     path = folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(BadInput, match=r"manifest\.json cannot be used"):
-        restore.read(folder, "killed")
+        checkpoint.read(folder, "killed")
 
 
 def test_a_database_comes_back_and_the_one_before_is_kept(base: Path) -> None:
     first, _ = taken(base, 2)
     target = killed_checkpoints.database(base)
-    found = restore.read(first, "killed")
+    found = checkpoint.read(first, "killed")
     assert waiting(target) == 2
-    before = restore.database(found, target)
+    before = checkpoint.database(found, target)
     assert before
     assert (waiting(target), waiting(before)) == (1, 2)
-    assert restore.database(found, target.with_name("new.sqlite")) is None
+    assert checkpoint.database(found, target.with_name("new.sqlite")) is None
 
 
 def test_a_write_ahead_log_of_the_database_before_is_not_replayed_into_the_new_one(base: Path, tmp_path: Path) -> None:
@@ -199,7 +198,7 @@ def test_a_write_ahead_log_of_the_database_before_is_not_replayed_into_the_new_o
         asyncio.run(offer())
     os.waitpid(pid, 0)
     assert target.with_name("books.sqlite-wal").stat().st_size > 0
-    before = restore.database(restore.read(first, "killed"), target)
+    before = checkpoint.database(checkpoint.read(first, "killed"), target)
     assert before
     assert (waiting(target), waiting(before)) == (1, 40)
 
@@ -208,7 +207,7 @@ def test_only_the_last_database_before_is_kept(base: Path) -> None:
     first, second = taken(base, 2)
     target = killed_checkpoints.database(base)
     for folder in (first, second, first):
-        before = restore.database(restore.read(folder, "killed"), target)
+        before = checkpoint.database(checkpoint.read(folder, "killed"), target)
     assert before
     assert (waiting(target), waiting(before)) == (1, 2)
     assert [path.name for path in target.parent.iterdir() if "before" in path.name] == ["books.sqlite.before"]
@@ -219,7 +218,7 @@ def test_a_write_ahead_log_whose_database_is_gone_is_set_aside(base: Path) -> No
     target = killed_checkpoints.database(base)
     target.unlink()
     target.with_name("books.sqlite-wal").write_bytes(b"of another")
-    assert restore.database(restore.read(first, "killed"), target) is None
+    assert checkpoint.database(checkpoint.read(first, "killed"), target) is None
     assert waiting(target) == 1
     assert target.with_name("books.sqlite-wal.orphan").read_bytes() == b"of another"
 
@@ -228,7 +227,7 @@ def test_a_damaged_database_is_replaced_and_kept(base: Path) -> None:
     (first,) = taken(base)
     target = killed_checkpoints.database(base)
     target.write_bytes(b"nothing of the sort " * 1000)
-    before = restore.database(restore.read(first, "killed"), target)
+    before = checkpoint.database(checkpoint.read(first, "killed"), target)
     assert before
     assert before.read_bytes().startswith(b"nothing of the sort")
     assert waiting(target) == 1
@@ -239,7 +238,7 @@ def test_a_database_in_use_is_not_replaced(base: Path) -> None:
     target = killed_checkpoints.database(base)
     user = SqliteFrontier(target)
     with pytest.raises(Busy):
-        restore.database(restore.read(first, "killed"), target)
+        checkpoint.database(checkpoint.read(first, "killed"), target)
     asyncio.run(user.close())
     assert waiting(target) == 1
 
@@ -251,7 +250,7 @@ def test_a_copy_that_has_changed_is_refused_and_nothing_is_replaced(base: Path) 
         file.write(b"\xff")
     target = killed_checkpoints.database(base)
     with pytest.raises(Mismatch, match="SHA-512"):
-        restore.database(restore.read(first, "killed"), target)
+        checkpoint.database(checkpoint.read(first, "killed"), target)
     assert waiting(target) == 1
     assert not [path for path in target.parent.iterdir() if path.name.endswith(".tmp")]
 
@@ -288,7 +287,7 @@ def test_a_full_disk_leaves_no_checkpoint_and_the_next_has_another_name(
     torn, whole = asyncio.run(run())
     assert not (torn / "valid").exists()
     assert whole.name == "cp00002-20261121081903"
-    found = restore.newest(whole.parent, THE_LAUNCH)
+    found = checkpoint.newest(whole.parent, THE_LAUNCH)
     assert found.checkpoint
     assert found.checkpoint.folder == whole
 

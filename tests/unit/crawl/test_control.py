@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from warcmill.crawl import control, control_client, control_words
-from warcmill.crawl.control import Control, reachable
-from warcmill.crawl.control_frontier import FrontierControl
-from warcmill.crawl.control_words import LINE, MOST
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
+from warcmill.crawl.control import control, messages
+from warcmill.crawl.control.control import Control, reachable
+from warcmill.crawl.control.frontier import FrontierControl
+from warcmill.crawl.control.messages import LINE, MOST
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError
 from warcmill.model import Json
 
@@ -84,7 +84,7 @@ def with_crawl(tmp_path: Path, act: Callable[[Path, Crawl], Awaitable[None]]) ->
 
 
 async def asked(path: Path, verb: str, **fields: Json) -> Any:
-    return await asyncio.to_thread(control_client.ask, path, verb, 20.0, **fields)
+    return await asyncio.to_thread(control.ask, path, verb, 20.0, **fields)
 
 
 async def raw(path: Path, data: bytes) -> list[dict[str, Any]]:
@@ -286,7 +286,7 @@ def test_watch_reports_until_the_crawl_ends(tmp_path: Path, caplog: pytest.LogCa
         crawl = Crawl(frontier)
         server = Control(path, crawl)
         await server.open()
-        watching = asyncio.create_task(asyncio.to_thread(list, control_client.watch(path, 1)))
+        watching = asyncio.create_task(asyncio.to_thread(list, control.watch(path, 1)))
         while not crawl.looks:
             await asyncio.sleep(0.01)
         await server.close()
@@ -304,7 +304,7 @@ def test_a_socket_that_a_dead_process_left_is_replaced_and_another_file_is_not(t
     with socket.socket(socket.AF_UNIX) as dead, reachable(path) as name:
         dead.bind(name)
     with pytest.raises(NotReady, match="nothing listens on"):
-        control_client.ask(path, "state")
+        control.ask(path, "state")
 
     async def open_it() -> None:
         frontier = SqliteFrontier(tmp_path / "f.sqlite")
@@ -325,7 +325,7 @@ def test_a_socket_that_a_dead_process_left_is_replaced_and_another_file_is_not(t
 
 def test_where_no_crawl_runs_that_is_the_answer(tmp_path: Path) -> None:
     with pytest.raises(NotReady, match="job weekly is not ready: no crawl of it runs on this machine"):
-        control_client.ask(tmp_path / "weekly/state/control.sock", "state")
+        control.ask(tmp_path / "weekly/state/control.sock", "state")
 
 
 def test_a_crawl_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
@@ -334,10 +334,10 @@ def test_a_crawl_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
         silent.bind(name)
         silent.listen()
         with pytest.raises(Unavailable, match="what became of the request is not known"):
-            control_client.ask(path, "stop", 0.05)
+            control.ask(path, "stop", 0.05)
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b'{"ok": false}', b"\xff"])
 def test_what_is_no_answer_is_refused(line: bytes) -> None:
     with pytest.raises(BadInput, match="it is none of a crawl"):
-        control_words.read_answer(line)
+        messages.read_answer(line)

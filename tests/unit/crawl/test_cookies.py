@@ -10,14 +10,22 @@ from pathlib import Path
 import killed_books
 import pytest
 
-from warcmill.crawl import rebuild
-from warcmill.crawl.books import Books, Result, open_books
-from warcmill.crawl.cookies import A_DOMAIN, A_JAR, LONGEST_HEADER, Jar
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.set_cookie import LONGEST, LONGEST_ATTRIBUTE, NEVER, date, parse
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import make
+from warcmill.crawl.books import recovery
+from warcmill.crawl.books.books import Books, Result, open_books
+from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.fetch.cookies import (
+    A_DOMAIN,
+    A_JAR,
+    LONGEST,
+    LONGEST_ATTRIBUTE,
+    LONGEST_HEADER,
+    NEVER,
+    Jar,
+    date,
+    parse,
+)
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.uri import Status, make
 
 NOW = 1_800_000_000.0
 SITE = "http://www.example.org/shop/cart"
@@ -238,7 +246,7 @@ def test_a_jar_is_in_the_books_and_comes_back_also_after_damage(tmp_path: Path) 
 
     asyncio.run(receive())
     assert asyncio.run(send()) == ["b=2", "c=3", ""]
-    rebuild.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, Folders(crawl / "warcs", crawl / "logs"))
+    recovery.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, Folders(crawl / "warcs", crawl / "logs"))
     assert asyncio.run(send()) == ["b=2", "c=3", ""]
 
 

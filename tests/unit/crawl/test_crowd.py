@@ -16,14 +16,18 @@ import pytest
 from several_hosts import Page, page, serve
 
 from benchmarks import crowd
-from warcmill.crawl import dns, hosts, log_line, manners, offers, robots_files, statistics
-from warcmill.crawl.database import CACHE_KIB
-from warcmill.crawl.figures import Figures
-from warcmill.crawl.job import Job, Live
+from warcmill.crawl.fetch import addresses
+from warcmill.crawl.frontier.accounts import SiteRow
+from warcmill.crawl.frontier.database import CACHE_KIB
+from warcmill.crawl.job.job import Job, Live
+from warcmill.crawl.logs import statistics
+from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies import robots
-from warcmill.crawl.sites import SiteRow
 from warcmill.crawl.uri import make
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.crawl.visit import admission, hosts, offers
+from warcmill.crawl.visit import hosts as robots_files
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
 
 LINKS, HOSTS, SAMPLE = 300_000, 10_000, 200
 AT_ONCE, BASE = 2_000, 60  # hosts that are measured; MB of a crawl of one host
@@ -54,17 +58,17 @@ def test_what_is_kept_of_very_many_hosts_fits_into_memory() -> None:
 
 def _tables() -> dict[str, float]:
     """Bytes of each table when it is full."""
-    resolver = dns.Resolver(servers=[("127.0.0.1", 9)])
+    resolver = addresses.Resolver(servers=[("127.0.0.1", 9)])
     live, figures = Live(Job("news", ("http://a.example/",))), Figures()
     known = hosts.Hosts(resolver, None, None, None)  # type: ignore[arg-type]
-    polite = manners.Manners(live)
+    polite = admission.Manners(live)
     sites = robots_files.RobotsFiles(live, None, None, known, None, None)  # type: ignore[arg-type]
     offered: dict[tuple[str, str], None] = {}
-    moment, now = log_line.moment(1.8e9), datetime.now(UTC)
+    moment, now = crawllog.moment(1.8e9), datetime.now(UTC)
 
     def look_up(host: str, address: str) -> None:
         lines = f"20261123083000\n{host}.\t\t300\tIN\tA\t{address}\n"
-        resolver._keep(host, dns.Lookup(host, (address,), 1, 300, now, 5, "127.0.0.1", lines), 300)
+        resolver._keep(host, addresses.Lookup(host, (address,), 1, 300, now, 5, "127.0.0.1", lines), 300)
 
     def line(host: str, _: str) -> None:
         taken = "20261123083000123+5"
@@ -77,16 +81,16 @@ def _tables() -> dict[str, float]:
 
     async def measured() -> dict[str, float]:
         return {
-            "dns": _each(look_up) * dns.KEPT,
-            "logged": _each(lambda host, _: known._remember(host, 1)) * hosts.REMEMBERED,
+            "dns": _each(look_up) * addresses.KEPT,
+            "logged": _each(lambda host, _: known._remember(host, 1)) * hosts.HOSTS_REMEMBERED,
             "manners": _each(lambda host, address: polite.after(live.job.politeness, host, address, None, 9.0, 300.0))
-            * manners.REMEMBERED,
+            * admission.REMEMBERED,
             "robots": _each(
                 lambda host, _: sites._remember(
                     SiteRow(f"http://{host}", 200, 2e10, 0, RULES), robots.rules_for(RULES, robots.PRODUCT), ""
                 )
             )
-            * robots_files.REMEMBERED / (robots_files.SITE + 4),
+            * robots_files.RULES_REMEMBERED / (robots_files.SITE + 4),
             "figures": _each(line) * statistics.HOSTS,
             "offers": _each(offer) * offers.REMEMBERED,
         }  # fmt: skip

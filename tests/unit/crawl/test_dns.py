@@ -12,9 +12,9 @@ import pytest
 from dns.resolver import BaseResolver, NoResolverConfiguration
 from name_server import BROKEN, FAILING, SILENT, NameServer, name_server
 
-from warcmill.crawl import dns
-from warcmill.crawl.dns import Lookup, Resolver, parse_fixed, read_hosts, record_of
-from warcmill.crawl.limits import NO_ADDRESS, Failure
+from warcmill.crawl.fetch import addresses as dns
+from warcmill.crawl.fetch.addresses import Lookup, Resolver, parse_fixed, read_hosts, record_of
+from warcmill.crawl.fetch.limits import NO_ADDRESS, Failure
 from warcmill.errors import BadConfig
 from warcmill.formats.warc.gate import examine
 

@@ -14,8 +14,8 @@ import crawled
 import pytest
 from several_hosts import page, serve
 
-from warcmill.crawl import last_launch
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.launch import job_log
 from warcmill.errors import BadConfig, Conflict, NotReady, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.model import Launch
@@ -79,8 +79,8 @@ def killed(engine: WarcmillEngine, port: int, folder: Path) -> str:
     return launch
 
 
-def newest(folder: Path) -> last_launch.Last:
-    last = last_launch.last(folder / "jobs/news")
+def newest(folder: Path) -> job_log.Last:
+    last = job_log.last(folder / "jobs/news")
     assert last
     return last
 
@@ -130,7 +130,7 @@ def test_a_job_is_started_and_stopped_and_resumed_from_its_checkpoint(
     until(lambda: not engine.look("news").running)
     found = all_lines(tmp_path)
     assert len(found) == len(set(found)), "nothing was fetched twice"
-    third = last_launch.last(tmp_path / "jobs/news")
+    third = job_log.last(tmp_path / "jobs/news")
     assert third
     assert third.checkpoint.startswith("cp00003-"), "it counts on"
 

@@ -17,12 +17,11 @@ import zstandard
 from certificates import server_context
 from raw_server import Handler, RawServer, answering, serving
 
-from warcmill.crawl import fetch, tls
-from warcmill.crawl.addresses import Judge
-from warcmill.crawl.decoding import document
-from warcmill.crawl.exchange import Exchange, Request, request_of
-from warcmill.crawl.http import Fetcher
-from warcmill.crawl.limits import (
+from warcmill.crawl.fetch import exchange, wire
+from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.fetch.exchange import Exchange, Request, document, request_of
+from warcmill.crawl.fetch.http import Fetcher
+from warcmill.crawl.fetch.limits import (
     CONNECT_FAILED,
     CONNECTION_LOST,
     NO_ADDRESS,
@@ -31,7 +30,7 @@ from warcmill.crawl.limits import (
     Failure,
     Limits,
 )
-from warcmill.crawl.scratch import IN_MEMORY
+from warcmill.crawl.fetch.scratch import IN_MEMORY
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HI = OK + b"Content-Length: 2\r\n\r\nhi"
@@ -145,14 +144,14 @@ def test_a_uri_that_is_not_canonical_is_refused(tmp_path: Path, uri: str) -> Non
 
 
 def test_a_request_is_what_the_payload_of_its_uri_says() -> None:
-    asked = fetch.read(
+    asked = exchange.read(
         '{"fetch": {"method": "POST", "headers": {"X": "y"}, "body": "\u00fc", "range": [5, 9], "timeout": 3}}'
     )
     request = request_of("http://a.example/", asked, (("Referer", "http://b.example/"),))
     headers = (("Referer", "http://b.example/"), ("Range", "bytes=5-9"), ("X", "y"))
     assert request == Request("http://a.example/", "POST", headers, "\u00fc".encode(), 3.0)
-    assert request_of("http://a.example/", fetch.Fetch(range=(5, None))).headers == (("Range", "bytes=5-"),)
-    assert request_of("http://a.example/", fetch.Fetch()) == Request("http://a.example/")
+    assert request_of("http://a.example/", exchange.Fetch(range=(5, None))).headers == (("Range", "bytes=5-"),)
+    assert request_of("http://a.example/", exchange.Fetch()) == Request("http://a.example/")
 
 
 def test_a_body_is_sent_with_its_length(tmp_path: Path) -> None:
@@ -528,11 +527,11 @@ def test_a_handshake_that_the_server_ends_is_named(tmp_path: Path) -> None:
 def test_a_good_certificate_has_no_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = server_context(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
-    tls.strict.cache_clear()
+    wire.strict.cache_clear()
     try:
         result = got(fetch_one(tmp_path, answering(HI), scheme="https", context=context))
     finally:
-        tls.strict.cache_clear()
+        wire.strict.cache_clear()
     assert (result.certificate, block(result)) == ("", HI)
 
 
@@ -541,7 +540,7 @@ def test_a_handshake_that_was_ended_once_leaves_no_note_for_the_host(
 ) -> None:
     context = server_context(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
-    tls.strict.cache_clear()
+    wire.strict.cache_clear()
     connections: list[int] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -559,8 +558,8 @@ def test_a_handshake_that_was_ended_once_leaves_no_note_for_the_host(
             notes.append(got(await fetcher.fetch(request, ["127.0.0.1"])).certificate)
 
     with_server(tmp_path, handle, use)
-    tls.strict.cache_clear()
-    assert notes == [tls.ENDED, ""]
+    wire.strict.cache_clear()
+    assert notes == [wire.ENDED, ""]
 
 
 def test_only_http_1_1_is_offered(tmp_path: Path) -> None:

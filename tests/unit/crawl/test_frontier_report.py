@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from warcmill.crawl import frontier_report
 from warcmill.crawl.frontier import Gate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.reports import Waiting
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch import reports
+from warcmill.crawl.launch.reports import Waiting
 from warcmill.crawl.uri import FOREVER, make
 
 
 def test_what_waits_is_counted_by_queue_and_by_why_it_waits(tmp_path: Path) -> None:
     async def run() -> tuple[Waiting, Waiting]:
         frontier = SqliteFrontier(tmp_path / "f.sqlite", now=lambda: 1000.0)
-        empty = await frontier_report.waiting(frontier)
+        empty = await reports.waiting(frontier)
         for host, number in (("a", 3), ("b", 2), ("c", 1), ("d", 1)):
             await frontier.offer([make(f"http://{host}.example/{n}") for n in range(number)])
         await frontier.offer([make("http://a.example/0"), make("http://a.example/later", not_before=2000.0)])
@@ -23,7 +23,7 @@ def test_what_waits_is_counted_by_queue_and_by_why_it_waits(tmp_path: Path) -> N
         await frontier.block(Gate("c.example"), 1100.0)
         await frontier.purge("", ["http://d.example/0"])
         await frontier.lease("h", 1)
-        found = await frontier_report.waiting(frontier)
+        found = await reports.waiting(frontier)
         await frontier.close()
         return empty, found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from frontier_conformance import *  # noqa: F403
 
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import make
 
 

@@ -14,9 +14,9 @@ import hanging_reader
 import pytest
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import last_launch, lock
 from warcmill.crawl.engine import OUTPUT, WarcmillEngine
-from warcmill.crawl.last_launch import Last
+from warcmill.crawl.launch import folders, job_log
+from warcmill.crawl.launch.job_log import Last
 from warcmill.model import Launch
 
 LOST = "linksLost:timeout:_over_1_s"
@@ -65,13 +65,13 @@ class Hanging:
     @property
     def crawler(self) -> int:
         """The crawler's process; 0 when it has ended."""
-        holder = lock.holder(self.engine.places.state("news"))
+        holder = folders.holder(self.engine.places.state("news"))
         return holder.pid if holder else 0
 
     def ended(self) -> Last:
         """Wait until it has ended."""
         until(lambda: not self.engine.look("news").running)
-        last = last_launch.last(self.folder / "jobs/news")
+        last = job_log.last(self.folder / "jobs/news")
         assert last
         assert (self.engine.places.state("news") / OUTPUT).read_text() == "", "no fault on the way"
         return last
@@ -84,7 +84,7 @@ class Hanging:
 
     def continues(self) -> None:
         """Continue from the newest checkpoint, and see the page named."""
-        last = last_launch.last(self.folder / "jobs/news")
+        last = job_log.last(self.folder / "jobs/news")
         assert last
         worker = self.start(1, 20, checkpoint=last.checkpoint)
         assert self.ended().empty

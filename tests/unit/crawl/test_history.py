@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from warcmill.crawl import history
 from warcmill.crawl.frontier import LONGEST_HISTORY
-from warcmill.crawl.history import History
+from warcmill.crawl.visit import history
+from warcmill.crawl.visit.history import History
 from warcmill.errors import BadInput
 from warcmill.formats.warc.records import sha1_text
 

@@ -7,9 +7,9 @@ import tomllib
 
 import pytest
 
-from warcmill.crawl import job_file
-from warcmill.crawl.job import Job
-from warcmill.crawl.job_text import files
+from warcmill.crawl.job import file
+from warcmill.crawl.job.job import Job
+from warcmill.crawl.job.text import files
 from warcmill.crawl.policies.quotas import By, Quota
 from warcmill.crawl.policies.recrawl import Calendar
 from warcmill.crawl.policies.scope import Reach
@@ -22,7 +22,7 @@ SEED = "http://www.example.org/news/"
 
 def parse(toml: str, **more: bytes) -> Job:
     found = {"crawl.toml": toml.encode(), "seeds.txt": f"# seeds\n{SEED}\n".encode()}
-    return job_file.parse({**found, **{f"{name}.txt": data for name, data in more.items()}}, "news")
+    return file.parse({**found, **{f"{name}.txt": data for name, data in more.items()}}, "news")
 
 
 def test_an_empty_file_is_heritrix_s_usual_politeness() -> None:
@@ -178,16 +178,16 @@ def test_every_kind_of_value_is_written_as_it_is_read() -> None:
 def test_a_wrong_value_is_refused_by_name_also_where_it_is_written_anew(text: str, said: str) -> None:
     written = files(tomllib.loads(text), [SEED], Scope.ROOT)
     with pytest.raises(BadConfig, match=said):
-        job_file.parse(written, "news")
+        file.parse(written, "news")
 
 
 def test_a_job_without_its_file_or_seeds_is_refused() -> None:
     with pytest.raises(BadConfig, match="has none"):
-        job_file.parse({"seeds.txt": b"http://x/"}, "news")
+        file.parse({"seeds.txt": b"http://x/"}, "news")
     with pytest.raises(BadConfig, match=r"seeds\.txt: job news has no seed"):
-        job_file.parse({"crawl.toml": b"", "seeds.txt": b"# none\n"}, "news")
+        file.parse({"crawl.toml": b"", "seeds.txt": b"# none\n"}, "news")
     with pytest.raises(BadConfig, match=r"is not TOML: .utf-8"):
-        job_file.parse({"crawl.toml": b"\xff"}, "news")
+        file.parse({"crawl.toml": b"\xff"}, "news")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_job_without_its_file_or_seeds_is_refused() -> None:
 )
 def test_what_is_written_is_read_and_means_what_a_feed_means(scope: Scope, taken: str, left: str) -> None:
     written = files({"hops": 5, "contact": 'x"\x7f', "limits": {"documents": 3}}, [SEED], scope)
-    job = job_file.parse({**written, "crawl.toml": written["crawl.toml"].replace(b'x\\"\\u007f', b"x")}, "news")
+    job = file.parse({**written, "crawl.toml": written["crawl.toml"].replace(b'x\\"\\u007f', b"x")}, "news")
     assert (job.seeds, job.ceilings.documents, job.contact) == ((SEED,), 3, "x")
     if taken:
         assert job.scope.judge(make(taken, hops="L", source=SEED)) is None
@@ -230,7 +230,7 @@ def test_a_prefix_of_https_counts_as_one_of_http() -> None:
 
 def test_files_may_begin_with_a_byte_order_mark() -> None:
     mark = b"\xef\xbb\xbf"
-    job = job_file.parse({
+    job = file.parse({
         "crawl.toml": mark + b"hops = 3\r\n", "seeds.txt": mark + b"https://example.org/\r\n",
         "surts.txt": mark + b"+http://(org,example,\r\n", "exclude.txt": mark + b"http://(org,example,)/private\r\n",
     }, "news")  # fmt: skip
@@ -242,12 +242,12 @@ def test_files_may_begin_with_a_byte_order_mark() -> None:
 @pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8"])
 def test_a_list_of_seeds_may_be_in_utf_16_with_duplicates_and_no_end(coding: str) -> None:
     text = "# ours\r\nhttps://example.org/\r\nhttps://bücher.example/\r\nhttps://example.org/\r\nhttps://a.example/x"
-    job = job_file.parse({"crawl.toml": b"", "seeds.txt": text.encode(coding)}, "news")
+    job = file.parse({"crawl.toml": b"", "seeds.txt": text.encode(coding)}, "news")
     assert job.seeds == ("https://example.org/", "https://bücher.example/", "https://a.example/x")
 
 
 def test_a_list_of_another_coding_is_refused_with_its_place() -> None:
     with pytest.raises(BadConfig, match=r"seeds\.txt: it is not UTF-8: invalid .* at byte 9"):
-        job_file.parse({"crawl.toml": b"", "seeds.txt": "https://bücher.example/".encode("latin-1")}, "news")
+        file.parse({"crawl.toml": b"", "seeds.txt": "https://bücher.example/".encode("latin-1")}, "news")
     with pytest.raises(BadConfig, match=r"seeds\.txt: it is not UTF-16.*: truncated data at byte 8"):
-        job_file.parse({"crawl.toml": b"", "seeds.txt": "http".encode("utf-16")[:-1]}, "news")
+        file.parse({"crawl.toml": b"", "seeds.txt": "http".encode("utf-16")[:-1]}, "news")

@@ -18,8 +18,9 @@ import pytest
 from several_hosts import Page, page, serve
 
 from warcmill.base.worker import Limits
-from warcmill.crawl.extract import html, workers
-from warcmill.crawl.launch import Running
+from warcmill.crawl.extract import html
+from warcmill.crawl.launch.launch import Running
+from warcmill.crawl.visit import extraction
 
 WORDS = b"<p>some words and more</p>" * 12_000
 SITE = {
@@ -62,7 +63,7 @@ def test_the_links_of_a_large_page_are_found_by_a_worker(tmp_path: Path) -> None
 def test_a_page_that_takes_all_memory_costs_its_links_and_its_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "LIMITS", Limits(cpu=10, wall=15, memory=1 << 20))
+    monkeypatch.setattr(extraction, "LIMITS", Limits(cpu=10, wall=15, memory=1 << 20))
     site = {**SITE, ("a.example", "/large"): Page(b"<a href=/end>x</a>" + b"<p title=x>" * 1_000_000)}
     with serve(site) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
@@ -108,9 +109,9 @@ def test_a_small_file_that_unpacks_to_a_large_sitemap_is_read_by_a_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = gzip.compress(b"<urlset>" + b"<url><loc>/end</loc></url>" * 200_000 + b"</urlset>")
-    assert len(packed) < workers.SMALL
+    assert len(packed) < extraction.SMALL
     seed = f"data:application/gzip;base64,{base64.b64encode(packed).decode()}"
-    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    monkeypatch.setattr(extraction, "COMMAND", ("/bin/false",))
     with serve({**SITE, ("a.example", "/large"): Page(packed, "application/gzip")}) as port:
         job = crawled.job(port, "a.example")
         crawled.crawl(tmp_path, replace(job, seeds=(*job.seeds, seed)))
@@ -135,14 +136,14 @@ def test_a_large_robots_txt_is_read_and_judged_beside_the_loop(tmp_path: Path) -
 
 
 def test_workers_that_do_not_begin_cost_links_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    monkeypatch.setattr(extraction, "COMMAND", ("/bin/false",))
     with serve(dict(SITE)) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
     assert notes(tmp_path)["/large"] == ("linksLost:it_did_not_begin",)
 
 
 def test_small_pages_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    monkeypatch.setattr(extraction, "COMMAND", ("/bin/false",))
     site = {**SITE, ("a.example", "/large"): page(["/end"])}
     with serve(site) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
@@ -150,7 +151,7 @@ def test_small_pages_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_large_file_that_has_no_links_is_sent_to_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "COMMAND", ("/bin/false",))
+    monkeypatch.setattr(extraction, "COMMAND", ("/bin/false",))
     film = Page(b"\x00film" * (1 << 22), "video/mp4")
     with serve({**SITE, ("a.example", "/large"): film}) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))
@@ -172,7 +173,7 @@ WAITS = """
 import sys
 from warcmill.base.worker import Limits
 from warcmill.base.workers import Workers
-from warcmill.crawl.extract.workers import COMMAND, _failed, _found
+from warcmill.crawl.visit.extraction import COMMAND, _failed, _found
 workers = Workers(COMMAND, Limits(), 1)
 question = {"uri": "http://a.example/", "status": 200, "fields": [["content-type", "text/html"]], "names": ["html"]}
 assert workers.ask(question, b"<a href=/b>x</a>", _found, _failed, 1 << 20).links

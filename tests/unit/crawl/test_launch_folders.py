@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from warcmill import layout
-from warcmill.crawl import launch_folders
-from warcmill.crawl.launch_folders import require_root
+from warcmill.crawl.launch import folders as launch_folders
+from warcmill.crawl.launch.folders import require_root
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch

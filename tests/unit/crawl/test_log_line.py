@@ -6,10 +6,10 @@ import io
 
 import pytest
 
-from warcmill.crawl import journal, log_line
+from warcmill.crawl.frontier import journal
 from warcmill.crawl.uri import make
-from warcmill.formats import crawllog
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
 
 DNS = (  # as Heritrix 3.13 wrote it
     b"2026-11-21T08:17:37.003Z     1         50 dns:gov.example P http://gov.example/ text/dns #002"
@@ -27,13 +27,13 @@ def test_a_line_is_what_heritrix_writes(line: bytes) -> None:
     record = crawllog.parse(line.rstrip(b"\n"))
     assert isinstance(record, CrawlRecord)
     bare = record._replace(warc_filename=None, warc_offset=None)
-    assert log_line.render(bare, record.warc_filename or "", record.warc_offset or 0) == line
+    assert crawllog.render(bare, record.warc_filename or "", record.warc_offset or 0) == line
 
 
 def test_a_hostile_value_never_makes_a_second_column_or_line() -> None:
     record = CrawlRecord("2026-11-21T08:17:37.003Z", 200, 3, "http://a.example/\n x", "L", "http://v.example/\t\u2028",
                          "text/ html\r", "#001", None, None, "s\xa0s", ("3t", "a b"), content_size=9)  # fmt: skip
-    line = log_line.render(record)
+    line = crawllog.render(record)
     assert line.count(b"\n") == 1
     read = crawllog.parse(line.rstrip(b"\n"))
     assert isinstance(read, CrawlRecord)
@@ -46,8 +46,8 @@ def test_a_hostile_value_never_makes_a_second_column_or_line() -> None:
 
 
 def test_times_are_as_heritrix_has_them() -> None:
-    assert log_line.moment(1_795_249_056.467) == "2026-11-21T08:17:36.467Z"
-    assert log_line.begun(1_795_249_056.467, 1_795_249_056.496) == "20261121081736467+29"
+    assert crawllog.moment(1_795_249_056.467) == "2026-11-21T08:17:36.467Z"
+    assert crawllog.begun(1_795_249_056.467, 1_795_249_056.496) == "20261121081736467+29"
 
 
 def test_a_journal_that_was_cut_or_damaged_gives_its_whole_groups() -> None:

@@ -13,15 +13,15 @@ import pytest
 import sample
 
 from warcmill import layout
-from warcmill.crawl import progress
-from warcmill.crawl.job_log import JobLog, Word
-from warcmill.crawl.logs import OURS, Logs
+from warcmill.crawl.launch.job_log import JobLog, Word
+from warcmill.crawl.logs import progress
+from warcmill.crawl.logs.logs import OURS, Logs
+from warcmill.crawl.logs.progress import Moment, Progress
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.progress import Moment, Progress
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import Conflict, Unavailable
-from warcmill.formats import crawllog, joblog
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.logs import crawllog, joblog
+from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.model import Launch, Stage
 
 LAUNCH = Launch("weekly", "20261121081735")

@@ -13,10 +13,10 @@ from odd_answers import ODD, STATUSLESS, Odd
 from raw_server import answering, serving
 from warcio.archiveiterator import ArchiveIterator
 
-from warcmill.crawl.addresses import Judge
-from warcmill.crawl.exchange import Exchange, Request, records_of
-from warcmill.crawl.http import Fetcher
-from warcmill.crawl.limits import Limits
+from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.fetch.exchange import Exchange, Request, records_of
+from warcmill.crawl.fetch.http import Fetcher
+from warcmill.crawl.fetch.limits import Limits
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.writer import WarcFiles, Writer
 

@@ -8,7 +8,7 @@ import crawled
 import pytest
 from several_hosts import page, serve
 
-from warcmill.crawl import job_file
+from warcmill.crawl.job import file
 from warcmill.crawl.policies.quotas import By, Quota
 from warcmill.errors import BadConfig
 
@@ -127,7 +127,7 @@ def test_the_job_orders_the_built_in_ones_too_and_none_is_left_out(
 )
 def test_one_that_cannot_be_asked_is_refused_by_name(name: str, message: str) -> None:
     with pytest.raises(BadConfig, match=message):
-        job_file.parse({"crawl.toml": f"policies = ['{name}']".encode(), "seeds.txt": b"http://a.example/"}, "news")
+        file.parse({"crawl.toml": f"policies = ['{name}']".encode(), "seeds.txt": b"http://a.example/"}, "news")
 
 
 @pytest.mark.usefixtures("installed")
@@ -136,4 +136,4 @@ def test_a_package_has_no_policy_of_the_name_of_a_built_in_one(tmp_path: Path) -
     points.write_text(f"{points.read_text()}traps = our_policies:Picky\n")
     files = {"crawl.toml": b"policies = ['traps']", "seeds.txt": b"http://a.example/"}
     with pytest.raises(BadConfig, match="our_policies:Picky has the name of a built-in policy; rename it"):
-        job_file.parse(files, "news")
+        file.parse(files, "news")

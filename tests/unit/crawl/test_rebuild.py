@@ -11,13 +11,12 @@ from pathlib import Path
 import killed_books
 import pytest
 
-from warcmill.crawl import rebuild
-from warcmill.crawl.books import Books, open_books
+from warcmill.crawl.books import recovery
+from warcmill.crawl.books.books import Books, open_books
+from warcmill.crawl.books.recovery import Folders
 from warcmill.crawl.frontier import Answer, Defer, Finish, Gate, Rate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.recovery import Folders
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import FOREVER, make
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.uri import FOREVER, Status, make
 from warcmill.errors import BadInput, NotReady
 
 KILLS = (40, 120, 200, 260)
@@ -59,7 +58,7 @@ def test_a_crawl_whose_database_was_damaged_goes_on_and_loses_nothing(tmp_path: 
     damage(database)
     with pytest.raises(BadInput, match=r"books\.sqlite: the database is damaged .* can be rebuilt from the journal"):
         asyncio.run(killed_books.crawl(crawl))
-    assert rebuild.rebuild(database, killed_books.LAUNCH, folders(crawl)) > 0
+    assert recovery.rebuild(database, killed_books.LAUNCH, folders(crawl)) > 0
     assert (crawl / "books.sqlite.orphan").exists(), "the damaged one is kept"
     assert spent_in(database) == spent
     assert killed_books.run(crawl) == 0
@@ -70,7 +69,7 @@ def test_without_a_journal_nothing_is_touched(tmp_path: Path) -> None:
     crawl = killed_books.new_folder(tmp_path / "crawl")
     (crawl / "books.sqlite").write_bytes(b"x")
     with pytest.raises(NotReady, match="no journal"):
-        rebuild.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
+        recovery.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
     assert (crawl / "books.sqlite").read_bytes() == b"x"
 
 
@@ -119,7 +118,7 @@ async def _before(crawl: Path) -> list[object]:
 
 async def _after(crawl: Path) -> list[object]:
     (crawl / "books.sqlite-wal").unlink(missing_ok=True)
-    rebuild.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
+    recovery.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
     frontier, _ = await _opened(crawl)
     return await _seen(frontier)
 

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.crawl import removal, rounds
-from warcmill.crawl.database import open_database
-from warcmill.crawl.frontier import Answer, Finish, Gate, Lease, Rate
-from warcmill.crawl.ledger import Ledger
-from warcmill.crawl.status import Status
-from warcmill.crawl.uri import make
+from warcmill.crawl.frontier import Answer, Finish, Gate, Lease, Rate, rows, state
+from warcmill.crawl.frontier.database import open_database
+from warcmill.crawl.frontier.state import Ledger
+from warcmill.crawl.uri import Status, make
 
-MANY, NOW = 4 * rounds.AT_ONCE, 1_800_000_000.0
+MANY, NOW = 4 * rows.AT_ONCE, 1_800_000_000.0
 
 
 @pytest.fixture
@@ -77,8 +75,8 @@ def test_a_fresh_start_knows_nothing_that_waited_and_gives_no_id_again(ledger: L
     assert offered(ledger, 7, 8) == [7, 8], "these rows would have the ids of those before"
     again = Ledger(ledger.db)
     assert again.look_up("c", ["http://a.example/1"]) == []
-    removal.begin_purge(again, "c")
-    while not removal.purge_some(again, NOW)[1]:
+    state.begin_purge(again, "c")
+    while not state.purge_some(again, NOW)[1]:
         pass
     assert [uri.uri for uri in again.waiting("", 0, 9).uris] == ["http://a.example/7", "http://a.example/8"]
 

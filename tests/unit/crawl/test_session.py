@@ -12,12 +12,12 @@ import crawled
 import pytest
 from several_hosts import page, serve
 
-from warcmill.crawl import control_client, lock, session
-from warcmill.crawl.launch import Running
-from warcmill.crawl.launch_folders import CONTROL
-from warcmill.crawl.opening import open_launch
-from warcmill.crawl.session import Session
-from warcmill.crawl.stop import End
+from warcmill.crawl.control import control
+from warcmill.crawl.job.job import End
+from warcmill.crawl.launch import folders, session
+from warcmill.crawl.launch.folders import CONTROL
+from warcmill.crawl.launch.launch import Running, open_launch
+from warcmill.crawl.launch.session import Session
 from warcmill.errors import Conflict, Unavailable, WarcmillError
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL
@@ -108,7 +108,7 @@ def test_what_is_gone_or_another_s_ends_the_crawl_at_once_by_its_name(
         (path,) = folder.glob(pattern) if "*" in pattern else [folder / pattern]
         lose(path)
 
-    with lock.held(crawled.places(tmp_path).state("news")), pytest.raises(WarcmillError, match=why) as raised:
+    with folders.held(crawled.places(tmp_path).state("news")), pytest.raises(WarcmillError, match=why) as raised:
         run(tmp_path, act, pages=5_000)
     named = tmp_path / pattern.partition("/*")[0]
     assert isinstance(raised.value, Conflict if "replaced" in case else Unavailable)
@@ -136,7 +136,7 @@ def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: 
     async def act(crawl: Session, folder: Path) -> None:
         async def ask(verb: str) -> object:
             socket = folder / "jobs/news/state" / CONTROL
-            return await asyncio.to_thread(control_client.ask, socket, verb)
+            return await asyncio.to_thread(control.ask, socket, verb)
 
         await done(crawl, 5)
         await ask("pause")

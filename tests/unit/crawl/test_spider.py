@@ -11,10 +11,9 @@ import crawled
 from raw_server import answering, serving
 from several_hosts import Page, page, serve
 
-from warcmill.crawl.launch import Running
-from warcmill.crawl.policies.prefixes import Prefixes
-from warcmill.crawl.policies.scope import Scope
-from warcmill.crawl.stop import Ceilings, End
+from warcmill.crawl.job.job import Ceilings, End
+from warcmill.crawl.launch.launch import Running
+from warcmill.crawl.policies.scope import Prefixes, Scope
 from warcmill.layout import Serial, warc_serial
 from warcmill.model import Launch
 

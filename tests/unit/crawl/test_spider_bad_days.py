@@ -17,12 +17,14 @@ from name_server import SILENT, name_server
 from raw_server import answering, serving
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import dns, launch, opening, steady
+from warcmill.base import clock
+from warcmill.crawl.fetch import addresses
+from warcmill.crawl.fetch.limits import Limits
 from warcmill.crawl.frontier import Gate
-from warcmill.crawl.frontier_sqlite import SqliteFrontier
-from warcmill.crawl.limits import Limits
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.job.job import End
+from warcmill.crawl.launch import launch
 from warcmill.crawl.policies.politeness import Politeness
-from warcmill.crawl.stop import End
 from warcmill.crawl.uri import FOREVER, make
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -141,16 +143,16 @@ def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first process has a clock that is a day ahead, and is stopped while its host is left alone."""
-    real = steady.now
+    real = clock.steady
     hosts = {(host, "/"): page(["/1", "/2"]) for host in ("a.example", "b.example")}
     with serve(hosts) as port:
         job = crawled.job(port, "a.example", "b.example", no_delay=False, politeness=Politeness(0.0, 0.5, 0.5))
         job = crawled.replace(job, seeds=(*job.seeds, "http://a.example:1/"))
 
         async def first() -> None:
-            monkeypatch.setattr(opening, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
-            monkeypatch.setattr(steady, "now", lambda: real() + DAY)
-            running = await opening.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
+            monkeypatch.setattr(launch, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
+            monkeypatch.setattr(clock, "now", lambda: real() + DAY)
+            running = await launch.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
             running.books.hear = lambda *_: running.spider.hurry()
             await running.crawl()
             frontier = running.books.frontier
@@ -160,7 +162,7 @@ def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it
 
         async def second() -> list[float]:
             monkeypatch.undo()
-            running = await opening.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
+            running = await launch.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
             db = running.books.frontier.db
             (calendar,) = (await running.books.frontier.list(keys=["http://b.example/calendar"])).uris
             assert calendar.not_before > real() + 29 * DAY
@@ -252,7 +254,7 @@ def test_other_hosts_go_on_while_one_is_dead(tmp_path: Path) -> None:
 def test_a_host_that_does_not_resolve_has_a_line_and_its_page_too(
     tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dns, "LIFETIME", 0.2)
+    monkeypatch.setattr(addresses, "LIFETIME", 0.2)
 
     async def scenario() -> None:
         async with name_server({"gone.example": [SILENT]} if answer == "silent" else {}) as server:

@@ -18,7 +18,7 @@ import pytest
 from killed_books import Kill
 
 from benchmarks.crawl_sweep import sweep
-from warcmill.crawl.places import Places
+from warcmill.crawl.launch.folders import Places
 
 KILLS, SAMPLE = 60, 12
 ALWAYS = ("pwrite .warc", "write crawl.log", "write frontier.recover", "write job.log", "commit books.sqlite")

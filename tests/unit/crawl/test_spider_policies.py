@@ -13,17 +13,14 @@ import crawled
 import pytest
 from several_hosts import Page, page, serve
 
-from warcmill.crawl import restore
-from warcmill.crawl.job import Job, Sheets
-from warcmill.crawl.launch import Running
-from warcmill.crawl.limits import Limits
-from warcmill.crawl.opening import open_launch
+from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.job.job import Ceilings, End, Job, Sheets
+from warcmill.crawl.launch import checkpoint
+from warcmill.crawl.launch.launch import Running, open_launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar
-from warcmill.crawl.status import Status
-from warcmill.crawl.stop import Ceilings, End
-from warcmill.crawl.uri import Uri
+from warcmill.crawl.uri import Status, Uri
 from warcmill.model import Launch
 
 LINKED = {
@@ -79,7 +76,7 @@ def test_a_quota_counts_on_in_a_launch_that_continues_another_and_anew_in_one_th
         assert await first.crawl() is End.DOCUMENTS
         stage = await first.checkpoint()
         await first.close(End.DOCUMENTS)
-        resume = restore.named(tmp_path / "jobs/news/checkpoints", "news", str(stage)) if continues else None
+        resume = checkpoint.named(tmp_path / "jobs/news/checkpoints", "news", str(stage)) if continues else None
         follows = "" if continues else crawled.LAUNCH.id
         next_one = Launch("news", "20261121091844")
         second = await open_launch(places, replace(job, ceilings=Ceilings()), next_one, resume, follows)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import sample
 
-from warcmill.crawl import statistics
-from warcmill.crawl.report_texts import duration, number, size
-from warcmill.crawl.reports import CRAWL, Ending, Processor, Waiting, write
-from warcmill.crawl.statistics import OTHERS, Figure, Seed, Statistics
+from warcmill.crawl.launch.reports import CRAWL, Ending, Processor, Waiting, write
+from warcmill.crawl.logs import statistics
+from warcmill.crawl.logs.progress import duration, number, size
+from warcmill.crawl.logs.statistics import OTHERS, Figure, Seed, Statistics
 from warcmill.errors import BadInput
-from warcmill.formats.crawllog import CrawlRecord, parse
+from warcmill.formats.logs.crawllog import CrawlRecord, parse
 
 LOG = sample.SAMPLE / "logs/weekly/20261121081735/crawl.log"
 REPORTS = sample.SAMPLE / "reports/weekly/20261121081735"

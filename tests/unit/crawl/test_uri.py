@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from warcmill.crawl import data_uri, fetch
-from warcmill.crawl.fetch import Fetch
-from warcmill.crawl.status import MOVES, Status
-from warcmill.crawl.transitions import Transitions
-from warcmill.crawl.uri import LONGEST_PAYLOAD, LONGEST_URI, Uri, canonical, make, queue_of
+from warcmill.crawl import uri as data_uri
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.exchange import Fetch
+from warcmill.crawl.uri import LONGEST_PAYLOAD, LONGEST_URI, MOVES, Status, Transitions, Uri, canonical, make, queue_of
 from warcmill.errors import BadInput
 
 NOW = 1_800_000_000.0
@@ -163,12 +162,12 @@ def test_an_action_before_that_raises_prevents_the_move() -> None:
 
 def test_a_payload_without_a_fetch_is_a_plain_get() -> None:
     for payload in ("", "{}", '{"callback": "fetch"}', '{"other": 1}', '["fetch"]'):
-        assert fetch.read(payload) == Fetch()
+        assert exchange.read(payload) == Fetch()
 
 
 def test_a_fetch_is_read_from_the_payload() -> None:
     asked = {"method": "POST", "headers": {"X-A": "é"}, "body": "a=1", "range": [0, None], "render": True, "timeout": 9}
-    assert fetch.read(json.dumps({"fetch": asked, "age": 3})) == Fetch(
+    assert exchange.read(json.dumps({"fetch": asked, "age": 3})) == Fetch(
         "POST", (("X-A", "é"),), "a=1", (0, None), True, 9.0
     )
 
@@ -196,7 +195,7 @@ def test_a_fetch_is_read_from_the_payload() -> None:
 )
 def test_a_fetch_that_is_wrong_is_refused_by_name(asked: object, why: str) -> None:
     with pytest.raises(BadInput) as caught:
-        fetch.read(json.dumps({"fetch": asked}), "http://a.example/")
+        exchange.read(json.dumps({"fetch": asked}), "http://a.example/")
     assert str(caught.value).startswith("http://a.example/: payload: ")
     assert why in caught.value.why
 
@@ -204,7 +203,7 @@ def test_a_fetch_that_is_wrong_is_refused_by_name(asked: object, why: str) -> No
 def test_a_payload_that_is_no_json_is_refused() -> None:
     for payload in ('{"fetch"', '"fetch"' * 2, "[" * 100_000 + '"fetch"'):
         with pytest.raises(BadInput, match="not JSON"):
-            fetch.read(payload)
+            exchange.read(payload)
 
 
 # URIs that hold their own bytes

@@ -16,7 +16,7 @@ from warcs import http, member, record, warcinfo
 
 from warcmill import layout
 from warcmill.decisions import importing, incoming
-from warcmill.decisions.import_order import Order, Result
+from warcmill.decisions.foreign import Order, Result
 from warcmill.decisions.take_in import Advance, may_link, stamp_of
 from warcmill.errors import BadInput, Conflict, Unavailable, Unsettled
 from warcmill.markers.claim import Claim
@@ -24,8 +24,8 @@ from warcmill.markers.facts import Imported
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Outcome
 from warcmill.stores import sentinel
+from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.file import FileStore
-from warcmill.stores.source_folder import SourceFolder
 
 DATE = "20161019234428"  # of every record in `warcs`
 LAUNCH = Launch("old", DATE)

@@ -11,7 +11,7 @@ import pytest
 from engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
-from warcmill.decisions import redo, redo_file
+from warcmill.decisions import redo
 from warcmill.errors import Conflict
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim, Evidence, Input, Run
@@ -155,8 +155,8 @@ def remembered(engine: Engine, key: Key) -> set[str]:
 def test_one_file_is_forgotten_by_its_step_and_all_after_it_and_no_other(tmp_path: Path) -> None:
     engine = warcs(tmp_path)
     found = redo.markers(engine.state, LAUNCH)
-    (file,) = redo_file.matching("b.warc", redo_file.files(found, COPY))
-    told = {key.task: others for key, others in redo_file.forget(engine.state, COPY, file)}
+    (file,) = redo.matching("b.warc", redo.files(found, COPY))
+    told = {key.task: others for key, others in redo.forget(engine.state, COPY, file)}
     never_run = {"files.ReadBack": 0, "files.VirusScan": 0}
     assert told == {**never_run, "files.Verify": 3, "files.Copy": 3}, "the other WARCs, and the zip of logs"
     assert remembered(engine, CHECKSUM) == set(NAMES)
@@ -166,8 +166,8 @@ def test_one_file_is_forgotten_by_its_step_and_all_after_it_and_no_other(tmp_pat
 def test_a_step_that_was_tried_and_has_no_marker_forgets_the_file_too(tmp_path: Path) -> None:
     engine = warcs(tmp_path)
     (engine.folders["state"] / layout.marker_path(VERIFY)).unlink()
-    (file,) = redo_file.matching("b.warc", redo_file.files(redo.markers(engine.state, LAUNCH), CHECKSUM))
-    list(redo_file.forget(engine.state, CHECKSUM, file))
+    (file,) = redo.matching("b.warc", redo.files(redo.markers(engine.state, LAUNCH), CHECKSUM))
+    list(redo.forget(engine.state, CHECKSUM, file))
     assert remembered(engine, VERIFY) == {"a.warc", "c.warc"}
 
 
@@ -176,8 +176,8 @@ def test_what_is_settled_after_it_was_asked_for_counts(tmp_path: Path) -> None:
     engine = warcs(tmp_path)
     found = redo.markers(engine.state, LAUNCH)
     for _ in range(2):
-        (file,) = redo_file.matching("b.warc", redo_file.files(found, VERIFY))
-        list(redo_file.forget(engine.state, VERIFY, file))
+        (file,) = redo.matching("b.warc", redo.files(found, VERIFY))
+        list(redo.forget(engine.state, VERIFY, file))
         assert remembered(engine, VERIFY) == {"a.warc", "c.warc"}
         assert chain.step(engine, "Verify") == found[VERIFY].claim
         assert remembered(engine, VERIFY) == set(NAMES)
@@ -186,10 +186,10 @@ def test_what_is_settled_after_it_was_asked_for_counts(tmp_path: Path) -> None:
 def test_a_kill_at_any_moment_of_a_redo_of_one_file_loses_nothing(tmp_path: Path) -> None:
     engine = warcs(tmp_path)
     found = redo.markers(engine.state, LAUNCH)
-    (file,) = redo_file.matching("b.warc", redo_file.files(found, CHECKSUM))
+    (file,) = redo.matching("b.warc", redo.files(found, CHECKSUM))
     keys = [layout.key("reports.GenerateCrawlLogReports", LAUNCH, stage=FINAL), VERIFY, COPY, CHECKSUM]
     for moves in range(len(keys) + 1):
-        list(redo_file.forget(engine.state, CHECKSUM, file))
+        list(redo.forget(engine.state, CHECKSUM, file))
         now = redo.markers(engine.state, LAUNCH)
         some = redo.move_aside(engine.state, now, [key for key in keys if key in now], "", keys)
         assert len([path for path, _ in zip(some, range(moves), strict=False)]) <= len(keys)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.formats import ark
+from warcmill.formats.sip import ark
 
 LAUNCH = ("daily", "20161019234428")
 ZONES = st.text(ark.BETANUMERIC, min_size=8, max_size=22).map(lambda name: f"12345/{name}")

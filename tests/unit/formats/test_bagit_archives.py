@@ -19,9 +19,9 @@ from warcs import warc_gz, warcinfo
 
 from warcmill.base.digests import CHUNK
 from warcmill.errors import BadInput
-from warcmill.formats.bagit import bag, reading
-from warcmill.formats.bagit.archives import FROM_INSIDE, Tar, Zip, gunzipped
-from warcmill.formats.bagit.findings import Result, Verdict
+from warcmill.formats.bagit import bag
+from warcmill.formats.bagit.containers import FROM_INSIDE, Tar, Zip, gunzipped
+from warcmill.formats.bagit.findings import BagVerdict, Result
 
 
 class Opened(io.BytesIO):
@@ -37,7 +37,7 @@ class Opened(io.BytesIO):
     def __exit__(self, *_: object) -> None: ...
 
 
-def tar_verdict(data: bytes) -> Verdict:
+def tar_verdict(data: bytes) -> BagVerdict:
     return bag.examine(Tar("bag.tar", lambda: Opened(data)))
 
 
@@ -257,7 +257,7 @@ def test_memory_does_not_grow_with_the_bag() -> None:
     end = len(head.rstrip(b"\0")) + 511 & ~511
     tar = Tar("bag.tar", lambda: Endless(head[:end] + header.tobuf(), size, bytes(1024)))
     tracemalloc.start()
-    contents = reading.read(tar)
+    contents = bag.read(tar)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert contents.files["data/large.bin"].size == size
@@ -266,7 +266,7 @@ def test_memory_does_not_grow_with_the_bag() -> None:
 
 def test_a_bag_that_cannot_be_read_on_names_its_archive() -> None:
     with pytest.raises(BadInput, match=r"bag\.tar: not a whole tar"):
-        reading.read(Tar("bag.tar", lambda: Opened(TAR[:600])))
+        bag.read(Tar("bag.tar", lambda: Opened(TAR[:600])))
 
 
 @pytest.mark.parametrize("kind", ["folder", "tar", "zip"])

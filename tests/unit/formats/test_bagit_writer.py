@@ -12,9 +12,9 @@ import pytest
 from packages import HOSTILE
 
 from warcmill.errors import BadInput
-from warcmill.formats import bagit_writer
-from warcmill.formats.bagit_writer import Entry
-from warcmill.formats.documents import Document
+from warcmill.formats.bagit import writer
+from warcmill.formats.bagit.writer import Entry
+from warcmill.formats.sip.tar import Document
 
 ABOUT = [("Source-Organization", "National Library"), ("Bagging-Date", "2026-11-21"), ("External-Identifier", "x")]
 CONTENTS = {"a.warc.gz": b"one", "b.warc": b"", "100%.warc": b"three", "a\nb\rc.warc": b"four"}
@@ -29,7 +29,7 @@ def texts(made: list[Document]) -> dict[str, str]:
 
 
 def write(folder: Path, contents: dict[str, bytes]) -> None:
-    for path, text in texts(bagit_writer.tag_files(ABOUT, entries(contents))).items():
+    for path, text in texts(writer.tag_files(ABOUT, entries(contents))).items():
         (folder / path).write_text(text, "utf-8", newline="")
     (folder / "data").mkdir()
     for name, data in contents.items():
@@ -37,7 +37,7 @@ def write(folder: Path, contents: dict[str, bytes]) -> None:
 
 
 def test_the_tag_files_of_a_bag() -> None:
-    made = texts(bagit_writer.tag_files(ABOUT, entries(CONTENTS)))
+    made = texts(writer.tag_files(ABOUT, entries(CONTENTS)))
     assert list(made) == ["bag-info.txt", "bagit.txt", "manifest-sha512.txt", "tagmanifest-sha512.txt"]
     assert made["bagit.txt"] == "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
     assert made["bag-info.txt"].splitlines() == [
@@ -54,7 +54,7 @@ def test_the_tag_files_of_a_bag() -> None:
 
 
 def test_digests_and_sizes_are_those_of_the_bytes() -> None:
-    made = bagit_writer.tag_files(ABOUT, entries(CONTENTS))
+    made = writer.tag_files(ABOUT, entries(CONTENTS))
     for document in made:
         data = b"".join(document.chunks())
         assert (document.size, document.sha512) == (len(data), hashlib.sha512(data).hexdigest())
@@ -65,7 +65,7 @@ def test_digests_and_sizes_are_those_of_the_bytes() -> None:
 def test_files_that_lie_elsewhere_are_fetched() -> None:
     held = entries({"in.warc": b"1"})
     away = entries({"100% a\n.warc": b"234"}, "https://store.example/warcs/100%25%20a%0A.warc")
-    made = texts(bagit_writer.tag_files(ABOUT, [*held, *away]))
+    made = texts(writer.tag_files(ABOUT, [*held, *away]))
     assert made["fetch.txt"] == "https://store.example/warcs/100%25%20a%0A.warc 3 data/100%25 a%0A.warc\n"
     assert "Payload-Oxum: 4.2\n" in made["bag-info.txt"]
     assert "fetch.txt" in made["tagmanifest-sha512.txt"]
@@ -75,24 +75,24 @@ def test_files_that_lie_elsewhere_are_fetched() -> None:
 @pytest.mark.parametrize("space", [" ", "\n", "\t", "\u00a0", "\u2028"])
 def test_a_url_with_white_space_is_refused(space: str) -> None:
     with pytest.raises(BadInput, match="white space"):
-        bagit_writer.tag_files(ABOUT, entries({"a": b""}, f"https://store.example/a{space}b"))
+        writer.tag_files(ABOUT, entries({"a": b""}, f"https://store.example/a{space}b"))
 
 
 @pytest.mark.parametrize("label", ["", "A: B", " A", "A ", "A\nB", "\u00dc"])
 def test_a_label_that_is_read_otherwise_is_refused(label: str) -> None:
     with pytest.raises(BadInput, match="no label"):
-        bagit_writer.tag_files([(label, "x")], [])
+        writer.tag_files([(label, "x")], [])
 
 
 def test_a_value_stays_on_its_line() -> None:
-    made = texts(bagit_writer.tag_files([("Contact-Name", " a\r\n  Payload-Oxum: 1.1\u2028b\x0bc \x85")], []))
+    made = texts(writer.tag_files([("Contact-Name", " a\r\n  Payload-Oxum: 1.1\u2028b\x0bc \x85")], []))
     assert made["bag-info.txt"].splitlines()[0] == "Contact-Name: a Payload-Oxum: 1.1 b c"
     assert len(made["bag-info.txt"].splitlines()) == 3
 
 
 def test_a_path_outside_the_payload_is_refused() -> None:
     with pytest.raises(BadInput, match="no path of a payload"):
-        bagit_writer.tag_files([], [Entry("bag-info.txt", 0, "")])
+        writer.tag_files([], [Entry("bag-info.txt", 0, "")])
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_a_path_outside_the_payload_is_refused() -> None:
     [(999, "999 bytes"), (1000, "1.0 kB"), (1_999_999, "1.9 MB"), (12_300_000_000, "12.3 GB"), (10**16, "10.0 PB")],
 )
 def test_a_size_for_human_eyes(size: int, told: str) -> None:
-    assert bagit_writer.readable_size(size) == told
+    assert writer.readable_size(size) == told
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_line_has_one_meaning(name: str) -> None:
     """Read back by RFC 8493's own rule: undo %0A, %0D and %25, and nothing else."""
-    made = texts(bagit_writer.tag_files([], entries({name: b""})))
+    made = texts(writer.tag_files([], entries({name: b""})))
     [line] = made["manifest-sha512.txt"].removesuffix("\n").split("\n")
     assert "\r" not in line
     written = line.split("  ", 1)[1]
@@ -123,5 +123,5 @@ def test_coreutils_checks_a_manifest(tmp_path: Path) -> None:
 
 def test_the_profile_is_the_one_that_bags_name() -> None:
     profile = json.loads((Path(__file__).parents[3] / "config" / "bagit-profile.json").read_text())
-    assert profile["BagIt-Profile-Info"]["BagIt-Profile-Identifier"] == bagit_writer.PROFILE
-    assert profile["Bag-Info"]["BagIt-Profile-Identifier"]["values"] == [bagit_writer.PROFILE]
+    assert profile["BagIt-Profile-Info"]["BagIt-Profile-Identifier"] == writer.PROFILE
+    assert profile["Bag-Info"]["BagIt-Profile-Identifier"]["values"] == [writer.PROFILE]

@@ -13,7 +13,7 @@ from captures import REQUEST, RESPONSE, capture, posted, request, response, type
 from changed_records import RECORDS, changed
 from warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
 
-from warcmill.formats.cdxj import NO_DATE, NO_URL, CdxLines, named
+from warcmill.formats.index.cdxj import NO_DATE, NO_URL, CdxLines, named
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.hearers import Hearer, WholeRecord
 

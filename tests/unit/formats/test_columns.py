@@ -11,8 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from warcmill.errors import BadInput
-from warcmill.formats import columns
-from warcmill.formats.columns import NOTHING, SCHEMA, Known
+from warcmill.formats.index import columns
+from warcmill.formats.index.columns import NOTHING, SCHEMA, Known
 
 FIELDS = {"url": "http://www.gov.example/", "length": "12", "offset": "34", "filename": "daily/1/a.warc.gz"}
 

@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warcmill.errors import BadInput
-from warcmill.formats import crawlcounts
-from warcmill.formats.crawlcounts import OTHERS, CrawlCounts, Tally
-from warcmill.formats.crawllog import CrawlRecord, host, lines
-from warcmill.formats.crawlreport import CrawlReport
+from warcmill.formats.logs import crawlcounts
+from warcmill.formats.logs.crawlcounts import OTHERS, CrawlCounts, Tally
+from warcmill.formats.logs.crawllog import CrawlRecord, host, lines
+from warcmill.formats.logs.crawlreport import CrawlReport
 
 DATA = Path(__file__).parents[2] / "data"
 ODD = DATA / "crawllog" / "odd.log"

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from warcmill.formats.crawllog import CrawlRecord, Unread, host, lines, parse
-from warcmill.formats.loglines import CHUNK, CUT, LIMIT, blocks
+from warcmill.formats.logs.crawllog import CHUNK, CUT, LIMIT, CrawlRecord, Unread, blocks, host, lines, parse
 
 DATA = Path(__file__).parents[2] / "data"
 ODD = DATA / "crawllog" / "odd.log"

@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
-from warcmill.formats.documents import CHUNK, Spool, measured
+from warcmill.formats.sip.tar import CHUNK, Spool, measured
 
 
 def test_a_spool_keeps_what_is_generated_once(tmp_path: Path) -> None:

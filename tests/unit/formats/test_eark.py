@@ -16,7 +16,7 @@ from packages import HOSTILE, IDENTIFIER, package, schema_of, write
 from premis_checker import faults
 
 from warcmill.errors import BadInput
-from warcmill.formats import csip, dublin_core, eark, mets, xml_text
+from warcmill.formats.sip import eark, mets, xml
 
 METS = "{http://www.loc.gov/METS/}"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -89,7 +89,7 @@ def test_every_file_is_listed_once_with_its_size_and_digest(home: Path) -> None:
 
 def test_the_root_says_what_the_package_is(home: Path) -> None:
     root = etree.parse(home / "METS.xml").getroot()
-    assert (root.get("OBJID"), root.get("TYPE"), root.get("PROFILE")) == (home.name, "Websites", csip.PROFILE)
+    assert (root.get("OBJID"), root.get("TYPE"), root.get("PROFILE")) == (home.name, "Websites", mets.PROFILE)
     assert root.get(f"{CSIP}CONTENTINFORMATIONTYPE") == "OTHER"
     header = root[0]
     assert header.get("RECORDSTATUS") == "NEW"
@@ -189,10 +189,8 @@ def test_a_large_package_is_never_in_memory() -> None:
 
 
 def test_a_description_has_each_element_as_often_as_its_values() -> None:
-    described = dublin_core.Description(
-        ("a & b",), creator=("",), source=("http://a.example/?x=<1>", "http://b.example/")
-    )
-    root = etree.fromstring(b"".join(dublin_core.write(described)))
+    described = xml.Description(("a & b",), creator=("",), source=("http://a.example/?x=<1>", "http://b.example/"))
+    root = etree.fromstring(b"".join(xml.write(described)))
     assert [(etree.QName(one).localname, one.text) for one in root] == [
         ("title", "a & b"),
         ("type", "Collection"),
@@ -203,15 +201,15 @@ def test_a_description_has_each_element_as_often_as_its_values() -> None:
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.sampled_from("\t\n\r\"'&<>]")))
 def test_text_is_read_back_equal(text: str) -> None:
-    escaped = xml_text.escape(text.replace("\ufffe", "").replace("\uffff", ""))
+    escaped = xml.escape(text.replace("\ufffe", "").replace("\uffff", ""))
     read = etree.fromstring(f'<a b="{escaped}">{escaped}</a>'.encode())
     assert (read.text or "") == read.get("b") == text.replace("\ufffe", "").replace("\uffff", "")
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_text_gives_sound_xml(text: str) -> None:
-    etree.fromstring(f"<a>{xml_text.escape(text)}</a>".encode())
-    assert unquote(xml_text.href(text)) == text
+    etree.fromstring(f"<a>{xml.escape(text)}</a>".encode())
+    assert unquote(xml.href(text)) == text
 
 
 def test_a_header_without_an_organisation_has_only_the_software() -> None:

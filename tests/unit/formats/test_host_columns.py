@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warcmill.formats.host_columns import HOST_COLUMNS, host_columns
+from warcmill.formats.index.url_columns import HOST_COLUMNS, host_columns
 
 
 def parts(host: str) -> dict[str, str]:

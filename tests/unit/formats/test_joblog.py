@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.formats.joblog import Event, events
-from warcmill.formats.loglines import LIMIT
+from warcmill.formats.logs.crawllog import LIMIT
+from warcmill.formats.logs.joblog import Event, events
 
 JOBS = Path(__file__).parents[2] / "data" / "sample" / "kind-first" / "jobs" / "weekly"
 DONE = b"2026-11-21T08:18:32.776Z INFO FINISHED 20261121081735\n"

@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warcmill.errors import BadInput, Mismatch
-from warcmill.formats import logzip
-from warcmill.formats.logzip import EVIDENCE, Entry, Member, Packed
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import EVIDENCE, Entry, Member, Packed
 
 LOGS = Path(__file__).parents[2] / "data" / "sample" / "kind-first" / "logs" / "weekly" / "20261121081735"
 

@@ -9,7 +9,7 @@ from lxml import etree
 from packages import GZIP, HOSTILE, SOFTWARE, agents, event
 from premis_checker import SPACE, faults
 
-from warcmill.formats import premis
+from warcmill.formats.sip import premis
 
 WHOLE = premis.Identifier("local", "daily.20161019234428.final")
 ARK = premis.Identifier("ARK", "ark:/99999/fk4x")

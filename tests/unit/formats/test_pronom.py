@@ -13,7 +13,7 @@ import pytest
 from warcs import chunked, http, record, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, Unavailable
-from warcmill.formats import pronom, siegfried
+from warcmill.formats.sip import pronom
 from warcmill.formats.warc import gate
 
 PAGE = b"<!DOCTYPE html><html><head><title>x</title></head><body>x</body></html>"
@@ -104,7 +104,7 @@ def test_the_versions_of_the_signatures_are_known() -> None:
 
 def test_what_ends_siegfried_ends_one_question_only() -> None:
     assert pronom.identified(PDF) == "fmt/18"
-    siegfried._running[os.getpid()].kill()
+    pronom._running[os.getpid()].kill()
     with pytest.raises(Unavailable, match=r"siegfried is unavailable: .*exit status -9"):
         pronom.identified(PDF)
     assert pronom.identified(PDF) == "fmt/18"
@@ -112,11 +112,11 @@ def test_what_ends_siegfried_ends_one_question_only() -> None:
 
 def test_a_silent_siegfried_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pronom.identified(PDF) == "fmt/18"
-    monkeypatch.setattr(siegfried, "TIMEOUT", 0.01)
-    os.kill(siegfried._running[os.getpid()].pid, signal.SIGSTOP)
+    monkeypatch.setattr(pronom, "TIMEOUT", 0.01)
+    os.kill(pronom._running[os.getpid()].pid, signal.SIGSTOP)
     with pytest.raises(Unavailable, match=r"no answer in 0.01 seconds"):
         pronom.identified(PDF)
-    monkeypatch.setattr(siegfried, "TIMEOUT", 60)
+    monkeypatch.setattr(pronom, "TIMEOUT", 60)
     assert pronom.identified(PDF) == "fmt/18"
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from warcmill.errors import BadInput
-from warcmill.formats.profile import faults
-from warcmill.formats.recrawl import LOSS, loss
+from warcmill.formats.profile import LOSS, faults, loss
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SHIPPED = (ROOT / "config" / "heritrix" / "profile.cxml").read_text("utf-8")

@@ -14,11 +14,11 @@ from warcmill.audit.survey import survey
 from warcmill.base import clock
 from warcmill.decisions import statements
 from warcmill.errors import Conflict
-from warcmill.formats import logzip
+from warcmill.formats.logs import logzip
 from warcmill.markers.claim import UNKNOWN, Claim, Evidence
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Key, Stage
-from warcmill.output import crawl_logs, process
+from warcmill.output import gather, process
 
 WHOLE = warc_gz(warcinfo())
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(3)]
@@ -126,7 +126,7 @@ def test_an_older_zip_with_its_run_inside_reads_as_ever(tmp_path: Path) -> None:
     assert found.claim.facts == {"absent": ["alerts.log"]}
     assert state.run_of(found) == found.run
     assert (found.run.host, found.run.finished) == ("crawler01", "2016-10-20T00:00:01Z")
-    assert crawl_logs.count(state, found)[0].lines == 1
+    assert gather.count(state, found)[0].lines == 1
 
 
 def test_a_conflict_names_the_time_that_is_beside_the_zip(tmp_path: Path) -> None:

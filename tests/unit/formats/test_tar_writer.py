@@ -18,8 +18,8 @@ from packages import HOSTILE
 
 from warcmill.base import digests
 from warcmill.errors import Mismatch
-from warcmill.formats import tar_writer
-from warcmill.formats.tar_writer import CHUNK, RECORD, Member, Tar, file_chunks, size_of
+from warcmill.formats.sip import tar as tar_writer
+from warcmill.formats.sip.tar import CHUNK, RECORD, Member, Tar, file_chunks, size_of
 
 MTIME = 1476920668
 LONG = "weekly.20161019234428.final/data/weekly.20161019234428.final/representations/warcs/data/"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.formats import urlkey as module
-from warcmill.formats.urlkey import urlkey
+from warcmill.formats.index import urlkey as module
+from warcmill.formats.index.urlkey import urlkey
 
 SESSION = "0123456789abcdef0123456789ABCDEF"
 KNOWN = {

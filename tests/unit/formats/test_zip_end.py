@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from warcmill.errors import BadInput
-from warcmill.formats import logzip
-from warcmill.formats.logzip import EVIDENCE, Member
-from warcmill.formats.zip_end import last_member
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.logzip import EVIDENCE, Member, last_member
 
 DOCUMENT = b'{"claim": {}}\n' + b"0" * 128 + b"\n"
 

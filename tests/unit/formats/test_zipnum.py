@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from warcmill.errors import BadInput
-from warcmill.formats import zipnum
-from warcmill.formats.zipnum import BYTES, LINES, Block, Packed
+from warcmill.formats.index import zipnum
+from warcmill.formats.index.zipnum import BYTES, LINES, Block, Packed
 
 
 def line(key: str, second: int = 0) -> bytes:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from warcmill.errors import NotReady
-from warcmill.index.acknowledged import Acknowledged, Part
-from warcmill.index.crawled_lines import _line
+from warcmill.index.provisional import _line
 from warcmill.index.sink_cdx import batches, name_of, sent
+from warcmill.index.sinks import Acknowledged, Part
 from warcmill.model import Launch
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore

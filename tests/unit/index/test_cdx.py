@@ -14,13 +14,13 @@ from warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unavailable, Unsettled
+from warcmill.extracts import cdx as cdx_extracts
+from warcmill.extracts.cdx import CDXJ, CdxHearer
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
 from warcmill.files import checksum
 from warcmill.formats.warc.hearers import Hearer
 from warcmill.index.cdx import cdx
-from warcmill.launches import cdx_extracts
-from warcmill.launches.cdx_extracts import CDXJ, CdxHearer
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed, IndexedFile
@@ -258,7 +258,7 @@ def test_a_listener_that_fails_while_it_listens_costs_its_extract_alone(
     def broken(*_: object) -> str:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr("warcmill.formats.cdxj.date_of", broken)
+    monkeypatch.setattr("warcmill.formats.index.cdxj.date_of", broken)
     listening(engine, extracts)
     assert "not heard by CdxHearer: unexpected RuntimeError: a fault" in caplog.text
     assert left(extracts) == set()

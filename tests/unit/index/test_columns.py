@@ -15,15 +15,15 @@ from warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import Mismatch, NotReady, Unavailable
-from warcmill.formats import columns as parquet_file
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.extracts.text import TEXT
+from warcmill.extracts.text_workers import Workers
+from warcmill.formats.index import columns as parquet_file
 from warcmill.index import columns
 from warcmill.index.cdx import cdx
 from warcmill.index.text import text
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
-from warcmill.launches.text_extracts import TEXT
-from warcmill.launches.text_workers import Workers
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Rows
 from warcmill.markers.state import rests_on

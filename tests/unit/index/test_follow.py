@@ -20,10 +20,8 @@ from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.errors import NotReady, Unavailable, Unsettled
 from warcmill.index import sink_cdx, sinks, verify_cdx
-from warcmill.index.crawled_lines import crawled
-from warcmill.index.follow import follow, settle
-from warcmill.index.followed import Followed
-from warcmill.index.sink_cdx import CdxSink
+from warcmill.index.provisional import Followed, crawled
+from warcmill.index.sink_cdx import CdxSink, follow, settle
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.index.acknowledged import Acknowledged, Part
-from warcmill.index.post_text import COUNTS, Notes
-from warcmill.index.routing import Routing
-from warcmill.index.sink_solr import Place
+from warcmill.index.sink_solr import COUNTS, Notes, Place, Routing
+from warcmill.index.sinks import Acknowledged, Part
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions.inputs import Hiding, Input

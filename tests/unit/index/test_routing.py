@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warcmill.errors import BadInput
-from warcmill.formats.urlkey import urlkey
-from warcmill.index.routing import Routing, routing
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.index.sink_solr import Routing, routing
 
 
 def collection(one: Routing, url: str) -> str:

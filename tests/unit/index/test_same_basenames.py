@@ -25,11 +25,11 @@ from warcs import sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer
+from warcmill.extracts import cdx
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text_workers import Workers
 from warcmill.index import sinks, verify_cdx, verify_text
 from warcmill.index.sink_cdx import CdxSink
-from warcmill.launches import cdx_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_workers import Workers
 from warcmill.model import FINAL, Launch
 from warcmill.web import warcs
 
@@ -63,7 +63,7 @@ def test_each_has_an_extract_and_a_claim_of_its_own(archive: Archive) -> None:
         claim = archive.state.require(layout.step("cdx", launch, FINAL)).claim
         assert claim.counts["captures"] == 1
         digests.update(str(item.made.sha512) for item in claim.items if item.made)
-    assert [len(list(cdx_extracts.lines(Extracts(archive.index), digest))) for digest in digests] == [1, 1]
+    assert [len(list(cdx.lines(Extracts(archive.index), digest))) for digest in digests] == [1, 1]
 
 
 def test_the_version_has_both_and_verify_finds_each(archive: Archive) -> None:

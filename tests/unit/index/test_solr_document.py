@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.index.solr_document import FIELDS, MOST_OF_A_TERM, document
+from warcmill.index.sink_solr import FIELDS, MOST_OF_A_TERM, document
 
 SCHEMA = Path(__file__).parent.parent.parent.parent / "config/solr/conf/managed-schema.xml"
 LINE = {

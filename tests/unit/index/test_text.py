@@ -18,12 +18,12 @@ from warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unsettled
+from warcmill.extracts import text as text_extracts
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.extracts.text import TEXT
+from warcmill.extracts.text_workers import Workers
 from warcmill.index.text import text
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
-from warcmill.launches.text_extracts import TEXT
-from warcmill.launches.text_workers import Workers
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed, TextIndexedFile

@@ -12,11 +12,11 @@ from warcs import sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import Conflict, NotReady, Unsettled
-from warcmill.formats import zipnum
+from warcmill.extracts import revisits
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.revisits import REVISITS
+from warcmill.formats.index import zipnum
 from warcmill.index import verify_cdx
-from warcmill.launches import revisit_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.revisit_extracts import REVISITS
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
@@ -158,7 +158,7 @@ def test_revisits_whose_original_is_not_in_the_launch_are_counted_and_kept(archi
     claim = verify(archive, NEXT)
     assert claim.counts == {"warcs": 2, "captures": 7, "elsewhere": 2}
     cdx = archive.state.require(layout.step("cdx", NEXT, FINAL))
-    lines = list(Extracts(archive.index).lines(REVISITS, revisit_extracts.key([cdx.digest])))
+    lines = list(Extracts(archive.index).lines(REVISITS, revisits.key([cdx.digest])))
     assert [line.split(b" ")[0] for line in lines] == [b"example,r)/3", b"example,r)/4"]
     assert b'"filename": "daily/20161020234428/a.warc.gz"' in lines[0]
 

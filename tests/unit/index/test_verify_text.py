@@ -12,8 +12,8 @@ from text_archive import ONE, TWO, TextArchive, warc
 
 from warcmill import layout
 from warcmill.errors import NotReady, Unsettled
+from warcmill.extracts.text_workers import Workers
 from warcmill.index import verify_text
-from warcmill.launches.text_workers import Workers
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch

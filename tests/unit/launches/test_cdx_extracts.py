@@ -12,11 +12,11 @@ from captures import capture, posted, response
 from warcs import NAME, WEEKLY, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, NotReady
-from warcmill.formats.cdxj import NO_DATE
+from warcmill.extracts import cdx
+from warcmill.extracts.cdx import CDXJ, CdxHearer, Counts
+from warcmill.extracts.extracts import Extracts
+from warcmill.formats.index.cdxj import NO_DATE
 from warcmill.formats.warc.gate import examine
-from warcmill.launches import cdx_extracts
-from warcmill.launches.cdx_extracts import CDXJ, CdxHearer, Counts
-from warcmill.launches.extracts import Extracts
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -25,8 +25,8 @@ PEAK = """
 import hashlib, sys, zlib
 from pathlib import Path
 from warcmill.formats.warc.gate import examine
-from warcmill.launches.cdx_extracts import CdxHearer, counts
-from warcmill.launches.extracts import Extracts
+from warcmill.extracts.cdx import CdxHearer, counts
+from warcmill.extracts.extracts import Extracts
 from warcmill.stores.file import FileStore
 from cdx_giants import {giant} as giant
 extracts = Extracts(FileStore("index", Path(sys.argv[1])))
@@ -57,31 +57,31 @@ def leave(extracts: Extracts, data: bytes, name: str = NAME, sha512: str = SHA51
 def test_its_lines_are_sorted_and_counted(extracts: Extracts) -> None:
     records = [warcinfo(), response("http://b.x/"), response("http://a.x/"), capture("resource", "http://a.x/", b"1")]
     leave(extracts, warc_gz(*records, response("http://a.x/", WARC_Date="bad")) + posted("http://a.x/", b"q=1"))
-    found = list(cdx_extracts.lines(extracts, SHA512))
+    found = list(cdx.lines(extracts, SHA512))
     assert [line.split(b" ")[0] for line in found] == [b"x,a)/", b"x,a)/", b"x,a)/?__wb_method=post&q=1", b"x,b)/"]
     assert found == sorted(found)
     expected = Counts({"response": 3, "resource": 1}, {NO_DATE: 1})
-    assert cdx_extracts.counts(extracts, SHA512) == expected
+    assert cdx.counts(extracts, SHA512) == expected
 
 
 def test_the_same_warc_gives_the_same_bytes_whatever_its_name(extracts: Extracts) -> None:
     data = WEEKLY.read_bytes()
     assert leave(extracts, data, "X.warc.gz") == leave(extracts, data, "Y.warc.gz.open", "1" * 128)
-    assert sum(cdx_extracts.counts(extracts, SHA512).captures.values()) == 268
+    assert sum(cdx.counts(extracts, SHA512).captures.values()) == 268
 
 
 def test_a_warc_without_captures_has_an_extract_too(extracts: Extracts) -> None:
     leave(extracts, warc_gz(warcinfo()))
-    assert cdx_extracts.counts(extracts, SHA512) == Counts({}, {})
-    assert list(cdx_extracts.lines(extracts, SHA512)) == []
+    assert cdx.counts(extracts, SHA512) == Counts({}, {})
+    assert list(cdx.lines(extracts, SHA512)) == []
 
 
 def test_one_that_is_missing_or_does_not_count(extracts: Extracts) -> None:
     with pytest.raises(NotReady):
-        cdx_extracts.counts(extracts, SHA512)
+        cdx.counts(extracts, SHA512)
     extracts.leave(CDXJ, SHA512, [b"x,a)/ 2016\n"])
     with pytest.raises(BadInput, match="does not count"):
-        cdx_extracts.counts(extracts, SHA512)
+        cdx.counts(extracts, SHA512)
 
 
 @pytest.mark.parametrize(("giant", "captures"), [("tiny_records", 60_000), ("long_post", 1), ("long_urls", 40)])

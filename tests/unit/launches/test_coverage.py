@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.launches.coverage import Coverage
+from warcmill.launches.holdings import Coverage
 from warcmill.model import FINAL, Stage
 
 CP = [Stage(number, f"2016102000000{number}") for number in range(7)]

@@ -13,12 +13,11 @@ from engine import LAUNCH, Engine, line_of
 from warcs import warc_gz, warcinfo
 
 from warcmill.errors import Unavailable, Unsettled
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Elsewhere, Here, Making, Place
+from warcmill.extracts.text_workers import Workers
 from warcmill.index.cdx import cdx
 from warcmill.index.text import text
-from warcmill.launches.elsewhere import Elsewhere
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here, Making, Place
-from warcmill.launches.text_workers import Workers
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL
 from warcmill.scale.processes import Processes

@@ -15,12 +15,11 @@ from warcs import http, record, warc_gz, warcinfo
 from warcmill import layout
 from warcmill.audit import gaps, survey
 from warcmill.errors import BadConfig, Conflict, NotReady
-from warcmill.formats import logzip
-from warcmill.formats.crawlcounts import Tally
-from warcmill.formats.crawllog import CrawlRecord, Unread, parse
-from warcmill.formats.logzip import Member
-from warcmill.launches.rendered import Rendered
-from warcmill.launches.roots import JobRoots, WriterRoots
+from warcmill.formats.logs import logzip
+from warcmill.formats.logs.crawlcounts import Tally
+from warcmill.formats.logs.crawllog import CrawlRecord, Unread, parse
+from warcmill.formats.logs.logzip import Member
+from warcmill.launches.roots import JobRoots, Rendered, WriterRoots
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore

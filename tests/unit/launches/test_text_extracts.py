@@ -22,14 +22,13 @@ from warcs import NAME, WEEKLY, warc_gz, warcinfo
 
 from warcmill.base.worker import Limits
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind
-from warcmill.formats.text.tools import tool_of
+from warcmill.extracts import text as text_extracts
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text import NO_EXTRACTOR, OFFICE_TEXT, TEXT, Counts, Submit, Tally, TextHearer
+from warcmill.extracts.text_workers import Workers
+from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind, tool_of
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.payload import UNKNOWN_CODING
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import NO_EXTRACTOR, OFFICE_TEXT, TEXT, Counts, Submit, Tally, TextHearer
-from warcmill.launches.text_workers import Workers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 

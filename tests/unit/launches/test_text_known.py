@@ -9,9 +9,8 @@ import faulty_text_worker
 import pytest
 
 from warcmill.errors import Unavailable
+from warcmill.extracts.text_workers import Known, Workers, key_of
 from warcmill.formats.text.document import Document, Kind, refused
-from warcmill.launches.text_known import Known, key_of
-from warcmill.launches.text_workers import Workers
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
 NONE = ("/bin/false",)  # no worker begins

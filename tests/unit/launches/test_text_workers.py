@@ -17,10 +17,9 @@ from pdfs import laughing, pdf
 
 from warcmill.base.worker import OUT_OF_MEMORY, Limits
 from warcmill.errors import Unavailable
+from warcmill.extracts.text_workers import Known, Workers, kept
 from warcmill.formats.text import document as documents
 from warcmill.formats.text.document import Document, Kind
-from warcmill.launches.text_known import Known
-from warcmill.launches.text_workers import Workers, kept
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
 SMALL = Limits(cpu=20, wall=60, memory=64 << 20)
@@ -93,7 +92,7 @@ def test_a_worker_knows_no_secret_of_the_environment(one: Workers, monkeypatch: 
 
 
 def test_an_answer_over_the_limit_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warcmill.launches.text_workers._MOST_ANSWER", 1_000)
+    monkeypatch.setattr("warcmill.extracts.text_workers._MOST_ANSWER", 1_000)
     with Workers(1, SMALL, FAULTY) as workers:
         assert why(workers, "long 2000") == "its text is over the limit"
 
@@ -210,8 +209,8 @@ def test_a_kept_worker_that_ends_while_it_is_idle_costs_nothing(by: signal.Signa
 KEEPS = """
 import os, sys
 from warcmill.formats.text.document import Kind
-from warcmill.launches.text_known import Known
-from warcmill.launches.text_workers import kept
+from warcmill.extracts.text_workers import Known
+from warcmill.extracts.text_workers import kept
 with kept(1, Known()) as workers:
     workers.submit(Kind.PLAIN, b"words", "").result()
     (worker,) = workers._processes.all

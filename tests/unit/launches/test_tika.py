@@ -14,10 +14,9 @@ import pytest
 
 from warcmill.base.worker import Limits
 from warcmill.errors import Unavailable
+from warcmill.extracts import tika
+from warcmill.extracts.tika import LARGEST_FILE, Tika, TikaWorkers
 from warcmill.formats.text.document import MOST, Document, Kind
-from warcmill.launches import tika
-from warcmill.launches.tika import Tika, TikaWorkers
-from warcmill.launches.tika_worker import LARGEST_FILE
 
 MANIFEST = "Manifest-Version: 1.0\r\nImplementation-Title: Apache Tika application\r\nImplementation-Version: 9.8.7\r\n"
 GARBAGE = "its parser answered garbage"

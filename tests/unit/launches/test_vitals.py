@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine import LAUNCH, Engine, line_of
 
-from warcmill.launches import vitals
+from warcmill.launches import listing as vitals
 from warcmill.launches.listing import list_files
 
 NOW = datetime(2016, 10, 21, 1, 2, 3, tzinfo=UTC)

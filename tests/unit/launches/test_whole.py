@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from warcmill import layout
-from warcmill.launches import whole
-from warcmill.launches.whole import Whole
+from warcmill.launches import discovery
+from warcmill.launches.discovery import Whole
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch
 from warcmill.stores import sentinel
@@ -27,7 +27,7 @@ LOOKED = "looked/index.ScanForIndexing"
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state with a launch of two markers, which nothing has changed for long; and an index root."""
-    monkeypatch.setattr(whole, "SETTLED", -3600)
+    monkeypatch.setattr(discovery, "SETTLED", -3600)
     sentinel.adopt({"state": tmp_path / "state", "index": tmp_path / "index"})
     for path in (ASSEMBLED, MARKER):
         file = tmp_path / "state" / path
@@ -95,7 +95,7 @@ def test_what_was_kept_may_be_lost_or_damaged(kept: bytes, line: Path) -> None:
 
 
 def test_what_has_changed_just_now_is_not_kept(line: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "SETTLED", 3600)
+    monkeypatch.setattr(discovery, "SETTLED", 3600)
     looked(line)
     assert not launches(line).has(LAUNCH, TASK)
 

@@ -16,7 +16,7 @@ from tasks import logs
 from warcmill import layout
 from warcmill.audit import gaps
 from warcmill.errors import BadInput, Unsettled
-from warcmill.markers import attempt_files
+from warcmill.markers import attempts as attempt_files
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, FileRef, Item, Launch, Outcome

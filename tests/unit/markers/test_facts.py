@@ -20,11 +20,11 @@ from warcmill import layout
 from warcmill.audit import day_summary, gaps, inventory, progress_grid, remedies, survey
 from warcmill.audit.reconciliation import LaunchReport, report
 from warcmill.errors import BadInput
-from warcmill.formats import logzip
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.extracts.text_workers import Workers
+from warcmill.formats.logs import logzip
 from warcmill.index import cdx, columns, text
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
-from warcmill.launches.text_workers import Workers
 from warcmill.markers import claim as evidence
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim

@@ -14,13 +14,13 @@ from warcs import warc_gz, warcinfo
 from warcmill import layout
 from warcmill.backup import backup
 from warcmill.errors import BadInput, Mismatch, Unavailable
-from warcmill.formats import ark
+from warcmill.formats.sip import ark
 from warcmill.markers.facts import GivenArks
 from warcmill.model import FINAL, FileRef
 from warcmill.output import process
 from warcmill.package import identifiers
 from warcmill.package.identifiers import Named
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 
 FILES = [
     Named("b c.warc.gz", FileRef("store", "warcs/daily/1/b%20c.warc.gz", 1, "bb" * 64)),

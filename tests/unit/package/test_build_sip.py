@@ -15,16 +15,16 @@ from warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
+from warcmill.extracts import formats
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.formats import FormatsHearer
 from warcmill.files import checksum
-from warcmill.formats import pronom
-from warcmill.launches import format_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.format_extracts import FormatsHearer
+from warcmill.formats.sip import pronom
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package import build, sips
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -315,13 +315,13 @@ def test_formats_are_an_extract_that_is_left_and_used(engine: Engine, tmp_path: 
     extracts = Extracts(FileStore("index", folder))
     first = built(engine, extracts=extracts)
     sha512 = hashlib.sha512(PAGE).hexdigest()
-    assert extracts.digest(format_extracts.kind(), sha512) is not None
+    assert extracts.digest(formats.kind(), sha512) is not None
     unpublished(engine, FINAL)
     assert built(engine, extracts=extracts) == first
-    (folder / format_extracts.kind().path(sha512)).write_bytes(b"torn")
+    (folder / formats.kind().path(sha512)).write_bytes(b"torn")
     unpublished(engine, FINAL)
     assert built(engine, extracts=extracts) == first
-    assert extracts.digest(format_extracts.kind(), sha512) is not None
+    assert extracts.digest(formats.kind(), sha512) is not None
 
 
 def test_formats_that_checksum_heard_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,9 @@ from warcmill.markers.claim import Claim, claim_digest
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package import build, identifiers, index_sip, submit
 from warcmill.package import catalogue as module
-from warcmill.package.catalogue import Catalogue
+from warcmill.package.catalogue import Catalogue, RowSet, row_set
 from warcmill.package.catalogue_query import Found, Question, ask
-from warcmill.package.catalogue_rows import RowSet, row_set
-from warcmill.package.terms import Terms
+from warcmill.package.sips import Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 

@@ -20,8 +20,8 @@ from warcmill.decisions import statements
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, FileRef
-from warcmill.package import build, description
-from warcmill.package.terms import Terms
+from warcmill.package import build, contents
+from warcmill.package.sips import Terms
 
 NAME = "BL-20161019234430000-00000-1~crawler~8443.warc.gz"
 DUE = "20161019230000"
@@ -89,7 +89,7 @@ def test_it_names_the_targets_that_the_launch_crawled_and_no_others(engine: Engi
 
 def test_seeds_that_are_of_no_frequency_s_targets_name_none(engine: Engine) -> None:
     feed(engine, "http://another.example/\n")
-    assert description.targets(engine.state, LAUNCH) == []
+    assert contents.targets(engine.state, LAUNCH) == []
     assert "<dc:subject>" not in documents(engine)["dc.xml"]
 
 

@@ -18,8 +18,7 @@ import pytest
 
 from warcmill import layout
 from warcmill.errors import Conflict, Mismatch, Unavailable
-from warcmill.package.destination import hand_over
-from warcmill.package.handover import Slip, Submission
+from warcmill.package.submit import Slip, Submission, hand_over
 from warcmill.stores import Store, sentinel, temporary
 from warcmill.stores.file import FileStore
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from warcmill.errors import Conflict
-from warcmill.package.handover import Next, Seen, Slip, Submission, Torn, decide, decode
+from warcmill.package.submit import Next, Seen, Slip, Submission, Torn, decide, decode
 
 SIP = Submission("daily.20161019234428.final.tar", "a" * 128, 10, "b" * 128)
 OURS, OTHERS, TORN = Slip(SIP.key, SIP.sha512), Slip("c" * 128, SIP.sha512), Torn("cut")

@@ -23,10 +23,10 @@ from warcmill.launches import holdings
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, Launch, Stage
-from warcmill.package import build, contents, index_sip, stages, submit, verify
+from warcmill.package import build, contents, index_sip, sips, submit, verify
 from warcmill.package.catalogue import Catalogue
 from warcmill.package.catalogue_query import Question, ask
-from warcmill.package.terms import Form, Terms
+from warcmill.package.sips import Form, Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -170,9 +170,9 @@ def test_two_warcs_of_one_name_are_refused_and_the_same_one_of_two_stages_is_tak
         made.warc(name, PAGE * (number + 1))
     made.finish()
     archive = Archive(verified(made, CP1, FINAL), form)
-    real = stages.read
+    real = sips.read
 
-    def read(*asked: object) -> stages.Proven:
+    def read(*asked: object) -> sips.Proven:
         found = real(*asked)  # type: ignore[arg-type]
         return replace(found, holds=replace(found.holds, holdings=tuple(map(changed, found.holds.holdings))))
 
@@ -185,7 +185,7 @@ def test_two_warcs_of_one_name_are_refused_and_the_same_one_of_two_stages_is_tak
     assert not list(made.store.list(f"sips/{LAUNCH}")), "nothing is half-published"
     first = holdings.of_stage(made.state, LAUNCH, CP1).holdings
 
-    def twice(*asked: object) -> stages.Proven:
+    def twice(*asked: object) -> sips.Proven:
         found = real(*asked)  # type: ignore[arg-type]
         return replace(found, holds=replace(found.holds, holdings=first))
 

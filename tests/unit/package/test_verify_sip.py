@@ -26,13 +26,13 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, FileRef, Stage
 from warcmill.package import build
+from warcmill.package.sips import Terms
 from warcmill.package.submit import submit
-from warcmill.package.terms import Terms
 from warcmill.package.verify import VERIFY, verify
 from warcmill.stores import sentinel
+from warcmill.stores.engine_folder import OtherFolder
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, open_other
-from warcmill.stores.other_folder import OtherFolder
 
 NAME = "BL-20161019234430000-00000-1~crawler~8443.warc.gz"
 OTHER = "BL-20161019234430000-00001-1~crawler~8443.warc.gz.open"

@@ -17,14 +17,13 @@ from packages import HOSTILE
 from warcs import WEEKLY, record, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.extracts.cdx import CDXJ, CdxHearer
+from warcmill.extracts.extracts import Extracts
 from warcmill.formats.warc.gate import examine
 from warcmill.launches import holdings
-from warcmill.launches.cdx_extracts import CDXJ, CdxHearer
-from warcmill.launches.extracts import Extracts
 from warcmill.launches.holdings import Hit
 from warcmill.model import FINAL, Stage
-from warcmill.package.wacz import Sources, Written, write
-from warcmill.package.wacz_contents import Contents, contents
+from warcmill.package.wacz import Contents, Sources, Written, contents, write
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 

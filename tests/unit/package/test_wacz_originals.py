@@ -18,11 +18,10 @@ from warcs import member, sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import Mismatch
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text import TEXT
 from warcmill.model import FINAL, Launch
-from warcmill.package.wacz import Sources, Written, write
-from warcmill.package.wacz_contents import contents
+from warcmill.package.wacz import Sources, Written, contents, write
 from warcmill.versions import hidden
 
 FIRST, SECOND = "20161001000000", "20161101000000"

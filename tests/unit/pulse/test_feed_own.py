@@ -17,12 +17,12 @@ from fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, 
 from several_hosts import Page, page, serve
 
 from warcmill.base.schedule import WEEKLY
-from warcmill.crawl import job_file
+from warcmill.crawl.job import file
 from warcmill.errors import BadConfig
 from warcmill.formats import feed
 from warcmill.formats.targets import Caps, selected
 from warcmill.model import stamp_time
-from warcmill.pulse.recipes import OwnRecipe
+from warcmill.pulse.feed import OwnRecipe
 
 CAPS = Caps(capped=60 * 1024, capped_large=150 * 1024)
 GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "crawls.md"
@@ -85,7 +85,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int | None]:
         web.update(whole_web(port))
         resolve = [f"{host}=127.0.0.1" for host in sorted({host for host, _ in web})]
         files = recipe(port, resolve=resolve).files("fed", targets(port))
-        crawled.crawl(folder, job_file.parse(files, crawled.LAUNCH.job))
+        crawled.crawl(folder, file.parse(files, crawled.LAUNCH.job))
     found = {}
     for line in crawled.lines(folder):
         parts = urlsplit(line.uri)

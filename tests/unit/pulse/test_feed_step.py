@@ -17,8 +17,7 @@ from warcmill.formats.targets import Caps
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import claim_digest
 from warcmill.markers.state import MarkerStore
-from warcmill.pulse.feed import Due, Source, crawl, last_good, prepare
-from warcmill.pulse.recipes import HeritrixRecipe
+from warcmill.pulse.feed import Due, HeritrixRecipe, Source, crawl, last_good, prepare
 from warcmill.stores.file import FileStore
 from warcmill.stores.sentinel import adopt
 

@@ -15,13 +15,11 @@ from warcmill.errors import NotFollowed, Unavailable
 from warcmill.launches import discovery
 from warcmill.launches.discovery import Discovery
 from warcmill.launches.listing import list_files
-from warcmill.launches.rootmap import EngineSection, RootMap
-from warcmill.launches.roots import JobRoots
+from warcmill.launches.roots import EngineSection, JobRoots, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.stores import Store
-from warcmill.stores.engine_folder import EngineFolder
-from warcmill.stores.links import Links
+from warcmill.stores.engine_folder import EngineFolder, Links
 from warcmill.stores.opening import Access, open_store
 
 KIND, JOB = OutputLayout.KIND_FIRST, OutputLayout.JOB_FIRST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warcmill.errors import Mismatch, Unavailable
-from warcmill.stores.promise import Promise
+from warcmill.stores import Promise
 
 
 def test_a_digest_is_compared_with_the_length() -> None:

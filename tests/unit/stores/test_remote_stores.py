@@ -9,10 +9,9 @@ import threading
 import pytest
 
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores import budget
-from warcmill.stores.budget import Budget
+from warcmill.stores import remote
 from warcmill.stores.opening import Access, open_store
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote import Broken, Budget
 from warcmill.stores.webhdfs.client import Client, Cluster, UserName, is_passing
 from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused, Stream
 
@@ -80,7 +79,7 @@ def test_a_budget_is_spent_once_and_not_by_each_file() -> None:
     assert not one.wait()
     one.answered()
     assert not one.wait(), "an answer to another call must not let the next file wait again"
-    clock.now += budget.WINDOW + 1
+    clock.now += remote.WINDOW + 1
     assert one.wait()
 
 

@@ -13,8 +13,7 @@ import paramiko.common
 import pytest
 
 from warcmill.errors import Unavailable
-from warcmill.stores.budget import Budget
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote import Broken, Budget
 from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, Payload, Type
 from warcmill.stores.sftp.pool import Pool

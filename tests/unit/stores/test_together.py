@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from warcmill.errors import Unavailable
-from warcmill.stores.together import Together
+from warcmill.stores.sftp.store import Together
 
 
 class Gate:

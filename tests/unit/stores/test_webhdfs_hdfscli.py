@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from warcmill.errors import BadInput, Unavailable
-from warcmill.stores.budget import Budget
-from warcmill.stores.remote import RemoteReader
+from warcmill.stores.remote import Budget, RemoteReader
 from warcmill.stores.webhdfs.client import Authentication, Client, Cluster, UserName
 from warcmill.stores.webhdfs.hdfscli import HdfsCli
 from warcmill.stores.webhdfs.http import Address, Connections

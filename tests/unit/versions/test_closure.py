@@ -16,12 +16,12 @@ from warcs import sha1, warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.errors import NotReady
+from warcmill.extracts.extracts import Extracts
 from warcmill.index import verify_cdx
 from warcmill.index.cdx import cdx
-from warcmill.launches.extracts import Extracts
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.versions import hidden, revisits
-from warcmill.versions.closure import Need, Needs, Where, needs
+from warcmill.versions.revisits import Need, Needs, Where, needs
 
 FIRST, SECOND, THIRD = (Launch("daily", f"2016101{number}000000") for number in (1, 2, 3))
 CP = Stage.parse("cp00001-20161011000500")

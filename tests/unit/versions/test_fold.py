@@ -16,17 +16,17 @@ from warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Unavailable, Unsettled
+from warcmill.extracts.cdx import CDXJ
+from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.formats.index.zipnum import CDX, IDX
 from warcmill.formats.sealed import seal
 from warcmill.formats.warc import gate
-from warcmill.formats.zipnum import CDX, IDX
-from warcmill.launches.cdx_extracts import CDXJ
-from warcmill.launches.extracts import Extracts, Kind
 from warcmill.model import FINAL
 from warcmill.versions import cdx as cdx_module
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden, segments
 from warcmill.versions.inputs import Hiding, Input, VersionList, decode, difference
-from warcmill.versions.lookup import open_version
+from warcmill.versions.published import open_version
 
 ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
 
@@ -261,7 +261,7 @@ def test_a_new_generation_is_a_new_base(archive: Archive, monkeypatch: pytest.Mo
     newer = type(CDXJ)(CDXJ.name, CDXJ.generation + 1, CDXJ.ext)
     for module in ("versions.cdx", "launches.cdx_extracts"):
         monkeypatch.setattr(f"warcmill.{module}.CDXJ", newer)
-    monkeypatch.setattr("warcmill.versions.cdx_inputs.GENERATION", newer.generation)
+    monkeypatch.setattr("warcmill.versions.index_inputs.GENERATION", newer.generation)
     assert archive.fold() == folding.Folded(2, new=True)
     assert archive.keys() == ["example,a)/"]
     assert [one.generation for one in archive.lists.read(2).inputs] == [newer.generation]
@@ -269,7 +269,7 @@ def test_a_new_generation_is_a_new_base(archive: Archive, monkeypatch: pytest.Mo
 
 
 def test_many_sources_are_merged_by_runs(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warcmill.versions.merge.Merge.__init__.__defaults__", (3,))
+    monkeypatch.setattr("warcmill.versions.segments.Merge.__init__.__defaults__", (3,))
     archive.add(ONE, {f"{name:02}.warc.gz": warc(f"e{name % 7}.example/{name}") for name in range(29)})
     archive.fold()
     assert len(archive.keys()) == 29
@@ -367,7 +367,7 @@ def test_lines_that_come_back_in_another_order_are_never_published(
     def backwards(sources: Iterable[Iterable[list[bytes]]]) -> list[list[bytes]]:
         return [[line for source in sources for batch in source for line in batch][::-1]]
 
-    monkeypatch.setattr("warcmill.versions.merge.merged", backwards)
+    monkeypatch.setattr("warcmill.versions.segments.merged", backwards)
     with pytest.raises(Mismatch, match="lines in order"):
         archive.fold()
     assert archive.lists.numbers() == []

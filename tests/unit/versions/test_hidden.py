@@ -12,8 +12,8 @@ from warcs import warc_gz, warcinfo
 from warcmill.errors import BadInput
 from warcmill.versions import fold, hidden
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.reading import READINGS
 from warcmill.versions.segments import made_of
+from warcmill.versions.verify import READINGS
 
 ONE, TWO = "20161019234428", "20161020234428"
 URLS = ("a.example/", "a.example/x", "b.example/", "www.sub.b.example/", "b.example:8080/", "bb.example/", "c.example/")

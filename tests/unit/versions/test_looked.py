@@ -13,8 +13,8 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions import looked
-from warcmill.versions.looked import Looked
+from warcmill.versions import index_inputs
+from warcmill.versions.index_inputs import Looked
 
 LAUNCH = Launch("daily", "20161019234428")
 
@@ -22,7 +22,7 @@ LAUNCH = Launch("daily", "20161019234428")
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state with the folder of a launch, which nothing has changed for long; and an index root."""
-    monkeypatch.setattr(looked, "SETTLED", -3600)
+    monkeypatch.setattr(index_inputs, "SETTLED", -3600)
     sentinel.adopt({"state": tmp_path / "state", "index": tmp_path / "index"})
     (tmp_path / "state" / layout.state_folder(LAUNCH)).mkdir(parents=True)
     return tmp_path
@@ -69,5 +69,5 @@ def test_it_reads_all_where_other_steps_were_read(line: Path, monkeypatch: pytes
 
 
 def test_what_has_changed_just_now_is_read_again(line: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looked, "SETTLED", 3600)
+    monkeypatch.setattr(index_inputs, "SETTLED", 3600)
     assert [digest(line, made) for made in ("first", "second")] == ["first", "second"]

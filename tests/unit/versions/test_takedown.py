@@ -12,7 +12,7 @@ from text_archive import ONE, TWO, warc
 
 from warcmill.backup import archive as backup
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.text_workers import Workers
 from warcmill.layout import archived_path
 from warcmill.stores import Store
 from warcmill.stores.file import FileStore

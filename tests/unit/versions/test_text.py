@@ -14,12 +14,13 @@ from warcs import warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.text_extracts import TEXT
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.text import TEXT
+from warcmill.extracts.text_workers import Workers
 from warcmill.versions import fold as folding
-from warcmill.versions import hidden, search, text_segments
-from warcmill.web.asked import PAGES
+from warcmill.versions import hidden, search
+from warcmill.versions import text as text_segments
+from warcmill.web.http import PAGES
 
 PDF = b"Content-Type: application/pdf"
 

@@ -15,12 +15,12 @@ from warcs import warc_gz
 
 from warcmill import layout
 from warcmill.errors import Unsettled
+from warcmill.extracts import text
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Here
+from warcmill.extracts.text import GENERATION, NO_EXTRACTOR, OFFICE_TEXT, TEXT, WITH_OFFICE
+from warcmill.extracts.text_workers import Workers
 from warcmill.index.verify_text import verify
-from warcmill.launches import text_extracts
-from warcmill.launches.extracts import Extracts
-from warcmill.launches.per_warc import Here
-from warcmill.launches.text_extracts import GENERATION, NO_EXTRACTOR, OFFICE_TEXT, TEXT, WITH_OFFICE
-from warcmill.launches.text_workers import Workers
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextFound
 from warcmill.model import FINAL, Launch
@@ -48,7 +48,7 @@ class OfficeArchive(TextArchive):
         assert newest
         return [one.generation for one in newest.inputs]
 
-    def extracts_of(self, kind: text_extracts.ExtractKind) -> list[Path]:
+    def extracts_of(self, kind: text.ExtractKind) -> list[Path]:
         return sorted((self.base / "index" / "extracts" / f"{kind.name}-{kind.generation}").rglob("*.gz"))
 
     def claim(self, launch: Launch) -> Claim:
@@ -81,7 +81,7 @@ def test_switched_on_one_fold_finds_what_was_indexed_before_and_redoes_no_marker
     launch = archive.add(ONE, {**WITH, **WITHOUT})
     before = archive.claim(launch)
     archive.fold()
-    (line,) = [one for one in map(json.loads, text_extracts.lines(Extracts(archive.index), _sha512(archive, "with")))
+    (line,) = [one for one in map(json.loads, text.lines(Extracts(archive.index), _sha512(archive, "with")))
                if one["url"].endswith("paper")]  # fmt: skip
     assert (line["parse_error"], "tool" in line) == (NO_EXTRACTOR, False)
     assert (archive.urls("zymurgy"), archive.generations()) == ([], [GENERATION, GENERATION])

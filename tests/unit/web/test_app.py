@@ -15,14 +15,13 @@ from captures import capture, request, response
 from searchable import Searchable
 from warcs import warc_gz, warcinfo
 
-from warcmill.launches.text_workers import Workers
+from warcmill.extracts.text_workers import Workers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden
-from warcmill.web import access, app, asked
-from warcmill.web.access import Token
-from warcmill.web.answer import GUARDS, Answer
+from warcmill.web import app, http
 from warcmill.web.archive import Archive, Capture, Captures
+from warcmill.web.http import GUARDS, Answer, Token
 
 SECRET = "a-token-of-this-test"
 TOKEN = Token(SECRET, "warcmill-8090")
@@ -83,16 +82,16 @@ def text(answer: Answer) -> str:
 
 
 def test_every_route_has_a_role_and_an_answer() -> None:
-    assert {*app._ANSWERS, access.WARCS} == set(access.ROUTES)
-    assert {path for path in access.ROUTES if access.may("anyone", path)} == {"/style.css", "/healthz"}
-    assert {path for path in access.ROUTES if access.may("reader", path)} == set(app._ANSWERS)
-    assert {path for path in access.ROUTES if access.may("replay", path)} == {"/style.css", "/healthz", access.WARCS}
+    assert {*app._ANSWERS, http.WARCS} == set(http.ROUTES)
+    assert {path for path in http.ROUTES if http.may("anyone", path)} == {"/style.css", "/healthz"}
+    assert {path for path in http.ROUTES if http.may("reader", path)} == set(app._ANSWERS)
+    assert {path for path in http.ROUTES if http.may("replay", path)} == {"/style.css", "/healthz", http.WARCS}
 
 
 @pytest.mark.parametrize(
     "shown", ["", "warcmill-8090=wrong", f"other={SECRET}", "warcmill-8090=\xff", "warcmill-8090="]
 )
-@pytest.mark.parametrize("path", [path for path, role in access.ROUTES.items() if role == "reader"])
+@pytest.mark.parametrize("path", [path for path, role in http.ROUTES.items() if role == "reader"])
 def test_without_the_token_nothing_is_read(server: app.App, path: str, shown: str) -> None:
     answer = ask(server, path, {"q": "heron", "url": HOSTILE, "time": "20161019234428"}, HTTP_COOKIE=shown)
     assert answer.status == 403
@@ -119,11 +118,11 @@ def test_under_the_name_of_replay_there_is_no_cookie(server: app.App) -> None:
 
 
 def test_every_answer_is_guarded(server: app.App) -> None:
-    for path in (*access.ROUTES, "/nowhere", "/../../etc/passwd", "/search/"):
+    for path in (*http.ROUTES, "/nowhere", "/../../etc/passwd", "/search/"):
         for who in (READER["HTTP_COOKIE"], ""):
             answer = ask(server, path, HTTP_COOKIE=who)
             assert set(GUARDS) <= set(answer.headers)
-            assert path in access.ROUTES or answer.status == 404
+            assert path in http.ROUTES or answer.status == 404
     assert ask(server, "/", REQUEST_METHOD="POST").status == 405
 
 
@@ -256,7 +255,7 @@ def test_a_dns_record_is_hidden_with_its_host(archive: Searchable, server: app.A
 
 
 def test_words_in_quotation_marks_are_a_phrase() -> None:
-    assert asked.words_of('a "b c" d\n"" "e') == ("a", "b c", "d", "e")
+    assert http.words_of('a "b c" d\n"" "e') == ("a", "b c", "d", "e")
 
 
 @pytest.mark.parametrize("query", ["", "?z=1"])
@@ -285,7 +284,7 @@ def test_a_capture_of_a_post_is_replayed_by_its_body(archive: Searchable, replay
      ('"many.example"', ""), ("ftp://many.example/", ""), ("http://", ""), ("and/or?", "http://and/or?")],
 )  # fmt: skip
 def test_what_is_typed_is_a_url_or_words(typed: str, url: str) -> None:
-    assert asked.url_of(typed) == url
+    assert http.url_of(typed) == url
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from warcmill.errors import Unavailable
 from warcmill.stores import Stat, Store, sentinel
 from warcmill.stores.file import FileStore
 from warcmill.web import warcs
-from warcmill.web.answer import GUARDS
+from warcmill.web.http import GUARDS
 
 DATA = bytes(range(256)) * 1_000
 NAME = "daily/20161019234428/%C3%BC~crawler+1@x=y.warc.gz"  # as a store writes a name that is not plain

@@ -10,7 +10,7 @@ from warcmill.clients.engine import CrawlProgress, JobStatus
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
 from warcmill.clients.heritrix.xml import ACTIVE, JobState
 from warcmill.errors import BadConfig, BadInput, NotReady
-from warcmill.formats import recrawl
+from warcmill.formats import profile
 
 log = logging.getLogger(__name__)
 LAST_WORDS: Final = 3
@@ -99,7 +99,7 @@ class HeritrixEngine:
         """Raise BadConfig if the configuration loses changed pages: they cannot be crawled again."""
         where = f"{CONFIGURATION} of job {job}"
         try:
-            loss = recrawl.loss(self._client.get(job, CONFIGURATION), where)
+            loss = profile.loss(self._client.get(job, CONFIGURATION), where)
         except (BadInput, NotReady) as error:  # a job's configuration may have another name
             log.warning("%s; it was not checked for faults that lose pages", error)
             return

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from warcmill.clients.heritrix import log, xml
+from warcmill.clients.heritrix import watch, xml
 from warcmill.clients.heritrix.http import READ_SECONDS, EngineHttp
 from warcmill.clients.heritrix.watch import POLL_SECONDS, Watch, either, job_path
 from warcmill.clients.heritrix.xml import ACTIVE, Job, JobState
@@ -148,7 +148,7 @@ class Heritrix(Watch):
         lost = self._guarded(name, "job.checkpointService.requestCrawlCheckpoint()", "RUNNING", "PAUSED")
 
         def taken(_: Job) -> str | None:
-            new = log.checkpoints(log.since(before, self._log(name)))
+            new = watch.checkpoints(watch.since(before, self._log(name)))
             return new[-1] if new else None
 
         aim = "take a checkpoint (it takes none if nothing happened since the last)"

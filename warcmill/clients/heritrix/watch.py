@@ -1,19 +1,24 @@
-"""Read the state of a Heritrix engine and its jobs, and wait for it. Changes nothing."""
+"""Read the state of a Heritrix engine and its jobs, and wait for it. Changes nothing.
+
+MERGED warcmill/clients/heritrix/watch.py: Read from a job's job.log what the engine's XML lacks: the launch id,
+successful checkpoints, complaints.
+"""
 
 from __future__ import annotations
 
+import io
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from warcmill.clients.heritrix import log as heritrix_log
 from warcmill.clients.heritrix import xml
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.xml import EngineStatus, Job, JobState
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
-from warcmill.formats.joblog import Event
-from warcmill.model import parse_job
+from warcmill.formats.logs.joblog import Event, events
+from warcmill.model import Stage, parse_job, parse_stamp
 
 POLL_SECONDS: Final = 0.2
 LOG_TAIL: Final = 64 * 1024
@@ -53,7 +58,7 @@ class Watch:
     def launch_id(self, name: str) -> str | None:
         """The id of the job's newest launch, running or not; None if it was never launched."""
         # The longer tail is rarely needed: after weeks with many stack traces since the last change of state.
-        return heritrix_log.launch_id(self._log(name)) or heritrix_log.launch_id(self._log(name, LONG_TAIL))
+        return launch_id(self._log(name)) or launch_id(self._log(name, LONG_TAIL))
 
     def wait(self, name: str, states: frozenset[JobState], seconds: float | None = None) -> Job:
         """Wait until the job is in one of `states`; `Conflict` if it ended otherwise, `NotReady` at the time limit."""
@@ -72,7 +77,7 @@ class Watch:
         """The engine's complaints since the job's newest launch began: warnings, errors, alerts."""
         log = self._log(name)
         launched = [number for number, event in enumerate(log) if event.word == "PREPARING"]
-        return (*heritrix_log.complaints(log[launched[-1] if launched else 0 :]), *self.alerts(name))
+        return (*complaints(log[launched[-1] if launched else 0 :]), *self.alerts(name))
 
     def _known(self, name: str) -> Job:
         job = self.job(name)
@@ -82,7 +87,7 @@ class Watch:
 
     def _log(self, name: str, last: int = LOG_TAIL) -> tuple[Event, ...]:
         """The end of the job's job.log; empty if it has none yet."""
-        return heritrix_log.parse(self._tail(f"{job_path(name)}/jobdir/job.log", last))
+        return parse(self._tail(f"{job_path(name)}/jobdir/job.log", last))
 
     def _tail(self, path: str, last: int = LOG_TAIL) -> bytes:
         answer = self._wire.read(path, last=last)
@@ -142,10 +147,10 @@ class Watch:
 
     def _refuse_complaint(self, name: str, aim: str, job: Job, before: Sequence[Event]) -> None:
         """Raise `BadInput` with the engine's words if it logged a SEVERE error, or discarded the launch."""
-        new = heritrix_log.since(before, self._log(name))
+        new = since(before, self._log(name))
         # `Finished: CREATED`: its configuration is invalid. No job is FINISHED before it is built or launched.
-        if heritrix_log.is_grave(new) or job.state is JobState.FINISHED:
-            words = "; ".join(heritrix_log.complaints(new)) or job.description
+        if is_grave(new) or job.state is JobState.FINISHED:
+            words = "; ".join(complaints(new)) or job.description
             raise BadInput(self._what(name), f"the engine could not {aim} it: {words}")
 
     def _shown(self, job: Job) -> str:
@@ -167,3 +172,65 @@ def job_path(name: str) -> str:
 def either(states: frozenset[JobState]) -> str:
     """The names of states for a message: `A or B`."""
     return " or ".join(sorted(states))
+
+
+_STATES: Final = frozenset({"PREPARING", "PAUSED", "RUNNING", "PAUSING", "EMPTY", "STOPPING", "FINISHED"})
+_GRAVE: Final = frozenset({"WARNING", "SEVERE"})
+# Errors of HTTP requests, ours or a browser's: the engine writes them to the job's log, but they concern no crawl.
+_NOISE: Final = re.compile(r"error caught (in server resource|by status service)|should have an entity")
+
+
+def parse(log: bytes) -> tuple[Event, ...]:
+    """The events of a log or of its end; a first line that is cut is no event."""
+    return tuple(events(io.BytesIO(log)))
+
+
+def since(before: Sequence[Event], now: Sequence[Event]) -> tuple[Event, ...]:
+    """The events of `now` that are newer than those of `before`; all, if the two do not overlap."""
+    if not before or before[-1] not in now:
+        return tuple(now)
+    last = len(now) - 1 - now[::-1].index(before[-1])
+    return tuple(now[last + 1 :])
+
+
+def launch_id(log: Sequence[Event]) -> str | None:
+    """The newest launch in the log; None if it names none."""
+    for event in reversed(log):
+        if event.word in _STATES and _is_stamp(event.subject):
+            return event.subject
+    return None
+
+
+def checkpoints(log: Sequence[Event]) -> tuple[str, ...]:
+    """The names of successful checkpoints, oldest first; the engine logs no others."""
+    return tuple(event.subject for event in log if event.word == "CHECKPOINTED" and _is_stage(event.subject))
+
+
+def complaints(log: Sequence[Event]) -> tuple[str, ...]:
+    """The messages of level WARNING and SEVERE, each once, oldest first."""
+    grave = (event for event in log if event.level in _GRAVE and not _is_noise(event))
+    return tuple(dict.fromkeys(f"{event.level} {event.word} {event.subject}"[:600] for event in grave))
+
+
+def is_grave(log: Sequence[Event]) -> bool:
+    """True if there is a message of level SEVERE."""
+    return any(event.level == "SEVERE" and not _is_noise(event) for event in log)
+
+
+def _is_noise(event: Event) -> bool:
+    return bool(_NOISE.search(f"{event.word} {event.subject}"))
+
+
+def _is_stamp(text: str) -> bool:
+    try:
+        parse_stamp(text)
+    except BadInput:
+        return False
+    return True
+
+
+def _is_stage(text: str) -> bool:
+    try:
+        return not Stage.parse(text).is_final
+    except BadInput:
+        return False

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from warcmill.crawl.extract import css, feed, headers, html, script, sitemap
+from warcmill.crawl.extract import embedded, feeds, html, links
 from warcmill.crawl.extract.links import Found
-from warcmill.crawl.head import Fields
+from warcmill.crawl.fetch.answer import Fields
 
 NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
 DEFAULT = frozenset(NAMES) - {"script"}
@@ -25,7 +25,7 @@ _SCRIPT = ("javascript", "ecmascript", "json")
 
 def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str] = DEFAULT) -> Found:
     """The links of an answer with these header fields. `data` is its payload, decoded; nothing in it raises."""
-    found = headers.links(fields, uri, status) if "headers" in names else Found()
+    found = links.links(fields, uri, status) if "headers" in names else Found()
     inside = _inside(data, uri, fields, names)
     found += inside
     found.cut = found.cut or inside.cut
@@ -40,20 +40,25 @@ def reads(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAUL
 
 def unpacks(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
     """True if `find` would unpack it: a small file may be a large sitemap."""
-    return sitemap.is_packed(data) and reads(data, uri, fields, names)
+    return feeds.is_packed(data) and reads(data, uri, fields, names)
 
 
 def _inside(data: bytes, uri: str, fields: Fields, names: Collection[str]) -> Found:
     content_type = fields.first("content-type")
     kind = kind_of(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:
-        return sitemap.from_robots(data, uri)
+        return feeds.from_robots(data, uri)
     if kind == "html" and "html" in names:
         return html.links(data, uri, content_type, scripts="script" in names)
     return _READERS[kind](data, uri, content_type) if kind in names else Found()
 
 
-_READERS = {"css": css.links, "sitemap": sitemap.links, "feed": feed.links, "script": script.links}
+_READERS = {
+    "css": embedded.css_links,
+    "sitemap": feeds.sitemap_links,
+    "feed": feeds.feed_links,
+    "script": embedded.script_links,
+}
 
 
 def kind_of(data: bytes, uri: str, content_type: str) -> str:
@@ -75,10 +80,10 @@ def kind_of(data: bytes, uri: str, content_type: str) -> str:
 
 
 def _by_root(data: bytes) -> str:
-    data = sitemap.unpacked(data, _BEGIN)
-    if sitemap.is_sitemap(data):
+    data = feeds.unpacked(data, _BEGIN)
+    if feeds.is_sitemap(data):
         return "sitemap"
-    if feed.is_feed(data) or data[:1] == b"{":
+    if feeds.is_feed(data) or data[:1] == b"{":
         return "feed"
     begin = data[:_BEGIN].lower()
     return "html" if b"<html" in begin or b"<svg" in begin else ""
@@ -86,9 +91,9 @@ def _by_root(data: bytes) -> str:
 
 def _vague(data: bytes) -> str:
     """A sitemap by its root, where the type may be wrong: servers give some types to what they know none for."""
-    begin = sitemap.unpacked(data, _BEGIN)[:_BEGIN]
+    begin = feeds.unpacked(data, _BEGIN)[:_BEGIN]
     is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
-    return "sitemap" if is_xml and sitemap.is_sitemap(begin) and b"<html" not in begin else ""
+    return "sitemap" if is_xml and feeds.is_sitemap(begin) and b"<html" not in begin else ""
 
 
 def _sniffed(data: bytes) -> str:

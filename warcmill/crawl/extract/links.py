@@ -3,6 +3,12 @@
 Hops are Heritrix's letters:
 
     L link   E embedded   R redirect   X guessed from a script   M from a sitemap   S of a form   I inferred
+
+MERGED warcmill/crawl/extract/links.py: Links of an answer's header: Location, Link (RFC 8288), Refresh,
+Content-Location.
+
+MERGED warcmill/crawl/extract/links.py: What the relation of a `<link>` or a Link header means for a crawl (HTML,
+4.6.7).
 """
 
 from __future__ import annotations
@@ -12,6 +18,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ada_url import join_url
+
+from warcmill.crawl.fetch.answer import Fields
 
 LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
 LIMIT = 50_000  # links of a document; as many as a sitemap may have
@@ -146,3 +154,57 @@ class Links:
         query, sharp, _ = query.partition("#")
         encoded = _NOT_ASCII.sub(lambda part: quote(part[0].encode(self._charset, "xmlcharrefreplace")), query)
         return before + mark + encoded + sharp
+
+
+_FIELDS = ("location", "refresh", "content-location", "link")
+_LINK = re.compile(r"""<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"]*+))?+)*+)""")
+_REL = re.compile(r"""(?:^|;)\s*+rel\s*+=\s*+"?+([^";]*+)""", re.IGNORECASE)
+_refresh = re.compile(
+    r"""\s*+[\d.]*+\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL
+).match
+
+
+def links(fields: Fields, uri: str, status: int) -> Found:
+    """The links of a header; a Location counts with a redirect or a 201."""
+    if not any(map(fields.has, _FIELDS)):
+        return Found()
+    found = Links(uri)
+    if 300 <= status < 400 or status == 201:
+        found.add(text(fields.first("location")), REDIRECT, "location:")
+    found.add(refreshed(text(fields.first("refresh"))), REDIRECT, "refresh:")
+    found.add(text(fields.first("content-location")), LINK, "content-location:")
+    for value in fields.all("link"):
+        for written, parameters in _LINK.findall(text(value)):
+            rel = _REL.search(parameters)
+            if hop := hop_of(rel[1] if rel else ""):
+                found.add(written, hop, "link:")
+    return found.all()
+
+
+def refreshed(content: str) -> str:
+    """Where a refresh goes; '' when it only loads the page anew (HTML, "shared declarative refresh steps")."""
+    match = _refresh(content)
+    return next((part for part in match.groups() if part), "").strip() if match and not content.isdigit() else ""
+
+
+def text(value: str) -> str:
+    """A header's value as browsers read it: as UTF-8 when it is that."""
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
+
+
+_NEEDED = frozenset(
+    ["stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "image_src", "manifest",
+     "preload", "modulepreload", "prefetch", "prerender"]
+)  # fmt: skip
+_NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwmanifest"])  # no page, no part of one
+
+
+def hop_of(rel: str) -> str:
+    """The hop of a link with this relation: E when the page needs it to be shown, L else; '' when it leads nowhere."""
+    words = set(rel.lower().split())
+    if words & _NEEDED:
+        return EMBED
+    return "" if words and words <= _NOTHING else LINK

@@ -5,17 +5,14 @@ All times are in seconds.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from warcmill.crawl.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
+from warcmill.crawl.fetch.answer import LONGEST_WAIT
+from warcmill.crawl.fetch.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
 
 DOUBLING, RECOVERY = 2.0, 0.9
 SLOWEST = 64.0  # times the ordinary delay
-LONGEST = 86_400.0  # what a host may ask for by Retry-After
 _UNWILLING = frozenset([429, 503, CONNECT_FAILED, TIMED_OUT, CONNECTION_LOST])
-_SECONDS = re.compile(r"\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +50,4 @@ def wait(settings: Politeness, strain: float, took: float, status: int, asked: f
     strain = min(strain * DOUBLING, SLOWEST) if status in _UNWILLING else max(strain * RECOVERY, 1.0)
     delay = min(max(took * settings.factor, settings.least), settings.most)
     delay = max(delay, min(crawl, settings.respected)) * strain
-    return Wait(max(delay, min(asked, LONGEST)), strain)
-
-
-def retry_after(value: str, now: datetime) -> float:
-    """What a Retry-After asks for: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
-    if not value:
-        return 0.0
-    if _SECONDS.fullmatch(value.strip()):
-        return min(float(value), LONGEST)
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers say so
-
-    try:
-        until = parsedate_to_datetime(value)
-    except (ValueError, IndexError, TypeError, OverflowError):
-        return 0.0
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return min(max((until - now).total_seconds(), 0.0), LONGEST)
+    return Wait(max(delay, min(asked, LONGEST_WAIT)), strain)

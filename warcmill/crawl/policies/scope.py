@@ -5,19 +5,125 @@ page embeds, from any host, over at most two such hops, one of them guessed (`X`
 that is a page, all its parts, over 20 hops: a frame's style sheet imports another, which
 names a font. Else, and after 20 redirects, a URI has a prefix of a site, or was linked from
 a seed of reach `plus1`. Nothing that is excluded is crawled.
+
+MERGED warcmill/crawl/policies/scope.py: URIs that a job does not want, by regular expressions and by extensions.
+
+The expressions are RE2's, which take time linear in the URI whatever they are; they
+match a whole URI, as Heritrix's do.
+
+MERGED warcmill/crawl/policies/scope.py: SURT prefixes, of which one that covers a SURT is found in the time of one
+search.
+
+MERGED warcmill/crawl/policies/scope.py: Ways in which a site has no end: paths that repeat, ever new queries. The
+bounds are Heritrix's where it has one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
+
+import re2
 
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.policies.prefixes import Prefixes
 from warcmill.crawl.uri import Uri
+from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.targets import PART
+
+MEMORY = 64 << 20  # bytes, for all expressions together
+
+
+class Patterns:
+    """Rejects each URI that one of the expressions matches."""
+
+    name = "patterns"
+
+    def __init__(self, expressions: Iterable[str]) -> None:
+        """BadConfig names an expression that RE2 does not know: it has no look-around and no back-references."""
+        self._expressions = list(expressions)
+        self._all = _compiled(self._expressions)
+
+    def judge(self, uri: Uri) -> Decision | None:
+        """Return the first expression that matches a URI."""
+        found: Sequence[int] = self._all.Match(uri.uri) if self._expressions else ()
+        return Decision(Verdict.REJECT, self.name, f"matches {self._expressions[min(found)]}") if found else None
+
+
+class Extensions:
+    """Rejects each URI whose path ends in one of the extensions, in upper or lower case."""
+
+    name = "extensions"
+
+    def __init__(self, extensions: Iterable[str]) -> None:
+        self._unwanted = frozenset(f".{one.lower().lstrip('.')}" for one in extensions)
+
+    def judge(self, uri: Uri) -> Decision | None:
+        """Return the extension of a URI that is not wanted."""
+        last = uri.uri.partition("?")[0].rpartition("/")[2].lower()
+        dot = last.rfind(".")
+        if dot < 0 or last[dot:] not in self._unwanted:
+            return None
+        return Decision(Verdict.REJECT, self.name, f"the extension {last[dot:]} is not wanted")
+
+
+def _compiled(expressions: Sequence[str]) -> re2.Set:
+    options = re2.Options()
+    options.max_mem, options.log_errors = MEMORY, False
+    found = re2.Set.FullMatchSet(options)
+    for expression in expressions:
+        try:
+            re2.compile(expression, options)  # a set would only log what is wrong
+            found.Add(expression)
+        except re2.error as error:
+            raise BadConfig("patterns", f"{expression!r} is no expression of RE2: {_told(error)}") from error
+    found.Compile()
+    return found
+
+
+def _told(error: Exception) -> str:
+    why = error.args[0] if error.args else error
+    return why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+
+
+HTTP, HTTPS = "http://(", "https://("
+
+
+class Prefixes:
+    """A set of prefixes. One that another covers adds nothing, so it is left out: then the search is exact."""
+
+    def __init__(self, prefixes: Iterable[str] = ()) -> None:
+        self._sorted: list[str] = []
+        for prefix in sorted(set(prefixes)):
+            if not (self._sorted and prefix.startswith(self._sorted[-1])):
+                self._sorted.append(prefix)
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def covering(self, surt: str) -> str | None:
+        """Return the prefix that a SURT begins with; None for none."""
+        place = bisect_right(self._sorted, surt)
+        return self._sorted[place - 1] if place and surt.startswith(self._sorted[place - 1]) else None
+
+
+def read(text: str) -> Prefixes:
+    """Return the prefixes of a surts.txt or exclude.txt: a line each, with or without Heritrix's `+` before it."""
+    lines = (line.strip().removeprefix("+").strip() for line in text.splitlines())
+    return Prefixes(prefix(line) for line in lines if line and not line.startswith("#"))
+
+
+def prefix(text: str) -> str:
+    """Return a prefix as SURTs are compared, which have http for https; BadInput for what none begins with."""
+    found = HTTP + text.removeprefix(HTTPS) if text.startswith(HTTPS) else text
+    if not found.startswith(HTTP):
+        raise BadInput(repr(text), "is no SURT prefix, such as http://(org,example,www,)/news/")
+    return found
+
 
 EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
 REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
@@ -79,3 +185,68 @@ def is_embedded(hops: str) -> bool:
     """True if a page embeds a URI, over few enough hops: those after the last link (`L`) or form (`S`)."""
     last = hops[max(hops.rfind("L"), hops.rfind("S")) + 1 :]
     return bool(last) and len(last) - last.count("R") <= EMBEDS and last.count("X") <= GUESSES
+
+
+REMEMBERED = 100_000  # paths of which queries are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Traps:
+    """The most that a URI may have: bytes, segments of its path, times that segments repeat after each other; and how
+    many queries a path may have.
+
+    Only what the frontier took is counted. The counts begin again with each process; of very many paths, those
+    that were met last are counted.
+    """
+
+    length: int = 2_083
+    depth: int = 20
+    repeats: int = 2
+    queries: int = 1_000
+    name: str = "traps"
+    _counts: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
+
+    def judge(self, uri: Uri) -> Decision | None:
+        """Return the trap that a URI looks like. A `data:` URI has no end of its own."""
+        if not uri.uri.startswith(("http://", "https://")):
+            return None
+        why = self._against(uri.uri)
+        return Decision(Verdict.REJECT, self.name, why) if why else None
+
+    def taken(self, uri: Uri) -> None:
+        """Count the query of a URI that the frontier took."""
+        path, query, _ = uri.uri.partition("?")
+        if query:
+            key = _key(path)
+            self._counts[key] = self._counts.pop(key, 0) + 1
+            if len(self._counts) > REMEMBERED:
+                self._counts.popitem(last=False)
+
+    def _against(self, uri: str) -> str:
+        path, query, _ = uri.partition("?")
+        segments = path.split("/")[3:]
+        if len(uri) > self.length:
+            return f"{len(uri)} bytes long, {self.length} are allowed"
+        if len(segments) > self.depth:
+            return f"{len(segments)} segments in its path, {self.depth} are allowed"
+        if repeated := _repeated(segments[:-1], self.repeats + 1):
+            return f"{repeated} comes more than {self.repeats} times after itself"
+        if query and self._counts.get(_key(path), 0) >= self.queries:
+            return f"its path has been taken with {self.queries} queries"
+        return ""
+
+
+def _repeated(folders: list[str], times: int) -> str:
+    """The folders that come so many times after each other; '' for none."""
+    if len(set(folders)) == len(folders):
+        return ""
+    for size in range(1, len(folders) // times + 1):
+        for begin in range(len(folders) - size * times + 1):
+            one = folders[begin : begin + size]
+            if folders[begin : begin + size * times] == one * times:
+                return f"/{'/'.join(one)}/"
+    return ""
+
+
+def _key(path: str) -> bytes:
+    return blake2b(path.encode(), digest_size=8).digest()

@@ -2,27 +2,32 @@
 
 A valid bag is complete, and all its digests match (section 3). A bag that is whole but for files that fetch.txt names
 is incomplete, which is not valid; nothing is ever fetched.
+
+MERGED warcmill/formats/bagit/bag.py: Read a bag once, in the order in which its files come; again only what could
+not be digested the first time.
+
+The manifests' names say which digests to compute. So where the tag files come first, as in a tar of ours, one pass
+is enough; else a second pass digests what came before its manifest. Memory grows with the number of files alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 
-from warcmill.base.digests import Readable
+from warcmill.base.digests import Readable, drain
 from warcmill.errors import BadInput
-from warcmill.formats.bagit import algorithms, paths, reading, tag_files
-from warcmill.formats.bagit.containers import Container
-from warcmill.formats.bagit.findings import Fetch, Finding, Findings, Verdict
-from warcmill.formats.bagit.names import alike
-from warcmill.formats.bagit.reading import Contents
-from warcmill.formats.bagit.tag_files import DECLARATION, FETCH, OXUM, Declaration, Manifest
+from warcmill.formats.bagit import containers, tag_files
+from warcmill.formats.bagit.containers import Container, Entry
+from warcmill.formats.bagit.findings import BagVerdict, Fetch, Finding, Findings, alike
+from warcmill.formats.bagit.tag_files import DECLARATION, FETCH, OXUM, Declaration, Manifest, Summed, manifest_of
 from warcmill.formats.warc import gate
 
 _UNJUDGED = Declaration("", "")
 
 
-def examine(container: Container) -> Verdict:
+def examine(container: Container) -> BagVerdict:
     """The verdict on a bag, and the gate's on each WARC in it; OSError if it cannot be read."""
     warcs: list[tuple[str, gate.Verdict]] = []
 
@@ -32,13 +37,13 @@ def examine(container: Container) -> Verdict:
             warcs.append((path, gate.examine(stream, name)))
 
     try:
-        contents = reading.read(container, listen)
+        contents = read(container, listen)
     except BadInput as bad:
-        return Verdict("", "", (), 0, 0, (Finding("", bad.why),), (), (), ())
+        return BagVerdict("", "", (), 0, 0, (Finding("", bad.why),), (), (), ())
     return replace(judge(contents), warcs=tuple(warcs))
 
 
-def judge(contents: Contents) -> Verdict:
+def judge(contents: Contents) -> BagVerdict:
     """The verdict on what was read of a bag."""
     findings = contents.findings
     declared = None
@@ -65,9 +70,9 @@ def listed(contents: Contents, manifest: str) -> Mapping[str, bytes]:
 
 def _verdict(
     contents: Contents, declared: Declaration, manifests: Sequence[Manifest], to_fetch: Iterable[Fetch]
-) -> Verdict:
-    payload = [seen.size for path, seen in contents.files.items() if path.startswith(paths.PAYLOAD)]
-    return Verdict(
+) -> BagVerdict:
+    payload = [seen.size for path, seen in contents.files.items() if path.startswith(containers.PAYLOAD)]
+    return BagVerdict(
         version=declared.version,
         encoding=declared.encoding,
         manifests=tuple(manifest.name for manifest in manifests),
@@ -86,7 +91,7 @@ class _Bag:
     def __init__(self, contents: Contents, declared: Declaration) -> None:
         self._contents, self._declared = contents, declared
         self._findings: Findings = contents.findings
-        self.manifests = [self._manifest(name) for name in sorted(filter(algorithms.manifest_of, contents.tag_files))]
+        self.manifests = [self._manifest(name) for name in sorted(filter(tag_files.manifest_of, contents.tag_files))]
         self._payload = [manifest for manifest in self.manifests if not manifest.is_tag and manifest.algorithm]
         self._tags = [manifest for manifest in self.manifests if manifest.is_tag and manifest.algorithm]
         self._wanted: dict[str, Fetch] = {}
@@ -125,7 +130,7 @@ class _Bag:
         """Compare every digest that a manifest lists."""
         other_form = self._other_forms(manifest)
         for path, listed in manifest.digests.items():
-            found = path if path in self._contents.files else other_form.get(paths.composed(path), "")
+            found = path if path in self._contents.files else other_form.get(containers.composed(path), "")
             if found:
                 self._compare_one(manifest, path, found, listed)
             elif path not in self._wanted and path not in self._contents.refused:
@@ -137,7 +142,7 @@ class _Bag:
         seen = self._contents.files[found]
         if manifest.algorithm not in seen.algorithms:
             self._findings.fault(path, "it was another file when it was read again")
-        elif not algorithms.agrees(computed := seen.digest(manifest.algorithm), listed):
+        elif not tag_files.agrees(computed := seen.digest(manifest.algorithm), listed):
             shown = computed[: len(listed)].hex()
             why = f"its {manifest.algorithm} is {shown}, but {manifest.name} has {listed.hex()}"
             self._findings.fault(path, why)
@@ -145,7 +150,7 @@ class _Bag:
     def _other_forms(self, manifest: Manifest) -> dict[str, str]:
         """The files that a manifest does not list, by the composed form of their names; ASCII has one form only."""
         return {
-            paths.composed(path): path
+            containers.composed(path): path
             for path in self._contents.files
             if not path.isascii() and path not in manifest.digests
         }
@@ -154,7 +159,7 @@ class _Bag:
         """Every payload file is in every payload manifest; before 1.0 one of them was enough (3)."""
         forms = {manifest.name: self._composed(manifest) for manifest in self._payload}
         for path in self._contents.files:
-            if not path.startswith(paths.PAYLOAD):
+            if not path.startswith(containers.PAYLOAD):
                 continue
             missing = [m.name for m in self._payload if path not in m.digests and path not in forms[m.name]]
             is_fault = self._declared.is_strict or len(missing) == len(self._payload)
@@ -163,24 +168,24 @@ class _Bag:
 
     def _composed(self, manifest: Manifest) -> set[str]:
         """The files that a manifest lists in another form of Unicode than they have."""
-        listed = {paths.composed(path) for path in manifest.digests if not path.isascii()}
+        listed = {containers.composed(path) for path in manifest.digests if not path.isascii()}
         return {path for form, path in self._other_forms(manifest).items() if form in listed}
 
     def _judge_tag_lists(self) -> None:
         """A tag manifest lists every payload manifest, no tag manifest, and should list all other tag files (2.2.1)."""
         is_fault = self._declared.is_strict
-        tags = [path for path in self._contents.files if not path.startswith(paths.PAYLOAD)]
+        tags = [path for path in self._contents.files if not path.startswith(containers.PAYLOAD)]
         for manifest in self._tags:
             for path in tags:
-                kind = algorithms.manifest_of(path)
+                kind = tag_files.manifest_of(path)
                 if kind and not kind[0] and path not in manifest.digests:
                     self._findings.judge(path, f"{manifest.name} does not list it", is_fault=is_fault)
                 elif kind is None and path not in manifest.digests:
                     self._findings.warn(path, f"{manifest.name} does not list it: nothing shows a change of it")
             for path in manifest.digests:
-                if (algorithms.manifest_of(path) or (False,))[0]:
+                if (tag_files.manifest_of(path) or (False,))[0]:
                     self._findings.judge(manifest.name, f"lists a tag manifest, {path}", is_fault=is_fault)
-                elif path.startswith(paths.PAYLOAD):
+                elif path.startswith(containers.PAYLOAD):
                     self._findings.warn(manifest.name, f"lists a payload file, {path}")
 
     def _judge_fetch(self) -> None:
@@ -208,7 +213,7 @@ class _Bag:
             self._findings.fault(name, f"Payload-Oxum is {value!r}, not OCTETS.FILES")
             return
         absent = self.to_fetch()
-        sizes = [seen.size for path, seen in self._contents.files.items() if path.startswith(paths.PAYLOAD)]
+        sizes = [seen.size for path, seen in self._contents.files.items() if path.startswith(containers.PAYLOAD)]
         lengths = [fetch.length for fetch in absent]
         known = [length for length in lengths if length is not None]
         size, files = sum(sizes) + sum(known), len(sizes) + len(absent)
@@ -216,3 +221,107 @@ class _Bag:
         if not fits or int(declared["files"]) != files:
             found = f"{size}.{files}" + (f", with the {len(absent)} to be fetched" if absent else "")
             self._findings.fault(name, f"Payload-Oxum is {value}, but the payload has {found}")
+
+
+TAG_FILE_LIMIT = 1 << 30  # bytes; these are read as a whole
+Listener = Callable[[str, Readable], None]  # gets each payload file once: its path, and a stream to read as it likes
+_DEFINED = (DECLARATION, FETCH, "bag-info.txt", "package-info.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file that is there, and its digests by these algorithms."""
+
+    size: int
+    algorithms: tuple[str, ...]
+    digests: tuple[bytes, ...]
+
+    def digest(self, algorithm: str) -> bytes:
+        return self.digests[self.algorithms.index(algorithm)]
+
+
+@dataclass(slots=True)
+class Contents:
+    """What a bag holds: all that is needed to judge it."""
+
+    findings: Findings = field(default_factory=Findings)
+    has_payload_folder: bool = False
+    files: dict[str, Seen] = field(default_factory=dict)
+    tag_files: dict[str, bytes] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)  # what is there, but may not be
+
+    def wanted(self, path: str) -> tuple[str, ...]:
+        """The digests that the manifests seen so far ask of a file."""
+        is_tag = not path.startswith(containers.PAYLOAD)
+        manifests = filter(None, map(manifest_of, self.tag_files))
+        names = {tag_files.known(algorithm) for tag, algorithm in manifests if tag == is_tag}
+        return tuple(sorted(names - {""}))
+
+
+def read(container: Container, listener: Listener | None = None) -> Contents:
+    """Read a bag whole. BadInput: the archive cannot be read on."""
+    contents = Contents()
+    for entry in container.entries():
+        _take(contents, entry, listener)
+    late = _undigested(contents)
+    if late:
+        for entry in container.entries():
+            if late.get(entry.path) == entry.size and entry.open:
+                contents.files[entry.path] = _digested(contents, entry, None)
+                del late[entry.path]
+    return contents
+
+
+def _take(contents: Contents, entry: Entry, listener: Listener | None) -> None:
+    path = entry.path
+    contents.has_payload_folder |= f"{path}/".startswith(containers.PAYLOAD)
+    if entry.fault:
+        contents.findings.fault(path, entry.fault)
+        contents.refused.add(path)
+    elif entry.open is None:
+        return
+    elif path in contents.files:
+        contents.findings.fault(path, "twice in the archive")
+    elif path in _DEFINED or manifest_of(path):
+        _take_tag_file(contents, entry)
+    else:
+        contents.files[path] = _digested(contents, entry, listener if path.startswith(containers.PAYLOAD) else None)
+
+
+def _take_tag_file(contents: Contents, entry: Entry) -> None:
+    assert entry.open is not None
+    contents.files[entry.path] = Seen(entry.size, (), ())
+    with entry.open() as stream:
+        if entry.size > TAG_FILE_LIMIT:
+            contents.findings.fault(entry.path, f"{entry.size} bytes: more than a tag file of its kind may have")
+            drain(stream)
+            return
+        pieces = list(iter(lambda: stream.read(1 << 20), b""))
+    contents.tag_files[entry.path] = b"".join(pieces)
+
+
+def _digested(contents: Contents, entry: Entry, listener: Listener | None) -> Seen:
+    """Read a file to its end for the digests that are asked of it, and for who listens."""
+    assert entry.open is not None
+    wanted = contents.wanted(entry.path)
+    with entry.open() as stream:
+        summed = Summed(stream, wanted)
+        if listener:
+            listener(entry.path, summed)
+        drain(summed)
+    return Seen(summed.size, wanted, summed.digests())
+
+
+def _undigested(contents: Contents) -> dict[str, int]:
+    """The files that lack digests, with their sizes; tag files are digested here."""
+    late: dict[str, int] = {}
+    wanted = {is_payload: contents.wanted(containers.PAYLOAD if is_payload else "") for is_payload in (True, False)}
+    for path, seen in contents.files.items():
+        needed = wanted[path.startswith(containers.PAYLOAD)]
+        if path in contents.tag_files:
+            summed = Summed(BytesIO(contents.tag_files[path]), needed)
+            drain(summed)
+            contents.files[path] = Seen(seen.size, needed, summed.digests())
+        elif seen.algorithms != needed:
+            late[path] = seen.size
+    return late

@@ -1,11 +1,17 @@
-"""What is found in a bag, and the result that follows."""
+"""What is found in a bag, and the result that follows.
+
+MERGED warcmill/formats/bagit/findings.py: Names that some file system takes for one: they would overwrite each
+other where the bag is unpacked.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from warcmill.formats.bagit import containers
 from warcmill.formats.warc.gate import Verdict as WarcVerdict
 
 
@@ -65,7 +71,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BagVerdict:
     """The verdict on one bag. `files` and `size` are of the payload that is there; `warcs` are the gate's verdicts."""
 
     version: str
@@ -83,3 +89,16 @@ class Verdict:
         if self.faults:
             return Result.INVALID
         return Result.INCOMPLETE if self.to_fetch else Result.VALID
+
+
+def alike(names: Iterable[str], findings: Findings) -> None:
+    """Warn of each name that differs from an earlier one only in case, or in the form of its characters."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(containers.folded(name), name)
+        if other == name:
+            continue
+        if containers.composed(other) == containers.composed(name):
+            findings.warn(name, f"differs from {other} only in the form of its characters (Unicode's NFC and NFD)")
+        else:
+            findings.warn(name, f"differs from {other} only in case")

@@ -1,16 +1,22 @@
 """The tag files of a bag: bytes to values, with what is wrong in them (RFC 8493; earlier drafts since 0.93).
 
 Nothing raises: a bag is judged to its end, so every fault is collected.
+
+MERGED warcmill/formats/bagit/tag_files.py: The digests that a manifest may name: all that hashlib has, in any
+spelling (RFC 8493, 2.4).
 """
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
-from warcmill.formats.bagit import algorithms, paths
+from warcmill.base.digests import CHUNK, Readable
+from warcmill.formats.bagit import containers
 from warcmill.formats.bagit.findings import Fetch, Findings
 
 VERSIONS = ("0.93", "0.94", "0.95", "0.96", "0.97", "1.0")
@@ -123,15 +129,15 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
 
 def parse_manifest(name: str, text: str, declared: Declaration, findings: Findings) -> Manifest:
     """A manifest, or tag manifest: a digest and a path on each line (2.1.3, 2.2.1)."""
-    is_tag, written = algorithms.manifest_of(name) or (False, "")
-    manifest = Manifest(name, is_tag, algorithms.known(written))
+    is_tag, written = manifest_of(name) or (False, "")
+    manifest = Manifest(name, is_tag, known(written))
     if not manifest.algorithm:
         findings.fault(name, f"nothing can be checked by it: no digest called {written!r} is known here")
         return manifest
     for number, line in _numbered(text):
         match = _DIGEST.fullmatch(line)
         digest = bytes.fromhex(match["digest"]) if match and len(match["digest"]) % 2 == 0 else b""
-        if match is None or not algorithms.fits(manifest.algorithm, digest):
+        if match is None or not fits(manifest.algorithm, digest):
             findings.fault(name, f"line {number} is not a {manifest.algorithm} digest in hex, white space and a path")
             continue
         if match["binary"]:
@@ -144,16 +150,16 @@ def parse_manifest(name: str, text: str, declared: Declaration, findings: Findin
 
 def _listed(name: str, number: int, written: str, declared: Declaration, findings: Findings, *, is_tag: bool) -> str:
     """The path of a line; '' with a fault if it is none of this bag's."""
-    path = paths.without_dot(paths.decode(written, declared.version))
-    why = paths.unsafe(path)
-    if not why and not is_tag and not path.startswith(paths.PAYLOAD):
+    path = containers.without_dot(containers.decode(written, declared.version))
+    why = containers.unsafe(path)
+    if not why and not is_tag and not path.startswith(containers.PAYLOAD):
         why = "not a payload file: it is not in data/"
     if why:
         findings.fault(name, f"line {number}: {written}: {why}")
         return ""
     if written.startswith("./"):
         findings.count(name, "'./' before the path")
-    if paths.has_bare_percent(written, declared.version):
+    if containers.has_bare_percent(written, declared.version):
         findings.count(name, "a % that is not written %25")
     return path
 
@@ -205,3 +211,71 @@ def parse_info(name: str, text: str, declared: Declaration, findings: Findings) 
         if form and not form.fullmatch(value):
             findings.warn(name, f"{label} is {value!r}, not {shown}")
     return elements
+
+
+_ANY_LENGTH = 64  # bytes of a digest that has no length of its own (SHAKE): a shorter one is its begin
+_MANIFEST = re.compile(r"(?P<tag>tag)?manifest-(?P<algorithm>[^/]+)\.txt")
+
+
+@cache
+def _spellings() -> Mapping[str, str]:
+    """hashlib's names by what a manifest calls them: lower case, letters and digits alone."""
+    return {_bare(name): name for name in sorted(hashlib.algorithms_available, reverse=True)}
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def manifest_of(path: str) -> tuple[bool, str] | None:
+    """Is this a tag manifest, and its algorithm; None if the path is no manifest's."""
+    match = _MANIFEST.fullmatch(path)
+    return (bool(match["tag"]), match["algorithm"]) if match else None
+
+
+@cache
+def known(written: str) -> str:
+    """hashlib's name for an algorithm that a manifest is named for; '' if it cannot be computed here."""
+    name = _spellings().get(_bare(written), "")
+    try:
+        hashlib.new(name, usedforsecurity=False)
+    except ValueError:
+        return ""
+    return name
+
+
+def fits(algorithm: str, digest: bytes) -> bool:
+    """True if a digest has a length that its algorithm gives."""
+    size = hashlib.new(algorithm, usedforsecurity=False).digest_size
+    return len(digest) == size if size else 16 <= len(digest) <= _ANY_LENGTH
+
+
+class Summed:
+    """A stream that computes the digests of what is read of it, and counts it."""
+
+    def __init__(self, stream: Readable, algorithms: tuple[str, ...]) -> None:
+        self._read = stream.read
+        self._digests = [hashlib.new(name, usedforsecurity=False) for name in algorithms]
+        self.size = 0
+
+    def read(self, size: int = CHUNK, /) -> bytes:
+        data = self._read(size)
+        self.size += len(data)
+        for digest in self._digests:
+            digest.update(data)
+        return data
+
+    def digests(self) -> tuple[bytes, ...]:
+        """The digests, in the order of the algorithms."""
+        return tuple(_value(digest) for digest in self._digests)
+
+
+def _value(digest: hashlib._Hash) -> bytes:
+    if digest.digest_size:
+        return digest.digest()
+    return digest.digest(_ANY_LENGTH)  # type: ignore[call-arg]  # SHAKE
+
+
+def agrees(computed: bytes, listed: bytes) -> bool:
+    """True if a computed digest is the listed one: SHAKE's is computed longer than most list it."""
+    return computed[: len(listed)] == listed

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from warcmill.formats.cdxj import NO_DATE, NO_URL
-from warcmill.formats.cdxj_fields import date_of, url_of
+from warcmill.formats.index.cdxj import NO_DATE, NO_URL, date_of, url_of
 from warcmill.formats.text.document import Kind, kind_of
 from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST
 from warcmill.formats.warc.hearers import Head, Hearer

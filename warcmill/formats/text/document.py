@@ -1,12 +1,109 @@
-"""Documents and their kinds: which media types have words, and what a payload without a type is."""
+"""Documents and their kinds: which media types have words, and what a payload without a type is.
+
+MERGED warcmill/formats/text/document.py: Office documents: their media types, and the bytes that they begin with.
+An extractor of its own reads them.
+
+MERGED warcmill/formats/text/document.py: The packages that extract text. A machine on which one cannot be installed
+does without `[text]`.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
-from warcmill.formats.text import office
+_OOXML = "application/vnd.openxmlformats-officedocument."
+_ODF = "application/vnd.oasis.opendocument."
+_OF_OOXML = (
+    "wordprocessingml.document",
+    "wordprocessingml.template",
+    "spreadsheetml.sheet",
+    "spreadsheetml.template",
+    "presentationml.presentation",
+    "presentationml.slideshow",
+    "presentationml.template",
+)
+_OF_ODF = (
+    "text",
+    "text-master",
+    "text-template",
+    "text-web",
+    "spreadsheet",
+    "spreadsheet-template",
+    "presentation",
+    "presentation-template",
+    "graphics",
+    "graphics-template",
+)
+WORD = frozenset(
+    {
+        "application/msword",
+        "application/vnd.ms-word",
+        "application/vnd.ms-word.document.macroenabled.12",
+        "application/vnd.ms-word.template.macroenabled.12",
+        *(_OOXML + one for one in _OF_OOXML if one.startswith("word")),
+    }
+)
+EXCEL = frozenset(
+    {
+        "application/vnd.ms-excel",
+        "application/msexcel",
+        "application/x-msexcel",
+        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
+        "application/vnd.ms-excel.sheet.macroenabled.12",
+        "application/vnd.ms-excel.template.macroenabled.12",
+        *(_OOXML + one for one in _OF_OOXML if one.startswith("spread")),
+    }
+)
+POWERPOINT = frozenset(
+    {
+        "application/vnd.ms-powerpoint",
+        "application/mspowerpoint",
+        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+        "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
+        "application/vnd.ms-powerpoint.template.macroenabled.12",
+        *(_OOXML + one for one in _OF_OOXML if one.startswith("presentation")),
+    }
+)
+TYPES = frozenset(
+    {
+        *WORD,
+        *EXCEL,
+        *POWERPOINT,
+        "application/vnd.ms-works",
+        "application/vnd.visio",
+        "application/x-mspublisher",
+        *(_ODF + one for one in _OF_ODF),
+        "application/vnd.sun.xml.writer",
+        "application/vnd.sun.xml.calc",
+        "application/vnd.sun.xml.impress",
+        "application/rtf",
+        "application/x-rtf",
+        "text/rtf",
+        "application/epub+zip",
+        "application/vnd.apple.keynote",
+        "application/vnd.apple.numbers",
+        "application/vnd.apple.pages",
+        "application/vnd.wordperfect",
+        "application/wordperfect",
+    }
+)
+_BEGINNINGS = re.compile(
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # [MS-CFB], 2.2: Word, Excel and PowerPoint up to 2003
+    rb"|\{\\rtf"
+    rb"|PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/\.rels|docProps/"  # ISO/IEC 29500-2, 10: parts of any order
+    rb"|mimetypeapplication/(?:vnd\.oasis\.opendocument|epub\+zip))",  # ODF 1.3, 3.3; EPUB OCF 3.3, 4.3
+    re.DOTALL,
+)
+
+
+def begins(data: bytes) -> bool:
+    """True if a payload begins as office documents do, whatever its type is."""
+    return _BEGINNINGS.match(data) is not None
+
 
 MOST = 10_000_000  # characters of a document's text; what follows is cut off
 MOST_TITLE = 1_000
@@ -53,7 +150,7 @@ _KINDS = {
     "unknown/unknown": Kind.UNDECLARED,
     "application/unknown": Kind.UNDECLARED,
     "*/*": Kind.UNDECLARED,
-    **dict.fromkeys(office.TYPES, Kind.OFFICE),
+    **dict.fromkeys(TYPES, Kind.OFFICE),
 }
 _HTML = re.compile(
     rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)(?=[ >])"
@@ -83,7 +180,7 @@ def read_as(declared: Kind, data: bytes) -> Kind | None:
         return Kind.PDF
     if _HTML.match(data[:MOST_HEAD].removeprefix(_MARKS[0])):
         return Kind.HTML  # also as an office document: servers declare tables so, for a program to open them
-    if declared is Kind.OFFICE or office.begins(data):
+    if declared is Kind.OFFICE or begins(data):
         return Kind.OFFICE
     return None if is_binary(data) else Kind.PLAIN
 
@@ -106,3 +203,26 @@ def refused(why: str) -> Document:
 
 def _cleaned(text: str) -> str:
     return text.encode("utf-8", "replace").replace(b"\r\n", b"\n").translate(_NO_CONTROL).decode().strip()
+
+
+EXTRA = "warcmill[text]"
+PACKAGES = ("resiliparse", "pypdfium2")
+
+
+def missing() -> tuple[str, ...]:
+    """Those that are not installed."""
+    return tuple(package for package in PACKAGES if not _version(package))
+
+
+@cache
+def tool_of(kind: Kind | None) -> str:
+    """What reads documents of a kind, and its version, such as `resiliparse 2.0.1`."""
+    package = PACKAGES[kind is Kind.PDF]
+    return f"{package} {_version(package)}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

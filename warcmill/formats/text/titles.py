@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from html import unescape
 
-from warcmill.formats.text import charset
+from warcmill.formats.text import extract
 from warcmill.formats.text.captures import Captured, Captures
 from warcmill.formats.text.document import Kind, made
-from warcmill.formats.warc import plain
+from warcmill.formats.warc import hearers
 from warcmill.formats.warc.hearers import WholeRecord
 
 _MOST = 1 << 16  # bytes of a page in which its title is looked for
@@ -28,7 +28,7 @@ class Titles(Captures):
     def whole(self, record: WholeRecord, /) -> None:
         """Decode no record that is clearly no page: most are none."""
         begin = record.header.end()
-        kind = record.header[plain.TYPE]
+        kind = record.header[hearers.TYPE]
         if kind == b"resource" or (kind == b"response" and _DECLARED.search(record.data, begin, begin + _HEADER)):
             super().whole(record)
 
@@ -39,5 +39,5 @@ class Titles(Captures):
 
 def title_of(page: bytes, declared: str) -> str:
     """The title of a page, or of its beginning; '' if there is none. `declared`: the charset of its HTTP header."""
-    match = _TITLE.search(charset.decoded(page, declared, is_html=True)[0])
+    match = _TITLE.search(extract.decoded(page, declared, is_html=True)[0])
     return made("", unescape(match[1])).title if match else ""

@@ -37,13 +37,22 @@ from dataclasses import dataclass, field
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput
-from warcmill.formats.warc import arc, plain
 from warcmill.formats.warc import header as warc
-from warcmill.formats.warc.digest_checks import AS_TRANSFERRED, NOT_CHECKED, PAYLOAD, UNFIT, DigestCheck, checks_for
+from warcmill.formats.warc import hearers as plain
+from warcmill.formats.warc import reader as arc
+from warcmill.formats.warc.checks import (
+    AS_TRANSFERRED,
+    LIMIT,
+    NOT_CHECKED,
+    PAYLOAD,
+    UNFIT,
+    DigestCheck,
+    RecordIds,
+    checks_for,
+)
 from warcmill.formats.warc.gzip import CHUNK
 from warcmill.formats.warc.hearers import Audience, HeardStream, Hearer, Unheard, WholeRecord, arc_head, warc_head
 from warcmill.formats.warc.reader import MemberReader, PlainReader, Reader
-from warcmill.formats.warc.record_ids import LIMIT, RecordIds
 
 _NAME = re.compile(r".*\.(?P<kind>warc|arc)(?P<gzip>\.gz)?(\.open)?", re.DOTALL | re.IGNORECASE)
 

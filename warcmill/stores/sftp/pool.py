@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from warcmill.errors import Unavailable
-from warcmill.stores.budget import Budget
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote import Broken, Budget
 from warcmill.stores.sftp.session import Download, Session, Status
 
 if TYPE_CHECKING:

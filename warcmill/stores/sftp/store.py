@@ -3,14 +3,18 @@
 Publishing writes a unique temporary file beside the target, syncs it, compares its length, and renames it by a plain
 RENAME, which on OpenSSH never replaces; then it syncs the folder. SFTP reports no inode, and times in whole seconds:
 a file that is rewritten within one second with the same length looks unchanged; only its digest differs.
+
+MERGED warcmill/stores/sftp/store.py: Do work that several threads wait for once for all of them, such as the sync
+of a folder.
 """
 
 from __future__ import annotations
 
 import io
 import stat as modes
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, Literal, cast
@@ -20,14 +24,12 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadConfig, Conflict, Mismatch, NotFollowed, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Stat, sentinel, temporary
-from warcmill.stores.promise import Promise, Sha512
+from warcmill.stores import Promise, Sha512, Stat, sentinel, temporary
 from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, RemoteReader, beside, check_path, parent, rewound
 from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, Code
 from warcmill.stores.sftp.pool import Lent, Pool
 from warcmill.stores.sftp.session import FSYNC, POSIX_RENAME, Session, Status, Upload
-from warcmill.stores.together import Together
 
 LARGEST_SENTINEL = 1 << 16
 
@@ -299,3 +301,35 @@ def _stat(path: str, attributes: Attributes) -> Stat:
         return Stat(path, "other", why="a link; on sftp none is followed")
     kind: Literal["file", "other"] = "file" if modes.S_ISREG(attributes.mode) else "other"
     return Stat(path, kind, attributes.size, f"{attributes.size}:{attributes.mtime}")
+
+
+class Together:
+    """`work` that serves, by one run, all callers that called before the run began."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work, self._changed = work, threading.Condition()
+        self._begun = self._done = 0  # the number of runs begun; the number of the last one that succeeded
+        self._busy = False
+
+    def __call__(self) -> None:
+        """Return after a run that began after this call, in this thread or another. A failed run serves nobody: its
+        thread gets the error, and another caller runs the work again."""
+        with self._changed:
+            wanted = self._begun + 1
+            self._changed.wait_for(lambda: self._done >= wanted or not self._busy)
+            if self._done >= wanted:
+                return
+            self._busy = True
+            self._begun += 1
+        self._run(self._begun)
+
+    def _run(self, number: int) -> None:
+        done = False
+        try:
+            self._work()
+            done = True
+        finally:
+            with self._changed:
+                self._busy = False
+                self._done = number if done else self._done
+                self._changed.notify_all()

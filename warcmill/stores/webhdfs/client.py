@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores.budget import Budget
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote import Broken, Budget
 from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused, Stream
 
 PORT = 9870

@@ -20,8 +20,7 @@ from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Stat, temporary
-from warcmill.stores.promise import Promise, Sha512
+from warcmill.stores import Promise, Sha512, Stat, temporary
 from warcmill.stores.remote import (
     CHECKED_FOR,
     SMALL,

@@ -7,7 +7,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcs import WEEKLY
 
 from warcmill.crawl.extract import html
-from warcmill.crawl.extract.tags import too_much
+from warcmill.crawl.extract.html import too_much
 
 URI = "http://news.example/en/0"
 

@@ -10,9 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warcmill.crawl import extract
-from warcmill.crawl.extract import charset, css, feed, headers, html, script, sitemap
+from warcmill.crawl.extract import charset, embedded, feeds, html
+from warcmill.crawl.extract import links as headers
 from warcmill.crawl.extract.links import Link, Links
-from warcmill.crawl.head import Fields
+from warcmill.crawl.fetch.answer import Fields
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput
 
@@ -44,7 +45,7 @@ def found(links: list[Link]) -> list[tuple[str, str]]:
     ],
 )
 def test_style_sheets(sheet: str, expected: list[str]) -> None:
-    assert [uri for _, uri in found(css.links(sheet.encode(), URI))] == expected
+    assert [uri for _, uri in found(embedded.css_links(sheet.encode(), URI))] == expected
 
 
 SITEMAP = b"""<?xml version="1.0"?><!-- <loc>/no</loc> -->
@@ -56,7 +57,7 @@ SITEMAP = b"""<?xml version="1.0"?><!-- <loc>/no</loc> -->
 
 @pytest.mark.parametrize("data", [SITEMAP, gzip.compress(SITEMAP, mtime=0), gzip.compress(SITEMAP, mtime=0)[:-9]])
 def test_sitemaps_whole_packed_and_cut(data: bytes) -> None:
-    assert found(sitemap.links(data, URI)) == [
+    assert found(feeds.sitemap_links(data, URI)) == [
         ("M", "/a?b=1&c=2"),
         ("E", "/a.png"),
         ("L", "/de"),
@@ -67,13 +68,13 @@ def test_sitemaps_whole_packed_and_cut(data: bytes) -> None:
 
 def test_an_index_of_sitemaps() -> None:
     index = b"<sitemapindex><sitemap><loc>/1.xml.gz</loc></sitemap><sitemap><loc>/2.xml</loc></sitemap></sitemapindex>"
-    assert found(sitemap.links(index, URI)) == [("M", "/1.xml.gz"), ("M", "/2.xml")]
+    assert found(feeds.sitemap_links(index, URI)) == [("M", "/1.xml.gz"), ("M", "/2.xml")]
 
 
 def test_robots_txt_names_sitemaps() -> None:
     robots = b"User-agent: *\r\nDisallow: /a\r\n SiteMap : /s.xml\r\nsitemap: http://a.example/s\r\n# Sitemap: /no"
-    assert found(sitemap.from_robots(robots, URI)) == [("M", "/s.xml"), ("M", "http://a.example/s")]
-    assert found(sitemap.from_robots(b"User-agent: *\rSitemap: /s\rSitemap: /t", URI)) == [("M", "/s"), ("M", "/t")]
+    assert found(feeds.from_robots(robots, URI)) == [("M", "/s.xml"), ("M", "http://a.example/s")]
+    assert found(feeds.from_robots(b"User-agent: *\rSitemap: /s\rSitemap: /t", URI)) == [("M", "/s"), ("M", "/t")]
 
 
 RSS = b"""<rss><channel><link>http://news.example/</link><image><url>/i.png</url></image>
@@ -90,7 +91,7 @@ ATTACHED = (
 
 
 def test_feeds() -> None:
-    assert found(feed.links(RSS, URI)) == [
+    assert found(feeds.feed_links(RSS, URI)) == [
         ("L", "/"),
         ("E", "/i.png"),
         ("L", "/1"),
@@ -100,7 +101,7 @@ def test_feeds() -> None:
         ("E", "/1.jpg"),
         ("L", "/2"),
     ]
-    assert found(feed.links(ATOM, URI)) == [
+    assert found(feeds.feed_links(ATOM, URI)) == [
         ("L", "/feed"),
         ("L", "/"),
         ("E", "/l.png"),
@@ -108,10 +109,10 @@ def test_feeds() -> None:
         ("E", "/1.mp3"),
         ("E", "/full"),
     ]
-    assert found(feed.links(JSON, URI)) == [("L", "/"), ("L", "/1"), ("E", "/1.png")]
-    assert found(feed.links(ATTACHED, URI)) == [("E", "/1.mp3")]
+    assert found(feeds.feed_links(JSON, URI)) == [("L", "/"), ("L", "/1"), ("E", "/1.png")]
+    assert found(feeds.feed_links(ATTACHED, URI)) == [("E", "/1.mp3")]
     based = b"<feed xml:base='/b/'><entry><link href='1'/></entry></feed>"
-    assert found(feed.links(based, URI)) == [("L", "/b/1")]
+    assert found(feeds.feed_links(based, URI)) == [("L", "/b/1")]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,14 @@ def test_the_short_way_to_join_gives_what_the_parser_gives(href: str) -> None:
     assert Links(URI).join(href) == (expected if expected.startswith("http") else "")
 
 
-READERS = [css.links, sitemap.links, feed.links, script.links, html.links, sitemap.from_robots]
+READERS = [
+    embedded.css_links,
+    feeds.sitemap_links,
+    feeds.feed_links,
+    embedded.script_links,
+    html.links,
+    feeds.from_robots,
+]
 PARTS = st.sampled_from(
     [b"<", b">", b"</", b"<a href=", b"<loc>", b"<link ", b"<!--", b"<![CDATA[", b"]]>", b"url(", b"'", b'"', b"\\",
      b"=", b"<meta charset=", b"utf-16", b"&#x110000;", b"&amp;", b"{", b"[", b"<base href=", b"srcset=", b",", b" ",
@@ -268,7 +276,7 @@ def test_hostile_input_takes_linear_time(unit: bytes) -> None:
 def test_deep_json_is_no_fault() -> None:
     page = b'<script type="application/ld+json">' + b"[" * 100_000 + b"</script>"
     assert html.links(page, URI) == []
-    assert feed.links(b'{"a":' * 100_000, URI) == []
+    assert feeds.feed_links(b'{"a":' * 100_000, URI) == []
 
 
 _PARTS = [*"ab/.?#%2eE:@\\ \t\n;&=[]{}|^<>\"'é\u2028ß\x00\x7f~!$()+,01\ud800"]
@@ -309,4 +317,4 @@ def test_the_page_of_117_bytes_that_held_a_crawl_up_for_ever_is_read() -> None:
 
 
 def test_a_reference_to_a_number_of_thousands_of_digits_is_no_fault() -> None:
-    assert feed.links(b"<rss><link>/a?&#" + b"9" * 5_000 + b";</link></rss>", URI)
+    assert feeds.feed_links(b"<rss><link>/a?&#" + b"9" * 5_000 + b";</link></rss>", URI)

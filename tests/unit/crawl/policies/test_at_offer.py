@@ -6,13 +6,9 @@ import random
 
 import pytest
 
-from warcmill.crawl.keys import without_session
 from warcmill.crawl.policies.decision import ACCEPTED, Decision, Verdict, judge
-from warcmill.crawl.policies.patterns import Extensions, Patterns
-from warcmill.crawl.policies.prefixes import Prefixes, read
-from warcmill.crawl.policies.scope import Reach, Scope, is_embedded
-from warcmill.crawl.policies.traps import Traps
-from warcmill.crawl.uri import make
+from warcmill.crawl.policies.scope import Extensions, Patterns, Prefixes, Reach, Scope, Traps, is_embedded, read
+from warcmill.crawl.uri import make, without_session
 from warcmill.errors import BadConfig
 
 SEED = "http://a.example/news/x"
@@ -220,7 +216,7 @@ def test_a_path_is_taken_with_so_many_queries_and_no_more() -> None:
 
 
 def test_queries_of_very_many_paths_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warcmill.crawl.policies.traps.REMEMBERED", 100)
+    monkeypatch.setattr("warcmill.crawl.policies.scope.REMEMBERED", 100)
     traps = Traps()
     for number in range(1000):
         traps.taken(make(f"http://a.example/{number}?q"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
-from warcmill.crawl.head import Fields
-from warcmill.crawl.policies.nofollow import closes, followed
+from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.visit.offers import closes, followed
 
 LINKS = [
     Link("http://a.x/1", LINK, "a/@href"),

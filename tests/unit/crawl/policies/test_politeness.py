@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warcmill.crawl.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
-from warcmill.crawl.policies.politeness import LONGEST, SLOWEST, Politeness, Wait, retry_after, wait
+from warcmill.crawl.fetch.answer import LONGEST_WAIT, retry_after
+from warcmill.crawl.fetch.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
+from warcmill.crawl.policies.politeness import SLOWEST, Politeness, Wait, wait
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 SETTINGS = Politeness()
@@ -52,13 +53,13 @@ def test_what_the_host_asks_for_is_kept_if_it_is_longer() -> None:
     [
         ("120", 120.0),
         (" 0 ", 0.0),
-        ("999999999", LONGEST),
-        ("9" * 5_000, LONGEST),
+        ("999999999", LONGEST_WAIT),
+        ("9" * 5_000, LONGEST_WAIT),
         ("Sat, 21 Nov 2026 08:01:30 GMT", 90.0),
         ("Saturday, 21-Nov-26 08:01:30 GMT", 90.0),
         ("Sat Nov 21 08:01:30 2026", 90.0),
         ("Sat, 21 Nov 2026 07:00:00 GMT", 0.0),
-        ("Sat, 21 Nov 9999 07:00:00 GMT", LONGEST),
+        ("Sat, 21 Nov 9999 07:00:00 GMT", LONGEST_WAIT),
         ("soon", 0.0),
         ("", 0.0),
         ("-5", 0.0),
@@ -71,11 +72,11 @@ def test_retry_after_in_both_forms(value: str, seconds: float) -> None:
 
 @given(st.text(max_size=60))
 def test_no_retry_after_raises(value: str) -> None:
-    assert 0.0 <= retry_after(value, NOW) <= LONGEST
+    assert 0.0 <= retry_after(value, NOW) <= LONGEST_WAIT
 
 
 @given(st.floats(1, SLOWEST), st.floats(0, 1e6), st.integers(-10_000, 999), st.floats(0, 1e9), st.floats(0, 1e9))
 def test_a_wait_is_bounded(strain: float, took: float, status: int, asked: float, crawl: float) -> None:
     result = wait(SETTINGS, strain, took, status, asked, crawl)
-    assert SETTINGS.least <= result.seconds <= LONGEST
+    assert SETTINGS.least <= result.seconds <= LONGEST_WAIT
     assert 1.0 <= result.strain <= SLOWEST

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.crawl.database import open_database
+from warcmill.crawl.frontier.accounts import Spending
+from warcmill.crawl.frontier.database import open_database
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.policies.quotas import By, Expiry, Quota, judge
-from warcmill.crawl.spending import Spending
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadConfig
-from warcmill.formats.crawllog import CrawlRecord
+from warcmill.formats.logs.crawllog import CrawlRecord
 
 NEWS = make("https://news.example/a", source="https://news.example/", crawl="daily")
 OTHER = make("https://other.example/a", source="https://news.example/", crawl="daily")

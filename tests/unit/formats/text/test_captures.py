@@ -12,7 +12,7 @@ import zstandard
 from captures import capture, request, response
 from warcs import NAME, chunked, warc_gz, warcinfo
 
-from warcmill.formats.cdxj import NO_DATE, NO_URL
+from warcmill.formats.index.cdxj import NO_DATE, NO_URL
 from warcmill.formats.text import captures as module
 from warcmill.formats.text.captures import NOT_FETCHED, OTHER_TYPE, REVISIT, Captured, Captures
 from warcmill.formats.text.document import Kind

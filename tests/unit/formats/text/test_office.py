@@ -6,7 +6,7 @@ import office_documents as made
 import pytest
 from pdfs import pdf
 
-from warcmill.formats.text import office
+from warcmill.formats.text import document as office
 from warcmill.formats.text.document import NOT_A_DOCUMENT, Kind, kind_of, read_as
 from warcmill.formats.text.extract import document
 

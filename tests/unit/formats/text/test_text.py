@@ -10,10 +10,9 @@ from hypothesis import strategies as some
 from pdfs import pdf
 
 from warcmill.formats.text import document as documents
-from warcmill.formats.text import tools
-from warcmill.formats.text.charset import decoded
+from warcmill.formats.text import document as tools
 from warcmill.formats.text.document import MOST, NOT_A_DOCUMENT, NOT_TEXT, Document, Kind, kind_of, made, read_as
-from warcmill.formats.text.extract import document
+from warcmill.formats.text.extract import decoded, document
 
 PAGE = """<!DOCTYPE html><html><head><title>
  A   title &amp; more </title><style>p { color: red }</style><script>var hidden = 1</script></head>

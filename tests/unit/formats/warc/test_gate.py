@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from warcio.warcwriter import WARCWriter
 from warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
 
-from warcmill.formats.warc import gate, record_ids
+from warcmill.formats.warc import checks, gate
 from warcmill.formats.warc.gate import Verdict, examine
 
 PLAIN = NAME.removesuffix(".gz")
@@ -258,17 +258,17 @@ def test_a_record_id_twice_is_a_warning_as_wget_writes_one() -> None:
 
 
 def test_long_record_ids_are_compared_and_none_is_held() -> None:
-    ids = record_ids.RecordIds()
+    ids = checks.RecordIds()
     for number in (1, 2, 1):
         ids.add(b"<urn:x:%d%s>" % (number, b"x" * 100_000))
     assert ids.repeated() == 1
-    held = record_ids.RecordIds()
+    held = checks.RecordIds()
     held.add(b"x" * 100_000)
     assert sys.getsizeof(held._held[0]) < 100
 
 
 def test_record_ids_are_compared_as_far_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_ids, "LIMIT", 2)
+    monkeypatch.setattr(checks, "LIMIT", 2)
     monkeypatch.setattr(gate, "LIMIT", 2)
     verdict = judge(warc_gz(*RECORDS, RECORDS[2]))
     assert verdict.warnings == ("WARC-Record-ID not compared beyond the first 2 (4 records)",)

@@ -18,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcs import NAME, WEEKLY, dressed, http, member, record, sha1, warc_gz, warcinfo
 
 from warcmill.errors import BadInput
-from warcmill.formats.warc import header, plain
+from warcmill.formats.warc import header, hearers
 from warcmill.formats.warc.gate import Verdict, examine
 from warcmill.formats.warc.gzip import PIECE
 from warcmill.formats.warc.hearers import Head, Hearer, Listener
@@ -208,7 +208,7 @@ def test_a_head_of_a_plain_record_has_the_same_fields_and_cannot_be_changed() ->
         b'WARC-Etag: "x"\r\nWARC-Last-Modified: Wed, 19 Oct 2016 23:44:28 GMT\r\nWARC-Record-ID: <urn:x>\r\n'
         b"Content-Length: 0\r\n\r\n"
     )
-    assert plain.match(revisit + b"\r\n\r\n")
+    assert hearers.match(revisit + b"\r\n\r\n")
     _, heard = listened(warc_gz(warcinfo(), revisit + b"\r\n\r\n"))
     head = heard.records[1].head
     assert head.type == "revisit"

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcs import chunked, http, judge, record, sha1, warc_gz, warcinfo
 
+from warcmill.formats.warc.checks import KEPT
 from warcmill.formats.warc.codings import STEPS, Dechunk
-from warcmill.formats.warc.digest_checks import KEPT
 from warcmill.formats.warc.gate import Verdict
 from warcmill.formats.warc.http import CODINGS_LIMIT, DECODED_FREE, DECODED_RATIO
 

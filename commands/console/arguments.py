@@ -1,0 +1,160 @@
+"""Argument types that several verbs share; a malformed value is wrong usage, exit 2."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeVar
+
+from luigi.date_interval import Custom
+from luigi.parameter import DateIntervalParameter
+
+from warcmill.errors import BadInput
+from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_stamp
+
+Value = TypeVar("Value")
+LAST = 7  # days, where a verb is typed without an interval
+LONGEST_REASON = 1_000  # characters; markers and tables hold it
+DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Days from `first` up to, but not including, `end`. `text` is what `luigi --date-interval` takes."""
+
+    text: str
+    first: date
+    end: date
+    note: str = ""
+
+    @property
+    def last(self) -> date:
+        """The last day in it."""
+        return self.end - timedelta(days=1)
+
+
+def job(text: str) -> str:
+    """JOB: the name of a crawl."""
+    return _parsed(parse_job, text)
+
+
+def launch_id(text: str) -> str:
+    """LAUNCH: 14 digits."""
+    return _parsed(parse_stamp, text)
+
+
+def due(text: str) -> str:
+    """TIME: 14 digits."""
+    try:
+        return parse_stamp(text)
+    except BadInput as error:
+        why = f"'{text}' is not a due time: 14 digits that are a UTC time, such as 20261121060000"
+        raise argparse.ArgumentTypeError(why) from error
+
+
+def checkpoint(text: str) -> str:
+    """NAME: a checkpoint."""
+    return _parsed(parse_checkpoint, text)
+
+
+def stage(text: str) -> Stage:
+    """STAGE: final, or a checkpoint."""
+    return _parsed(Stage.parse, text)
+
+
+def interval(text: str) -> Interval:
+    """INTERVAL: days, as luigi takes them. The end of a custom one is not included; its `note` reports that."""
+    try:
+        dates: Any = DateIntervalParameter().parse(text)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {DAYS}") from error
+    if not dates.date_a < dates.date_b:
+        raise argparse.ArgumentTypeError(f"{text}: it has no day; its end is not included")
+    note = f"the end, {dates.date_b}, is not included" if isinstance(dates, Custom) else ""
+    return Interval(text, dates.date_a, dates.date_b, note)
+
+
+def last_days() -> Interval:
+    """The last days (UTC), today included."""
+    today = datetime.now(UTC).date()
+    first, end = today - timedelta(days=LAST - 1), today + timedelta(days=1)
+    return Interval(f"{first}-{end}", first, end, f"the last {LAST} days")
+
+
+def reason(text: str) -> str:
+    """TEXT of a reason: one printable line, short enough for a marker."""
+    line = text.strip()
+    if not line or len(line) > LONGEST_REASON or not line.isprintable():
+        raise argparse.ArgumentTypeError(f"a reason is one line of 1 to {LONGEST_REASON} characters")
+    return line
+
+
+def add_launch(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """JOB and LAUNCH; `optional`: commands/console/candidates.py finds what was not typed."""
+    job_help, launch_help = "the crawl's name", "its launch, 14 digits"
+    if optional:
+        parser.add_argument("job", type=job, metavar="JOB", nargs="?", help=f"{job_help} (default: any)")
+        parser.add_argument(
+            "launch_id", type=launch_id, metavar="LAUNCH", nargs="?", help=f"{launch_help} (default: the newest)"
+        )
+    else:
+        parser.add_argument("job", type=job, metavar="JOB", help=job_help)
+        parser.add_argument("launch_id", type=launch_id, metavar="LAUNCH", help=launch_help)
+
+
+def add_interval(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """INTERVAL; `optional`: the last days where none is typed."""
+    if optional:
+        help_ = f"{DAYS} (default: the last {LAST} days)"
+        parser.add_argument("interval", type=interval, metavar="INTERVAL", nargs="?", default=last_days(), help=help_)
+    else:
+        parser.add_argument("interval", type=interval, metavar="INTERVAL", help=DAYS)
+
+
+def add_stage(parser: argparse.ArgumentParser) -> None:
+    """STAGE, optional."""
+    parser.add_argument("stage", type=stage, metavar="STAGE", nargs="?", help="final, or cp00002-20161020204551")
+
+
+def add_scope(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """`scope`: an Interval or a Launch; `optional`: the last days where none is typed."""
+    help_ = f"{DAYS}; or a job and its launch"
+    if optional:
+        parser.usage = "%(prog)s [OPTION ...] [INTERVAL | JOB LAUNCH]"
+        help_ += f" (default: the last {LAST} days)"
+        parser.add_argument("scope", nargs="*", action=_Scope, default=last_days(), metavar="WHAT", help=help_)
+    else:
+        parser.usage = "%(prog)s [OPTION ...] (INTERVAL | JOB LAUNCH)"
+        parser.add_argument("scope", nargs="+", action=_Scope, metavar="WHAT", help=help_)
+
+
+class _Scope(argparse.Action):
+    """One word is an interval, two are a job and a launch."""
+
+    def __call__(self, _parser: Any, namespace: Any, values: Any, _option: str | None = None) -> None:
+        try:
+            match values:
+                case Interval():  # the default, where no word is typed
+                    namespace.scope = values
+                case [text]:
+                    namespace.scope = interval(text)
+                case [name, started]:
+                    namespace.scope = Launch(job(name), launch_id(started))
+                case _:
+                    raise argparse.ArgumentTypeError(f"INTERVAL, or JOB and LAUNCH; not {len(values)} words")
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="one JSON document, for machines")
+
+
+def _parsed(parse: Callable[[str], Value], text: str) -> Value:
+    try:
+        return parse(text)
+    except (BadInput, ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,0 +1,237 @@
+"""Run the scans of the line, each in its own luigi process; show what it does, and pass signals on to it.
+
+MERGED commands/console/scanner.py: Show what a luigi does, on stderr: its warnings and errors, and how far it is;
+at the end a line with the sum.
+
+On a terminal each step that is done has its line, above one that is always there and moves: the step, its bar, rate
+and seconds. Elsewhere a line comes every 30 seconds. A reader that is gone ends no scan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from commands.console.show import err, silence
+from tasks import logs
+from tasks.logs import MARK
+from tasks.step import LaunchScan
+from warcmill.base.printable import printable
+from warcmill.base.progress import EVERY, describe
+from warcmill.model import Launch
+from warcmill.stores import LocalStore
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_LARGEST = 50 << 20  # bytes
+ALREADY_RUNNING = 10  # [retcode] already_running; `check_hardened` enforces it
+
+
+def log_file(state: LocalStore) -> str:
+    """The log file of scans, beside the markers; one that has become large is kept under another name, once."""
+    path = state.base / "log" / "scan.log"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        if path.exists() and path.stat().st_size > _LARGEST:
+            path.replace(path.with_name("scan.log.1"))
+    except OSError as error:
+        err(f"the log file {path} cannot be written: {error.strerror}")
+    return str(path)
+
+
+@dataclass
+class Scanner:
+    """Runs one luigi at a time."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    verbose: bool = False  # luigi's own output, as it comes
+    draining: str = ""  # printed on stderr as soon as SIGUSR1 comes
+    child: subprocess.Popen[bytes] | None = None
+    signal: int = 0
+
+    def run(self, scan: LaunchScan, only: list[Launch]) -> int:
+        """Run one scan, of all launches of its days or of some; return its exit code."""
+        words = ["-m", "luigi", "--module", type(scan).__module__, scan.task_family]
+        words += ["--date-interval", str(scan.date_interval)]
+        words += ["--only", ",".join(map(str, only))] if only else []
+        shown = {} if self.verbose else {logs.ATTENDED: "1", logs.EVENTS: "1"}
+        environment = {**os.environ, **self.environment, **shown}
+        errors = None if self.verbose else subprocess.PIPE
+        # In its own process group, so that a terminal's Ctrl-C reaches it only once: through us.
+        self.child = subprocess.Popen([sys.executable, *words], env=environment, stderr=errors, process_group=0)  # noqa: S603 - our own words
+        if self.signal:
+            self.child.send_signal(self.signal)
+        if self.child.stderr is None:
+            return self.child.wait()
+        with ScanProgress(scan.task_family).following(self.child.stderr):
+            return self.child.wait()
+
+    def hand_down(self, number: int, _: FrameType | None) -> None:
+        """Note a signal and pass it on."""
+        self.signal = number
+        if self.draining and number == signal.SIGUSR1:
+            over_bar = "\r\x1b[K" if sys.stderr.isatty() else ""
+            os.write(
+                sys.stderr.fileno(), f"{over_bar}{self.draining}\n".encode()
+            )  # the signal may have interrupted a print
+        if self.child:
+            self.child.send_signal(number)
+
+    @contextmanager
+    def handing_down(self, signals: Iterable[int] = SIGNALS) -> Iterator[None]:
+        """Note these signals and pass them on, while this lasts."""
+        before = {number: signal.signal(number, self.hand_down) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+_WAIT = 5.0  # seconds for what is still in the pipe of a luigi that has ended
+
+
+class ScanProgress:
+    """Shows one luigi. `follow` its stderr in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._done, self._failed = Counter[str](), Counter[str]()
+        self._of, self._step = 0, ""
+        self._printed = time.monotonic()
+        self._bar: Progress | None = None
+
+    @contextmanager
+    def following(self, stream: Iterable[bytes]) -> Iterator[None]:
+        """Show all lines of this stream, while the luigi that writes it is waited for."""
+        reader = threading.Thread(target=self._follow, args=[stream], daemon=True)
+        with moving(f"{self._name}: looks for what is missing") as self._bar:
+            reader.start()
+            try:
+                yield
+            finally:
+                reader.join(_WAIT)  # a process that luigi has left behind may still hold the pipe
+        self._bar = None
+        if sums := self._sums():
+            with _unless_gone():
+                show(f"{self._name}: {sums}", None)
+
+    def _follow(self, stream: Iterable[bytes]) -> None:
+        for raw in stream:
+            text = raw.decode("utf-8", "backslashreplace").rstrip("\n")
+            with _unless_gone():
+                event = _event(text)
+                if event:
+                    self._take(event)
+                else:
+                    self._print(text.lstrip(MARK))
+
+    def _take(self, event: dict[str, Any]) -> None:
+        """Show an event."""
+        match event["kind"]:
+            case "pending":
+                self._of = event["number"]
+            case "begins":
+                self._step = event["step"]
+                self._show()
+            case "at":
+                self._step = event["step"]
+                figures = describe(event["done"], event["total"], max(event["seconds"], 0.001))
+                self._show(event["done"], event["total"], f"{figures} {printable(event['file'])}")
+            case "done" if "task" in event:
+                self._done[event["task"].rpartition(".")[2]] += 1
+                if self._bar:
+                    self._print(f"{printable(event['step'])}: done")
+            case "failed":
+                self._failed[event["step"].partition(" ")[0]] += 1
+
+    def _show(self, done: int = 0, total: int | None = None, figures: str = "") -> None:
+        """Move the line on a terminal; elsewhere print one when it is due."""
+        number = sum(self._done.values()) + 1
+        step = f"{number} of {self._of}: {printable(self._step)}" if number <= self._of else printable(self._step)
+        if self._bar:
+            if not figures:  # another step: its seconds begin at 0
+                self._bar.remove_task(self._bar.task_ids[0])
+                self._bar.add_task(step, total=None, figures="")
+            self._bar.update(self._bar.task_ids[0], description=step, completed=done, total=total, figures=figures)
+        elif time.monotonic() - self._printed >= EVERY:
+            self._print(f"{self._name}: {step} {figures}".rstrip())
+
+    def _print(self, text: str) -> None:
+        self._printed = time.monotonic()
+        show(text, self._bar)
+
+    def _sums(self) -> str:
+        """The steps that are done and that have failed, counted by kind; '' if there was none."""
+        kinds = (("done", self._done), ("failed", self._failed))
+        return "; ".join(
+            f"{sum(of.values())} {word} ({', '.join(f'{kind} {number}' for kind, number in of.items())})"
+            for word, of in kinds
+            if of
+        )
+
+
+def _event(text: str) -> dict[str, Any] | None:
+    """The event in a line; None for any other line, also where those of two processes came into one."""
+    try:
+        return dict(json.loads(text[1:])) if text.startswith(MARK) else None
+    except (ValueError, TypeError):
+        return None
+
+
+@contextmanager
+def _unless_gone() -> Iterator[None]:
+    """Print no more once the reader is gone: luigi's lines must still be taken, or it would wait for ever."""
+    try:
+        yield
+    except OSError:
+        silence(sys.stderr)
+
+
+def show(text: str, bar: Progress | None) -> None:
+    """Print a line on stderr, above the line that moves if there is one."""
+    if bar:
+        bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def moving(what: str) -> Iterator[Progress | None]:
+    """On a terminal, show a line that moves while this lasts: what is done, and the seconds; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 takes 50 ms: import it only for a terminal
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
+
+    whole, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    bar = Progress(  # one line, so that what is printed meanwhile stays readable
+        TimeElapsedColumn(table_column=whole),
+        BarColumn(bar_width=10),
+        TextColumn("{task.description}", markup=False, table_column=whole),
+        TextColumn("{task.fields[figures]}", markup=False, table_column=rest),
+        console=Console(stderr=True, markup=False, highlight=False),
+        expand=True,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task(what, total=None, figures="")
+    with bar:
+        yield bar

@@ -1,0 +1,331 @@
+"""[text] solr and [collection.NAME]: which Solr gets the text, and which of its collections what.
+
+MERGED tasks/config/chains.py: [columns]: the launches whose captures are written as Parquet files.
+
+MERGED tasks/config/chains.py: [index]: the launches whose WARCs are indexed.
+
+MERGED tasks/config/chains.py: [package] of luigi.cfg: from which day on, for which jobs and how SIPs are built, and
+where they are submitted.
+
+MERGED tasks/config/chains.py: The switches of steps that not every launch goes through: `since` and `jobs` in a
+section of the switch's name.
+
+MERGED tasks/config/chains.py: [text]: the launches whose documents are extracted for a text index.
+
+MERGED tasks/config/chains.py: [viruses]: the clamd that scans what is stored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import luigi
+
+from tasks.config import sections
+from warcmill.chain import Switch
+from warcmill.clients import cdx_server as clients
+from warcmill.clients import clamd
+from warcmill.clients.clamd import Clamd
+from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.extracts.tika import Tika
+from warcmill.files.virus_scan import Limits
+from warcmill.formats.sip.ark import BETANUMERIC, MOST_GIVEN
+from warcmill.formats.text import document
+from warcmill.index.sink_solr import Place, Routing, routing
+from warcmill.package.sips import Form, Terms
+
+COLLECTION, COLLECTION_KEYS = "collection.", ("hosts", "surts")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # as Solr allows them
+_NO_NAME = re.compile(r"[^A-Za-z0-9.-]+")
+_KEY = "[text] solr"
+
+
+def solr() -> Place | None:
+    """The configured Solr, or BadConfig; None if there is none. It is not asked for anything."""
+    url = sections.value("text", "solr").rstrip("/")
+    named = sections.named(COLLECTION)
+    if not url:
+        if named:
+            raise BadConfig(_KEY, f"is not set, and [{named[0]}] routes to one of its collections")
+        return None
+    server, _, default = url.rpartition("/")
+    parts = urlsplit(server)
+    if parts.scheme not in ("http", "https") or len(parts.path) < 2 or not _NAME.fullmatch(default):
+        raise BadConfig(_KEY, "is not the URL of a collection, such as http://127.0.0.1:8983/solr/discovery")
+    place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return Place(server, _routing(default, named), f"solr-{_NO_NAME.sub('-', place)}")
+
+
+def _routing(default: str, named: list[str]) -> Routing:
+    tables = {}
+    for section in named:
+        name = section.removeprefix(COLLECTION)
+        if not _NAME.fullmatch(name):
+            raise BadConfig(f"[{section}]", "its name is not that of a collection of Solr")
+        sections.refuse_unknown(section, COLLECTION_KEYS)
+        tables[name] = (_list(section, "hosts"), _list(section, "surts"))
+        if not any(tables[name]):
+            raise BadConfig(f"[{section}]", "routes nothing: set hosts or surts")
+    try:
+        return routing(default, tables)
+    except BadInput as error:
+        section = next((one for one in named if error.path in _entries(one)), named[0])
+        raise BadConfig(f"[{section}]", str(error)) from error
+
+
+def _entries(section: str) -> tuple[str, ...]:
+    return (*_list(section, "hosts"), *_list(section, "surts"))
+
+
+def _list(section: str, key: str) -> tuple[str, ...]:
+    """Entries by blanks or the ends of lines: SURTs have commas in them. Hosts may be separated by commas too."""
+    return tuple(filter(None, re.split(r"[,\s]+" if key == "hosts" else r"\s+", sections.value(section, key))))
+
+
+COLUMNS = "columns"  # as `Row.due` names it
+_PACKAGE, _EXTRA = "pyarrow", "warcmill[columns]"
+
+
+class columns(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[columns]: Parquet files of captures; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
+
+    since = luigi.Parameter(default="", description="write the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="write only these jobs, separated by commas; empty: all")
+
+
+def check_columns_installed() -> str:
+    """The package that writes Parquet, with its version; BadConfig if it is missing."""
+    try:
+        return f"{_PACKAGE} {version(_PACKAGE)}"
+    except PackageNotFoundError as error:
+        how = f"pip install '{_EXTRA}', or empty it"
+        raise BadConfig("[columns] since", f"is set, and {_PACKAGE} cannot be found: {how}") from error
+
+
+class index(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[index]: CDXJ lines of stored WARCs; off unless `since` is set. It needs `[warcmill] index`, their folder."""
+
+    since = luigi.Parameter(default="", description="index the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="index only these jobs, separated by commas; empty: all")
+    cdx_server = luigi.Parameter(
+        default="", description="OutbackCDX that gets the lines as well, http://HOST:PORT/COLLECTION; empty: none"
+    )
+
+
+def cdx_server() -> str:
+    """The URL of the collection of a CDX server; '' if none is set. Or BadConfig."""
+    url = str(sections.read(index).cdx_server).strip()
+    if url and not clients.is_url(url):
+        why = f"is {clients.shown(url)}; it must be http://HOST:PORT/COLLECTION, or https, without a user or a query"
+        raise BadConfig("[index] cdx_server", why)
+    return url
+
+
+PACKAGE, SUBMISSION, CATALOGUE = "package", "destination", "catalogue"  # as `Row.due` names them
+_FORMS, _STAGES = ("value", "reference"), ("final", "every")
+_NAAN, _SHOULDER = re.compile(rf"[{BETANUMERIC}]{{5,9}}"), re.compile(rf"[{BETANUMERIC}]+")
+
+
+class package(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[package]: SIPs of archived launches; none without `since`."""
+
+    since = luigi.Parameter(default="", description="day, 2026-11-21: launches from then on get SIPs; empty: none")
+    jobs = luigi.Parameter(default="", description="the jobs whose launches get SIPs, separated by commas; empty: all")
+    stages = luigi.Parameter(default="final", description="final: one SIP a launch; every: one SIP a stage")
+    form = luigi.Parameter(default="value", description="value: WARCs are in the SIP; reference: fetch.txt lists them")
+    locate = luigi.Parameter(default="", description="URL before stored paths in fetch.txt; default: the store's own")
+    naan = luigi.Parameter(default="", description="NAAN of your ARKs; empty: no ARKs, unless there is a minter")
+    shoulder = luigi.Parameter(default="", description="shoulder of the ARKs below the NAAN")
+    minter = luigi.Parameter(default="", description="URL of a service that gives ARKs, asked with ?arks=N")
+    agreement = luigi.Parameter(default="", description="identifier of the submission agreement, for METS")
+    organisation = luigi.Parameter(default="", description="name of the archive that submits; a must with since")
+    destination = luigi.Parameter(default="", description="where SIPs are submitted: a folder, sftp:// or webhdfs://")
+    verified_at = luigi.Parameter(default="", description="where the ingesting system puts SIPs; else destination")
+
+
+def switches(*, has_index: bool) -> dict[str, Switch]:
+    """The switches of the steps of SIPs that are on, or BadConfig. The catalogue is in the index."""
+    sips = switch()
+    known = {PACKAGE: sips, SUBMISSION: submission(), CATALOGUE: sips if has_index else None}
+    return {name: one for name, one in known.items() if one}
+
+
+def switch() -> Switch | None:
+    """For which launches SIPs are due; None when `since` is not set. Or BadConfig."""
+    keys, since = sections.read(package), read("package")
+    if since is None:
+        return None
+    terms()
+    return replace(since, final_only=_one_of("stages", keys.stages, _STAGES) == "final")
+
+
+def submission() -> Switch | None:
+    """For which launches SIPs are submitted, too; None when there is no destination. Or BadConfig."""
+    return switch() if destination() else None
+
+
+def terms(store: str = "") -> Terms:
+    """How SIPs are built, or BadConfig. `store`: the store's folder or URL, where SIPs by reference say files are."""
+    keys = sections.read(package)
+    if not keys.organisation:
+        raise BadConfig("[package] organisation", "is not set; the name of the archive, which every SIP states")
+    if keys.minter and (keys.naan or keys.shoulder):
+        raise BadConfig("[package] minter", "is set beside naan or shoulder; keep the minter, or those two")
+    if keys.shoulder and not keys.naan:
+        raise BadConfig("[package] naan", "is not set, and shoulder is; a shoulder is below a NAAN")
+    if len(keys.naan + keys.shoulder) > MOST_GIVEN:
+        raise BadConfig("[package] shoulder", f"is too long: with the naan at most {MOST_GIVEN} characters")
+    form: Form = "reference" if _one_of("form", keys.form, _FORMS) == "reference" else "value"
+    return Terms(
+        keys.organisation,
+        form,
+        _url("locate", keys.locate) or _of_store(store),
+        _fits("naan", keys.naan, _NAAN),
+        _fits("shoulder", keys.shoulder, _SHOULDER),
+        _url("minter", keys.minter, ("http", "https")),
+        keys.agreement,
+    )
+
+
+def destination() -> str:
+    """Where SIPs are submitted; '' when they are not. Or BadConfig."""
+    return _place("destination", sections.read(package).destination)
+
+
+def verified_at() -> str:
+    """Where submitted SIPs are read again; '' when they are not submitted. Or BadConfig."""
+    keys = sections.read(package)
+    if keys.verified_at and not keys.destination:
+        raise BadConfig("[package] verified_at", "is set without destination, and nothing is submitted without one")
+    return _place("verified_at", keys.verified_at) or destination()
+
+
+def _of_store(store: str) -> str:
+    """The URL of the store: a folder's as file://, another's without its query."""
+    return Path(store).as_uri() if store.startswith("/") else store.partition("?")[0]
+
+
+def _one_of(key: str, text: str, words: tuple[str, ...]) -> str:
+    if text not in words:
+        raise BadConfig(f"[package] {key}", f"is {text}; {' or '.join(words)}")
+    return text
+
+
+def _fits(key: str, text: str, pattern: re.Pattern[str]) -> str:
+    if text and not pattern.fullmatch(text):
+        why = f"is {text}; digits and letters without vowels and l: {BETANUMERIC}; a NAAN has 5 to 9"
+        raise BadConfig(f"[package] {key}", why)
+    return text
+
+
+def _url(key: str, text: str, schemes: tuple[str, ...] = ()) -> str:
+    parts = urlsplit(text)
+    if text and (not parts.scheme or (schemes and parts.scheme not in schemes) or not text.isascii() or " " in text):
+        raise BadConfig(f"[package] {key}", f"is {text}; a URL, such as https://archive.example/")
+    return text
+
+
+def _place(key: str, text: str) -> str:
+    if text and not text.startswith(("/", "sftp://", "webhdfs://")):
+        raise BadConfig(f"[package] {key}", f"is {text}; an absolute path, sftp:// or webhdfs://")
+    return text.rstrip("/")
+
+
+SWITCHES = ("viruses", "index", "text", "columns")
+
+
+def wanted() -> dict[str, Switch]:
+    """The switches that are on, or BadConfig."""
+    return {name: switch for name in SWITCHES if (switch := read(name))}
+
+
+def read(section: str) -> Switch | None:
+    """The switch of a section; None when its `since` is not set."""
+    since, jobs = sections.value(section, "since"), sections.value(section, "jobs")
+    if since:
+        return Switch(_day(since, section), frozenset(sections.names(jobs, f"[{section}] jobs")) if jobs else None)
+    if jobs:
+        raise BadConfig(f"[{section}] jobs", "is set without since, which switches the step on: set it to a day")
+    return None
+
+
+def _day(text: str, section: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise BadConfig(f"[{section}] since", f"is {text!r}; a day such as 2016-10-19, of the launches' ids") from error
+
+
+TEXT = "text"  # as `Row.due` names it
+
+
+class text(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[text]: the words of stored documents; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
+
+    since = luigi.Parameter(default="", description="extract the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="extract only these jobs, separated by commas; empty: all")
+    tika = luigi.Parameter(default="", description="path of tika-app's jar, for office documents; empty: not extracted")
+    solr = luigi.Parameter(default="", description="URL of a Solr's collection that gets the text too; empty: none")
+
+
+def tika() -> Tika | None:
+    """The Tika that is configured, or BadConfig; None if there is none. It is not started."""
+    path = sections.value(TEXT, "tika")
+    if not path:
+        return None
+    found = Tika(os.path.abspath(path))
+    try:
+        found.check()
+    except Unavailable as error:
+        raise BadConfig("[text] tika", f"is set, and {error}") from error
+    return found
+
+
+def check_text_installed() -> None:
+    """BadConfig if a package of the extra is missing, or what extracts office documents."""
+    if missing := document.missing():
+        how = f"pip install '{document.EXTRA}', or empty it"
+        raise BadConfig("[text] since", f"is set, and {' and '.join(missing)} cannot be found: {how}")
+    tika()
+
+
+class viruses(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[viruses]: the scan of stored WARCs; off unless `since` is set."""
+
+    clamd = luigi.Parameter(default="", description="where clamd listens: the path of its socket, or HOST:PORT")
+    since = luigi.Parameter(default="", description="scan the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="scan only these jobs, separated by commas; empty: all")
+    stream_max_length = luigi.IntParameter(default=100 << 20, description="bytes; StreamMaxLength of clamd.conf")
+    max_file_size = luigi.IntParameter(default=100 << 20, description="bytes; MaxFileSize of clamd.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """A clamd, and the limits that it is configured with."""
+
+    clamd: Clamd
+    limits: Limits
+
+
+def is_configured() -> bool:
+    """True if a clamd is named, or its step is switched on."""
+    return bool(sections.value("viruses", "clamd") or sections.value("viruses", "since"))
+
+
+def scanner() -> Scanner:
+    """The configured clamd, or BadConfig. It is not asked for anything."""
+    keys = sections.read(viruses)
+    try:
+        address = clamd.parse(sections.needed("viruses", "clamd"))
+    except ValueError as error:
+        raise BadConfig("[viruses] clamd", str(error)) from error
+    for key, limit in (("stream_max_length", keys.stream_max_length), ("max_file_size", keys.max_file_size)):
+        if limit < 1:
+            raise BadConfig(f"[viruses] {key}", f"is {limit}; bytes, as in clamd.conf, where there must be a limit")
+    return Scanner(Clamd(address), Limits(keys.stream_max_length, keys.max_file_size))

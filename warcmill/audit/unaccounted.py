@@ -1,0 +1,183 @@
+"""Stored files that are missing from the store. By names and lengths; reads no file.
+
+MERGED warcmill/audit/unaccounted.py: SIPs that an 08 marker stands for, and that the catalogue lacks, or has
+otherwise.
+
+MERGED warcmill/audit/unaccounted.py: SIPs in the store that no 05 accounts for, where no run that is due will
+settle it. By names; reads no file.
+
+MERGED warcmill/audit/unaccounted.py: What the scans of one run could not find yet: launches that ended, and
+checkpoints taken, after they had begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from warcmill import chain, layout
+from warcmill.audit import remedies
+from warcmill.audit.gaps import Gap
+from warcmill.audit.survey import Survey
+from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches.ending import ended, is_sealed
+from warcmill.launches.listing import list_files
+from warcmill.launches.roots import RootMap
+from warcmill.markers.facts import Packaged
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Launch, Stage
+from warcmill.stores import Store
+
+KINDS = ("warcs", "viral", "logs", "sips")
+
+
+def listed(store: Store, launch: Launch) -> dict[str, int]:
+    """The files of a launch in the store: path to length in bytes. Unavailable when the store does not answer."""
+    folders = (f"{kind}/{launch.job}/{launch.id}" for kind in KINDS)
+    return {entry.path: entry.size for folder in folders for entry in store.list(folder) if entry.kind == "file"}
+
+
+def missing(seen: Survey, in_store: dict[str, int]) -> tuple[Gap, ...]:
+    """A gap for every file that a marker calls stored and that is not in the store, or has another length there.
+
+    `in_store` is what `listed` returns.
+    """
+    return tuple(gap for stage in seen.stages for gap in _of_stage(seen, stage, in_store))
+
+
+def _of_stage(seen: Survey, stage: Stage, in_store: dict[str, int]) -> Iterator[Gap]:
+    sips = (row for row in chain.of_stage(chain.ROWS) if row.by_sip and row.stored)
+    for step in (*chain.storing(chain.ROWS), *sips):
+        key = seen.key(step.word, stage)
+        marker = seen.markers.get(key)
+        for file in marker.claim.stored if marker else ():
+            if in_store.get(file.path) != file.size:
+                redo = remedies.redo(key)
+                todo = remedies.replace_stored(redo) if file.path in in_store else redo
+                yield Gap(seen.launch, str(stage), "lost", file.path, _why(file, in_store), todo)
+
+
+def _why(file: FileRef, in_store: dict[str, int]) -> str:
+    size = in_store.get(file.path)
+    now = "it is not there" if size is None else f"it has {size}"
+    return f"it was stored with {file.size} bytes, and {now}"
+
+
+Catalogued = Callable[[Launch], Mapping[str, tuple[str, str]]]
+"""The SIPs of a launch in the catalogue: by stage, the state and the digest of the claim of 05."""
+_LATER = {"packaged": ("verify-sip", "submit"), "submitted": ("verify-sip",)}  # steps that come after a state
+_REBUILD = "warcmill catalogue rebuild"
+
+
+def uncatalogued(seen: Survey, catalogued: Catalogued) -> tuple[Gap, ...]:
+    """A gap for every SIP whose 08 the catalogue does not bear out. One that cannot be read bears out none."""
+    stages = [stage for stage in seen.stages if seen.marker("catalogue", stage)]
+    if not stages:
+        return ()
+    try:
+        known = catalogued(seen.launch)
+    except Unavailable:
+        raise
+    except WarcmillError as error:
+        return tuple(_uncatalogued(seen, stage, str(error)) for stage in stages)
+    return tuple(gap for stage in stages for gap in _of_sip(seen, stage, known))
+
+
+def _of_sip(seen: Survey, stage: Stage, known: Mapping[str, tuple[str, str]]) -> Iterator[Gap]:
+    built = seen.marker("package", stage)
+    state, claim = known.get(str(stage), ("", ""))
+    if not state:
+        yield _uncatalogued(seen, stage, "the catalogue has no such SIP")
+    elif built and claim != built.digest:
+        yield _uncatalogued(seen, stage, "the catalogue has another SIP of this stage than there is now")
+    elif later := next((word for word in _LATER.get(state, ()) if seen.marker(word, stage)), ""):
+        yield _uncatalogued(seen, stage, f"the catalogue has it as {state}, and {later} is done since")
+
+
+def _uncatalogued(seen: Survey, stage: Stage, why: str) -> Gap:
+    return Gap(
+        seen.launch, str(stage), "not catalogued", layout.marker_name(seen.key("catalogue", stage)), why, _REBUILD
+    )
+
+
+_STEP = "package"
+
+
+def unclaimed(seen: Survey, in_store: Iterable[str]) -> tuple[Gap, ...]:
+    """A gap for every such SIP. `in_store`: the paths of the launch's files in the store."""
+    known = [fact for fact in seen.facts.values() if isinstance(fact, Packaged)]
+    listed = {path for fact in known for path in fact.orphaned}
+    sips = (path for path in sorted(in_store) if path.startswith("sips/") and path not in listed)
+    return tuple(gap for path in sips if not any(one.is_named(path) for one in known) for gap in _unclaimed(seen, path))
+
+
+def _unclaimed(seen: Survey, path: str) -> Iterator[Gap]:
+    name = path.rpartition("/")[2]
+    if name.startswith("."):
+        return  # half-written
+    parsed = layout.parse_sip_name(name)
+    stage = parsed[0] if parsed else None
+    if stage and seen.due(_STEP, stage) and not seen.marker(_STEP, stage):
+        return  # its next run takes it, or lists it
+    todo = _todo(seen, stage) if stage else "look at it, and move it away by hand"
+    yield Gap(seen.launch, str(stage or ""), "unclaimed", path, "it is among the SIPs, and no 05 names it", todo)
+
+
+def _todo(seen: Survey, stage: Stage) -> str:
+    """Have the 05 of the stage's SIP list it, or take it."""
+    by = seen.coverage.covering(stage)
+    return remedies.redo(seen.key(_STEP, by)) if by else remedies.step(seen.key(_STEP, stage))
+
+
+@dataclass(frozen=True)
+class Before:
+    """What there was to scan when the scans began: launches that had ended, and sealed stages of running ones."""
+
+    ended: frozenset[Launch]
+    sealed: frozenset[tuple[Launch, Stage]]
+
+
+def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> Before:
+    """What there is to scan now. A launch that cannot be read counts as ended, so that its gaps are reported."""
+    over: set[Launch] = set()
+    sealed: set[tuple[Launch, Stage]] = set()
+    for launch in launches:
+        try:
+            stages = _sealed_while_running(state, rootmap, launch)
+        except WarcmillError:
+            stages = None
+        if stages is None:
+            over.add(launch)
+        else:
+            sealed |= {(launch, stage) for stage in stages}
+    return Before(frozenset(over), frozenset(sealed))
+
+
+def _sealed_while_running(state: MarkerStore, rootmap: RootMap, launch: Launch) -> list[Stage] | None:
+    """The sealed stages of a running launch; None when it has ended."""
+    if state.holds(layout.step("process", launch)):
+        return None
+    roots = rootmap.of(launch.job)
+    if ended(state, roots, launch):
+        return None
+    listing = list_files(roots, launch)
+    stages = [stage for stage in listing.logs if not stage.is_final]
+    return [stage for stage in stages if is_sealed(state, roots, launch, stage, listing)]
+
+
+def split(seen: Survey, gaps: Iterable[Gap], before: Before) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+    """The gaps of a launch, and apart from them those of steps that no scan could try yet."""
+    parts: dict[bool, list[Gap]] = {False: [], True: []}
+    for gap in gaps:
+        parts[_is_unscanned(seen, gap, before)].append(gap)
+    return tuple(parts[False]), tuple(parts[True])
+
+
+def _is_unscanned(seen: Survey, gap: Gap, before: Before) -> bool:
+    key = layout.parse_marker_name(gap.name) if gap.kind == "lacking" else None
+    if key is None or seen.attempts.get(key) or seen.launch in before.ended:
+        return False
+    if not chain.by_task(chain.ROWS)[key.task].scan:
+        return False  # an operator's: no scan will publish it
+    stage = Stage.parse(gap.stage) if gap.stage else None
+    return stage is None or stage.is_final or (seen.launch, stage) not in before.sealed

@@ -1,0 +1,145 @@
+"""What a control socket asks of the frontier: add, suspend, release, remove, get, list, rate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from warcmill.crawl.control.messages import MOST, Target, target
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.frontier import Answer, Defer, Frontier, Gate, Offered, Rate
+from warcmill.crawl.uri import FOREVER, Uri, make, shown
+from warcmill.errors import BadInput
+from warcmill.formats.logs import crawllog
+from warcmill.model import Json
+
+Offer = Callable[[Sequence[Uri]], Awaitable[list[Offered]]]
+_MAY = {"uri": str, "key": str, "source": str, "via": str, "priority": int, "not_before": str}
+
+
+class FrontierControl:
+    """A part of a crawl's `Controlled`. `offer` takes the URIs that a person adds; by default the frontier does."""
+
+    def __init__(self, frontier: Frontier, offer: Offer | None = None) -> None:
+        self._frontier, self._offer = frontier, offer or frontier.offer
+
+    async def add(self, uris: list[Json], crawl: str) -> Json:
+        """Offer URIs, each a text or an object; answer for each. One that is refused hinders no other."""
+        made = [_made(one, crawl) for one in uris]
+        answers = iter(await self._offer([one for one in made if isinstance(one, Uri)]))
+        found: list[Json] = []
+        for asked, one in zip(uris, made, strict=True):
+            offered = next(answers) if isinstance(one, Uri) else Offered(Answer.REFUSED, one.why)
+            name = one.uri if isinstance(one, Uri) else shown(_name(asked))
+            why: dict[str, Json] = {"why": offered.why} if offered.why else {}
+            found.append({"uri": name, "answer": str(offered.answer), **why})
+        return {"answers": found}
+
+    async def suspend(self, target: Target) -> Json:
+        """Let a URI or a site wait until it is released."""
+        return await self._wait(target, FOREVER)
+
+    async def release(self, target: Target) -> Json:
+        """End the wait of a URI or a site."""
+        return await self._wait(target, 0.0)
+
+    async def remove(self, target: Target) -> Json:
+        """Remove a URI, or what waits of a site; return how many waited."""
+        if not target.site:
+            return {"removed": await self._frontier.purge(target.crawl, [target.key])}
+        removed, after = 0, 0
+        while True:
+            page = await self._frontier.list(target.crawl, after=after, limit=MOST)
+            keys = [uri.key for uri in page.uris if uri.queue == target.site]
+            removed += await self._frontier.purge(target.crawl, keys) if keys else 0
+            after = page.next
+            if not after:
+                return {"removed": removed}
+
+    async def get(self, target: Target) -> Json:
+        """Return what is known of a URI: an empty object when it was never taken."""
+        page = await self._frontier.list(target.crawl, keys=[target.key])
+        return as_json(page.uris[0]) if page.uris else {}
+
+    async def list(self, crawl: str, after: int, limit: int) -> Json:
+        """Return some of the URIs that wait, and where the next call begins; 0: there are no more."""
+        if not 1 <= limit <= MOST or after < 0:
+            raise BadInput("list", f"'limit' is 1 to {MOST}, 'after' what the last answer has as 'next'")
+        page = await self._frontier.list(crawl, after=after, limit=limit)
+        return {"uris": [as_json(uri) for uri in page.uris], "next": page.next}
+
+    async def rate(self, fields: Mapping[str, Json]) -> Json:
+        """Set the rate of a site, or of all that have none of their own; `none`: it has none of its own any more."""
+        more = {name: value for name, value in fields.items() if name not in ("site", "none")}
+        if bool(fields.get("none")) == bool(more):
+            raise BadInput("rate", "name hits, window, scale, moderated or at_once; or none, to have none of its own")
+        found = target("rate", fields)
+        site = found.site if found else ""
+        await self._frontier.set_rate(Gate(site), Rate(**more) if more else None)  # type: ignore[arg-type] # by FIELDS
+        return {"site": site}
+
+    async def _wait(self, target: Target, until: float) -> Json:
+        if target.site:
+            await self._frontier.block(Gate(target.site), until)
+            return {"changed": 1}
+        changed = await self._frontier.defer([Defer(target.crawl, target.key, until)])
+        return {"changed": sum(changed)}
+
+
+def as_json(uri: Uri) -> dict[str, Json]:
+    """What is known of a URI; what it has not is left out."""
+    texts = {name: getattr(uri, name) for name in ("crawl", "hops", "via", "source", "payload", "hash")}
+    numbers = {name: getattr(uri, name) for name in ("priority", "http_status", "tries")}
+    times = {"not_before": _moment(uri.not_before), "finished": _moment(uri.download_finished)}
+    key = uri.key if uri.key != uri.uri else ""
+    more = {"key": key, "queue": uri.queue, **texts, **numbers, **times}
+    return {"uri": uri.uri, "status": str(uri.status), **{name: value for name, value in more.items() if value}}
+
+
+def _moment(seconds: float) -> str:
+    """A time as text; '' for none, and for one that never comes."""
+    return f"{crawllog.moment(seconds)[:19]}Z" if 0 < seconds < FOREVER else ""
+
+
+def _made(asked: Json, crawl: str) -> Uri | BadInput:
+    """The URI that is asked for, or why it cannot be."""
+    try:
+        fields = _fields(asked)
+        payload, until = _payload(fields.pop("payload", "")), _seconds(str(fields.pop("not_before", "")))
+        uri = make(str(fields.pop("uri")), crawl=crawl, payload=payload, not_before=until, **fields)  # type: ignore[arg-type] # by _MAY
+        if uri.uri.startswith("dns:"):
+            raise BadInput(shown(uri.uri), "the crawler asks for names itself, before it visits their hosts")
+        exchange.read(uri.payload, uri.uri)  # a fault in it is named now, not at the visit
+        return uri
+    except BadInput as error:
+        return error
+
+
+def _fields(asked: Json) -> dict[str, Json]:
+    if isinstance(asked, str):
+        return {"uri": asked}
+    if not isinstance(asked, dict) or not isinstance(asked.get("uri"), str):
+        raise BadInput("URI", "it is neither a text nor an object with 'uri'")
+    for name, value in asked.items():
+        if name != "payload" and not (name in _MAY and type(value) is _MAY[name]):
+            raise BadInput(_name(asked), f"'{shown(name)}' is not known, or of the wrong type")
+    return dict(asked)
+
+
+def _seconds(moment: str) -> float:
+    if not moment:
+        return 0.0
+    try:
+        found = datetime.fromisoformat(moment)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise BadInput("not_before", f"'{shown(moment)}' is no time such as 2026-11-21T08:17:37Z") from error
+
+
+def _payload(payload: Json) -> str:
+    return payload if payload == "" else json.dumps(payload, sort_keys=True, separators=(",", ":"))
+
+
+def _name(asked: Json) -> str:
+    return str(asked.get("uri", "")) if isinstance(asked, dict) else str(asked)

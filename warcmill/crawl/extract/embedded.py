@@ -1,0 +1,118 @@
+"""Links of a style sheet: `url(...)` and `@import` (CSS Syntax 3).
+
+MERGED warcmill/crawl/extract/embedded.py: Links of JSON-LD in a page: values of the properties that schema.org
+gives URLs.
+
+MERGED warcmill/crawl/extract/embedded.py: Guess URLs in JavaScript and JSON: strings that look like one. Off by
+default: most guesses lead nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from warcmill.crawl.extract import charset
+from warcmill.crawl.extract.links import EMBED, GUESS, LINK, Found, Links
+
+# A comment, or what may have the letters of one in it: an escape, a string, an address without quotes.
+_COMMENT = re.compile(
+    r"""(/\*.*?(?:\*/|\Z))|\\.|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|url\(\s*+[^\s"'()\\]*+""",
+    re.IGNORECASE | re.DOTALL,
+)
+_URL = re.compile(
+    r"""url\(\s*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'|"""
+    r"""((?:[^\s"'()\\]|\\[0-9a-fA-F]{1,6}+\s?+|\\.)*+))\s*+\)"""
+    r"""|@import\s*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)')""",
+    re.IGNORECASE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
+_LARGEST = 0x10FFFF
+
+
+def css_links(data: bytes, uri: str, content_type: str = "") -> Found:
+    """The links of a style sheet."""
+    found = Links(uri)
+    add_css(charset.text(data, content_type), found, "css")
+    return found.all()
+
+
+def add_css(text: str, found: Links, context: str) -> None:
+    """Add the links of a piece of CSS: of a sheet, a `<style>` or a `style` attribute."""
+    small = text.lower()
+    if "url(" not in small and "@import" not in small:
+        return
+    for match in _URL.finditer(_COMMENT.sub(_without_comment, text) if "/*" in text else text):
+        found.add(_ESCAPE.sub(_unescaped, match[match.lastindex or 0] if match.lastindex else ""), EMBED, context)
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    return " " if match[1] else match[0]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if not match[1]:
+        return match[2]
+    code = int(match[1], 16)
+    return chr(code) if 0 < code <= _LARGEST and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
+LIMIT = 1 << 20  # characters of one script
+_LINKS = frozenset(["url", "sameAs", "mainEntityOfPage", "@id", "item", "isPartOf", "relatedLink", "significantLink"])
+_EMBEDS = frozenset(["image", "logo", "contentUrl", "thumbnailUrl", "thumbnail", "embedUrl"])
+
+
+def add_json_ld(text: str, found: Links) -> None:
+    """Add the URLs of one script; what is no JSON has none."""
+    if len(text) > LIMIT:
+        found.is_whole = False
+        return
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    for name, written in _strings(value):
+        if written.startswith(("http://", "https://", "/")):
+            if name in _LINKS:
+                found.add(written, LINK, f"json-ld/{name}")
+            elif name in _EMBEDS:
+                found.add(written, EMBED, f"json-ld/{name}")
+
+
+def _strings(value: object) -> Iterator[tuple[str, str]]:
+    """Every text in a value, with the name of the property it is of; one in an object under `image` is of its own."""
+    left: list[tuple[str, object]] = [("", value)]
+    while left:
+        name, one = left.pop()
+        if isinstance(one, str):
+            yield name, one
+        elif isinstance(one, list):
+            left.extend((name, item) for item in reversed(one))
+        elif isinstance(one, dict):
+            left.extend(reversed(one.items()))
+
+
+_STRING = re.compile(
+    r"""(["'`])((?:https?:(?:\\?/){2}|(?:\\?/){1,2}|\.{1,2}\\?/)?[\w\-.~%!$&()*+,;=:@\\/?]{3,1000})\1"""
+)
+_FILE = re.compile(
+    r"\.(?:html?|php|aspx?|jsp|js|mjs|json|xml|css|png|jpe?g|gif|svg|webp|avif|ico|woff2?|mp[34]|webm|pdf)$"
+)
+
+
+def script_links(data: bytes, uri: str, content_type: str = "") -> Found:
+    """What looks like a URL in a script."""
+    found = Links(uri)
+    add_script(charset.text(data, content_type), found, "script")
+    return found.all()
+
+
+def add_script(text: str, found: Links, context: str) -> None:
+    """Add what looks like a URL: a whole one, a path, or a name that ends as files do."""
+    for _, written in _STRING.findall(text):
+        plain = written.replace("\\/", "/")
+        whole = plain.startswith(("http://", "https://", "//")) and "." in plain
+        path = plain.count("/") > 1 and plain.startswith(("/", "./", "../"))
+        if "\\" not in plain and (whole or path or _FILE.search(plain.partition("?")[0])):
+            found.add(plain, GUESS, context)

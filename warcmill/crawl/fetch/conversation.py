@@ -1,0 +1,162 @@
+"""One request and its answer on one connection, within the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from warcmill.crawl.fetch import heartbeat
+from warcmill.crawl.fetch.answer import AnswerReader, Head
+from warcmill.crawl.fetch.exchange import Exchange, Request
+from warcmill.crawl.fetch.limits import CONNECTION_LOST, DISCONNECT, LENGTH, TIME, TIMED_OUT, Failure, Limits
+from warcmill.crawl.fetch.scratch import Spool
+from warcmill.crawl.fetch.wire import Wire
+from warcmill.formats.warc.records import sha1_text
+
+LINGER = 0.25  # seconds for what lies beyond the end, from a server that said that it closes
+SLICE = 1 << 14  # bytes of chunks that are read at once
+NOT_HTTP = "notHttp"  # noted where the status is not the server's
+
+
+class Conversation:
+    """Send `sent`, read the answer; `reusable` says whether the connection serves for another."""
+
+    def __init__(self, wire: Wire, request: Request, sent: bytes, limits: Limits, scratch: Path) -> None:
+        self._wire, self._request, self._sent, self._limits = wire, request, sent, limits
+        self._spool = Spool(scratch)
+        self._sha1, self._sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
+        self._reader = AnswerReader(request.method, self._spool.write, self._digest, limits.header)
+        self._loop = asyncio.get_running_loop()
+        self._heartbeat = heartbeat.current()
+        self._began, self._before = self._heartbeat.now(), wire.received
+        self._begun = self._loop.time()
+        self._started = datetime.now(UTC)
+        self._timer: asyncio.TimerHandle | None = None
+        self._truncated, self._expired, self._header_cut = "", False, False
+
+    @property
+    def reusable(self) -> bool:
+        """True if the connection is silent, and where the next answer begins."""
+        return self._reader.reusable and not self._truncated and not self._wire.closed
+
+    async def run(self) -> Exchange | Failure:
+        """Send the request and read the answer, to its end or to a limit."""
+        self._wire.last = self._began
+        self._wire.send(self._sent)
+        self._look()
+        try:
+            await self._read()
+            await self._read_beyond()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+        return self._result()
+
+    def give_up(self) -> None:
+        """End the connection, and forget what came."""
+        self._wire.abort("given up")
+        self._spool.close()
+
+    async def _read(self) -> None:
+        reader, wire, limits = self._reader, self._wire, self._limits
+        while not reader.done:
+            data = await wire.read()
+            if not data:
+                break
+            await self._feed(data)
+            if self._too_long():
+                self._truncated, self._header_cut = LENGTH, reader.header_too_long
+                break
+            if pause := limits.pause(self._elapsed, wire.received - self._before):
+                wire.last = self._heartbeat.now() + pause  # it is we who are silent
+                await asyncio.sleep(pause)
+        reader.end()
+        if not self._truncated and not reader.whole:
+            self._truncated = TIME if self._expired else DISCONNECT
+        elif self._expired and not reader.done:
+            self._truncated = TIME
+
+    async def _feed(self, data: bytes) -> None:
+        """Take what came; others have their turn meanwhile, as chunks may be as small as a byte."""
+        step = SLICE if self._reader.chunked else len(data)
+        for at in range(0, len(data), step):
+            self._reader.feed(data[at : at + step])
+            if at + step < len(data):
+                await asyncio.sleep(0)
+
+    def _too_long(self) -> bool:
+        """True if header or body is beyond its limit, and more would come."""
+        body = self._spool.length - self._reader.head_length
+        return not self._reader.done and (self._reader.header_too_long or body > self._limits.body)
+
+    async def _read_beyond(self) -> None:
+        """Read what a server sends after the end of its answer: what has come already, or comes before it closes."""
+        if self._truncated or not self._reader.done or self._wire.closed:
+            return
+        if self._reader.head is not None and self._reader.head.keeps:
+            if data := self._wire.waiting():
+                self._reader.feed(data)
+            return
+        lingering = self._loop.call_later(LINGER, self._wire.abort, "it said that it closes, and did not")
+        while (data := await self._wire.read()) and self._spool.length <= self._limits.body:
+            self._reader.feed(data)
+        lingering.cancel()
+
+    @property
+    def _elapsed(self) -> float:
+        return self._heartbeat.now() - self._began
+
+    def _look(self) -> None:
+        """End the connection when a limit of time is reached; else look again when the next one may be."""
+        elapsed, silent = self._elapsed, self._heartbeat.now() - self._wire.last
+        received = self._wire.received - self._before
+        if self._limits.expired(elapsed, silent, received):
+            self._expired = True
+            self._wire.abort("too slow")
+        else:
+            self._timer = self._loop.call_later(self._limits.next_look(elapsed, silent), self._look)
+
+    def _digest(self, part: bytes) -> None:
+        self._sha1.update(part)
+        self._sha256.update(part)
+
+    def _result(self) -> Exchange | Failure:
+        head = self._reader.head
+        if head is None or head.interim or (head.assumed and self._truncated and not self._reader.payload_length):
+            self._spool.close()
+            return self._failure()
+        return self._exchange(head)
+
+    def _failure(self) -> Failure:
+        """Nothing came that could be kept as an answer: no status, or none but 1xx."""
+        received = self._wire.received - self._before
+        if self._expired:
+            return Failure(TIMED_OUT, f"no answer in {self._elapsed:.0f} s, {received} bytes of it")
+        why = self._wire.error or ("no final answer" if self._header_cut else "the server closed the connection")
+        return Failure(CONNECTION_LOST, f"{why}, after {received} bytes")
+
+    def _exchange(self, head: Head) -> Exchange:
+        reader, wire = self._reader, self._wire
+        return Exchange(
+            uri=self._request.uri,
+            method=self._request.method,
+            address=wire.target.address,
+            started=self._started,
+            took_ms=round((self._loop.time() - self._begun) * 1000),
+            sent=self._sent,
+            spool=self._spool,
+            head=head,
+            head_length=reader.head_length,
+            interim=tuple(reader.interim),
+            payload_length=reader.payload_length,
+            payload_sha1=sha1_text(self._sha1.digest()),
+            payload_sha256=self._sha256.hexdigest(),
+            chunked=reader.chunked,
+            truncated=self._truncated,
+            header_cut=self._header_cut,
+            extra=reader.extra,
+            certificate=wire.certificate,
+            notes=(NOT_HTTP,) if head.assumed else (),
+        )

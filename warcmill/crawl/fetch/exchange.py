@@ -1,0 +1,324 @@
+"""What one request brought: all bytes that were sent and received, what they mean, and the WARC records of it.
+
+MERGED warcmill/crawl/fetch/exchange.py: Undo the codings of a payload, for parsing alone: the record keeps what the
+server sent (RFC 9110, 8.4).
+
+MERGED warcmill/crawl/fetch/exchange.py: How a URI is to be fetched: read from `fetch` in its payload.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from warcmill.base import clock
+from warcmill.crawl.fetch.answer import Fields, Head, retry_after
+from warcmill.crawl.fetch.limits import ANNOTATIONS, HEADER_CUT, Limits
+from warcmill.crawl.fetch.scratch import Spool
+from warcmill.crawl.uri import shown
+from warcmill.errors import BadInput
+from warcmill.formats.warc import records
+from warcmill.formats.warc.codings import STEPS, Dechunk, Decoder
+from warcmill.formats.warc.http import CODINGS_LIMIT, DECODED_FREE
+from warcmill.formats.warc.records import Block, Capture, Original, Record
+
+_type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
+
+
+class Request(NamedTuple):
+    """What is asked for: a canonical http or https URI; `headers` come after ours and replace those of one name."""
+
+    uri: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    timeout: float = 0.0
+
+
+def request_of(uri: str, fetch: Fetch, headers: tuple[tuple[str, str], ...] = ()) -> Request:
+    """The request for a URI that is fetched so; `headers` are the crawl's: Referer, If-None-Match, Cookie."""
+    first, last = fetch.range or (0, None)
+    asked = (("Range", f"bytes={first}-{'' if last is None else last}"),) if fetch.range else ()
+    return Request(uri, fetch.method, (*headers, *asked, *fetch.headers), fetch.body.encode(), fetch.timeout)
+
+
+def as_received(value: str) -> str:
+    """A server's own value, read as ISO 8859-1, so that the request sends the bytes that came (RFC 6265, 5.4)."""
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+class Exchange(NamedTuple):
+    """An answer and its request. `close` it when its records are durable: a long block is in a scratch file.
+
+    `truncated`: length, time or disconnect, '' when whole. `payload_sha1` is as
+    WARCs write it; `payload_sha256`, in hex, is the second digest of *identical*.
+    They and `payload_length` count the `extra` bytes beyond the end, unless the body has chunks.
+    `interim`: the 1xx answers. `certificate`: what is wrong with the server's.
+    """
+
+    uri: str
+    method: str
+    address: str
+    started: datetime
+    took_ms: int
+    sent: bytes
+    spool: Spool
+    head: Head
+    head_length: int
+    interim: tuple[bytes, ...]
+    payload_length: int
+    payload_sha1: str
+    payload_sha256: str
+    chunked: bool = False
+    truncated: str = ""
+    header_cut: bool = False
+    extra: int = 0
+    certificate: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The status of the final answer."""
+        return self.head.status
+
+    @property
+    def fields(self) -> Fields:
+        """The header fields of the final answer."""
+        return self.head.fields
+
+    @property
+    def date(self) -> str:
+        """When the request was sent, as its records say it."""
+        return clock.text(self.started)
+
+    @property
+    def retry_after(self) -> float:
+        """How many seconds its Retry-After asks to wait, counted from now; 0 without one."""
+        return retry_after(self.fields.first("retry-after"), datetime.now(UTC))
+
+    @property
+    def mime(self) -> str:
+        """The type of the payload, as sent, without parameters; '' when the server named none that is one word."""
+        return mime_of(self.fields.first("content-type"))
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        """What the crawl log notes, in Heritrix's words where it has one."""
+        cut = HEADER_CUT if self.header_cut else ANNOTATIONS.get(self.truncated, "")
+        return tuple(note for note in (cut, *self.notes) if note)
+
+    def payload(self) -> Iterator[bytes]:
+        """Yield the payload: the body without chunk framing, and nothing beyond its end."""
+        pieces = self.spool.pieces(self.head_length)
+        if self.chunked:
+            yield from _dechunked(pieces)
+            return
+        left = self.payload_length - self.extra
+        for piece in pieces:
+            if part := piece[:left]:
+                left -= len(part)
+                yield part
+
+    def close(self) -> None:
+        """Give the bytes up."""
+        self.spool.close()
+
+
+def mime_of(content_type: str) -> str:
+    """The type that a header or a `data:` URI names, up to a blank, a comma or a semicolon, as Heritrix cuts it; ''
+    for what is no type: logs have it as a column."""
+    found = _type(content_type)
+    return found[1] if found else ""
+
+
+def _dechunked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    step = Dechunk()
+    for piece in pieces:
+        yield from step.feed(piece)
+    yield from step.close()
+
+
+def records_of(exchange: Exchange, more: records.Pairs = (), original: Original | None = None) -> list[Record]:
+    """The records of an exchange: response or revisit, request, metadata.
+
+    With an `original` it is a revisit of it; a 304 is one always. `more` are fields of the metadata, besides ours.
+    """
+    answer = _answer(exchange, original)
+    fields = [*_told(exchange), *more]
+    return [answer, records.request(answer, Block.of(exchange.sent)), records.metadata(answer, fields)]
+
+
+def _answer(exchange: Exchange, original: Original | None) -> Record:
+    capture = Capture(exchange.uri, exchange.date, exchange.address)
+    if exchange.status == 304:
+        return records.not_modified(capture, exchange.spool.block(), original)
+    if original is None:
+        return records.response(capture, exchange.spool.block(), exchange.payload_sha1, exchange.truncated)
+    head = b"".join(exchange.spool.pieces())[: exchange.head_length]
+    return records.identical(capture, Block.of(head), exchange.payload_sha1, original)
+
+
+def _told(exchange: Exchange) -> list[tuple[str, str]]:
+    """What the records' blocks do not show: 1xx answers as they came, the time, the certificate."""
+    return [
+        ("fetchTimeMs", str(exchange.took_ms)),
+        *(("interimResponse", records.readable(raw)) for raw in exchange.interim),
+        *([("certificate", exchange.certificate)] if exchange.certificate else []),
+        *([("beyondEnd", str(exchange.extra))] if exchange.extra else []),
+    ]
+
+
+NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
+
+
+def document(exchange: Exchange, limits: Limits) -> tuple[bytes, str]:
+    """Return the decoded payload, up to the limits, and a note for the crawl log: '' when it is whole.
+
+    A payload whose coding is not known, or which is not of the coding it claims, is returned as it came.
+    """
+    limit = min(limits.decoded, limits.ratio * exchange.payload_length + DECODED_FREE)
+    if not exchange.fields.has("content-encoding") and not exchange.fields.has("transfer-encoding"):
+        text, cut = _up_to(limit, exchange.payload())
+        return text, TOO_LONG if cut else ""
+    codings = codings_of(exchange)
+    unknown = [coding for coding in codings if coding.encode() not in STEPS]
+    if unknown or len(codings) > CODINGS_LIMIT:
+        text, _ = _up_to(limit, exchange.payload())
+        return text, f"{NOT_KNOWN}:{(unknown or codings)[0][:20]}"
+    steps = [STEPS[coding.encode()]() for coding in codings]
+    text, cut = _up_to(limit, _through(exchange.payload(), steps))
+    if not text and any(step.unfit for step in steps):
+        text, cut = _up_to(limit, exchange.payload())
+    return text, TOO_LONG if cut or any(step.gave_up for step in steps) else ""
+
+
+def codings_of(exchange: Exchange) -> list[str]:
+    """The codings of the payload, in the order in which they are undone; the chunks are undone already."""
+    transfer, content = exchange.fields.words("transfer-encoding"), exchange.fields.words("content-encoding")
+    if exchange.chunked:
+        transfer.pop()
+    return [word for word in [*reversed(transfer), *reversed(content)] if word not in ("identity", "none")]
+
+
+def _through(parts: Iterable[bytes], steps: list[Decoder]) -> Iterator[bytes]:
+    """Send the parts of a payload through the steps, one after another."""
+    for step in steps:
+        parts = _decoded(parts, step)
+    return iter(parts)
+
+
+def _decoded(parts: Iterable[bytes], step: Decoder) -> Iterator[bytes]:
+    for part in parts:
+        yield from step.feed(part)
+    yield from step.close()
+
+
+def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
+    """Join parts up to the limit; whether more followed."""
+    kept, length = [], 0
+    for part in parts:
+        kept.append(part)
+        length += len(part)
+        if length > limit:
+            return b"".join(kept)[:limit], True
+    return b"".join(kept), False
+
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
+_LONGEST_TIMEOUT = 86_400
+_OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One request. `range` is first and last byte, the last may be None; `timeout` in seconds, 0 for the job's."""
+
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str = ""
+    range: tuple[int, int | None] | None = None
+    render: bool = False
+    timeout: float = 0
+
+
+_PLAIN = Fetch()
+_NAMES = frozenset(one.name for one in fields(Fetch))
+
+
+def read(payload: str, uri: str = "") -> Fetch:
+    """Return how the URI with this payload is fetched; a plain GET if it does not say. BadInput names a fault."""
+    if '"fetch"' not in payload:
+        return _PLAIN
+    try:
+        whole = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise _bad(uri, "not JSON") from error
+    asked = whole.get("fetch") if isinstance(whole, dict) else None
+    if asked is None:
+        return _PLAIN
+    if not isinstance(asked, dict):
+        raise _bad(uri, "'fetch' is not an object")
+    if unknown := sorted(map(str, asked.keys() - _NAMES)):
+        raise _bad(uri, f"'fetch' has no {unknown[0]!r}; it has {', '.join(sorted(_NAMES))}")
+    return Fetch(
+        _method(asked.get("method", "GET"), uri),
+        _headers(asked.get("headers", {}), uri),
+        _body(asked.get("body", ""), uri),
+        _range(asked.get("range"), uri),
+        _render(asked.get("render", False), uri),
+        _timeout(asked.get("timeout", 0), uri),
+    )
+
+
+def _method(value: object, uri: str) -> str:
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value) or value.upper() == "CONNECT":
+        raise _bad(uri, "'method' is no HTTP method")
+    return value
+
+
+def _headers(value: object, uri: str) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        raise _bad(uri, "'headers' is not an object")
+    for name, text in value.items():
+        if not _TOKEN.fullmatch(name) or not isinstance(text, str) or not _VALUE.fullmatch(text):
+            raise _bad(uri, f"'headers': {name!r} is no header, or its value is no text of one line")
+        if name.lower() in _OURS:
+            raise _bad(uri, f"'headers': {name!r} is set by the crawler alone")
+    return tuple(value.items())
+
+
+def _body(value: object, uri: str) -> str:
+    if not isinstance(value, str):
+        raise _bad(uri, "'body' is no text")
+    return value
+
+
+def _range(value: object, uri: str) -> tuple[int, int | None] | None:
+    if value is None:
+        return None
+    if isinstance(value, list) and len(value) == 2 and type(value[0]) is int and value[0] >= 0:
+        first, last = value
+        if last is None or (type(last) is int and last >= first):
+            return first, last
+    raise _bad(uri, "'range' is not [first, last], the last a byte or null")
+
+
+def _render(value: object, uri: str) -> bool:
+    if not isinstance(value, bool):
+        raise _bad(uri, "'render' is neither true nor false")
+    return value
+
+
+def _timeout(value: object, uri: str) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= _LONGEST_TIMEOUT:  # type: ignore[operator]
+        raise _bad(uri, f"'timeout' is no number of seconds up to {_LONGEST_TIMEOUT}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _bad(uri: str, why: str) -> BadInput:
+    return BadInput(shown(uri) or "payload", f"payload: {why}")

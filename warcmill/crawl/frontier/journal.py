@@ -1,0 +1,168 @@
+"""The frontier's journal, `frontier.recover.gz`: what was taken and what became of it, a gzip member for each group.
+
+    F+ URI HOPS VIA {...}     taken
+    Fs URI {...}              visited; Ff: in vain; Fd: removed
+    Fr URI {...}              deferred
+    Fn, Fl                    a fresh start; one with what waited in the launch before
+    Fx CRAWL                  a crawl is forgotten
+    Fk {...}                  cookies that changed
+    Ft {...}                  what the robots.txt of a site said
+    Fg {...}                  the end of a group: how long each file is with it
+
+The first words are Heritrix's, so its tools read it. The JSON at the end of a
+line holds what is not ordinary; with it the database can be made again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from json.encoder import encode_basestring_ascii
+from typing import Any, BinaryIO, NamedTuple
+
+from isal import isal_zlib
+
+from warcmill.crawl.fetch.cookies import Cookie
+from warcmill.crawl.frontier import Defer, Finish
+from warcmill.crawl.frontier.accounts import SiteRow
+from warcmill.crawl.frontier.rows import ended
+from warcmill.crawl.uri import Status, Uri, queue_of
+
+NAME = "frontier.recover.gz"
+TAKEN, DEFERRED, PURGED, COOKIES, SITE, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fg"
+ROUND, CARRIED = "Fn", "Fl"
+VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
+_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_WRITTEN: Mapping[type, Callable[[Any], str]] = {str: encode_basestring_ascii, int: repr}  # the encoder's start is slow
+_LEVEL, _GZIP, _CHUNK, _LARGEST = 1, 31, 1 << 16, 1 << 28
+
+
+class Entry(NamedTuple):
+    """One line: its word, its columns, and its JSON."""
+
+    word: str
+    columns: list[str]
+    more: dict[str, Any]
+
+
+class Member(NamedTuple):
+    """The lines of one whole group, and where it ends in the file."""
+
+    entries: list[Entry]
+    end: int
+
+
+def taken(uri: Uri) -> str:
+    """The line of a URI that was taken."""
+    source = "" if uri.source == uri.uri else uri.source or "-"
+    more = _name(uri) | {"source": source, "payload": uri.payload, "cluster": uri.cluster, "priority": uri.priority}
+    queue = uri.queue if uri.queue != queue_of(uri.uri) else ""
+    texts = {name: text for name, text in (("hops", uri.hops), ("via", uri.via)) if text and _column(text) != text}
+    return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})
+
+
+def visited(uri: Uri, history: bytes, again: float) -> str:
+    """The line of a visit."""
+    visit = {"http": uri.http_status, "finished": ended(uri), "again": again}
+    packed = base64.b64encode(history).decode()
+    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed})
+
+
+def finished(visit: Finish) -> str:
+    """The line of a visit that ended a lease."""
+    return visited(visit.lease.uri, visit.history, visit.again)
+
+
+def deferred(wait: Defer) -> str:
+    """The line of a URI that waits."""
+    uri = wait.lease.uri.uri if wait.lease else wait.key
+    tries = wait.lease.uri.tries if wait.lease else 0
+    return _line(DEFERRED, [uri], _named(wait.crawl, wait.key, uri) | {"until": wait.until, "tries": tries})
+
+
+def removed(crawl: str, key: str, now: float) -> str:
+    """The line of a URI that a person removed."""
+    return _line(VISITED[Status.REMOVED], [key], _named(crawl, key, key) | {"finished": int(now)})
+
+
+def purged(crawl: str) -> str:
+    """The line of a crawl that is forgotten."""
+    return _line(PURGED, [], {"crawl": crawl})
+
+
+def cookies(crawl: str, changed: Iterable[Cookie]) -> str:
+    """The line of cookies that an answer has changed."""
+    return _line(COOKIES, [], {"crawl": crawl, "cookies": [asdict(cookie) for cookie in changed]})
+
+
+def site(row: SiteRow) -> str:
+    """The line of what a site's robots.txt said."""
+    return _line(SITE, [], row._asdict() | {"text": base64.b64encode(row.text).decode()})
+
+
+def fresh() -> str:
+    """The line of a fresh start."""
+    return _line(ROUND, [], {})
+
+
+def carried() -> str:
+    """The line of a start with what waited in the launch before."""
+    return _line(CARRIED, [], {})
+
+
+def member(lines: Iterable[str], lengths: Mapping[str, int]) -> bytes:
+    """Return a group's lines and the lengths of the files with it, as one gzip member."""
+    end = f"{GROUP} {json.dumps({'files': lengths}, sort_keys=True)}"
+    return isal_zlib.compress("".join(f"{line}\n" for line in (*lines, end)).encode(), _LEVEL, _GZIP)
+
+
+def members(stream: BinaryIO) -> Iterator[Member]:
+    """Yield the whole groups of a journal; a last one that was cut, and all after a fault, is left out."""
+    end, rest = 0, b""
+    while True:
+        unpack, parts, size = zlib.decompressobj(_GZIP), [], 0
+        try:
+            while not unpack.eof and size < _LARGEST and (raw := rest or stream.read(_CHUNK)):
+                parts.append(unpack.decompress(raw, _LARGEST))
+                size, rest = size + len(parts[-1]), b""
+                end += len(raw) - len(unpack.unused_data)
+        except zlib.error:
+            return
+        if not unpack.eof:
+            return
+        rest = unpack.unused_data
+        entries = [_read(line) for line in b"".join(parts).decode("utf-8", "replace").splitlines()]
+        if not entries or entries[-1].word != GROUP:
+            return
+        yield Member(entries, end)
+
+
+def _name(uri: Uri) -> dict[str, Any]:
+    return _named(uri.crawl, uri.key, uri.uri)
+
+
+def _named(crawl: str, key: str, uri: str) -> dict[str, Any]:
+    """What distinguishes the URI of a line from others, where its column does not."""
+    column = _column(uri)
+    return {"crawl": crawl, "uri": uri if uri != column else "", "key": key if key != uri else ""}
+
+
+def _line(word: str, columns: list[str], more: Mapping[str, object]) -> str:
+    members = [f'"{name}":{_WRITTEN.get(type(value), _json)(value)}' for name, value in sorted(more.items()) if value]
+    tail = [f"{{{','.join(members)}}}"] if members else []
+    return " ".join([word, *map(_column, columns), *tail])
+
+
+def _column(text: str) -> str:
+    if text.isprintable() and " " not in text:  # the other spaces are not printable
+        return text
+    return "".join(f"%{ord(char):02X}" if char.isspace() else char for char in text)
+
+
+def _read(line: str) -> Entry:
+    head, brace, tail = line.partition(" {")
+    word, *columns = head.split(" ")
+    return Entry(word, columns, json.loads("{" + tail) if brace else {})

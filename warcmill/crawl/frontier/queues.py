@@ -1,0 +1,276 @@
+"""The queues of waiting URIs in the database, and the gates before them: which may be leased from, and in which order.
+
+A queue on disk is closed until a time, or open with the place of its first URI,
+or empty. How many of its leases are out is known in memory alone.
+
+MERGED warcmill/crawl/frontier/queues.py: Rates as the database keeps them, and what they allow now. Pure.
+
+MERGED warcmill/crawl/frontier/queues.py: A clock that was set back between two processes of a crawl: what waits for
+so many seconds must not wait for hours.
+
+Within one process `steady` sees to that. Times of a calendar, and those that a person has set to FOREVER, stay.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sqlite3
+import struct
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from warcmill.crawl.frontier import POLITE, Gate, Rate
+from warcmill.crawl.frontier.rows import Names, milliseconds
+from warcmill.crawl.uri import FOREVER
+from warcmill.errors import BadInput
+
+AT_ONCE = 1000  # queues opened, or rows that have waited long enough, in one call
+
+_FIRST = "(SELECT priority, id FROM waiting WHERE queue = queues.id AND until IS NULL ORDER BY priority, id LIMIT 1)"
+
+
+Place = tuple[int, int]
+"""Priority and id of a row: its place in the order."""
+
+
+class _Open(NamedTuple):
+    """An open queue: not after `first` is its first row, and `room` is how many may be leased now."""
+
+    first: Place
+    id: int
+    rate: Rate
+    recent: bytes
+    room: int
+
+
+class Queues:
+    """The queues of one database. Its calls are made within a transaction."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.names = Names(db, "queues", "name")
+        self.out: dict[int, int] = {}  # leases of queues that have any
+        row = db.execute("SELECT value FROM about WHERE name = 'rate'").fetchone()
+        self._usual = read(row[0]) if row else POLITE
+
+    def pick(self, limit: int, now: float, leased: Container[int]) -> list[int]:
+        """Return the rows to lease now, by priority, then in order of arrival; their gates have noted it."""
+        picked: list[int] = []
+        taken: dict[int, tuple[_Open, int]] = {}
+        for queue, row in islice(_merged(self._open(now), self._rows, leased), limit):
+            picked.append(row)
+            taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
+        for queue, number in taken.values():
+            self.out[queue.id] = self.out.get(queue.id, 0) + number
+            if queue.rate.hits is not None:
+                self._note_hits(queue, number, now)
+        return picked
+
+    def give_back(self, queue: int) -> None:
+        """Note that a lease of a queue has ended."""
+        left = self.out.pop(queue) - 1
+        if left:
+            self.out[queue] = left
+
+    def open_due(self, now: float) -> None:
+        """Open the queues whose time has come, and let the rows be leased that have waited long enough."""
+        due = self._db.execute(
+            "SELECT id FROM queues WHERE wake <= ? ORDER BY wake LIMIT ?", (milliseconds(now), AT_ONCE)
+        ).fetchall()
+        self._db.executemany(f"UPDATE queues SET wake = NULL, (priority, head) = {_FIRST} WHERE id = ?", due)
+        ready = self._db.execute(
+            "UPDATE waiting SET until = NULL WHERE id IN (SELECT id FROM waiting WHERE until <= ? ORDER BY until"
+            " LIMIT ?) RETURNING queue, priority, id",
+            (milliseconds(now), AT_ONCE),
+        ).fetchall()
+        self.arrived(ready)
+
+    def next_time(self) -> float | None:
+        """When `open_due` will have something to do; None: never."""
+        row = self._db.execute(
+            "SELECT min(moment) FROM (SELECT min(wake) AS moment FROM queues WHERE wake IS NOT NULL"
+            " UNION ALL SELECT min(until) FROM waiting WHERE until IS NOT NULL)"
+        ).fetchone()
+        return None if row[0] is None else row[0] / 1000
+
+    def arrived(self, rows: Iterable[tuple[int, int, int]]) -> None:
+        """Note new rows: queue, priority, id."""
+        first: dict[int, tuple[int, int]] = {}
+        for queue, *place in rows:
+            first[queue] = min(first.get(queue, (1 << 62, 0)), (place[0], place[1]))
+        self._db.executemany(
+            "UPDATE queues SET priority = ?1, head = ?2 WHERE id = ?3 AND wake IS NULL"
+            " AND (head IS NULL OR (priority, head) > (?1, ?2))",
+            [(*place, queue) for queue, place in first.items()],
+        )
+
+    def left(self, opens: dict[int, float], now: float) -> None:
+        """Note queues that rows have left, each with the time at which its gate opens."""
+        closed = [(milliseconds(moment), queue) for queue, moment in opens.items() if moment > now]
+        self._db.executemany(
+            "UPDATE queues SET wake = max(coalesce(wake, 0), ?), priority = NULL, head = NULL WHERE id = ?", closed
+        )
+        self._db.executemany(
+            f"UPDATE queues SET (priority, head) = {_FIRST} WHERE id = ? AND wake IS NULL",
+            [(queue,) for queue, moment in opens.items() if moment <= now],
+        )
+
+    def block(self, gate: Gate, until: float, now: float) -> None:
+        """Close a gate until a time; open it when that has gone by."""
+        queue = self.names.id(by_queue(gate))
+        if until > now:
+            self._close(queue, until)
+        else:
+            self._db.execute(f"UPDATE queues SET wake = NULL, (priority, head) = {_FIRST} WHERE id = ?", (queue,))
+
+    def set_rate(self, gate: Gate, rate: Rate | None) -> None:
+        """Set the rate of a gate; of the gate '': that of all that have none of their own."""
+        if name := by_queue(gate):
+            self._db.execute("UPDATE queues SET rate = ? WHERE id = ?", (pack(rate), self.names.id(name)))
+            return
+        self._usual = rate or POLITE
+        self._db.execute("INSERT OR REPLACE INTO about VALUES ('rate', ?)", (pack(self._usual),))
+
+    def _close(self, queue: int, until: float) -> None:
+        self._db.execute(
+            "UPDATE queues SET wake = ?, priority = NULL, head = NULL WHERE id = ?", (milliseconds(until), queue)
+        )
+
+    def _open(self, now: float) -> Iterator[_Open]:
+        """Yield the queues that may be leased from, in the order of their first rows."""
+        for queue, priority, head, text, recent in self._db.execute(
+            "SELECT id, priority, head, rate, recent FROM queues WHERE head IS NOT NULL ORDER BY priority, head"
+        ):
+            rate, hits = read(text) if text else self._usual, recent or b""
+            out = self.out.get(queue, 0)
+            room = 1 - out if rate is POLITE else allowed(rate, out, hits, now)
+            if room > 0:
+                yield _Open((priority, head), queue, rate, hits, room)
+
+    def _rows(self, queue: _Open) -> Iterator[Place]:
+        """Yield the places of all rows of a queue that do not wait for a time."""
+        found: Iterator[Place] = self._db.execute(
+            "SELECT priority, id FROM waiting WHERE queue = ? AND until IS NULL ORDER BY priority, id", (queue.id,)
+        )
+        return found
+
+    def _note_hits(self, queue: _Open, number: int, now: float) -> None:
+        recent, until = after_hits(queue.rate, queue.recent, number, now)
+        self._db.execute("UPDATE queues SET recent = ? WHERE id = ?", (recent, queue.id))
+        if until > now:
+            self._close(queue.id, until)
+
+
+def _merged(
+    queues: Iterator[_Open], rows: Callable[[_Open], Iterator[Place]], leased: Container[int]
+) -> Iterator[tuple[_Open, int]]:
+    """Yield the rows of all queues in one order, and open no more queues than that takes."""
+    heads: list[tuple[Place, int, _Open, Iterator[Place]]] = []
+    coming = next(queues, None)
+    while coming or heads:
+        while coming and (not heads or coming.first <= heads[0][0]):
+            if coming.room == 1 and coming.first[1] not in leased:  # most queues: no need to look at their rows
+                yield coming, coming.first[1]
+            elif place := next(places := _places(coming, rows, leased), None):
+                heapq.heappush(heads, (place, coming.id, coming, places))
+            coming = next(queues, None)
+        if heads:
+            place, number, queue, places = heads[0]
+            yield queue, place[1]
+            if following := next(places, None):
+                heapq.heapreplace(heads, (following, number, queue, places))
+            else:
+                heapq.heappop(heads)
+
+
+def _places(queue: _Open, rows: Callable[[_Open], Iterator[Place]], leased: Container[int]) -> Iterator[Place]:
+    """Yield what may be leased of one queue."""
+    room = queue.room
+    if queue.first[1] not in leased:
+        yield queue.first
+        room -= 1
+    if room:
+        yield from islice((place for place in rows(queue) if place != queue.first and place[1] not in leased), room)
+
+
+def by_queue(gate: Gate) -> str:
+    """Return a gate's queue; BadInput for a gate by more than that."""
+    if gate.spider or gate.exit:
+        raise BadInput(str(tuple(gate)), "this frontier has gates by queue only")
+    return gate.queue
+
+
+UNBOUNDED = 1 << 30
+_TIME = struct.Struct("<d")
+
+
+def pack(rate: Rate | None) -> str | None:
+    """Return a rate as text; None for none."""
+    return None if rate is None else json.dumps(asdict(rate), sort_keys=True)
+
+
+@lru_cache(1000)
+def read(text: str) -> Rate:
+    """Return the rate of a text."""
+    return Rate(**json.loads(text))
+
+
+def allowed(rate: Rate, out: int, recent: bytes, now: float) -> int:
+    """How many leases a gate may give now, of which `out` are out; `recent` are its last hits."""
+    room = UNBOUNDED if rate.at_once is None else rate.at_once - out
+    if rate.hits is None:
+        return room
+    hits, window = rate.whole
+    if rate.moderated:
+        return min(room, 1)  # it is closed until the next is due
+    return min(room, hits - len(_within(recent, now - window)))
+
+
+def after_hits(rate: Rate, recent: bytes, taken: int, now: float) -> tuple[bytes, float]:
+    """The last hits of a gate that gave so many leases now, and until when it is closed for that; 0: it is open."""
+    hits, window = rate.whole
+    if rate.moderated:
+        return b"", now + window / hits
+    kept = [*_within(recent, now - window), *[now] * taken]
+    return b"".join(map(_TIME.pack, kept)), kept[0] + window if len(kept) >= hits else 0.0
+
+
+def earlier(recent: bytes, seconds: float) -> bytes:
+    """The last hits of a gate as if they had been so many seconds earlier."""
+    return b"".join(_TIME.pack(moment - seconds) for (moment,) in _TIME.iter_unpack(recent))
+
+
+def _within(recent: bytes, begin: float) -> list[float]:
+    return [moment for (moment,) in _TIME.iter_unpack(recent) if moment > begin]
+
+
+LEAST = 1.0  # seconds: less is how clocks are kept right
+_LATER = '%"tries": %'  # a URI that is tried again, in `more`; a quote within a payload has a backslash before it
+
+
+def note(db: sqlite3.Connection, now: float) -> None:
+    """Note what the clock says. Within a transaction."""
+    db.execute("INSERT OR REPLACE INTO about VALUES ('clock', ?)", (now,))
+
+
+def undo(db: sqlite3.Connection, now: float) -> float:
+    """Move delays back if the clock is before what was noted last; return by how many seconds.
+
+    Those of hosts and their rates, of URIs that are tried again, and of robots.txt that are kept. Within a transaction.
+    """
+    row = db.execute("SELECT value FROM about WHERE name = 'clock'").fetchone()
+    back = row[0] - now if row else 0.0
+    if back < LEAST:
+        return 0.0
+    step, last = round(back * 1000), milliseconds(FOREVER)
+    db.execute("UPDATE queues SET wake = wake - ? WHERE wake < ?", (step, last))
+    hits = db.execute("SELECT recent, id FROM queues WHERE recent IS NOT NULL").fetchall()
+    db.executemany("UPDATE queues SET recent = ? WHERE id = ?", [(earlier(hit, back), number) for hit, number in hits])
+    db.execute("UPDATE waiting SET until = until - ? WHERE until < ? AND more LIKE ?", (step, last, _LATER))
+    db.execute("UPDATE sites SET until = until - ?", (back,))
+    note(db, now)
+    return float(back)

@@ -1,0 +1,259 @@
+"""Read what configures a job of the built-in crawler: crawl.toml, strictly, and the lists beside it.
+
+crawl.toml    how to crawl; each key has a default, and one that is not known is refused by name
+seeds.txt     the URLs to begin with, a line each
+surts.txt     SURT prefixes of the sites: all of them belongs to the crawl
+exclude.txt   SURT prefixes of what is never crawled
+
+MERGED warcmill/crawl/job/file.py: Read the settings of a crawl.toml that may be others for some URIs: for a SURT
+prefix, or what was found from a seed.
+
+    [[settings]]
+    prefixes = ["http://(org,example,"]
+    seeds = ["https://www.example.org/"]
+    robots = "ignore"
+    [settings.politeness]
+    least = 10
+
+A key that is not there is as for the whole job. Of the prefixes that a URI has the longest counts, before its seed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from warcmill.base import disk
+from warcmill.crawl import extract
+from warcmill.crawl.fetch.addresses import Judge, parse_fixed
+from warcmill.crawl.job import values
+from warcmill.crawl.job.job import Job, Sheets
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.policies import decision, scope
+from warcmill.crawl.policies.quotas import By, Expiry, Quota
+from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
+from warcmill.crawl.policies.scope import Patterns, Reach, Scope, prefix
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.formats.seeds import coding_of
+
+OBEY = {"obey": True, "ignore": False}
+CONDITIONAL = {word: word for word in ("embeds", "all", "none")}
+SHEET_TABLES = {"fetch": "limits", "retries": "retries", "politeness": "politeness"}
+SHEET_KEYS = ("robots", "nofollow", "conditional", "extractors", "quotas", "recrawl", *SHEET_TABLES)
+SHEETS, PREFIXES, SHEET_SEEDS = "settings", "prefixes", "seeds"
+
+
+def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATION) -> Job:
+    """Return `base` with what the keys say."""
+    changed: dict[str, Any] = {
+        field: values.table(found, key, getattr(base, field), where) for key, field in SHEET_TABLES.items()
+    }
+    if unfit := [one for one in changed["retries"].statuses if not 400 <= one <= 599]:
+        raise BadConfig(f"{where} [retries] statuses", f"{unfit[0]} is no status of an error; they are 400 to 599")
+    for key in ("robots", "nofollow"):
+        if key in found:
+            changed[key] = values.choice(found, key, OBEY, "", where)
+    if "conditional" in found:
+        changed["conditional"] = values.choice(found, "conditional", CONDITIONAL, "", where)
+    if "extractors" in found:
+        changed["extractors"] = _extractors(found, where)
+    if "quotas" in found:
+        changed["quotas"] = tuple(_quota(one, place) for place, one in values.tables(found, "quotas", where))
+    if "recrawl" in found:
+        changed["recrawl"] = _recrawl(found, where)
+    return replace(base, **changed)
+
+
+def sheets(found: Mapping[str, Any], base: Job) -> Sheets:
+    """Return the settings of `[[settings]]`. One prefix, or seed, has one of them."""
+    by_prefix: dict[str, Job] = {}
+    by_seed: dict[str, Job] = {}
+    for where, one in values.tables(found, SHEETS):
+        values.refuse_unknown(where, one, (PREFIXES, SHEET_SEEDS, *SHEET_KEYS))
+        job = read_settings(one, base, where)
+        for by, names in ((by_prefix, _sheet_prefixes(one, where)), (by_seed, _seeds(one, where))):
+            if twice := sorted(by.keys() & set(names)):
+                raise BadConfig(where, f"{twice[0]} has settings already; put them together")
+            by.update(dict.fromkeys(names, job))
+        if not (one.get(PREFIXES) or one.get(SHEET_SEEDS)):
+            raise BadConfig(where, f"it says not for which URIs; add {PREFIXES} or {SHEET_SEEDS}")
+    return Sheets(by_prefix, by_seed)
+
+
+def _extractors(found: Mapping[str, Any], where: str) -> frozenset[str]:
+    names = frozenset(values.text_list(found, "extractors", where))
+    if unknown := sorted(names - set(extract.NAMES)):
+        raise BadConfig(f"{where} extractors", f"{unknown[0]!r} is none of {', '.join(extract.NAMES)}")
+    return names or extract.DEFAULT
+
+
+def _quota(one: Mapping[str, Any], where: str) -> Quota:
+    by = values.choice(one, "by", {word.value: word for word in By}, "", where)
+    counts = {key: value for key, value in one.items() if key != "by"}
+    values.refuse_unknown(where, counts, ("documents", "bytes", "seconds"))
+    return values.table({"most": counts}, "most", Quota(by), where)
+
+
+def _recrawl(found: Mapping[str, Any], where: str) -> Recrawl:
+    """One rule: an age, a calendar, or how often a page changes."""
+    where = f"{where} [recrawl]"
+    table = values.as_table(found["recrawl"], where)
+    values.refuse_unknown(where, table, ("age", "calendar", "share", "least", "most"))
+    try:
+        match table:
+            case {"age": int() | float() as age} if len(table) == 1 and not isinstance(age, bool):
+                return Age(age)
+            case {"calendar": str() as rule} if len(table) == 1:
+                return Calendar(rule)
+            case {} if table and table.keys() <= {"share", "least", "most"}:
+                return values.table({"recrawl": table}, "recrawl", Adaptive(), where.removesuffix(" [recrawl]"))
+    except BadConfig as error:
+        raise BadConfig(where, error.why) from error
+    raise BadConfig(where, "it takes one rule: age in seconds; or calendar, a text; or some of share, least, most")
+
+
+def _sheet_prefixes(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    try:
+        return tuple(map(prefix, values.text_list(one, PREFIXES, where)))
+    except BadInput as error:
+        raise BadConfig(f"{where} {PREFIXES}", f"{error.path} {error.why}") from error
+
+
+def _seeds(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """The seeds, as they are written and as they are fetched: a URI's source may be either."""
+    found = values.text_list(one, SHEET_SEEDS, where)
+    try:
+        return tuple(dict.fromkeys(name for text in found for name in (text, canonical(text))))
+    except BadInput as error:
+        raise BadConfig(f"{where} {SHEET_SEEDS} {error.path}", error.why) from error
+
+
+SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
+TABLES = {"limits": "ceilings", "traps": "traps"}
+LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
+NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
+KEYS = (
+    "contact", "no_delay", "expires", "pages", "scope_log", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
+    SHEETS,
+)  # fmt: skip
+
+
+def read(folder: Path, name: str) -> Job:
+    """Read the job in a folder; BadConfig for a fault, by name."""
+    found = {}
+    for file in (CONFIGURATION, SEEDS, SURTS, EXCLUDE):
+        try:
+            found[file] = (folder / file).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise Unavailable(str(folder / file), disk.reason(error, folder / file)) from error
+    return parse(found, name)
+
+
+def parse(files: Mapping[str, bytes], name: str) -> Job:
+    """Return the job that these files describe; BadConfig for a fault, by name."""
+    if CONFIGURATION not in files:
+        raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
+    found = _toml(files[CONFIGURATION])
+    values.refuse_unknown(CONFIGURATION, found, KEYS)
+    seeds = _lines(files, SEEDS)
+    if not seeds:
+        raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
+    texts = {key: values.text_list(found, key) for key in LISTS}
+    numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
+    hops = numbers.pop("hops", Scope().hops)
+    plain = Job(name, seeds)
+    tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
+    ends = values.moment(found, "expires")
+    job = replace(
+        plain,
+        contact=values.text(found, "contact"),
+        scope=Scope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops),
+        policies=texts["policies"],
+        patterns=texts["patterns"],
+        extensions=texts["extensions"],
+        allow_private=texts["allow_private"],
+        no_delay=values.flag(found, "no_delay"),
+        scope_log=values.flag(found, "scope_log"),
+        resolve=parse_fixed(texts["resolve"]),
+        name_servers=tuple(map(_server, texts["name_servers"])),
+        expiry=Expiry({} if ends is None else {"": ends}),
+        **tables,
+        **numbers,
+    )
+    job = read_settings(found, job)
+    _check(job)
+    return replace(job, sheets=sheets(found, job))
+
+
+def _check(job: Job) -> None:
+    """BadConfig for what only its user would refuse, when a launch has begun."""
+    Judge(job.allow_private)
+    Patterns(job.patterns)
+    decision.load(job.policies)
+
+
+def _toml(data: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadConfig(CONFIGURATION, f"it is not TOML: {error}") from error
+
+
+def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, Reach]:
+    """The seeds that are single pages, as seeds.txt writes them, and how far each reaches."""
+    value = found.get("pages", {})
+    where = f"{CONFIGURATION} [pages]"
+    if not isinstance(value, dict):
+        raise BadConfig(where, "it is no table of seeds")
+    try:
+        reaches = {canonical(seed): Reach(word) for seed, word in value.items()}
+    except BadInput as error:
+        raise BadConfig(f"{where} {error.path}", error.why) from error
+    except ValueError as error:
+        raise BadConfig(where, f"{error}; a page reaches one of {', '.join(Reach)}") from error
+    return {seed: reach for seed in seeds if (reach := reaches.get(_canonical(seed)))}
+
+
+def _canonical(seed: str) -> str:
+    try:
+        return canonical(seed)
+    except BadInput:  # the crawl names it in uri-errors.log
+        return ""
+
+
+def _server(text: str) -> tuple[str, int]:
+    """A name server: ADDRESS or ADDRESS:PORT."""
+    address, _, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "53")
+    try:
+        ip_address(address)
+        return address, int(port)
+    except ValueError as error:
+        raise BadConfig(f"{CONFIGURATION} name_servers", f"{text!r} is not ADDRESS or ADDRESS:PORT") from error
+
+
+def _lines(files: Mapping[str, bytes], name: str) -> tuple[str, ...]:
+    text = _decoded(files.get(name, b""), name)
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+
+
+def _prefixes(files: Mapping[str, bytes], name: str) -> scope.Prefixes:
+    try:
+        return scope.read(_decoded(files.get(name, b""), name))
+    except BadInput as error:
+        raise BadConfig(name, f"{error.path} {error.why}") from error
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode(coding_of(data))  # editors of Windows write UTF-16, or begin a file with U+FEFF
+    except UnicodeDecodeError as error:
+        coding = error.encoding.upper()
+        raise BadConfig(name, f"it is not {coding}: {error.reason} at byte {error.start}") from error

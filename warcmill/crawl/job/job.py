@@ -1,0 +1,177 @@
+"""A job of the built-in crawler, as values: what it crawls, how, and when it stops. `job_file` reads them.
+
+A job may have settings of their own for some URIs: `job.of(uri)` is the job as it is for one.
+
+MERGED warcmill/crawl/job/job.py: When a launch stops: nothing waits, it is asked to, or it has reached a ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from warcmill import __version__
+from warcmill.crawl import extract
+from warcmill.crawl.fetch.answer import LONGEST_WAIT
+from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.quotas import Expiry, Quota
+from warcmill.crawl.policies.recrawl import Recrawl
+from warcmill.crawl.policies.robots import PRODUCT
+from warcmill.crawl.policies.scope import Scope
+from warcmill.crawl.uri import Uri
+
+
+class End(StrEnum):
+    """How a launch ended, as Heritrix's crawl-report says it."""
+
+    EMPTY = "Finished"
+    STOPPED = "Finished - Ended by operator"
+    DOCUMENTS = "Finished - Maximum number of documents limit hit"
+    DATA = "Finished - Maximum amount of data limit hit"
+    TIME = "Finished - Timelimit hit"
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """The most documents, bytes and seconds of a launch; 0: no ceiling."""
+
+    documents: int = 0
+    bytes: int = 0
+    seconds: int = 0
+
+    def reached(self, done: Figures, elapsed: float) -> End | None:
+        """Which ceiling a launch has reached; None while it has none."""
+        if self.documents and done.documents >= self.documents:
+            return End.DOCUMENTS
+        if self.bytes and done.bytes >= self.bytes:
+            return End.DATA
+        return End.TIME if self.seconds and elapsed >= self.seconds else None
+
+    def room(self, done: Figures, under_way: int) -> int:
+        """How many more URIs may be under way, so that not more documents than allowed are fetched."""
+        return max(0, self.documents - done.documents - under_way) if self.documents else 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """A URI that got no answer is tried so many `times` in all, after a `wait` in seconds that grows with each.
+
+    One whose answer has one of these `statuses` is asked again as often, after its Retry-After or its host's delay.
+    """
+
+    times: int = 3
+    wait: float = 60.0
+    statuses: tuple[int, ...] = (429, 503, 504)
+
+    def next(self, tries: int) -> float:
+        """How many seconds to wait after so many tries."""
+        return self.wait * tries
+
+    def asks_again(self, status: int, tries: int, asked: float) -> bool:
+        """True if another answer is asked for after this one; not if its server asks for a day or more."""
+        return status in self.statuses and tries < self.times and asked < LONGEST_WAIT
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of traps: see `policies.traps.Traps`, which counts for one launch."""
+
+    length: int = 2_083
+    depth: int = 20
+    repeats: int = 2
+    queries: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sheets:
+    """The job as it is for URIs of a SURT prefix, and for what was found from a seed. The longest prefix wins."""
+
+    by_prefix: Mapping[str, Job] = field(default_factory=dict)
+    by_seed: Mapping[str, Job] = field(default_factory=dict)
+    _lengths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_lengths", tuple(sorted({len(prefix) for prefix in self.by_prefix}, reverse=True)))
+
+    def of(self, uri: Uri) -> Job | None:
+        """Return the job as it is for a URI; None when it has no settings of its own."""
+        surt = uri.surt if self._lengths else ""
+        for length in self._lengths:
+            if found := self.by_prefix.get(surt[:length]):
+                return found
+        return self.by_seed.get(uri.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a launch crawls by. `contact`: a URL for webmasters. `robots`: whether robots.txt is obeyed; `nofollow`:
+    whether what pages say of their links is.
+
+    `allow_private` are networks of inside addresses that may be dialled; with `no_delay` these are crawled without
+    waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
+    machine's. `conditional` says which URIs are asked for by what is new: those that pages embed, or all, or none.
+    `scope_log`: whether each link that a policy refuses has a line in scope.log.
+    """
+
+    name: str
+    seeds: tuple[str, ...]
+    contact: str = ""
+    robots: bool = True
+    scope: Scope = field(default_factory=Scope)
+    traps: Bounds = field(default_factory=Bounds)
+    patterns: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    extractors: frozenset[str] = extract.DEFAULT
+    politeness: Politeness = field(default_factory=Politeness)
+    limits: Limits = field(default_factory=Limits)
+    retries: Retries = field(default_factory=Retries)
+    ceilings: Ceilings = field(default_factory=Ceilings)
+    conditional: str = "embeds"
+    allow_private: tuple[str, ...] = ()
+    no_delay: bool = False
+    resolve: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    name_servers: tuple[tuple[str, int], ...] = ()
+    workers: int = 50
+    warc_size: int = 10**9
+    checkpoint_hours: float = 6.0
+    nofollow: bool = False
+    quotas: tuple[Quota, ...] = ()
+    recrawl: Recrawl | None = None
+    expiry: Expiry = field(default_factory=Expiry)
+    policies: tuple[str, ...] = ()
+    scope_log: bool = False
+    sheets: Sheets = field(default_factory=Sheets)
+
+    def of(self, uri: Uri) -> Job:
+        """The job as it is for a URI."""
+        return self.sheets.of(uri) or self
+
+    @property
+    def is_hurried(self) -> bool:
+        """True if politeness is off for all URIs: then a host is asked for several at the same time."""
+        return all(job.politeness.is_off for job in self._all())
+
+    @property
+    def visits_again(self) -> bool:
+        """True if some URIs are visited again, each at its time."""
+        return any(job.recrawl for job in self._all())
+
+    def _all(self) -> tuple[Job, ...]:
+        """The job as it is for each URI."""
+        return (self, *self.sheets.by_prefix.values(), *self.sheets.by_seed.values())
+
+    @property
+    def user_agent(self) -> str:
+        """What each request says of the crawler."""
+        about = f"; +{self.contact}" if self.contact else ""
+        return f"Mozilla/5.0 (compatible; {PRODUCT}/{__version__}{about})"
+
+
+class Live:
+    """The job that a launch is crawled by now: an edit of its files replaces it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job

@@ -1,0 +1,305 @@
+"""Take a checkpoint: a launch can be resumed from it in another process.
+
+`checkpoints/cp00001-20261121081902/` holds, in the order in which they are written:
+
+    books.sqlite                       a copy of the database, without leases
+    statistics.json                    the figures up to here
+    crawl.toml seeds.txt ...           the launch's papers
+    manifest.json                      launch, stage, and each file with its length and SHA-512
+    valid                              last: only with it is the checkpoint one
+
+After a kill before that, `restore.newest` passes the folder over by name, and the
+launch continues from the checkpoint before; nothing else was changed but the names of
+the logs, which the next start completes.
+
+MERGED warcmill/crawl/launch/checkpoint.py: What a launch takes over: the checkpoint that it continues, or the
+launch that it follows.
+
+In `continues` or `follows` in the launch's folder among the job's; a launch that begins afresh has neither.
+
+MERGED warcmill/crawl/launch/checkpoint.py: Find the checkpoint that a launch can be resumed from, and bring its
+database back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warcmill.crawl import durable
+from warcmill.crawl.books.books import Books
+from warcmill.crawl.durable import failed, set_aside, sync_folder
+from warcmill.crawl.frontier.database import open_database
+from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
+from warcmill.crawl.launch.job_log import JobLog
+from warcmill.crawl.logs import progress
+from warcmill.crawl.logs.logs import Logs
+from warcmill.crawl.logs.statistics import Statistics
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.layout import next_launch_id, split_log_name
+from warcmill.model import FINAL, Launch, Stage
+
+DATABASE, STATISTICS, MANIFEST, VALID = "books.sqlite", "statistics.json", "manifest.json", "valid"
+SCHEMA = 1
+_LAST = 99_999
+
+
+async def take(
+    books: Books, logs: Logs, job_log: JobLog, statistics: Statistics, folders: LaunchFolders, launch: Launch,
+    stage: Stage, row: str, require_roots: Callable[[], None] = lambda: None,
+) -> Path:  # fmt: skip
+    """Close the stage, and make it a checkpoint, whose folder is returned. No lease may be out.
+
+    `row` is the row of progress that `valid` shows. `require_roots` may refuse, before anything is changed.
+    Unavailable when a disk fails: the stage is closed then, and the next checkpoint has another number.
+    """
+    require_roots()
+    await books.rotate(str(stage))
+    logs.rotate(str(stage))
+    folder = folders.checkpoints / str(stage)
+    await asyncio.to_thread(durable.make_folder, folder)
+    await books.frontier.snapshot(folder / DATABASE)
+    papers = {name: (folders.own / name).read_bytes() for name in PAPERS if (folders.own / name).exists()}
+    await asyncio.to_thread(_complete, folder, {STATISTICS: statistics.dump(), **papers}, launch, stage, row)
+    job_log.checkpointed(stage)
+    return folder
+
+
+def next_stage(folders: LaunchFolders, now: str, continues: Stage | None = None) -> Stage:
+    """Return the name of a launch's next checkpoint, from the time in 14 digits.
+
+    Its number is one above all that the launch's logs have, or above the one that it continues; its stamp is later
+    than those of the job's checkpoints and than the launch, whatever the clock says. BadInput: no number is left.
+    """
+    logged = [Stage.parse(split_log_name(path.name)[1]) for path in folders.logs.iterdir()]
+    number = max(stage.number or 0 for stage in (*logged, continues or FINAL, FINAL)) + 1
+    if number > _LAST:
+        raise BadInput(str(folders.logs), f"the launch has {_LAST} checkpoints, no number is left; stop the job")
+    taken = (path.name.partition("-")[2] for path in folders.checkpoints.iterdir())
+    return Stage(number, next_launch_id(now, (*taken, *(stage.stamp for stage in logged), folders.own.name)))
+
+
+def _complete(folder: Path, files: dict[str, bytes], launch: Launch, stage: Stage, row: str) -> None:
+    for name, data in files.items():
+        durable.replace(folder / name, data)
+    durable.replace(folder / MANIFEST, manifest(folder, (DATABASE, *files), launch, stage))
+    durable.replace(folder / VALID, f"{progress.heading()}\n{row}".encode())
+
+
+def manifest(folder: Path, names: Iterable[str], launch: Launch, stage: Stage) -> bytes:
+    """Return what a manifest says of these files of a checkpoint."""
+    files = {name: {"size": (folder / name).stat().st_size, "sha512": sha512(folder / name)} for name in names}
+    document = {"schema": SCHEMA, "job": launch.job, "launch": launch.id, "stage": str(stage), "files": files}
+    return json.dumps(document, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def sha512(path: Path) -> str:
+    """Return the digest of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha512").hexdigest()
+
+
+NAME, FOLLOWS = "continues", "follows"
+
+
+def write(own: Path, checkpoint: Checkpoint | None) -> None:
+    """Keep the checkpoint that a launch was resumed from."""
+    if checkpoint:
+        durable.replace(own / NAME, f"{checkpoint.stage}\n".encode())
+
+
+def write_followed(own: Path, launch_id: str) -> None:
+    """Keep the id of the launch that one follows."""
+    if launch_id:
+        durable.replace(own / FOLLOWS, f"{launch_id}\n".encode())
+
+
+def continued_from(own: Path) -> str:
+    """The checkpoint that a launch was resumed from; '' for one that was not."""
+    return _read(own / NAME)
+
+
+def followed(own: Path) -> str:
+    """The id of the launch that this one follows; '' for none."""
+    return _read(own / FOLLOWS)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii", "replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A whole checkpoint: who took it, and its files with length and SHA-512."""
+
+    folder: Path
+    launch: Launch
+    stage: Stage
+    files: dict[str, tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest whole checkpoint, None when there is none; `passed_over` names newer ones, each with the reason."""
+
+    checkpoint: Checkpoint | None
+    passed_over: tuple[str, ...] = ()
+
+
+def newest(checkpoints: Path, launch: Launch) -> Found:
+    """Return the newest whole checkpoint that this launch took; torn ones are passed over by name."""
+    passed: list[str] = []
+    for folder in sorted(folders(checkpoints), key=lambda folder: folder.name[-14:], reverse=True):
+        if folder.name[-14:] < launch.id:
+            break
+        try:
+            found = read(folder, launch.job)
+        except BadInput as error:
+            passed.append(f"{folder.name}: {error.why}")
+            continue
+        if found.launch == launch:
+            return Found(found, tuple(passed))
+    return Found(None, tuple(passed))
+
+
+def damaged(checkpoints: Path, resumed: Checkpoint) -> tuple[str, ...]:
+    """Name the checkpoints of a job that are newer than one that is resumed, and not whole, each with the reason."""
+    found = []
+    for folder in sorted(folders(checkpoints), key=lambda folder: folder.name[-14:]):
+        if folder.name[-14:] > resumed.stage.stamp:
+            try:
+                read(folder, resumed.launch.job)
+            except BadInput as error:
+                found.append(f"{folder.name}: {error.why}")
+    return tuple(found)
+
+
+def named(checkpoints: Path, job: str, name: str) -> Checkpoint:
+    """Return the checkpoint of this name; NotReady when there is none, BadInput when it is not whole."""
+    folder = checkpoints / str(Stage.parse(name))
+    if not folder.is_dir():
+        raise NotReady(f"{job} {name}", f"there is no such checkpoint in {checkpoints}")
+    return read(folder, job)
+
+
+def read(folder: Path, job: str) -> Checkpoint:
+    """Return a checkpoint. BadInput with what is wrong when it is not whole: by names and lengths, its files are not
+    read."""
+    if not (folder / VALID).exists():
+        raise BadInput(str(folder), "it has no 'valid': the crawl was killed, or a disk was full, while it was taken")
+    document = _manifest(folder)
+    files = {name: (one["size"], one["sha512"]) for name, one in document["files"].items()}
+    for name, (size, _) in files.items():
+        if (found := _size(folder / name)) != size:
+            raise BadInput(str(folder), f"{name} should have {size} bytes, it has {'none' if found < 0 else found}")
+    if document["stage"] != folder.name or document["job"] != job:
+        raise BadInput(str(folder), f"its manifest is that of {document['job']} {document['stage']}")
+    return Checkpoint(folder, Launch.parse(job, document["launch"]), Stage.parse(folder.name), files)
+
+
+def statistics(checkpoint: Checkpoint) -> Statistics:
+    """Return the figures up to a checkpoint."""
+    path = checkpoint.folder / STATISTICS
+    return Statistics.load(path.read_bytes(), str(path))
+
+
+def database(checkpoint: Checkpoint, target: Path) -> Path | None:
+    """Bring a checkpoint's database to `target`; return where the one before it is now, None when there was none.
+
+    Mismatch when the copy is not what its manifest says: nothing was changed. A kill leaves either of the two there.
+    Only the last one before is kept: what it has more than the checkpoint is in the journal too.
+    """
+    half = target.with_name(f".{target.name}.tmp")
+    _copy(checkpoint.folder / DATABASE, half, checkpoint.files[DATABASE][1])
+    try:
+        _end_log(target)
+        before = _before(target) if target.exists() else None
+        os.rename(half, target)
+    except OSError as error:
+        raise failed(target, error) from error
+    sync_folder(target.parent)
+    return before
+
+
+def _copy(source: Path, half: Path, sha512: str) -> None:
+    digest = hashlib.sha512()
+    try:
+        with source.open("rb") as stream, half.open("wb") as copy:
+            while piece := stream.read(_CHUNK):
+                digest.update(piece)
+                copy.write(piece)
+            copy.flush()
+            os.fsync(copy.fileno())
+    except OSError as error:
+        raise failed(half, error) from error
+    if digest.hexdigest() != sha512:
+        half.unlink()
+        raise Mismatch(f"the SHA-512 of {source}", sha512, digest.hexdigest())
+
+
+def _end_log(target: Path) -> None:
+    """Let no write-ahead log be there, which would be taken for that of the new database: it goes into the one that it
+    belongs to, or aside when that is damaged or gone."""
+    if target.exists():
+        try:
+            open_database(target).close()
+        except BadInput:
+            pass  # damaged: it stays until it is replaced
+        else:
+            return
+    for log in (Path(f"{target}{suffix}") for suffix in ("-wal", "-shm")):
+        if log.exists():
+            set_aside(log, log.name)
+
+
+def _before(target: Path) -> Path:
+    """Give the database that is there a second name."""
+    before, half = target.with_name(f"{target.name}.before"), target.with_name(f".{target.name}.before.tmp")
+    half.unlink(missing_ok=True)
+    os.link(target, half)
+    os.rename(half, before)
+    half.unlink(missing_ok=True)  # after a kill both may be names of one file: then nothing was renamed (rename(2))
+    sync_folder(target.parent)
+    return before
+
+
+def folders(checkpoints: Path) -> Iterator[Path]:
+    """Yield the folders of a job's checkpoints, whole or not."""
+    for path in checkpoints.iterdir() if checkpoints.is_dir() else ():
+        try:
+            Stage.parse(path.name)
+        except BadInput:
+            continue
+        yield path
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        document = json.loads((folder / MANIFEST).read_bytes())
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
+        for name, one in document["files"].items():
+            if "/" in name or type(one["size"]) is not int or len(one["sha512"]) != 128:
+                raise ValueError(f"{name} is not described")
+        if not isinstance(document["launch"], str) or DATABASE not in document["files"]:
+            raise ValueError("no launch, or no database")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(str(folder), f"{MANIFEST} cannot be used: {error!r}") from error
+    found: dict[str, Any] = document
+    return found
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1

@@ -1,0 +1,259 @@
+"""Where a launch keeps its files, in either layout, and what is made there when it begins.
+
+{output}/{warcs,viral,logs,reports}/{job}/{launch}/     kind-first
+{output}/{job}/{launch}/{warcs,viral,logs,reports}/     job-first
+{jobs}/{job}/                crawl.toml seeds.txt surts.txt exclude.txt job.log latest -> {launch}
+{jobs}/{job}/{launch}/       the launch's copies of them, and its own job.log
+{jobs}/{job}/checkpoints/    a folder for each checkpoint
+{jobs}/{job}/state/          lock, control socket, database, ballast
+
+MERGED warcmill/crawl/launch/folders.py: The lock of a job, `state/lock`: held by the process that crawls it, whose
+pid alone would prove nothing.
+
+MERGED warcmill/crawl/launch/folders.py: The roots that a job of the built-in crawler writes to: folders of this host.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from warcmill.base import disk
+from warcmill.crawl import durable
+from warcmill.crawl.durable import failed, make_folder, sync_folder
+from warcmill.crawl.launch.job_log import NAME as JOB_LOG
+from warcmill.errors import BadConfig, Busy, Unavailable
+from warcmill.formats.logs import joblog
+from warcmill.layout import SENTINEL, OutputLayout, check_sentinel, next_launch_id
+from warcmill.model import Launch, Root
+
+PAPERS = ("crawl.toml", "seeds.txt", "surts.txt", "exclude.txt")
+"""The files that configure a job; each launch keeps a copy."""
+
+LATEST, CHECKPOINTS, STATE, CONTROL = "latest", "checkpoints", "state", "control.sock"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFolders:
+    """The folders of one launch. `job` is its job's, `own` is that of its papers and its job.log."""
+
+    job: Path
+    own: Path
+    warcs: Path
+    logs: Path
+    reports: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the job has its checkpoints, those of all launches."""
+        return self.job / CHECKPOINTS
+
+    def make(self) -> None:
+        """Make all of them, durable; those that are there are taken."""
+        for folder in (self.own, self.warcs, self.logs, self.reports, self.checkpoints):
+            durable.make_folder(folder)
+
+
+def of(output: Path, jobs: Path, layout: OutputLayout, launch: Launch) -> LaunchFolders:
+    """Return the folders of a launch, from the roots that the job's section of luigi.cfg names."""
+    warcs, logs, reports = (output / layout.folder(kind, launch) for kind in ("warcs", "logs", "reports"))
+    return LaunchFolders(jobs / launch.job, jobs / launch.job / launch.id, warcs, logs, reports)
+
+
+def state_of(jobs: Path, job: str) -> Path:
+    """Return the folder of what a job keeps for itself: lock, control socket, database."""
+    return jobs / job / STATE
+
+
+def begin(folders: LaunchFolders) -> None:
+    """Make a launch's folders, copy the job's papers into them, and point `latest` at it. Safe to repeat."""
+    folders.make()
+    for name in PAPERS:
+        if (paper := folders.job / name).exists():
+            durable.replace(folders.own / name, _read(paper))
+    _point(folders.job / LATEST, folders.own.name)
+
+
+def next_id(job: Path, now: str) -> str:
+    """Return the id of the next launch of the job in folder `job`: it is later than all that the job had, whatever the
+    clock says."""
+    return next_launch_id(now, _known(job))
+
+
+def require_root(folder: Path, root: Root) -> None:
+    """Raise Unavailable or BadConfig unless the file that `warcmill init` wrote marks this folder as the root.
+
+    An unmounted disk is an empty folder without it: nothing must be written there.
+    """
+    path = folder / SENTINEL
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        todo = ". The crawl writes nothing here; mount the disk, then resume the crawl"
+        why = f"{SENTINEL}: {disk.reason(error, path)}{'' if disk.is_refused(error) else todo}"
+        raise Unavailable(f"root '{root}' ({folder})", why) from error
+    check_sentinel(root, data, str(path))
+
+
+def local(key: str, place: str) -> Path:
+    """Return the folder that a key of luigi.cfg names; BadConfig for a URL: this engine writes to a disk."""
+    if "://" in place:
+        raise BadConfig(key, f"'{place}' is not a folder; kind=warcmill writes to a disk of this host")
+    return Path(place)
+
+
+def _known(job: Path) -> Iterator[str]:
+    """What may be launch ids: names of folders, and what job.log says."""
+    try:
+        yield from (path.name for path in job.iterdir())
+        with (job / JOB_LOG).open("rb") as stream:
+            yield from (event.subject for event in joblog.events(stream) if event.word == "PREPARING")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Unavailable(str(job), disk.reason(error, job)) from error
+
+
+def _point(link: Path, target: str) -> None:
+    half = link.with_name(f".{link.name}.tmp")
+    try:
+        half.unlink(missing_ok=True)
+        half.symlink_to(target)
+        os.rename(half, link)
+    except OSError as error:
+        raise failed(link, error) from error
+    sync_folder(link.parent)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Unavailable(str(path), disk.reason(error, path)) from error
+
+
+NAME = "lock"
+PATIENCE, POLL = 2.0, 0.05  # seconds: who only looks holds it for a moment
+
+
+class Holder(NamedTuple):
+    """Who crawls a job; '' and 0 before it has a launch."""
+
+    launch: str
+    pid: int
+
+
+class Lock:
+    """A lock that is held."""
+
+    def __init__(self, file: int, path: Path) -> None:
+        self._file, self._path = file, path
+
+    def name(self, launch: Launch) -> None:
+        """Write which launch is crawled."""
+        text = json.dumps({"launch": launch.id, "pid": os.getpid()}).encode()
+        try:
+            os.pwrite(self._file, text + b"\n", 0)
+            os.ftruncate(self._file, len(text) + 1)
+        except OSError as error:
+            raise failed(self._path, error) from error
+
+
+@contextmanager
+def held(state: Path) -> Iterator[Lock]:
+    """Hold a job's lock. Busy, naming the launch, when another process crawls it."""
+    make_folder(state)
+    path, deadline = state / NAME, time.monotonic() + PATIENCE
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise failed(path, error) from error
+    try:
+        while not _locked(file, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                found = _read_holder(path)
+                raise Busy(f"the crawl of {state.parent.name}, launch {found.launch or 'not begun'}, pid {found.pid},")
+            time.sleep(POLL)
+        os.ftruncate(file, 0)
+        yield Lock(file, path)
+    finally:
+        os.close(file)
+
+
+def holder(state: Path) -> Holder | None:
+    """Who crawls a job; None when nobody does."""
+    try:
+        file = os.open(state / NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise failed(state / NAME, error) from error
+    try:
+        return None if _locked(file, fcntl.LOCK_SH) else _read_holder(state / NAME)
+    finally:
+        os.close(file)
+
+
+def _locked(file: int, how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read_holder(path: Path) -> Holder:
+    try:
+        found = json.loads(path.read_bytes() or b"{}")
+        return Holder(str(found.get("launch", "")), int(found.get("pid", 0)))
+    except (OSError, ValueError, TypeError, AttributeError):  # it is being written
+        return Holder("", 0)
+
+
+DATABASE, SCRATCH = "books.sqlite", "scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The roots `output` and `jobs`, and how the first is laid out."""
+
+    output: Path
+    jobs: Path
+    layout: OutputLayout = OutputLayout.KIND_FIRST
+
+    @property
+    def roots(self) -> tuple[Path, Path]:
+        """Both folders."""
+        return self.output, self.jobs
+
+    def folders(self, launch: Launch) -> LaunchFolders:
+        """The folders of a launch."""
+        return of(self.output, self.jobs, self.layout, launch)
+
+    def job(self, name: str) -> Path:
+        """The folder of a job."""
+        return self.jobs / name
+
+    def state(self, name: str) -> Path:
+        """The folder of what a job keeps for itself."""
+        return state_of(self.jobs, name)
+
+    def database(self, name: str) -> Path:
+        """The database of a job's books."""
+        return self.state(name) / DATABASE
+
+    def scratch(self, name: str) -> Path:
+        """The folder of answers that are too long for memory."""
+        return self.job(name) / SCRATCH
+
+    def require(self) -> None:
+        """Raise Unavailable or BadConfig unless both disks are there: nothing may be written beside them."""
+        require_root(self.output, "output")
+        require_root(self.jobs, "jobs")

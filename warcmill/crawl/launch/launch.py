@@ -1,0 +1,253 @@
+"""One open launch of a job: crawl it, take checkpoints of it, end it.
+
+`opening` opens one. Nothing here outlives the launch.
+
+MERGED warcmill/crawl/launch/launch.py: Open all that a launch writes: folders, books, WARCs, logs.
+
+    open_launch(places, job, launch)                    a new one, that begins afresh
+    open_launch(..., resume=checkpoint)                 a new one, that continues a checkpoint
+    open_launch(..., follows=launch_id)                 a new one, with what waited in the job's newest launch
+    open_launch(...) of a launch that was killed        it is put in order, and continues
+
+PREPARING is in job.log before anything else, so a launch that is killed while it is opened is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from warcmill import __version__
+from warcmill.base import clock
+from warcmill.crawl.books.books import Begins, Books, open_books
+from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.durable import make_folder
+from warcmill.crawl.frontier import Gate, Rate
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.job.job import End, Job
+from warcmill.crawl.launch import checkpoint, reports
+from warcmill.crawl.launch import folders as launch_folders
+from warcmill.crawl.launch import folders as lock
+from warcmill.crawl.launch.checkpoint import STATISTICS, Checkpoint
+from warcmill.crawl.launch.folders import LaunchFolders, Places
+from warcmill.crawl.launch.job_log import NAME as JOB_LOG
+from warcmill.crawl.launch.job_log import JobLog, Word
+from warcmill.crawl.launch.reports import Reporter
+from warcmill.crawl.logs.logs import Logs
+from warcmill.crawl.logs.progress import Moment
+from warcmill.crawl.logs.statistics import Figure, Figures
+from warcmill.crawl.uri import Status, canonical
+from warcmill.crawl.visit.spider import Spider
+from warcmill.crawl.visit.visit import Kit, make_kit
+from warcmill.errors import BadInput, Unavailable
+from warcmill.formats.warc.writer import WarcFiles, Writer
+from warcmill.model import Json, Launch, Stage, stamp_time
+
+ROW_SECONDS = 20.0  # between two rows of progress-statistics.log
+
+
+@dataclass(slots=True)
+class Running:
+    """A launch with all its files open. `continues`: the checkpoint that it was resumed from."""
+
+    places: Places
+    folders: LaunchFolders
+    job: Job
+    launch: Launch
+    books: Books
+    logs: Logs
+    figures: Figures
+    job_log: JobLog
+    kit: Kit
+    spider: Spider
+    reporter: Reporter
+    continues: Stage | None = None
+    is_closed: bool = False
+
+    async def crawl(self) -> End:
+        """Crawl until nothing waits, a ceiling is reached, or the spider is asked to stop."""
+        self.job_log.write(Word.PAUSED)  # as Heritrix, which waits there until it is asked to crawl
+        self.job_log.write(Word.RUNNING)
+        self.logs.event("RUNNING", "Preparing")
+        rows = asyncio.create_task(self._report())
+        try:
+            return await self.spider.run()
+        finally:
+            rows.cancel()
+            await asyncio.gather(rows, return_exceptions=True)
+
+    async def moment(self) -> Moment:
+        """The figures of now."""
+        counts, now = await self.books.frontier.count(), time.time()
+        return Moment(
+            at=now,
+            seconds=self.spider.seconds,
+            discovered=sum(counts.values()),
+            queued=counts[Status.SCHEDULED] + counts[Status.DOWNLOADING] + counts[Status.SUSPENDED],
+            downloaded=self.figures.succeeded,
+            bytes=self.figures.total[Figure.BYTES],
+            failures=self.figures.failed,
+            busy=self.spider.under_way,
+        )
+
+    def watched(self) -> list[Path]:
+        """The folders and files that it writes to or holds: without one of these it must not continue."""
+        name, own = self.job.name, self.folders
+        state = self.places.state(name)
+        folders = [own.job, own.own, own.warcs, own.logs, self.places.scratch(name), state]
+        return [*folders, state / lock.NAME, self.places.database(name)]
+
+    def summary(self) -> dict[str, Json]:
+        """What it has come to."""
+        return reports.figures(
+            self.figures, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
+        )  # fmt: skip
+
+    async def checkpoint(self) -> Stage:
+        """Let what is under way end, take a checkpoint, and continue."""
+        async with self.spider.drained():
+            await self.books.settle()
+            stage = checkpoint.next_stage(self.folders, clock.stamp(), self.continues)
+            row = self.logs.progress(await self.moment())
+            await checkpoint.take(
+                self.books, self.logs, self.job_log, self.figures, self.folders, self.launch, stage, row,
+                self.places.require,
+            )  # fmt: skip
+        return stage
+
+    async def close(self, end: End) -> None:
+        """Close all files, write the reports, and then FINISHED."""
+        self.job_log.write(Word.STOPPING)
+        if end is End.EMPTY:
+            self.job_log.write(Word.EMPTY)
+        self.kit.close()
+        await self.books.settle()
+        self.logs.progress(await self.moment())
+        self.logs.event("ENDED", end)
+        left, now = await reports.waiting(self.books.frontier), time.time()
+        self.is_closed = True
+        await self.books.close()
+        self.logs.close()
+        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", self.figures, left)
+        reports.write(self.folders.reports, ending)
+        reports.write_summary(self.folders.own, end, self.summary())
+        self.job_log.finished()
+
+    async def abandon(self) -> None:
+        """Let go of all files after an error of a disk; the next start puts the launch in order."""
+        self.kit.close()
+        if not self.is_closed:
+            await self.books.close()
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(ROW_SECONDS)
+            try:
+                self.logs.progress(await self.moment())
+            except Unavailable as error:
+                with suppress(Unavailable):  # its disk may be the same; the spider says why the books have stopped
+                    self.logs.alert("SEVERE", f"no more rows of progress: {error}")
+                return
+
+
+def began(launch: Launch) -> float:
+    """When a launch began, by its id."""
+    return stamp_time(launch.id).timestamp()
+
+
+async def open_launch(
+    places: Places, job: Job, launch: Launch, resume: Checkpoint | None = None, follows: str = ""
+) -> Running:
+    """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then."""
+    places.require()
+    folders = places.folders(launch)
+    job_log = JobLog(folders.job, folders.own, launch)
+    make_folder(places.state(job.name))
+    make_folder(places.scratch(job.name))
+    if not (folders.own / JOB_LOG).exists():
+        launch_folders.begin(folders)
+        checkpoint.write(folders.own, resume)
+        checkpoint.write_followed(folders.own, follows)
+        job_log.launched()
+        if resume:
+            checkpoint.database(resume, places.database(job.name))
+            for what in checkpoint.damaged(folders.checkpoints, resume):
+                job_log.warn(_passed_over(what))
+    frontier = SqliteFrontier(places.database(job.name))
+    try:
+        books = await open_books(
+            frontier, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
+            Begins.CONTINUES if resume else Begins.FOLLOWS if follows else Begins.FRESH,
+        )  # fmt: skip
+    except BaseException:
+        await frontier.close()
+        raise
+    await books.frontier.set_rate(Gate(""), Rate(at_once=job.workers) if job.is_hurried else None)
+    running = _opened(places, job, launch, books, job_log, resume)
+    seeds = running.kit.offers.seeds(job.seeds)
+    running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
+    return running
+
+
+def _opened(
+    places: Places, job: Job, launch: Launch, books: Books, job_log: JobLog, resume: Checkpoint | None
+) -> Running:
+    folders = places.folders(launch)
+    logs, figures = Logs(folders.logs, scope=job.scope_log), _figures(job, resume)
+    for what in figures.catch_up(folders.logs):
+        logs.alert("SEVERE", what)
+    for what in checkpoint.damaged(folders.checkpoints, resume) if resume else ():
+        logs.alert("WARNING", _passed_over(what))
+    for what in books.mended:
+        logs.alert("WARNING", f"launch {launch.id} was killed: {what}")
+    reporter = Reporter(figures, logs)
+    if books.set_back:
+        logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
+    kit = make_kit(job, books, reporter, places.scratch(job.name))
+    books.hear = partial(reporter.kept, kit.offers)
+    spider = Spider(kit, figures, began(launch))
+    stage = resume.stage if resume else None
+    return Running(places, folders, job, launch, books, logs, figures, job_log, kit, spider, reporter, stage)
+
+
+def _passed_over(what: str) -> str:
+    return f"checkpoint {what}. It is passed over; what was fetched since the one that is resumed is fetched again"
+
+
+def _figures(job: Job, resume: Checkpoint | None) -> Figures:
+    """The figures up to a checkpoint; none yet for a launch that begins afresh."""
+    if resume is None:
+        return Figures(_canonical(job.seeds))
+    path = resume.folder / STATISTICS
+    return Figures.load(path.read_bytes(), str(path))
+
+
+def _warcs(places: Places, job: Job, launch: Launch, serial: int) -> WarcFiles:
+    host = socket.gethostname()
+    fields = (
+        ("software", f"Warcmill/{__version__}"),
+        ("hostname", host),
+        ("isPartOf", job.name),
+        ("robots", "obey" if job.robots else "ignore"),
+        ("http-header-user-agent", job.user_agent),
+        *((("operator", job.contact),) if job.contact else ()),
+    )
+    writer = Writer(job.name, os.getpid(), host)
+    return WarcFiles(places.folders(launch).warcs, writer, fields, serial, job.warc_size, places.require)
+
+
+def _canonical(seeds: Iterable[str]) -> list[str]:
+    found = []
+    for text in seeds:
+        try:
+            found.append(canonical(text))
+        except BadInput:  # it is named in uri-errors.log
+            continue
+    return found

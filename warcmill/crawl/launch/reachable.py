@@ -1,0 +1,51 @@
+"""May a seed be dialled at all? Asked before a launch is begun, so that one that would fetch nothing leaves nothing.
+
+Asks name servers; writes nothing, and connects to no seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
+from warcmill.crawl.fetch.http import Site
+from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
+from warcmill.crawl.job.job import Job
+from warcmill.crawl.uri import canonical
+from warcmill.crawl.visit.hosts import judged
+
+AT_ONCE = 20
+
+
+async def obstacles(job: Job, allow_private: Sequence[str] = ()) -> Mapping[str, Failure]:
+    """Return why each seed of a job has no address that may be dialled; nothing, if one of them has."""
+    resolver = Resolver(job.resolve, read_hosts(), job.name_servers)
+    judge, turn = Judge((*job.allow_private, *allow_private)), asyncio.Semaphore(AT_ONCE)
+
+    async def obstacle(seed: str) -> tuple[str, Failure | None]:
+        async with turn:
+            found = await resolver.lookup(Site.of(canonical(seed)).host)
+        answer = found if isinstance(found, Failure) else judged(judge, found.addresses)
+        return seed, answer if isinstance(answer, Failure) else None
+
+    against: dict[str, Failure] = {}
+    asking = [asyncio.create_task(obstacle(seed)) for seed in job.seeds]
+    try:
+        for next_one in asyncio.as_completed(asking):
+            seed, why = await next_one
+            if why is None:
+                return {}
+            against[seed] = why
+    finally:
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    return {seed: against[seed] for seed in job.seeds}
+
+
+def remedy(why: Failure) -> str:
+    """Return what to do about a seed that may not be dialled; '' for a name without an address."""
+    if why.status != NOT_ALLOWED:
+        return ""
+    return f"to crawl it, add --allow-private {why.why.partition(' ')[0]}"

@@ -1,0 +1,348 @@
+"""Write a launch's nine reports as Heritrix does, when it ends: text, a row each, greatest first.
+
+crawl-report      frontier-summary-report   hosts-report
+mimetype-report   processors-report         responsecode-report
+seeds-report      source-report             threads-report
+
+MERGED warcmill/crawl/launch/reports.py: Count what waits in a frontier for the reports of a launch. Walks its
+queues, and each row that waits.
+
+MERGED warcmill/crawl/launch/reports.py: What a launch hears of its crawl, put into its figures and its logs.
+
+MERGED warcmill/crawl/launch/reports.py: What a launch came to, for who began it: `summary.json` in its folder among
+the job's. A report, no evidence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar, cast
+
+from warcmill.crawl import durable
+from warcmill.crawl.books.books import Kept, Result
+from warcmill.crawl.frontier.rows import milliseconds
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.logs import lines
+from warcmill.crawl.logs.logs import Logs
+from warcmill.crawl.logs.progress import duration, number, size
+from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
+from warcmill.crawl.policies.decision import Decision
+from warcmill.crawl.uri import FOREVER, Uri, shown
+from warcmill.crawl.visit.offers import Offers, Refusals
+from warcmill.errors import Unavailable
+from warcmill.formats.logs.crawllog import CrawlRecord, moment
+from warcmill.model import Json
+
+LONGEST = 100_000
+"""How many queues are named, the longest first."""
+
+_COUNTS = (
+    "SELECT total(waiting + suspended + parsed + failed + removed), total(waiting + suspended) FROM crawls"
+    " WHERE name IS NOT NULL"
+)
+_QUEUES = "SELECT count(*), total(head IS NOT NULL), total(wake IS NOT NULL), total(wake >= ?) FROM queues"
+_LENGTHS = (
+    "SELECT queues.name, lengths.items FROM (SELECT queue, count(*) AS items FROM waiting GROUP BY queue"
+    " ORDER BY items DESC LIMIT ?) AS lengths JOIN queues ON queues.id = lengths.queue"
+    " ORDER BY lengths.items DESC, queues.name"
+)
+
+
+async def waiting(frontier: SqliteFrontier) -> Waiting:
+    """Return what the frontier has, as the reports show it."""
+    return await frontier.run(lambda: _read(frontier))
+
+
+def _read(frontier: SqliteFrontier) -> Waiting:
+    db, out = frontier.db, len(frontier.ledger.leases)
+    discovered, queued = map(int, db.execute(_COUNTS).fetchone())
+    queues, ready, closed, retired = map(int, db.execute(_QUEUES, (milliseconds(FOREVER),)).fetchone())
+    lengths = dict(db.execute(_LENGTHS, (LONGEST,)).fetchall())
+    return Waiting(
+        discovered, queued, lengths, ready=ready, snoozed=closed - retired, retired=retired,
+        exhausted=queues - ready - closed, in_process=out,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What the frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
+
+    `discovered` counts all URIs ever taken. Queues are ready, snoozed until a time, retired (blocked), or exhausted.
+    """
+
+    discovered: int = 0
+    queued: int = 0
+    by_queue: Mapping[str, int] = field(default_factory=dict)
+    ready: int = 0
+    snoozed: int = 0
+    retired: int = 0
+    exhausted: int = 0
+    in_process: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A part of the crawler that each URI passes, with lines on what it did."""
+
+    name: str
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a launch has ended. `seconds` is how long it ran, without pauses; `how` describes the end as Heritrix does:
+    `Finished`, `Finished - Ended by operator`. `threads` describes downloads that are under way."""
+
+    job: str
+    at: float
+    seconds: float
+    how: str
+    state: str
+    statistics: Statistics
+    waiting: Waiting = Waiting()
+    chains: Mapping[str, Sequence[Processor]] = field(default_factory=dict)
+    threads: Sequence[str] = ()
+
+
+Row = TypeVar("Row")
+Report = Callable[[Ending], Iterator[str]]
+
+
+def write(folder: Path, ending: Ending, reports: Mapping[str, Report] | None = None) -> list[Path]:
+    """Write the reports of a kind of job, those of a crawl when none are given, durable; return their paths."""
+    durable.make_folder(folder)
+    paths = []
+    for name, report in (CRAWL if reports is None else reports).items():
+        text = bytearray()  # a line at a time: there may be 100,000
+        for line in report(ending):
+            text += f"{line}\n".encode("utf-8", "backslashreplace")
+        paths.append(folder / f"{name}.txt")
+        durable.replace(paths[-1], text)
+    return paths
+
+
+def crawl(ending: Ending) -> Iterator[str]:
+    """The totals."""
+    found, total = ending.statistics, ending.statistics.total
+    crawled = sum(seed.code > 0 for seed in found.seeds.values())
+    seconds = ending.seconds
+    kinds = _kinds(total)
+    yield f"crawl name: {ending.job}"
+    yield f"crawl status: {ending.how}"
+    yield f"duration: {duration(seconds)}"
+    yield from ("", f"seeds crawled: {crawled}", f"seeds uncrawled: {len(found.seeds) - crawled}")
+    yield from ("", f"hosts visited: {sum(bool(host) and host != 'dns:' for host in found.hosts)}")
+    yield from ("", f"URIs processed: {found.processed}", f"URI successes: {found.succeeded}")
+    yield from (f"URI failures: {found.failed}", f"URI disregards: {found.disregarded}", "")
+    yield from (f"{name} URIs: {count}" for name, count, _ in kinds)
+    yield from ("", f"total crawled bytes: {total[Figure.BYTES]} ({size(total[Figure.BYTES])}) ")
+    yield from (f"{name} crawled bytes: {n} ({size(n)}){' ' * (name != 'novel')}" for name, _, n in kinds)
+    yield from ("", f"URIs/sec: {number(found.succeeded / seconds if seconds else 0, 2)}")
+    yield f"KB/sec: {int(total[Figure.BYTES] / 1024 / seconds) if seconds else 0}"
+
+
+def seeds(ending: Ending) -> Iterator[str]:
+    """What came of each seed: those that were not crawled first."""
+    yield "[code] [status] [seed] [redirect]"
+    rows = ending.statistics.seeds.items()
+    for uri, seed in sorted(rows, key=lambda row: (row[1].code > 0, -row[1].code, len(row[0]), row[0])):
+        status = "CRAWLED" if seed.code > 0 else "NOTCRAWLED"
+        yield f"{seed.code} {status} {uri}{f' {seed.redirect}' if seed.redirect else ''}"
+
+
+def hosts(ending: Ending) -> Iterator[str]:
+    """What was fetched from each host; `dns:` has the look-ups."""
+    names = "urls bytes host robots remaining novel-urls novel-bytes dup-by-hash-urls dup-by-hash-bytes"
+    yield " ".join(f"[#{name}]" for name in f"{names} not-modified-urls not-modified-bytes".split()).replace(
+        "[#host]", "[host]"
+    )
+    remaining = _remaining(ending.waiting.by_queue)
+    for host, row in sorted(ending.statistics.hosts.items(), key=lambda item: (-item[1][0], item[0])):
+        front, back = (" ".join(map(str, part)) for part in (row[:2], row[3:]))
+        yield f"{front} {host or '-'} {row[Figure.ROBOTS]} {remaining.get(host, 0)} {back} "
+
+
+def mime_types(ending: Ending) -> Iterator[str]:
+    """What was fetched, by type."""
+    yield "[#urls] [#bytes] [mime-types]"
+    for mime, (urls, total) in _by_count(ending.statistics.mimes.items(), lambda row: row[0]):
+        yield f"{urls} {total} {mime}"
+
+
+def response_codes(ending: Ending) -> Iterator[str]:
+    """What was answered, by status."""
+    yield "[#urls] [rescode]"
+    for code, urls in sorted(ending.statistics.codes.items(), key=lambda row: (-row[1], len(row[0]), row[0])):
+        yield f"{urls} {code}"
+
+
+def sources(ending: Ending) -> Iterator[str]:
+    """What was fetched for each source, by host."""
+    yield "[source] [host] [#urls]"
+    for source, table in sorted(ending.statistics.sources.items()):
+        for host, urls in _by_count(table.items(), int):
+            yield f"{source} {host} {urls}"
+
+
+def processors(ending: Ending) -> Iterator[str]:
+    """What each part of the crawler did."""
+    for chain, parts in ending.chains.items():
+        yield f"{chain} - Processors report - {_minute(ending.at)}"
+        yield from (f"  Number of Processors: {len(parts)}", "")
+        for part in parts:
+            yield f"Processor: {part.name}"
+            yield from (f"  {line}" for line in part.lines)
+            yield ""
+        yield ""
+
+
+def frontier(ending: Ending) -> Iterator[str]:
+    """What was found, what is done, and what still waits."""
+    found, waiting = ending.statistics, ending.waiting
+    active = waiting.ready + waiting.snoozed + waiting.in_process
+    yield from (f"Frontier report - {_minute(ending.at)}", f" Job being crawled: {ending.job}")
+    yield from ("", " -----===== STATS =====-----")
+    yield from (f" Discovered:    {waiting.discovered}", f" Queued:        {waiting.queued}")
+    yield from (f" Finished:      {found.processed}", f"  Successfully: {found.succeeded}")
+    yield from (f"  Failed:       {found.failed}", f"  Disregarded:  {found.disregarded}")
+    yield from ("", " -----===== QUEUES =====-----", f" Already included size:     {waiting.discovered}")
+    yield "               pending:     0"
+    yield from ("", f" All class queues map size: {active + waiting.retired + waiting.exhausted}")
+    yield from (f"             Active queues: {active}", f"                    In-process: {waiting.in_process}")
+    yield from (
+        f"                         Ready: {waiting.ready}",
+        f"                       Snoozed: {waiting.snoozed}",
+    )
+    yield from ("           Inactive queues: 0", f"            Retired queues: {waiting.retired}")
+    yield from (f"          Exhausted queues: {waiting.exhausted}", "", f"             Last state: {ending.state}")
+    longest = list(waiting.by_queue.items())[:_LONGEST]
+    yield from ("", f" -----===== {len(longest)} LONGEST QUEUES =====-----")
+    for place, (queue, items) in enumerate(longest):
+        yield from (f"LONGEST#{place}:", f"Queue {queue}", f"  {items} items")
+
+
+def threads(ending: Ending) -> Iterator[str]:
+    """What is being fetched."""
+    yield from ending.threads or ["no ToeThreads"]
+
+
+CRAWL: Mapping[str, Report] = {
+    "crawl-report": crawl,
+    "frontier-summary-report": frontier,
+    "hosts-report": hosts,
+    "mimetype-report": mime_types,
+    "processors-report": processors,
+    "responsecode-report": response_codes,
+    "seeds-report": seeds,
+    "source-report": sources,
+    "threads-report": threads,
+}
+"""The reports of a crawl. Another kind of job has a list of its own."""
+
+_LONGEST = 20
+
+
+def _kinds(total: Sequence[int]) -> list[tuple[str, int, int]]:
+    """How many URIs and bytes were new, and how many not; a kind that did not occur is left out, as by Heritrix."""
+    kinds = (("novel", Figure.NOVEL), ("duplicate-by-hash", Figure.DUPLICATE), ("not-modified", Figure.NOT_MODIFIED))
+    return [(name, total[at], total[at + 1]) for name, at in kinds if at is Figure.NOVEL or total[at]]
+
+
+def _remaining(by_queue: Mapping[str, int]) -> dict[str, int]:
+    """What waits by host: queues are by host and port."""
+    found: dict[str, int] = {}
+    for queue, items in by_queue.items():
+        host = queue if queue.endswith("]") else queue.rpartition(":")[0] or queue
+        found[host] = found.get(host, 0) + items
+    return found
+
+
+def _by_count(rows: Iterable[tuple[str, Row]], count: Callable[[Row], int]) -> list[tuple[str, Row]]:
+    return sorted(rows, key=lambda row: (-count(row[1]), row[0]))
+
+
+def _minute(at: float) -> str:
+    return "".join(filter(str.isdigit, moment(at)))[:12]
+
+
+class Reporter:
+    """Counts what is durable, and logs what went wrong."""
+
+    def __init__(self, figures: Figures, logs: Logs) -> None:
+        self._figures, self._logs = figures, logs
+        self.first_failure = ""
+        self.policies_failed: Counter[str] = Counter()
+
+    def kept(self, offers: Offers, result: Result, kept: Kept) -> None:
+        """A result is durable."""
+        offers.taken(result.found, kept.offered)
+        if result.line:
+            self._figures.add(result.line)
+
+    def failed(self, line: CrawlRecord, why: str) -> None:
+        """A URI got no answer, or was refused."""
+        if line.status not in lines.REFUSED:
+            self.first_failure = self.first_failure or f"{shown(line.uri)}: {why}"
+        self._logs.nonfatal(line, why)
+
+    def broke(self, line: CrawlRecord, trace: str) -> None:
+        """A fault in Warcmill while a URI was visited."""
+        self._logs.runtime(line, trace)
+        self._logs.alert("SEVERE", f"a fault in Warcmill at {line.uri}; runtime-errors.log has its traceback")
+
+    def policy_failed(self, name: str, uri: Uri, trace: str) -> None:
+        """A policy of others failed; its first fault of a launch is logged whole, and all are counted."""
+        self.policies_failed[name] += 1
+        if self.policies_failed[name] == 1:
+            self._logs.runtime(lines.of_failure(uri, lines.FAULT), trace)
+            what = f"policy {name} failed at {shown(uri.uri)}, so it decided nothing there; the crawl continues"
+            self._logs.alert("SEVERE", f"{what}. runtime-errors.log has its first traceback, summary.json their number")
+
+    def judged(self, number: int, found: Decision, uri: Uri) -> None:
+        """A policy rejected or deferred a link."""
+        self._logs.judged(number, found, uri)
+
+    def no_uri(self, via: str, why: str, text: str) -> None:
+        """What a page links to is no URI."""
+        self._logs.no_uri(via or "-", text, why)
+
+
+NAME = "summary.json"
+
+
+def figures(
+    found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int]
+) -> dict[str, Json]:
+    """The numbers of what was fetched, failed, was cut by limits or refused by policies, each with a first URI and why;
+    and how often policies of others failed."""
+    return {
+        "documents": found.documents,
+        "failed": found.failed,
+        "failed_first": failed_first,
+        "statuses": dict(found.answers),
+        "cut": dict(found.cut),
+        "cut_first": dict(found.cut_first),
+        "refused": dict(refused.counts),
+        "refused_first": dict(refused.first),
+        "policies_failed": dict(policies_failed),
+    }
+
+
+def write_summary(own: Path, end: str, found: Mapping[str, Json]) -> None:
+    """Keep it."""
+    durable.replace(own / NAME, json.dumps({"end": end, **found}, sort_keys=True, indent=1).encode() + b"\n")
+
+
+def read(own: Path) -> Mapping[str, Json]:
+    """Return it; an empty one for a launch that was put in order by another process."""
+    try:
+        return cast("Mapping[str, Json]", json.loads((own / NAME).read_bytes()))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise Unavailable(str(own / NAME), str(error)) from error

@@ -1,0 +1,228 @@
+"""A launch with everything around it: signals and the control socket reach it, and it ends with a checkpoint.
+
+MERGED warcmill/crawl/launch/session.py: Edits of a job's files while it is crawled: they hold from the next lease on.
+
+What is asked at a lease, at an offer, and after a visit counts at once. The rest (workers, addresses, WARCs, seeds) was
+read when the launch began, and counts for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from warcmill.crawl.control.control import Control
+from warcmill.crawl.control.frontier import FrontierControl
+from warcmill.crawl.durable import failed
+from warcmill.crawl.job import file
+from warcmill.crawl.job.job import End, Live
+from warcmill.crawl.launch.folders import CONTROL, PAPERS
+from warcmill.crawl.launch.job_log import Word
+from warcmill.crawl.launch.launch import Running
+from warcmill.crawl.launch.watched import Watched
+from warcmill.errors import Conflict, WarcmillError
+from warcmill.model import Json
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+ROOT_SECONDS = 1.0  # between two looks at the roots
+
+
+class Session(FrontierControl):
+    """What a control socket speaks to; see `control.Controlled`."""
+
+    def __init__(self, running: Running) -> None:
+        super().__init__(running.books.frontier)
+        self._running = running
+        self._stopping = self._paused = False
+        self._busy = asyncio.Lock()
+        folders = running.folders
+        self._edits = Edits(folders.job, folders.own, running.kit.live)
+        self._watched = Watched(running.watched())
+
+    async def run(self) -> End:
+        """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
+        control = Control(self._running.places.state(self._running.job.name) / CONTROL, self)
+        await control.open()
+        loop = asyncio.get_running_loop()
+        for one in SIGNALS:
+            loop.add_signal_handler(one, self._signalled)
+        beside = [asyncio.create_task(self._take_checkpoints()), asyncio.create_task(self._watch_roots())]
+        try:
+            end = await self._running.crawl()
+            self._stopping = True
+            async with self._busy:  # a checkpoint that is being taken comes to its end
+                for task in beside:
+                    task.cancel()
+                await control.close()
+                if end is not End.EMPTY:
+                    await self._running.checkpoint()
+                await self._running.close(end)
+        except BaseException:
+            await self._running.abandon()
+            raise
+        finally:
+            self._watched.close()
+            await control.close()
+        return end
+
+    async def _take_checkpoints(self) -> None:
+        """Take one every some hours; one that fails is tried again at the next time."""
+        while hours := self._running.job.checkpoint_hours:
+            await asyncio.sleep(hours * 3600)
+            try:
+                await self.checkpoint()
+            except (WarcmillError, OSError) as error:
+                self._running.logs.alert("SEVERE", f"no checkpoint: {error}")
+
+    async def _watch_roots(self) -> None:
+        """Pause while a disk is not there, and report it: nothing may be written beside it. End when a folder is gone,
+        or the lock is another's. Take edits of its files."""
+        is_gone = False
+        while True:
+            await asyncio.sleep(ROOT_SECONDS)
+            if self._has_lost(self._watched.refuse_deleted):
+                return
+            try:
+                self._running.places.require()
+            except WarcmillError as error:
+                if not is_gone:
+                    self._running.spider.pause()
+                    with suppress(WarcmillError):  # the log is open; its disk may be the one that is gone
+                        self._running.logs.alert("SEVERE", f"the crawl waits: {error}")
+                is_gone = True
+                continue
+            if self._has_lost(self._watched.refuse_moved):
+                return
+            if is_gone:
+                self._running.spider.resume()
+            is_gone = False
+            self._take_edits()
+
+    def _has_lost(self, look: Callable[[], None]) -> bool:
+        """Look; end the crawl when something is lost."""
+        try:
+            look()
+        except WarcmillError as error:
+            self._running.spider.fail(error)
+            return True
+        return False
+
+    def _take_edits(self) -> None:
+        try:
+            if edited := self._edits.take():
+                self._running.logs.alert("WARNING", edited)
+        except WarcmillError as error:
+            self._running.logs.alert("SEVERE", unfit(error))
+
+    def _signalled(self) -> None:
+        if self._stopping:
+            self._running.spider.hurry()
+        self._stopping = True
+        self._running.spider.stop()
+
+    async def state(self) -> Mapping[str, Json]:
+        """What the crawl is doing."""
+        running, moment = self._running, await self._running.moment()
+        return {
+            "state": "STOPPING" if self._stopping else "PAUSED" if self._paused else "RUNNING",
+            "launch": running.launch.id,
+            "continues": str(running.continues) if running.continues else "",
+            "seconds": int(running.spider.seconds),
+            "done": moment.downloaded,
+            "queued": moment.queued,
+            "bytes": moment.bytes,
+            "under_way": moment.busy,
+            **running.summary(),
+        }
+
+    async def pause(self) -> None:
+        """Begin no more downloads, and wait until those under way have ended."""
+        async with self._busy:
+            if self._paused or self._stopping:
+                return
+            self._running.job_log.write(Word.PAUSING)
+            self._running.spider.pause()
+            self._paused = True
+            await self._running.spider.settled()
+            self._running.job_log.write(Word.PAUSED)
+
+    async def proceed(self) -> None:
+        """Go on after a pause."""
+        async with self._busy:
+            if self._paused:
+                self._paused = False
+                self._running.job_log.write(Word.RUNNING)
+                self._running.spider.resume()
+
+    async def checkpoint(self) -> str:
+        """Take a checkpoint, continue, and return its name."""
+        if self._stopping:
+            raise Conflict(str(self._running.launch), "it is about to end, with a checkpoint of its own")
+        async with self._busy:
+            return str(await self._running.checkpoint())
+
+    async def stop(self) -> None:
+        """Begin to end the launch."""
+        self._stopping = True
+        self._running.spider.stop()
+
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+class Edits:
+    """The files in a job's folder, beside those in `own` that its launch began with."""
+
+    def __init__(self, folder: Path, own: Path, live: Live) -> None:
+        self._folder, self._live = folder, live
+        self._known = _read(own)
+        self._seen: Signature = ()
+
+    def take(self) -> str:
+        """Let edits count, and say which; '' when there are none. BadConfig, once for each edit, when they have a
+        fault: then what counted before still does."""
+        if (signature := _signature(self._folder)) == self._seen:
+            return ""
+        self._seen, found = signature, _read(self._folder)
+        edited = [name for name in PAPERS if found.get(name) != self._known.get(name)]
+        if not edited:
+            return ""
+        before = self._live.job
+        job = file.parse(found, before.name)
+        self._known, self._live.job = found, replace(job, allow_private=before.allow_private)
+        return f"{', '.join(edited)} edited: counts from now on; see docs/configuration.md for what waits for a launch"
+
+
+def unfit(error: WarcmillError) -> str:
+    """What is said of an edit that has a fault."""
+    return f"an edit does not count, and what was there before does: {error}"
+
+
+def _signature(folder: Path) -> Signature:
+    return tuple(_stat(folder / name) for name in PAPERS)
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise failed(path, error) from error
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(folder: Path) -> Mapping[str, bytes]:
+    found = {}
+    for name in PAPERS:
+        try:
+            found[name] = (folder / name).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise failed(folder / name, error) from error
+    return found

@@ -1,0 +1,135 @@
+"""Find the links of answers: of small ones at once, of large ones in worker processes, under limits of time and memory.
+
+    python -m warcmill.crawl.visit.extraction CPU WALL MEMORY      # `Readers` starts it; its input is a socket
+
+A page that loops or takes all memory costs its own links; its line in crawl.log says so. Other hosts do not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from warcmill.base import worker
+from warcmill.base.worker import Limits as WorkerLimits
+from warcmill.base.workers import Outside, Workers
+from warcmill.crawl import extract
+from warcmill.crawl.extract.links import TOO_MANY, Link
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.job.job import Job
+
+SMALL = 1 << 17  # bytes that are read at once: the worst take some 0.1 s
+LOST = "linksLost"  # noted in the log of an answer whose links were not found, with the reason
+NUMBER = 4  # so many hosts at once can hold up large pages of others
+LIMITS = WorkerLimits(cpu=10, wall=15, memory=256 << 20)  # less than the patience of a crawl that is stopped
+COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.visit.extraction")
+_MOST_ANSWER = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The links of a document, and whether a limit left some out; or why there are none."""
+
+    links: list[Link] = field(default_factory=list)
+    cut: bool = False
+    why: str = ""
+
+
+class Document(NamedTuple):
+    """All that links are found by, besides the bytes."""
+
+    uri: str
+    status: int
+    fields: Fields
+    names: Collection[str]
+
+
+class Read(NamedTuple):
+    """The links of an answer, and what the log notes of it."""
+
+    links: list[Link]
+    notes: tuple[str, ...] = ()
+
+
+class Readers:
+    """Reads answers. Processes are started when they are needed; `close` ends them."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(NUMBER, "reader")
+        self._workers = Workers(COMMAND, LIMITS, NUMBER)
+
+    async def read(self, uri: str, answer: Exchange, job: Job) -> Read:
+        """The links of an answer, and what the log notes of it."""
+        one = Document(uri, answer.status, answer.fields, job.extractors)
+        few = replace(job.limits, decoded=min(job.limits.decoded, SMALL))
+        data, note = exchange.document(answer, few)
+        if len(data) < few.decoded or few.decoded == job.limits.decoded:
+            return await self.read_small(one, data, note)
+        if not extract.reads(data, uri, answer.fields, job.extractors):  # a picture, a film
+            return await self.read_small(one, b"", note if note != exchange.TOO_LONG else "")
+        del data
+        return await self._elsewhere(one, lambda: exchange.document(answer, job.limits))
+
+    async def read_small(self, one: Document, data: bytes, note: str = "") -> Read:
+        """The links of so few bytes that they are read at once, unless they unpack to many."""
+        if extract.unpacks(data, one.uri, one.fields, one.names):
+            return await self._elsewhere(one, lambda: (data, note))
+        found = extract.find(data, *one)
+        return _noted(found, found.cut, note)
+
+    async def _elsewhere(self, one: Document, read: Callable[[], tuple[bytes, str]]) -> Read:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, one, read)
+
+    def close(self) -> None:
+        """End the processes, whatever they do: nobody waits for links any more."""
+        self._workers.kill()
+        self._threads.shutdown(cancel_futures=True)
+        self._workers.close()
+
+    def _ask(self, one: Document, read: Callable[[], tuple[bytes, str]]) -> Read:
+        data, note = read()
+        question: dict[str, object] = {
+            "uri": one.uri, "status": one.status, "fields": _told(one.fields), "names": sorted(one.names),
+        }  # fmt: skip
+        found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
+        if isinstance(found, Outside) or found.why:
+            return Read([], tuple(filter(None, (note, f"{LOST}:{'_'.join(found.why.replace(',', '').split())[:100]}"))))
+        return _noted(found.links, found.cut, note)
+
+
+def _noted(links: list[Link], cut: bool, note: str) -> Read:
+    return Read(links, tuple(one for one in (note, TOO_MANY if cut else "") if one))
+
+
+def _told(fields: Fields) -> list[tuple[str, str]]:
+    """The header fields that have links, or say how to read them."""
+    wanted = ("content-type", "location", "refresh", "content-location", "link")
+    return [(name, value) for name in wanted for value in fields.all(name)]
+
+
+def _found(text: bytes) -> Answer:
+    import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and a site may need no worker
+
+    return msgspec.json.decode(text, type=Answer)
+
+
+def _failed(why: str) -> Answer:
+    return Answer(why=why)
+
+
+def _answer(question: dict[str, Any], data: bytes) -> object:
+    fields = Fields([(name, value) for name, value in question["fields"]])
+    found = extract.find(data, question["uri"], question["status"], fields, question["names"])
+    return {"links": found, "cut": found.cut}
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=0) as _parent:
+        worker.serve(_parent, _answer, WorkerLimits(*map(int, sys.argv[1:])))

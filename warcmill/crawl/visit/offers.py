@@ -1,0 +1,184 @@
+"""Offer what pages link to: each link is made a URI, and judged by the policies before the frontier hears of it.
+
+MERGED warcmill/crawl/visit/offers.py: What a page asks crawlers not to follow: `rel=nofollow`, `<meta name=robots>`
+and X-Robots-Tag.
+
+Archives often do not obey it, as search engines' reasons are not theirs: a job's file says so. What a page embeds, or
+redirects to, belongs to it and is always fetched. What its links and its markup say is in `Link.nofollow`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
+from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.frontier import Answer, Frontier, Offered
+from warcmill.crawl.job.job import Job, Live
+from warcmill.crawl.logs.lines import Heard
+from warcmill.crawl.policies import decision
+from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
+from warcmill.crawl.policies.robots import PRODUCT
+from warcmill.crawl.policies.scope import Extensions, Patterns, Traps
+from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
+from warcmill.errors import BadInput
+
+EMBEDS_FIRST, LINKS_NEXT = 0, 1
+REMEMBERED = 50_000  # URIs that the frontier has
+AT_ONCE = 1_000  # links that are judged before others have their turn
+
+
+class Refusals:
+    """What the policies of a launch refused: how many, and a first one of each policy with its reason."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+
+    def add(self, uri: str, found: Decision) -> None:
+        """Note a refusal."""
+        self.counts[found.policy] += 1
+        if found.policy not in self.first:
+            self.first[found.policy] = f"{shown(uri)}: {found.why}"
+
+
+class Offers:
+    """The policies of one launch about what is offered, in their order."""
+
+    def __init__(self, live: Live, heard: Heard, own: Own) -> None:
+        self._live, self._heard, self._own = live, heard, own
+        bounds = live.job.traps
+        self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
+        self._by, self._are_logged = live.job, live.job.scope_log
+        self._policies = self._made_of(live.job)
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self.refused = Refusals()
+
+    def seeds(self, texts: Iterable[str]) -> list[Uri]:
+        """The seeds that may be crawled."""
+        found = (self._made(text, source=text) for text in texts)
+        return [uri for uri in found if uri and self._accepted(uri)]
+
+    def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
+        """What a page links to, and may be crawled."""
+        space, known = _space(page.crawl), self._known
+        found = [self._linked(page, link) for link in links if space + link.uri not in known]
+        return [uri for uri in found if uri and self._accepted(uri)]
+
+    async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
+        """The same, for the page's result. Of many links all but the last are offered at once, some at a time: one
+        commit of all would hold up other hosts."""
+        at = 0
+        while len(links) - at > AT_ONCE:
+            found = self.of(page, links[at : at + AT_ONCE])
+            self.taken(found, await frontier.offer(found))
+            at += AT_ONCE
+        return self.of(page, links[at:])
+
+    def followed(self, page: Uri, links: Sequence[Link], fields: Fields) -> Sequence[Link]:
+        """The links of a page that it does not ask to leave out; the others are refused."""
+        found = followed(links, closes(fields, PRODUCT))
+        if len(found) < len(links):
+            for link in set(links).difference(found):
+                left = Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source)
+                self._note(REFUSED, left)
+        return found
+
+    def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
+        """Hear what the frontier took. What it has is not offered again: most links of a site repeat."""
+        for uri, answer in zip(offered, answers, strict=True):
+            if answer.answer is not Answer.REFUSED:
+                self._remember(uri)
+            if answer.answer is Answer.NEW:
+                self._traps.taken(uri)
+
+    def _remember(self, uri: Uri) -> None:
+        self._known[_space(uri.crawl) + uri.uri] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _linked(self, page: Uri, link: Link) -> Uri | None:
+        priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
+        return self._made(
+            link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, is_canonical=link.is_uri
+        )
+
+    def _made(
+        self, text: str, via: Uri | None = None, *, hops: str = "", source: str = "", priority: int = 0,
+        is_canonical: bool = False,
+    ) -> Uri | None:  # fmt: skip
+        page, crawl = (via.uri, via.crawl) if via else ("", "")
+        try:
+            uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
+                       is_canonical=is_canonical)  # fmt: skip
+        except BadInput as error:
+            self._heard.no_uri(page, error.why, without_credentials(text))
+            return None
+        uri.key = without_session(uri.uri)
+        return uri
+
+    def _now(self) -> dict[str, Ask]:
+        """The policies of the job as it is now. Only traps count, so they stay."""
+        if self._by is not self._live.job:
+            self._by, self._policies = self._live.job, self._made_of(self._live.job)
+        return self._policies
+
+    def _made_of(self, job: Job) -> dict[str, Ask]:
+        built_in: dict[str, Ask] = {
+            "scope": job.scope.judge,
+            "traps": self._traps.judge,
+            "patterns": Patterns(job.patterns).judge,
+            "extensions": Extensions(job.extensions).judge,
+        }
+        return self._own.among(built_in, AT_OFFER)
+
+    def _accepted(self, uri: Uri) -> bool:
+        found = decision.judge(self._now().values(), uri)
+        if found.verdict is not Verdict.ACCEPT:
+            self._note(found, uri)
+        uri.not_before = found.until
+        return found.verdict is not Verdict.REJECT
+
+    def _note(self, found: Decision, uri: Uri) -> None:
+        if found.verdict is Verdict.REJECT:
+            self.refused.add(uri.uri, found)
+        if self._are_logged:
+            number = [REFUSED.policy, *self._policies].index(found.policy) - 1  # nofollow is asked before them
+            self._heard.judged(number, found, uri)
+
+
+def _space(crawl: str) -> str:
+    """What distinguishes the URIs of a crawl from those of others."""
+    return f"{crawl}\n" if crawl else ""
+
+
+REFUSED = Decision(Verdict.REJECT, "nofollow", "its page asks not to follow it")
+_FOLLOWED = frozenset([LINK, SUBMIT])
+# Directives with a value, so that what is before the colon is no crawler's name.
+_VALUED = frozenset(["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"])
+
+
+def followed(links: Iterable[Link], is_closed: bool) -> list[Link]:
+    """The links that may be followed; `is_closed`: the page, or its header, asks for none of them to be."""
+    return [link for link in links if link.hop not in _FOLLOWED or not (is_closed or link.nofollow)]
+
+
+def closes(fields: Fields, product: str) -> bool:
+    """True if the header of an answer asks the crawler of this name, or all, not to follow its links.
+
+    What is said to the crawler by name counts beside what is said to all.
+    """
+    return any(_header_closes(value, product) for value in fields.all("x-robots-tag"))
+
+
+def _header_closes(value: str, product: str) -> bool:
+    """Read `nofollow`, or `warcmill: nofollow, noindex`: a name goes before the directives that are for it."""
+    for_us = True
+    for part in value.split(","):
+        name, colon, directive = part.strip().lower().partition(":")
+        if colon and name not in _VALUED:
+            for_us = name == product.lower()
+        if for_us and asks_not_to_follow((directive if colon else name).strip()):
+            return True
+    return False

@@ -1,0 +1,150 @@
+"""The loop of a crawl: lease what may be fetched now and visit it, until nothing waits, or it is asked to stop.
+
+It keeps as many visits under way as the job has workers. Between visits it can be
+paused, and drained for a checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from warcmill.base import clock
+from warcmill.crawl.frontier import Defer, Lease
+from warcmill.crawl.job.job import End
+from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.visit.visit import Kit, Visit
+from warcmill.errors import WarcmillError
+
+HOLDER = "spider"
+LONGEST_WAIT = 1.0  # seconds until it looks again
+PATIENCE = 20.0  # seconds that visits have to end, before they are given back
+
+
+class Spider:
+    """Crawls by what its kit has. `began`: when the launch began, for its ceiling of time; now, if that is to come."""
+
+    def __init__(self, kit: Kit, figures: Figures, began: float) -> None:
+        self._kit, self._figures, self._began = kit, figures, min(began, clock.steady())
+        self._visits: dict[asyncio.Task[None], Lease] = {}
+        self._threads = list(range(kit.job.workers, 0, -1))
+        self._woken, self._gate = asyncio.Event(), asyncio.Lock()
+        self._held = 0
+        self._ending: End | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def under_way(self) -> int:
+        """How many URIs are being visited."""
+        return len(self._visits)
+
+    @property
+    def seconds(self) -> float:
+        """For how long the launch has run, whatever the clock is set to meanwhile."""
+        return clock.steady() - self._began
+
+    @property
+    def is_paused(self) -> bool:
+        """True if nothing new is begun."""
+        return self._held > 0
+
+    def stop(self, ending: End = End.STOPPED) -> None:
+        """End the crawl: begin nothing new."""
+        self._ending = self._ending or ending
+        self._woken.set()
+
+    def hurry(self) -> None:
+        """End at once: what is under way is given back, and waits."""
+        self.stop()
+        for task in self._visits:
+            task.cancel()
+
+    def fail(self, error: WarcmillError) -> None:
+        """End at once, with this error: the books take nothing more."""
+        self._kit.books.stop(error)
+        self._failure = self._failure or error
+        self.hurry()
+
+    def pause(self) -> None:
+        """Begin nothing new until `resume`."""
+        self._held += 1
+
+    def resume(self) -> None:
+        """Go on."""
+        self._held -= 1
+        self._woken.set()
+
+    @asynccontextmanager
+    async def drained(self) -> AsyncIterator[None]:
+        """Have nothing under way while the block runs: a checkpoint is taken."""
+        self.pause()
+        try:
+            await self.settled()
+            yield
+        finally:
+            self.resume()
+
+    async def run(self) -> End:
+        """Crawl; return how it ended. Raises what the books raised."""
+        while not (ending := self._over()):
+            self._woken.clear()
+            begun = await self._begin()
+            if not begun and not self._visits and not self.is_paused and await self._kit.books.frontier.is_empty():
+                ending = End.EMPTY
+                break
+            if not begun:
+                await self._rest()
+        await self.settled()
+        if self._failure:
+            raise self._failure
+        return ending
+
+    def _over(self) -> End | None:
+        if self._failure:
+            return End.STOPPED
+        return self._ending or self._kit.job.ceilings.reached(self._figures, self.seconds)
+
+    async def _begin(self) -> int:
+        """Lease as many URIs as there are workers without one, and begin their visits."""
+        async with self._gate:
+            room = min(len(self._threads), self._kit.job.ceilings.room(self._figures, len(self._visits)))
+            leases = await self._kit.books.frontier.lease(HOLDER, room) if room and not self.is_paused else []
+            for lease in leases:
+                thread = self._threads.pop()
+                task = asyncio.create_task(Visit(self._kit, lease, thread).run())
+                self._visits[task] = lease
+                task.add_done_callback(partial(self._ended, thread))
+        return len(leases)
+
+    def _ended(self, thread: int, task: asyncio.Task[None]) -> None:
+        self._threads.append(thread)
+        if not task.cancelled():
+            self._visits.pop(task, None)
+            self._failure = self._failure or task.exception()
+        self._woken.set()
+
+    async def _rest(self) -> None:
+        """Sleep until a visit ends, or the next queue opens."""
+        opens = await self._kit.books.frontier.next_time()
+        pause = LONGEST_WAIT if opens is None else min(max(opens - clock.steady(), 0.001), LONGEST_WAIT)
+        try:
+            async with asyncio.timeout(pause):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def settled(self) -> None:
+        """Wait until no visit is under way; those that take too long are given back. Begin none meanwhile."""
+        async with self._gate:
+            if self._visits:
+                await asyncio.wait(self._visits, timeout=PATIENCE)
+            for task in self._visits:
+                task.cancel()
+            await asyncio.gather(*self._visits, return_exceptions=True)
+            given_back = [lease for task, lease in self._visits.items() if task.cancelled()]
+            self._visits.clear()
+            if given_back and not self._kit.books.stopped:
+                waits = [Defer(lease.uri.crawl, lease.uri.key, 0.0, lease) for lease in given_back]
+                await self._kit.books.frontier.defer(waits)

@@ -1,0 +1,136 @@
+"""The extract of a WARC's CDXJ lines: a first line that counts them, which begins with a blank, then the lines, sorted.
+
+     {"captures": {"response": 249, "revisit": 19}, "left_out": {}}
+    dns:docs.example 20261121081736 {"url": "dns:docs.example", …, "offset": "692", "filename": ""}
+
+Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.cdxj.named` fills in the filename.
+
+MERGED warcmill/extracts/cdx.py: Make the extract of a WARC's CDXJ lines again, from the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Set
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from warcmill.base.sorted_lines import SortedLines
+from warcmill.errors import BadInput
+from warcmill.extracts import extracts as making
+from warcmill.extracts.extracts import Extracts, Kind, Maker
+from warcmill.formats.index import cdxj
+from warcmill.formats.index.cdxj import CdxLines
+from warcmill.stores import Store
+
+CDXJ = Kind("cdxj", cdxj.GENERATION, "cdxj.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What an extract counts: captures by record type, and those without a line, by reason."""
+
+    captures: Mapping[str, int]
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally(Counts):
+    """What an extract counts, and how many of its lines are for certain records."""
+
+    found: int
+
+
+class CdxHearer(Maker):
+    """Makes the extract of one WARC while the gate reads it. `leave` publishes it, or `close` forgets it."""
+
+    def __init__(self, extracts: Extracts) -> None:
+        self._extracts = extracts
+        self._sorted = SortedLines(extracts.folder)
+        self._lines = CdxLines(self._sorted.add)
+        self.begin = self._lines.begin  # type: ignore[method-assign]  # saves a call for every record
+        self.whole = self._lines.whole  # type: ignore[method-assign]
+
+    def leave(self, sha512: str) -> None:
+        """Publish the extract of the WARC with this SHA-512, of which the gate accepted every record."""
+        self._lines.close()
+        counts = {"captures": self._lines.captures, "left_out": self._lines.left_out}
+        first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
+        self._extracts.leave(CDXJ, sha512, chain([first], self._sorted))
+
+    def close(self) -> None:
+        """Free what it holds."""
+        self._sorted.close()
+
+
+def counts(extracts: Extracts, sha512: str) -> Counts:
+    """What the extract of a WARC counts. NotReady if there is none; BadInput if its first line is damaged."""
+    return _counts(next(extracts.lines(CDXJ, sha512), b""), sha512)
+
+
+def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> Tally:
+    """Read an extract to its end, and count its lines for records at these offsets.
+
+    NotReady if there is none; BadInput if it is damaged, or has not the lines that it counts.
+    """
+    read = extracts.lines(CDXJ, sha512)
+    known = _counts(next(read, b""), sha512)
+    number = found = 0
+    for line in read:
+        number += 1
+        found += bool(offsets) and cdxj.offset(line) in offsets
+    _check(known, number, sha512)
+    return Tally(known.captures, known.left_out, found)
+
+
+def _check(known: Counts, number: int, sha512: str) -> None:
+    if number != sum(known.captures.values()):
+        raise BadInput(CDXJ.path(sha512), f"it has {number} lines, and counts {dict(known.captures)}")
+
+
+def _counts(first: bytes, sha512: str) -> Counts:
+    try:
+        document = json.loads(first)
+        return Counts(document["captures"], document["left_out"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(CDXJ.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
+
+
+def lines(extracts: Extracts, sha512: str) -> Iterator[bytes]:
+    """The lines of a WARC, sorted. NotReady if there is no extract; BadInput if it is damaged.
+
+    Both come before the first line, since a line of a damaged one may be anything: the extract is read twice.
+    """
+    for _ in extracts.read(CDXJ, sha512):
+        pass
+    yield from islice(extracts.lines(CDXJ, sha512), 1, None)
+
+
+def batches(extracts: Extracts, sha512: str, name: str, digest: hashlib._Hash | None = None) -> Iterator[list[bytes]]:
+    """The lines of a WARC with its name, sorted, many at a time. NotReady if there is no extract.
+
+    BadInput if it is damaged, or has not the lines that it counts, at the latest after the last batch: use none of
+    them before. `digest` gets the content.
+    """
+    known, number, held = None, 0, b""
+    for piece in extracts.read(CDXJ, sha512):
+        if digest:
+            digest.update(piece)
+        whole, end, held = (held + piece).rpartition(b"\n")
+        batch = cdxj.all_named(whole + end, name).splitlines(keepends=True)
+        if batch and known is None:
+            known = _counts(batch.pop(0), sha512)
+        number += len(batch)
+        yield batch
+    _check(known or _counts(held, sha512), number + bool(held), sha512)
+
+
+def make(extracts: Extracts, store: Store, path: str, sha512: str) -> None:
+    """Read a stored WARC, and leave its extract.
+
+    NotReady if it is missing, Mismatch if it is no longer as it was verified.
+    """
+    with closing(CdxHearer(extracts)) as lines:
+        making.make(store, path, sha512, lines)

@@ -1,0 +1,171 @@
+"""What is done for each stored WARC: read it through the gate, leave its extract, return what that counts.
+
+`make` does it in any process, of any machine that reaches the store and the index root: it gets an order, which has
+all it needs, and returns a small record. It sees neither the state nor the configuration.
+
+MERGED warcmill/extracts/per_warc.py: Have extracts made by other processes or machines: each WARC is a piece of
+work of `per_warc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from warcmill.errors import NotReady, Unavailable
+from warcmill.extracts import cdx, text, tika
+from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.text import Office
+from warcmill.extracts.text_workers import Known, Workers, kept
+from warcmill.extracts.tika import Tika
+from warcmill.formats.text import document
+from warcmill.scale import Ready, Runner
+from warcmill.scale.work import Work, versions
+from warcmill.stores import Store
+from warcmill.stores.opening import Access, open_folder, open_store
+
+Tally = TypeVar("Tally")
+NOWHERE: frozenset[int] = frozenset()
+KNOWN = Known()  # of all WARCs whose text this process has had extracted
+
+
+class What(StrEnum):
+    """The extracts that are made."""
+
+    CDX = "cdx"
+    TEXT = "text"
+
+
+class Making(Protocol):
+    """Who makes extracts of stored WARCs: `Here`, or `Elsewhere`.
+
+    `path` is that of the WARC in the store; `offsets` are of records that are counted apart. NotReady if the WARC is
+    missing, Mismatch if it is no longer as it was verified.
+    """
+
+    @property
+    def has_office(self) -> bool:
+        """True if office documents are extracted."""
+
+    def at_once(self, number: int) -> int:
+        """How many of so many WARCs are read at a time; asked before the first."""
+
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.Tally:
+        """Make the extract of the CDXJ lines."""
+
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.Tally:
+        """Make the extract of the text."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """Extracts are made by this process. Only text needs workers."""
+
+    store: Store
+    extracts: Extracts
+    workers: Workers | None = None
+    office: Office | None = None
+
+    @property
+    def has_office(self) -> bool:
+        return self.office is not None
+
+    def at_once(self, _number: int) -> int:
+        return 1
+
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.Tally:
+        cdx.make(self.extracts, self.store, path, sha512)
+        return _made(lambda: cdx.tally(self.extracts, sha512, offsets), cdx.CDXJ.path(sha512))
+
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.Tally:
+        assert self.workers is not None, "who wants text gives workers"
+        text.make(self.extracts, self.store, self.workers, path, sha512, self.office)
+        return _made(lambda: text.tally(self.extracts, sha512, offsets), text.TEXT.path(sha512))
+
+
+def _made(tally: Callable[[], Tally], path: str) -> Tally:
+    try:
+        return tally()
+    except NotReady as error:
+        raise Unavailable(f"index:{path}", "it was made, and cannot be read") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the WARCs are, a path or a URL; the folder of the index root; and what extracts office documents."""
+
+    store: str
+    access: Access
+    index: str
+    tika: Tika | None = None
+
+    def open(self) -> tuple[Store, Extracts]:
+        """Open both, or Unavailable."""
+        return open_store("store", self.store, self.access), Extracts(open_folder("index", self.index))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One WARC, and what is wanted of it; `cores`: for the processes that extract its text."""
+
+    what: What
+    place: Place
+    path: str
+    sha512: str
+    offsets: frozenset[int]
+    cores: int
+
+
+def make(order: Order) -> cdx.Tally | text.Tally:
+    """Make an extract; what it counts is the record of it."""
+    store, extracts = order.place.open()
+    if order.what is What.CDX:
+        return Here(store, extracts).cdx(order.path, order.sha512, order.offsets)
+    office = tika.kept(order.place.tika, order.cores) if order.place.tika else None
+    with kept(order.cores, KNOWN) as workers:
+        return Here(store, extracts, workers, office).text(order.path, order.sha512, order.offsets)
+
+
+def reach(place: Place) -> None:
+    """Unavailable if this process does not reach the store and the index root, or has not what extracts."""
+    place.open()
+    if place.tika:
+        place.tika.check()
+
+
+class Elsewhere:
+    """Extracts are made by the workers of a runner, which reach the same store and index root."""
+
+    def __init__(self, runner: Runner, place: Place, extracts: Extracts) -> None:
+        self._runner, self._place, self._extracts = runner, place, extracts
+        self._versions = versions(document.PACKAGES)
+        self._ready = Ready(1)
+
+    @property
+    def has_office(self) -> bool:
+        return self._place.tika is not None
+
+    def at_once(self, number: int) -> int:
+        """As the runner can. Raises what keeps a worker from the work, before any is begun."""
+        if number:
+            probe = Work("what workers need", reach, self._place, self._versions)
+            self._ready = self._runner.ready(number, probe)
+        return self._ready.at_once
+
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.Tally:
+        tally: cdx.Tally = self._make(What.CDX, (cdx.CDXJ,), path, sha512, offsets)
+        return tally
+
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.Tally:
+        tally: text.Tally = self._make(What.TEXT, text.KINDS, path, sha512, offsets)
+        return tally
+
+    def _make(self, what: What, kinds: Sequence[Kind], path: str, sha512: str, offsets: Set[int]) -> Any:
+        order = Order(what, self._place, path, sha512, frozenset(offsets), self._ready.cores)
+        tally = self._runner.do(Work(f"store:{path}", make, order, self._versions))
+        if not any(self._extracts.has(kind, sha512) for kind in kinds):
+            why = f"a worker made it, and it is not here: share the folder {self._place.index} with all workers"
+            raise Unavailable(f"index:{kinds[-1].path(sha512)}", why)
+        return tally

@@ -1,0 +1,167 @@
+"""Lay out an E-ARK submission package (CSIP and SIP 2.2.0): which documents it has, and where each file is.
+
+    {identifier}/METS.xml
+    {identifier}/metadata/descriptive/dc.xml
+    {identifier}/metadata/preservation/premis.xml
+    {identifier}/representations/{warcs,viral,logs}/METS.xml
+    {identifier}/representations/{warcs,viral,logs}/data/NAME
+    {identifier}/schemas/*.xsd
+
+A package's folder is named as its METS/@OBJID (CSIP1). A representation without a file is left out. A file keeps the
+name that its engine gave it. Documents are generated as they are read, and can be read again: one of 100,000 files
+is never in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import resources
+from typing import Final, Literal, NamedTuple
+
+from warcmill.errors import BadInput
+from warcmill.formats.sip import mets, premis, xml
+from warcmill.formats.sip.tar import Document, Make, measured
+from warcmill.formats.sip.xml import href
+
+Kind = Literal["warcs", "viral", "logs"]
+KINDS: Final[tuple[Kind, ...]] = ("warcs", "viral", "logs")
+DESCRIPTIVE: Final = "metadata/descriptive/dc.xml"
+PRESERVATION: Final = "metadata/preservation/premis.xml"
+ROOT: Final = "METS.xml"
+SCHEMAS: Final = ("DILCISExtensionMETS.xsd", "DILCISExtensionSIPMETS.xsd", "mets.xsd", mets.SCHEMA, "xlink.xsd")
+_XML: Final = "application/xml"
+# Types of IANA's list only (CSIP68): `application/warc` is not in it.
+_MIME: Final = {"gz": "application/gzip", "zip": "application/zip"}
+_OTHER_MIME: Final = "application/octet-stream"
+_made = tuple.__new__  # a named tuple of all its members, in half the time: a package has several of each file
+
+
+class Payload(NamedTuple):  # cheap to make: a package may have 100,000
+    """A file of the archive: `name` is its own, not the store's percent-encoded one; `ark` may be empty."""
+
+    kind: Kind
+    name: str
+    size: int
+    sha512: str
+    created: str
+    format: premis.Format
+    ark: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where it is in the package's folder."""
+        return f"representations/{self.kind}/data/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """All that a package says. `files` is read several times, in its order."""
+
+    header: mets.Header
+    description: xml.Description
+    files: Sequence[Payload]
+    events: Sequence[premis.Event]
+    agents: Sequence[premis.Agent]
+    ark: str = ""
+
+
+def documents(package: Package, make: Make = measured) -> list[Document]:
+    """Return every document of a package, by path. Each is read once to be made, for its size and digest.
+
+    BadInput for a name that is no file's, and for two files that would be at one path.
+    """
+    _check_names(package.files)
+    header = package.header
+    described = make(DESCRIPTIVE, partial(xml.write, package.description))
+    preserved = make(PRESERVATION, partial(_premis, package))
+    schemas = [make(f"schemas/{name}", partial(_schema_chunks, name)) for name in SCHEMAS]
+    kinds = [kind for kind in KINDS if any(file.kind == kind for file in package.files)]
+    representations = [
+        make(f"representations/{kind}/METS.xml", partial(_representation, package, kind)) for kind in kinds
+    ]
+    listed = partial(_listed, header.created)
+    root = partial(
+        mets.package,
+        header,
+        listed(described),
+        listed(preserved),
+        [listed(schema) for schema in schemas],
+        [listed(one) for one in representations],
+    )
+    return sorted([described, preserved, *schemas, *representations, make(ROOT, root)], key=_path_bytes)
+
+
+def members(files: Iterable[Payload], made: Sequence[Document]) -> list[Payload | Document]:
+    """Return files of a package and its documents in the order of their paths' bytes."""
+    everything: list[Payload | Document] = [*files, *made]
+    return sorted(everything, key=_path_bytes)
+
+
+def package_identifier(identifier: str) -> premis.Identifier:
+    """Return the name by which events speak of the whole package."""
+    return premis.Identifier("local", identifier)
+
+
+def file_identifier(identifier: str, file: Payload) -> premis.Identifier:
+    """Return the name by which events speak of a file of the package `identifier`."""
+    return premis.Identifier("local", f"{identifier}/{href(file.path)}")
+
+
+@cache
+def _schema(name: str) -> bytes:
+    return resources.files("warcmill.formats").joinpath("schemas", name).read_bytes()
+
+
+def _check_names(files: Sequence[Payload]) -> None:
+    known: dict[Kind, set[str]] = {kind: set() for kind in KINDS}
+    for file in files:
+        if file.name in ("", ".", "..") or "/" in file.name or "\0" in file.name:
+            raise BadInput(ascii(file.name), f"is no name that a file in {file.kind} can have; look at its marker")
+        if file.name in known[file.kind]:
+            raise BadInput(ascii(file.name), f"would be in {file.kind} of one package twice; look at its marker")
+        known[file.kind].add(file.name)
+
+
+def _schema_chunks(name: str) -> Iterator[bytes]:
+    yield _schema(name)
+
+
+def _path_bytes(member: Payload | Document) -> bytes:
+    return member.path.encode()
+
+
+def _listed(created: str, document: Document) -> mets.File:
+    return mets.File(document.path, document.size, document.sha512, created, _XML)
+
+
+def _representation(package: Package, kind: Kind) -> Iterator[bytes]:
+    files = (_data(file) for file in package.files if file.kind == kind)
+    return mets.representation(package.header, kind, files)
+
+
+def _data(file: Payload) -> mets.File:
+    mime = _MIME.get(file.name.rpartition(".")[2], _OTHER_MIME)
+    known = file.format
+    facts = file.size, file.sha512, file.created, mime, known.name, known.version, known.pronom
+    return _made(mets.File, (f"data/{file.name}", *facts))
+
+
+def _premis(package: Package) -> Iterator[bytes]:
+    identifier = package.header.identifier
+    whole = package_identifier(identifier)
+    named = (whole, *_ark(package.ark))
+    files = (_object(identifier, whole, file) for file in package.files)
+    return premis.write(premis.Representation(named), files, package.events, package.agents)
+
+
+def _object(identifier: str, whole: premis.Identifier, file: Payload) -> premis.File:
+    location = f"representations/{file.kind}/data/{href(file.name)}"  # its path: only a name has what is encoded
+    local = _made(premis.Identifier, ("local", f"{identifier}/{location}"))
+    names = (local, _made(premis.Identifier, ("ARK", file.ark))) if file.ark else (local,)
+    return _made(premis.File, (names, file.size, file.sha512, file.format, file.name, location, whole))
+
+
+def _ark(ark: str) -> tuple[premis.Identifier, ...]:
+    return (premis.Identifier("ARK", ark),) if ark else ()

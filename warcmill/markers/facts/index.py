@@ -1,0 +1,101 @@
+"""The facts of the index, for each WARC, by step: cdx, cdx-verified, text, text-verified, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts.reading import Fields, number, object_of
+from warcmill.model import FileRef
+
+_TALLY = object_of(number)
+
+
+class IndexedFile(NamedTuple):
+    """The captures of a WARC: by record type, those without a line by reason, and those that an index leaves out since
+    a virus was found in them. The latter are among the captures."""
+
+    captures: Mapping[str, int]
+    unfit: Mapping[str, int]
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """index.cdx, by the file in the store."""
+
+    files: Mapping[FileRef, IndexedFile]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls({item.made or item.file: _indexed(facts) for item, facts in Fields.items(claim)})
+
+
+def _indexed(facts: Fields) -> IndexedFile:
+    return IndexedFile(facts.require("captures", _TALLY), facts.require("unfit", _TALLY), facts.require("hits", number))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """index.cdx-verified: the captures of each WARC, by the file in the store; each was found, or rightly is not shown.
+
+    `elsewhere`: revisits whose original is in no WARC of the launch up to this stage.
+    """
+
+    captures: Mapping[FileRef, int]
+    elsewhere: int
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        captures = {item.made or item.file: facts.require("captures", number) for item, facts in Fields.items(claim)}
+        return cls(captures, Fields.counts(claim).require("elsewhere", number))
+
+
+class TextIndexedFile(NamedTuple):
+    """The documents of a WARC: by kind; the captures that are none, by reason; and the documents that an index leaves
+    out since a virus was found in them. The latter are among the documents."""
+
+    documents: Mapping[str, int]
+    left_out: Mapping[str, int]
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndexed:
+    """index.text, by the file in the store."""
+
+    files: Mapping[FileRef, TextIndexedFile]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls({item.made or item.file: _text_indexed(facts) for item, facts in Fields.items(claim)})
+
+
+def _text_indexed(facts: Fields) -> TextIndexedFile:
+    documents, left_out = facts.require("documents", _TALLY), facts.require("left_out", _TALLY)
+    return TextIndexedFile(documents, left_out, facts.require("hits", number))
+
+
+@dataclass(frozen=True, slots=True)
+class TextFound:
+    """index.text-verified: the documents of each WARC, by the file in the store; each was found, or rightly is not
+    shown."""
+
+    documents: Mapping[FileRef, int]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls({item.made or item.file: facts.require("documents", number) for item, facts in Fields.items(claim)})
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """index.columns: the rows that each WARC has in the stage's Parquet file, by the file in the store."""
+
+    files: Mapping[FileRef, int]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls({item.made or item.file: facts.require("rows", number) for item, facts in Fields.items(claim)})

@@ -1,0 +1,136 @@
+"""The facts of feeding, starting and stopping a crawl: 00.feed, 00.due, 01.started, .checkpointed, .confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts.reading import Fields, number, object_of, stage, stamp, text, texts
+from warcmill.model import FileRef, Json, Launch, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """The launch that another one continues, and the checkpoint from which it was resumed."""
+
+    launch: Launch
+    checkpoint: Stage
+
+    def facts(self) -> dict[str, Json]:
+        """Return the fact as claims and reports contain it."""
+        return {"continues": {"launch_id": self.launch.id, "checkpoint": str(self.checkpoint)}}
+
+
+def continues(claim: Claim) -> Continued | None:
+    """Return what a claim's launch continues, by its facts; None for a fresh one."""
+    return Fields.facts(claim).maybe("continues", partial(_continued, claim.key["job"]))
+
+
+def follows(launch_id: str) -> dict[str, Json]:
+    """Return the fact of a launch that takes over what waits in another one; none for ''."""
+    return {"follows": {"launch_id": launch_id}} if launch_id else {}
+
+
+def _followed(job: str, value: Json) -> Launch:
+    members = object_of(text)(value)
+    if "launch_id" not in members:
+        raise ValueError("not a launch_id")
+    return Launch.parse(job, members["launch_id"])
+
+
+def _continued(job: str, value: Json) -> Continued:
+    members = object_of(text)(value)
+    if not {"launch_id", "checkpoint"} <= set(members):
+        raise ValueError("not a launch_id and a checkpoint")
+    return Continued(Launch.parse(job, members["launch_id"]), Stage.parse(members["checkpoint"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """00.feed: the source of a feed, its faulty targets, its number of targets, and the file in which it is kept."""
+
+    source: str
+    faulty: tuple[str, ...]
+    again: str | None
+    counts: Mapping[str, int]
+    kept: FileRef
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        facts, counts = Fields.facts(claim), Fields.counts(claim)
+        if len(claim.outputs) != 1:
+            raise facts.bad("source", "is of no feed that is kept, or of several")
+        return cls(
+            facts.require("source", text),
+            facts.maybe("faulty", texts) or (),
+            facts.maybe("again", stamp),
+            {name: counts.require(name, number) for name in ("targets", "of_job")},
+            claim.outputs[0],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """00.due: the launch that a due crawl got."""
+
+    launch: Launch
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls(Launch.parse(claim.key["job"], Fields.facts(claim).require("launch_id", stamp)))
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """01.started: the due time of a launch, its feed's digest and number of targets, and the job's files.
+
+    `engine` is the kind of its engine; None in a marker from before there were kinds.
+    """
+
+    due: str
+    continues: Continued | None
+    follows: Launch | None
+    engine: str | None
+    feed: str | None
+    targets: int | None
+    files: Mapping[str, str]
+    without_login: tuple[str, ...]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        facts = Fields.facts(claim)
+        return cls(
+            facts.require("due", stamp),
+            continues(claim),
+            facts.maybe("follows", partial(_followed, claim.key["job"])),
+            facts.maybe("engine", text),
+            facts.maybe("feed", text),
+            facts.maybe("targets", number),
+            facts.maybe("files", object_of(text)) or {},
+            facts.maybe("without_login", texts) or (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """01.checkpointed: the checkpoint that was taken."""
+
+    stage: Stage
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls(Fields.facts(claim).require("stage", stage))
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """01.confirmed: the state of the launch that the engine reported."""
+
+    engine: str
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls(Fields.facts(claim).require("engine", text))

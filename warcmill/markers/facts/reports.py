@@ -1,0 +1,127 @@
+"""The facts of the reports on a crawl: reports.crawl, what a stage brought; reports.seeds, what became of each seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts.reading import Fields, number, object_of, or_null, text, texts
+from warcmill.model import Json
+
+REPORT_NUMBERS = ("lines", "bytes", "unread")
+REPORT_TABLES = ("by_status", "by_mime", "by_host_top", "by_hop", "by_tries", "refused", "rejected", "cut")
+_TALLY = object_of(number)
+
+
+class SeedState(StrEnum):
+    """What became of a seed. The worst comes first."""
+
+    DEAD = "dead"
+    UNTRIED = "untried"
+    REDIRECTED = "redirected"  # and what it leads to was fetched
+    ALIVE = "alive"
+
+
+_WORDS = {str(state): state for state in SeedState}
+
+
+class SeedFate(NamedTuple):  # cheap to make: a launch may have 100,000
+    """A seed of a launch, as seeds.txt has it. `code` is the engine's, of the last try; None without one.
+
+    `redirect` is where it leads, `target` the id of the feed's target that asks for it, `added_from` the seed that
+    redirects to it, where Heritrix added it: '' for none.
+    """
+
+    seed: str
+    state: SeedState
+    code: int | None = None
+    why: str = ""
+    redirect: str = ""
+    target: str = ""
+    added_from: str = ""
+
+    def facts(self) -> dict[str, Json]:
+        """Return the fact as claims contain it."""
+        found: dict[str, Json] = {
+            "seed": self.seed,
+            "state": str(self.state),
+            "code": self.code,
+            "why": self.why,
+            "redirect": self.redirect,
+            "target": self.target,
+        }
+        return {**found, "added_from": self.added_from} if self.added_from else found
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """reports.seeds: the seeds of a launch in the order of its list; none where `listed` is False: it has no list.
+
+    `end` is how the crawl ended, as its own crawl-report has it; '' without one. `untried_as`: why it is no loss that a
+    seed was not tried; '' where it is one. `without_page`: ids of targets of the feed that got no page.
+    """
+
+    numbers: Mapping[str, int]  # `seeds`, and how many are in each state
+    seeds: tuple[SeedFate, ...]
+    listed: bool
+    end: str
+    untried_as: str
+    without_page: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        facts, counts = Fields.facts(claim), Fields.counts(claim)
+        return cls(
+            {name: counts.require(name, number) for name in ("seeds", *_WORDS)},
+            facts.require("seeds", _fates),
+            facts.require("list", text) != "",
+            facts.require("end", text),
+            facts.require("untried_as", text),
+            facts.require("without_page", texts),
+            facts.require("unread", texts),
+        )
+
+    def lost(self) -> tuple[SeedFate, ...]:
+        """The seeds that were asked for and not got."""
+        states = (SeedState.DEAD,) if self.untried_as else (SeedState.DEAD, SeedState.UNTRIED)
+        return tuple(one for one in self.seeds if one.state in states)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlReported:
+    """reports.crawl: the figures of a stage's logs, and the logs that could not be read to their end."""
+
+    numbers: Mapping[str, int]  # REPORT_NUMBERS
+    tables: Mapping[str, Mapping[str, int]]  # REPORT_TABLES
+    unread: tuple[str, ...]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        facts, counts = Fields.facts(claim), Fields.counts(claim)
+        return cls(
+            {name: counts.require(name, number) for name in REPORT_NUMBERS},
+            {name: facts.require(name, _TALLY) for name in REPORT_TABLES},
+            facts.require("unread", texts),
+        )
+
+
+_CODE, _TEXTS = or_null(number), ("seed", "state", "why", "redirect", "target")
+
+
+def _fates(value: Json) -> tuple[SeedFate, ...]:
+    if isinstance(value, list):
+        return tuple(map(_fate, value))
+    raise ValueError("not a list of seeds")
+
+
+def _fate(value: Json) -> SeedFate:
+    row = value if isinstance(value, dict) else {}
+    try:
+        seed, state, why, redirect, target = (text(row[name]) for name in _TEXTS)
+        return SeedFate(seed, _WORDS[state], _CODE(row["code"]), why, redirect, target, text(row.get("added_from", "")))
+    except KeyError as error:
+        raise ValueError(f"not a seed: {error}") from error
