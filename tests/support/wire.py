@@ -1,8 +1,8 @@
-"""Read out of the code the texts that are wire: by module, from the syntax tree alone. Nothing is run.
+"""Read out of the code the texts that are wire: from the syntax tree alone. Nothing is run.
 
 A text is written as a JSON string. In an f-string `{}` stands for a field, with its conversion and format.
 Of a dict with constant keys there is also a line `keys: a, b, **`, where `**` stands for keys that are not
-constant; of a dataclass that becomes JSON as it is, a line `fields of NAME: a, b`.
+constant; of a dataclass that becomes JSON as it is, a line `fields: a, b`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class Place:
 def tree(module: str) -> ast.Module:
     """The syntax tree of a module, by its path in the repository."""
     path = ROOT / module
-    assert path.exists(), f"{module} is gone: where it went, test_wire.py and tests/data/wire must name it"
+    assert path.exists(), f"{module} is gone: where it went, tests/unit/test_wire.py must name it"
     return ast.parse(path.read_text("utf-8"))
 
 
@@ -75,14 +75,19 @@ def makes_wire(module: str, *, refuses: bool) -> set[str]:
     return _calls(tree(module), set()) & (MADE_BY | WRITTEN_BY | (REFUSED_BY if refuses else set()))
 
 
-def overlooked(place: Place, *, refuses: bool) -> set[str]:
-    """Calls that make claims, gaps or notices, or refuse files, in those parts of a module that are not read."""
-    module = tree(place.module)
+def overlooked(places: Sequence[Place], *, refuses: bool) -> set[str]:
+    """Calls that make claims, gaps or notices, or refuse files, in parts of a module that none of its places reads."""
+    module = tree(places[0].module)
     known = dict(_named(module, ""))
-    parts = [_calls(known[name], set()) for name in place.but]
-    if place.only and not place.documents:
-        parts.append(_calls(module, {id(known[name]) for name in place.only}))
-    return set[str]().union(*parts) & (MADE_BY | (REFUSED_BY if refuses else set()))
+    makers = MADE_BY | (REFUSED_BY if refuses else set())
+    unread: set[str] | None = None
+    for place in places:
+        parts = [_calls(known[name], set()) for name in place.but]
+        if place.only and not place.documents:
+            parts.append(_calls(module, {id(known[name]) for name in place.only}))
+        calls = set[str]().union(*parts) & makers
+        unread = calls if unread is None else unread & calls
+    return unread or set()
 
 
 def _calls(node: ast.AST, without: set[int]) -> set[str]:
@@ -126,7 +131,7 @@ def _named(node: ast.AST, before: str) -> Iterator[tuple[str, ast.AST]]:
 def _fields(node: ast.AST) -> str:
     assert isinstance(node, ast.ClassDef)
     own = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
-    return f"fields of {node.name}: {', '.join(one.id for one in own if isinstance(one, ast.Name))}"
+    return f"fields: {', '.join(one.id for one in own if isinstance(one, ast.Name))}"
 
 
 class _Reader:
