@@ -1,0 +1,133 @@
+"""The rules of the house in CONTRIBUTING.md: a module earns its name by hiding something, a name has one meaning."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+TOPS = ("warcmill", "tasks", "commands", "servers", "targets")
+SMALL = 60  # lines; a module with fewer and one importer belongs into that
+ALONE = "stands alone"  # a small module's first line has these words, and the reason
+MOST_ALONE = 30
+MOST_IN_A_FOLDER = 14
+# A chain has a module for each of its steps, and policies are one a module.
+LARGE_FOLDERS = {
+    "warcmill/backup", "warcmill/files", "warcmill/index", "warcmill/output", "warcmill/package", "warcmill/pulse",
+    "warcmill/reports", "warcmill/crawl/policies",
+}  # fmt: skip
+QUESTION = re.compile(r"(?:^|[.!?]\s+|\n\s*\n\s*|\n\s*- )(What|Whether|How)\b")
+# Not yet as the rules have it: these only shrink.
+QUESTIONS_LEFT = 366
+SEAMS_LEFT = 143
+ALONE_LEFT: set[str] = {
+    "targets/marker.py",
+    "warcmill/crawl/launch/reachable.py",
+    "warcmill/files/verify.py",
+    "warcmill/index/cdx.py",
+    "warcmill/reports/crawl.py",
+}
+LARGE_LEFT: set[str] = {
+    "warcmill/audit",
+}
+TWICE_LEFT: set[str] = {
+    "Answer", "Answered", "Asked", "Before", "Block", "Capture", "Captures", "Claim", "Cluster", "Contents",
+    "Counts", "Dask", "Decision", "Document", "DueCrawl", "Ending", "Entry", "Event", "Expected", "Fault", "Fetch",
+    "Fields", "File", "Finding", "Foreign", "Found", "Head", "Heritrix", "History", "Input", "Item", "Job", "Kind",
+    "Known", "Limits", "Link", "Links", "Lookup", "Made", "Member", "Named", "Order", "Original", "Outcome",
+    "Packed", "Page", "Pages", "Part", "Payload", "Place", "Places", "Pool", "Prefixes", "Progress", "Reach",
+    "Reading", "Record", "Refused", "Report", "Request", "Resolver", "Result", "Run", "Scan", "Scanned", "Scanner",
+    "Scope", "Seed", "Seen", "Server", "Serving", "Session", "Shown", "Sink", "Solr", "Sources", "Spark", "Spool",
+    "Status", "Stream", "Tally", "Tar", "Target", "Verdict", "Visit", "Wire", "Word", "Work", "Workers", "Written",
+}  # fmt: skip
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of each module, by its path."""
+    paths = sorted(path for top in TOPS for path in (ROOT / top).rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def dotted(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@cache
+def importers() -> dict[str, set[str]]:
+    """Who imports each module, or a name of it."""
+    modules = {dotted(path): path for path in trees()}
+    by: dict[str, set[str]] = defaultdict(set)
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                used = {name if name in modules else node.module for name in names}
+            else:
+                used = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+            for name in used & modules.keys():
+                by[modules[name]].add(path)
+    return by
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Where a docstring is, and its text."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{path}:{getattr(node, 'name', 'module')}", ast.get_docstring(node) or ""
+
+
+def is_small(path: str) -> bool:
+    lines = (ROOT / path).read_text("utf-8").count("\n")
+    return lines < SMALL and not path.startswith(("commands/", "tasks/", "servers/")) and "__init__" not in path
+
+
+def first_line(path: str) -> str:
+    return (ast.get_docstring(trees()[path]) or "").partition("\n")[0]
+
+
+def test_a_small_module_with_one_importer_says_why_it_stands_alone() -> None:
+    by = importers()
+    lonely = {path: by[path] for path in trees() if is_small(path) and len(by[path]) == 1}
+    unexplained = {path: users for path, users in lonely.items() if ALONE not in first_line(path)}
+    new = {path: users for path, users in unexplained.items() if path not in ALONE_LEFT}
+    assert not new, f"merge each into its importer, or give the reason why it {ALONE!r} in its first line"
+    assert unexplained.keys() >= ALONE_LEFT, f"remove from ALONE_LEFT: {ALONE_LEFT - unexplained.keys()}"
+
+
+def test_few_modules_stand_alone() -> None:
+    alone = {path for path in trees() if ALONE in first_line(path)}
+    assert len(alone) <= MOST_ALONE
+    assert {path for path in alone if not is_small(path) or len(importers()[path]) != 1} == set(), "no reason is needed"
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    classes: dict[str, set[str]] = defaultdict(set)
+    for path, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].add(path)
+    twice = {name: sorted(paths) for name, paths in classes.items() if len(paths) > 1}
+    assert not {name: paths for name, paths in twice.items() if name not in TWICE_LEFT}, "rename one of each"
+    assert twice.keys() >= TWICE_LEFT, f"remove from TWICE_LEFT: {sorted(TWICE_LEFT - twice.keys())}"
+
+
+def test_a_folder_of_the_library_holds_few_modules() -> None:
+    folders = Counter(path.rpartition("/")[0] for path in trees() if path.startswith("warcmill/") and "__" not in path)
+    large = {name: count for name, count in folders.items() if count > MOST_IN_A_FOLDER and name not in LARGE_FOLDERS}
+    assert large.keys() == LARGE_LEFT
+
+
+def test_no_sentence_of_a_docstring_begins_as_a_question() -> None:
+    questions = [f"{place}: {found}" for place, text in docstrings() for found in QUESTION.findall(text)]
+    assert len(questions) <= QUESTIONS_LEFT, "name the thing, then say what it does:\n" + "\n".join(questions)
+
+
+def test_no_docstring_keeps_the_seams_of_a_merge() -> None:
+    seams = [place for place, text in docstrings() if "MERGED" in text]
+    assert len(seams) <= SEAMS_LEFT, seams
