@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from warcmill.crawl.frontier import LONGEST_HISTORY, Answer, Defer, Finish, Frontier, Gate, Lease, Offered, Rate, digest
+from warcmill.crawl.frontier import LONGEST_HISTORY, Defer, Finish, Frontier, Gate, Intake, Lease, Offered, Rate, digest
 from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, make
 from warcmill.errors import BadInput, Conflict
 
@@ -52,7 +52,7 @@ def names(found: Sequence[Lease | Uri]) -> list[str]:
     return [text.removeprefix("http://").replace(".example/", "/") for text in texts]
 
 
-def offer(frontier: Frontier, *pages: str, **more: Any) -> list[Answer]:
+def offer(frontier: Frontier, *pages: str, **more: Any) -> list[Intake]:
     return [offered.answer for offered in run(frontier.offer(uris(*pages, **more)))]
 
 
@@ -88,15 +88,15 @@ def drain(frontier: Frontier, limit: int = 7) -> list[str]:
 
 def test_each_uri_is_taken_once(there: Place) -> None:
     frontier = there.open()
-    assert offer(frontier, "a/1", "a/2", "a/1") == [Answer.NEW, Answer.NEW, Answer.SEEN]
-    assert offer(frontier, "a/2", "b/1") == [Answer.SEEN, Answer.NEW]
+    assert offer(frontier, "a/1", "a/2", "a/1") == [Intake.NEW, Intake.NEW, Intake.SEEN]
+    assert offer(frontier, "a/2", "b/1") == [Intake.SEEN, Intake.NEW]
     assert sorted(drain(frontier)) == ["a/1", "a/2", "b/1"]
-    assert offer(frontier, "a/1", "a/2", "b/1") == [Answer.SEEN] * 3, "visited, so seen"
+    assert offer(frontier, "a/1", "a/2", "b/1") == [Intake.SEEN] * 3, "visited, so seen"
 
 
 def test_an_offer_that_is_repeated_after_a_restart_is_seen(there: Place) -> None:
     offer(there.open(), "a/1", "a/2")
-    assert offer(there.open(), "a/1", "a/2", "a/3") == [Answer.SEEN, Answer.SEEN, Answer.NEW]
+    assert offer(there.open(), "a/1", "a/2", "a/3") == [Intake.SEEN, Intake.SEEN, Intake.NEW]
 
 
 def test_what_no_frontier_takes_is_refused_by_name_and_the_others_are_taken(there: Place) -> None:
@@ -108,7 +108,7 @@ def test_what_no_frontier_takes_is_refused_by_name_and_the_others_are_taken(ther
     keyless.key = ""
     broken.key = "\udc80"
     answers = run(frontier.offer([moved, large, urgent, keyless, broken, good]))
-    assert [one.answer for one in answers] == [Answer.REFUSED] * 5 + [Answer.NEW]
+    assert [one.answer for one in answers] == [Intake.REFUSED] * 5 + [Intake.NEW]
     words = ["no move from Removed to Scheduled", "payload", "priority", "key", "UTF-8"]
     assert all(word in one.why for word, one in zip(words, answers, strict=False)), answers
     assert drain(frontier) == ["a/1"]
@@ -118,9 +118,9 @@ def test_no_uri_is_taken_for_another(there: Place) -> None:
     frontier = there.open()
     keys = ["1", "11", "1 1", " 1", "a\0b", "ab", "A", "a", "é", "e\u0301", "x" * 5000, "x" * 5001]
     made = [make("http://a.example/", key=key, crawl=crawl) for key in keys for crawl in ("", "1", "1 1", "A", "a")]
-    assert {one.answer for one in run(frontier.offer(made))} == {Answer.NEW}
+    assert {one.answer for one in run(frontier.offer(made))} == {Intake.NEW}
     assert {one.answer for one in run(frontier.offer([make("http://b.example/", key=uri.key, crawl=uri.crawl)
-                                                      for uri in made]))} == {Answer.SEEN}  # fmt: skip
+                                                      for uri in made]))} == {Intake.SEEN}  # fmt: skip
 
 
 def test_a_uri_is_known_by_sixteen_bytes_of_its_crawl_and_key() -> None:
@@ -236,7 +236,7 @@ def test_a_visited_uri_can_be_visited_again_at_a_time_with_what_the_last_visit_l
     frontier = there.open()
     offer(frontier, "a/1")
     assert finish(frontier, lease(frontier), history=b"h" * LONGEST_HISTORY, again=START + 100) == [True]
-    assert offer(frontier, "a/1") == [Answer.SEEN]
+    assert offer(frontier, "a/1") == [Intake.SEEN]
     assert lease(frontier) == []
     there.now += 100
     (again,) = lease(there.open())
@@ -407,9 +407,9 @@ def test_a_rate_out_of_its_range_is_refused() -> None:
 
 def test_each_crawl_has_its_own_seen_set_and_counts(there: Place) -> None:
     frontier = there.open()
-    assert offer(frontier, "a/1", crawl="x") == [Answer.NEW]
-    assert offer(frontier, "a/1", crawl="y") == [Answer.NEW]
-    assert offer(frontier, "a/1", crawl="x") == [Answer.SEEN]
+    assert offer(frontier, "a/1", crawl="x") == [Intake.NEW]
+    assert offer(frontier, "a/1", crawl="y") == [Intake.NEW]
+    assert offer(frontier, "a/1", crawl="x") == [Intake.SEEN]
     first = lease(frontier, 1)
     run(frontier.finish([Finish(fetched(first[0], Status.FAILED))]))
     assert lease(frontier)
@@ -433,7 +433,7 @@ def test_a_purged_crawl_is_forgotten_and_the_others_are_not(there: Place) -> Non
     frontier = there.open()
     assert not any(run(frontier.count("x")).values())
     assert run(frontier.count("y"))[Status.SCHEDULED] == 100
-    assert offer(frontier, "h0/0", "h1/1", crawl="x") == [Answer.NEW, Answer.NEW]
+    assert offer(frontier, "h0/0", "h1/1", crawl="x") == [Intake.NEW, Intake.NEW]
     assert len(drain(frontier)) == 102
 
 
@@ -444,7 +444,7 @@ def test_a_removed_uri_is_not_taken_again(there: Place) -> None:
     keys = [uri.key for uri in uris("a/1", "a/2", "a/4")]
     assert run(frontier.purge("", keys)) == 1
     frontier = there.open()
-    assert offer(frontier, "a/1", "a/2", "a/4") == [Answer.SEEN] * 3
+    assert offer(frontier, "a/1", "a/2", "a/4") == [Intake.SEEN] * 3
     counts = run(frontier.count())
     assert (counts[Status.REMOVED], counts[Status.PARSED], counts[Status.SCHEDULED]) == (3, 0, 1)
     assert drain(frontier) == ["a/3"]
@@ -499,7 +499,7 @@ def test_a_snapshot_is_the_frontier_as_it_was(there: Place) -> None:
         run(frontier.snapshot(path))
     assert sorted(drain(frontier)) == ["a/2", "b/1"]
     copy = there.open_snapshot(path)
-    assert offer(copy, "a/1") == [Answer.SEEN]
+    assert offer(copy, "a/1") == [Intake.SEEN]
     assert sorted(drain(copy)) == ["a/2", "b/1"]
 
 
@@ -520,4 +520,4 @@ def test_nothing_is_lost_and_nothing_comes_twice_in_a_long_run_with_restarts(the
         if len(done) == len(wanted) and not leases:
             break
     assert Counter(done) == Counter(wanted)
-    assert [one for one in run(frontier.offer(uris(*wanted))) if one != Offered(Answer.SEEN)] == []
+    assert [one for one in run(frontier.offer(uris(*wanted))) if one != Offered(Intake.SEEN)] == []

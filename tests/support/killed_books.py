@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from warcmill.crawl import process
-from warcmill.crawl.books.books import Books, Result, open_books
+from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.recovery import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate, database, journal
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -112,7 +112,7 @@ async def fetch_robots(books: Books) -> None:
     for uri in (make(robots(host)) for host in range(HOSTS)):
         if uri.uri not in known:
             uri.status = Status.PARSED
-            await books.keep(Result(uri, None, made(uri.uri), line(uri)))
+            await books.keep(BookEntry(uri, None, made(uri.uri), line(uri)))
 
 
 async def visit(books: Books, lease: Lease) -> None:
@@ -121,11 +121,11 @@ async def visit(books: Books, lease: Lease) -> None:
     moves.update(uri, Status.DOWNLOADING, tries=uri.tries + 1)
     if number % 7 == 3 and uri.tries < 2:
         moves.update(uri, Status.SCHEDULED)
-        await books.keep(Result(uri, lease))
+        await books.keep(BookEntry(uri, lease))
         return
     moves.update(uri, Status.FAILED if fails(uri.uri) else Status.PARSED, http_status=-2 if fails(uri.uri) else 200)
     found = [] if fails(uri.uri) else [make(page(one), via=uri.uri, hops=f"{uri.hops}L") for one in links(number)]
-    await books.keep(Result(uri, lease, made(uri.uri), line(uri), b"history", found))
+    await books.keep(BookEntry(uri, lease, made(uri.uri), line(uri), b"history", found))
 
 
 def made(uri: str) -> list[Record]:

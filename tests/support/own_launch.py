@@ -9,7 +9,7 @@ from pathlib import Path
 
 import killed_books
 
-from warcmill.crawl.books.books import Books, Result, open_books
+from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.recovery import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -94,7 +94,7 @@ async def _visit(books: Books, logs: Logs, found: Statistics, lease: Lease) -> N
     line = _line(uri)
     links = [make(killed_books.page(one), via=uri.uri, hops=f"{uri.hops}L", source=killed_books.page(0))
              for one in killed_books.links(number) if one < PAGES]  # fmt: skip
-    kept = await books.keep(Result(uri, lease, killed_books.made(uri.uri) if not fails else (), line, b"", links))
+    kept = await books.keep(BookEntry(uri, lease, killed_books.made(uri.uri) if not fails else (), line, b"", links))
     assert kept.held
     found.add(line)
     if fails:

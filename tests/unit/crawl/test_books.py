@@ -17,9 +17,9 @@ import pytest
 from faulty_sqlite import failing as failing_sqlite
 
 from warcmill.crawl.books import books as books_module
-from warcmill.crawl.books.books import Begins, Books, Kept, Result, open_books
+from warcmill.crawl.books.books import Begins, BookEntry, Books, Kept, open_books
 from warcmill.crawl.books.recovery import Folders
-from warcmill.crawl.frontier import Answer, Gate, Lease, Rate, database, sqlite
+from warcmill.crawl.frontier import Gate, Intake, Lease, Rate, database, sqlite
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import Status, make
 from warcmill.errors import BadInput, Busy, Conflict, Foreign, Mismatch, NotReady, Unavailable, WarcmillError
@@ -58,11 +58,11 @@ async def leases(books: Books, *numbers: int) -> list[Lease]:
     return await books.frontier.lease("h", 100)
 
 
-def fetched(books: Books, lease: Lease) -> Result:
+def fetched(books: Books, lease: Lease) -> BookEntry:
     """The result of a visit."""
     books.frontier.transitions.update(lease.uri, Status.DOWNLOADING)
     books.frontier.transitions.update(lease.uri, Status.PARSED, http_status=200)
-    return Result(lease.uri, lease, killed_books.made(lease.uri.uri), killed_books.line(lease.uri))
+    return BookEntry(lease.uri, lease, killed_books.made(lease.uri.uri), killed_books.line(lease.uri))
 
 
 async def keep(books: Books, *leased: Lease) -> list[Kept]:
@@ -127,7 +127,7 @@ def test_what_was_found_is_answered_for_and_scheduled(crawl: Path) -> None:
             found = [make("http://x.example/"), make(killed_books.page(1)), make("http://y.example/")]
             found[2].priority = 1 << 40
             kept = await books.keep(replace(fetched(books, lease), found=found))
-            assert [one.answer for one in kept.offered] == [Answer.NEW, Answer.SEEN, Answer.REFUSED]
+            assert [one.answer for one in kept.offered] == [Intake.NEW, Intake.SEEN, Intake.REFUSED]
             assert [uri.status for uri in found] == [Status.SCHEDULED, Status.CREATED, Status.CREATED]
 
     asyncio.run(scenario())
@@ -411,7 +411,7 @@ def test_a_launch_that_follows_has_what_waits_at_its_time_and_all_else_may_come_
             await keep(books, once)
             books.frontier.transitions.update(often.uri, Status.DOWNLOADING)
             books.frontier.transitions.update(often.uri, Status.PARSED, http_status=200)
-            assert (await books.keep(Result(often.uri, often, history=b"left", again=2e9))).held
+            assert (await books.keep(BookEntry(often.uri, often, history=b"left", again=2e9))).held
             await books.frontier.offer([make(killed_books.page(3)), make(killed_books.page(4), not_before=2e9)])
 
     async def second() -> None:

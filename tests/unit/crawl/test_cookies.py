@@ -11,7 +11,7 @@ import killed_books
 import pytest
 
 from warcmill.crawl.books import recovery
-from warcmill.crawl.books.books import Books, Result, open_books
+from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.recovery import Folders
 from warcmill.crawl.fetch.cookies import (
     A_DOMAIN,
@@ -235,7 +235,7 @@ def test_a_jar_is_in_the_books_and_comes_back_also_after_damage(tmp_path: Path) 
             uri = make("https://www.example.org/", crawl=name, key=str(headers))
             uri.status = Status.PARSED
             changed = books.jar(name).receive(uri.uri, headers, NOW)
-            await books.keep(Result(uri, cookies=changed))
+            await books.keep(BookEntry(uri, cookies=changed))
         await books.close()
 
     async def send() -> list[str]:
@@ -257,7 +257,7 @@ def test_cookies_end_with_their_crawl_and_with_a_fresh_launch(tmp_path: Path) ->
         books = await opened(crawl)
         for name in ("", "other"):
             uri = replace(make("http://www.example.org/", crawl=name), status=Status.PARSED)
-            await books.keep(Result(uri, cookies=books.jar(name).receive(uri.uri, ["a=1"], NOW)))
+            await books.keep(BookEntry(uri, cookies=books.jar(name).receive(uri.uri, ["a=1"], NOW)))
         await books.frontier.purge("other")
         assert (len(books.jar("other")), len(books.jar())) == (0, 1)
         assert books.frontier.db.execute("SELECT count(*) FROM cookies").fetchone() == (1,)

@@ -14,7 +14,7 @@ import pytest
 from warcmill.crawl.books import recovery
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.recovery import Folders
-from warcmill.crawl.frontier import Answer, Defer, Finish, Gate, Rate
+from warcmill.crawl.frontier import Defer, Finish, Gate, Intake, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import FOREVER, Status, make
 from warcmill.errors import BadInput, NotReady
@@ -100,7 +100,7 @@ async def _before(crawl: Path) -> list[object]:
         *(make(f"http://b.example/{n}") for n in range(6)),
         make("http://gone.example/", crawl="purged"),
     ]  # fmt: skip
-    assert {one.answer for one in await frontier.offer(offered)} == {Answer.NEW}
+    assert {one.answer for one in await frontier.offer(offered)} == {Intake.NEW}
     await frontier.purge("purged")
     leases = {lease.uri.uri: lease for lease in await frontier.lease("h", 100)}
     for number, status in ((0, Status.PARSED), (1, Status.FAILED), (2, Status.PARSED)):

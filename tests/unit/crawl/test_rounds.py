@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.crawl.frontier import Answer, Finish, Gate, Lease, Rate, rows, state
+from warcmill.crawl.frontier import Finish, Gate, Intake, Lease, Rate, rows, state
 from warcmill.crawl.frontier.database import open_database
 from warcmill.crawl.frontier.state import Ledger
 from warcmill.crawl.uri import Status, make
@@ -27,7 +27,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def offered(ledger: Ledger, *numbers: int, crawl: str = "") -> list[int]:
     """Offer pages; return those that were taken."""
     answers = ledger.offer([make(f"http://a.example/{one}", crawl=crawl) for one in numbers])
-    return [one for one, answer in zip(numbers, answers, strict=True) if answer.answer is Answer.NEW]
+    return [one for one, answer in zip(numbers, answers, strict=True) if answer.answer is Intake.NEW]
 
 
 def visited(ledger: Ledger, limit: int, again: float = 0.0) -> Sequence[Lease]:

@@ -44,7 +44,7 @@ class Begins(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BookEntry:
     """What came of a URI: its `records` (all exchanges, in one WARC), its line in crawl.log, what it leaves and found.
 
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
@@ -87,12 +87,12 @@ class Books:
     def __init__(self, frontier: SqliteFrontier, warcs: WarcFiles, folders: Folders, mended: Sequence[str]) -> None:
         self.frontier, self.warcs, self.mended = frontier, warcs, tuple(mended)
         self._folders = folders
-        self._waiting: list[tuple[Result, asyncio.Future[Kept]]] = []
+        self._waiting: list[tuple[BookEntry, asyncio.Future[Kept]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
         self._open_logs()
         frontier.note = self._note
-        self.hear: Callable[[Result, Kept], None] = _nothing
+        self.hear: Callable[[BookEntry, Kept], None] = _nothing
         self.set_back = 0.0
 
     @property
@@ -108,7 +108,7 @@ class Books:
         """Return the cookies of a crawl; what an answer changes there must be in its result."""
         return self.frontier.ledger.jars.jar(crawl)
 
-    async def keep(self, result: Result) -> Kept:
+    async def keep(self, result: BookEntry) -> Kept:
         """Make a result durable, with others of its time. BadInput for one that cannot be; Unavailable when a disk
         failed: nothing of its group is kept. A caller that is cancelled still waits for it, as its records are read."""
         _check(result)
@@ -152,7 +152,7 @@ class Books:
             self._commits.add(task)
             task.add_done_callback(self._commits.discard)
 
-    async def _commit(self, group: Sequence[tuple[Result, asyncio.Future[Kept]]]) -> None:
+    async def _commit(self, group: Sequence[tuple[BookEntry, asyncio.Future[Kept]]]) -> None:
         results = [result for result, _ in group]
         try:
             fates = await self.frontier.within(lambda: self._write(results))
@@ -176,7 +176,7 @@ class Books:
 
     # On the thread of the database, within a transaction
 
-    def _write(self, results: Sequence[Result]) -> list[Fate]:
+    def _write(self, results: Sequence[BookEntry]) -> list[Fate]:
         fates = self._append_records(results)
         done = [
             (result, fate) for result, fate in zip(results, fates, strict=True) if isinstance(fate, Kept) and fate.held
@@ -195,7 +195,7 @@ class Books:
             for result, fate in zip(results, fates, strict=True)
         ]
 
-    def _append_records(self, results: Sequence[Result]) -> list[Fate]:
+    def _append_records(self, results: Sequence[BookEntry]) -> list[Fate]:
         """Append what still has its lease; a record that does not fit its header fails alone."""
         fates: list[Fate] = []
         ended: set[int] = set()
@@ -210,7 +210,7 @@ class Books:
                 fates.append(error)
         return fates
 
-    def _end_leases(self, results: Sequence[Result]) -> list[str]:
+    def _end_leases(self, results: Sequence[BookEntry]) -> list[str]:
         """End the leases, and return the lines that the journal has for it."""
         now, ledger = self.frontier.now(), self.frontier.ledger
         visits = [Finish(one.lease, one.history, one.opens, one.again) for one in results if one.lease and _ends(one)]
@@ -242,7 +242,7 @@ class Books:
         lines += map(journal.taken, new(found, answers))
         return answers
 
-    def _append_lines(self, done: Sequence[tuple[Result, Kept]]) -> None:
+    def _append_lines(self, done: Sequence[tuple[BookEntry, Kept]]) -> None:
         text = [_line(result.line, fate.places) for result, fate in done if result.line]
         if text:
             self._log.append(b"".join(text))
@@ -346,17 +346,17 @@ def _next_serial(names: dict[str, int]) -> int:
     return max((serial.number + 1 for name in names if (serial := warc_serial(name))), default=0)
 
 
-def _nothing(_result: Result, _kept: Kept) -> None:
+def _nothing(_result: BookEntry, _kept: Kept) -> None:
     """Nobody hears."""
 
 
-def _check(result: Result) -> None:
+def _check(result: BookEntry) -> None:
     """BadInput when a result cannot be put into the books."""
     if _ends(result) or not result.lease:
         check_visit(result.uri, result.history)
 
 
-def _ends(result: Result) -> bool:
+def _ends(result: BookEntry) -> bool:
     return result.uri.status not in (Status.SCHEDULED, Status.SUSPENDED)
 
 

@@ -29,7 +29,7 @@ from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import Defer, journal, rows, state
 from warcmill.crawl.frontier.accounts import SiteRow
 from warcmill.crawl.frontier.database import open_database, transaction
-from warcmill.crawl.frontier.journal import Entry, Member
+from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
 from warcmill.crawl.frontier.state import Ledger
 from warcmill.crawl.uri import Uri, queue_of
 from warcmill.errors import Conflict, Mismatch, NotReady
@@ -185,7 +185,7 @@ def _answers(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlRecord
             yield Uri(line.uri, line.uri, queue_of(line.uri), source=line.source or ""), line
 
 
-def _lengths(group: Member, suffix: str) -> tuple[dict[str, int], dict[str, int]]:
+def _lengths(group: JournalGroup, suffix: str) -> tuple[dict[str, int], dict[str, int]]:
     """The lengths of logs and of WARCs, by the names that they have now."""
     files: dict[str, int] = group.entries[-1].more.get("files", {})
     logs = {f"{CRAWL_LOG}{suffix}": length for name, length in files.items() if name == CRAWL_LOG}
@@ -203,7 +203,7 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _apply(ledger: Ledger, entries: Iterable[Entry]) -> None:
+def _apply(ledger: Ledger, entries: Iterable[JournalLine]) -> None:
     now, taken = time.time(), []
     for entry in entries:
         if entry.word == journal.TAKEN:
@@ -215,7 +215,7 @@ def _apply(ledger: Ledger, entries: Iterable[Entry]) -> None:
     ledger.offer(taken)
 
 
-def _apply_one(ledger: Ledger, entry: Entry, now: float) -> None:
+def _apply_one(ledger: Ledger, entry: JournalLine, now: float) -> None:
     if entry.word in _STATUS:
         history = base64.b64decode(entry.more.get("history", ""))
         ledger.visit(_visited(entry), history, now, entry.more.get("again", 0.0))
@@ -244,7 +244,7 @@ def _defer(ledger: Ledger, uri: str, more: dict[str, Any], now: float) -> None:
         ledger.table.wait([(row[0], until if until > now else 0.0, rest)])
 
 
-def _uri(entry: Entry) -> Uri:
+def _uri(entry: JournalLine) -> Uri:
     column, hops, via = (*entry.columns, "", "")[:3]
     more = entry.more
     uri = more.get("uri", column)
@@ -269,7 +269,7 @@ def _site(more: dict[str, Any]) -> SiteRow:
     return SiteRow(more["origin"], more.get("status", 0), more.get("until", 0.0), more.get("failures", 0), text)
 
 
-def _visited(entry: Entry) -> Uri:
+def _visited(entry: JournalLine) -> Uri:
     more, uri = entry.more, entry.more.get("uri", entry.columns[0])
     return Uri(more.get("key", uri), uri, "", more.get("crawl", ""), status=_STATUS[entry.word],
                http_status=more.get("http", 0), download_finished=more.get("finished", 0))  # fmt: skip

@@ -22,7 +22,7 @@ from typing import BinaryIO, Protocol
 
 from warcmill.base import disk
 from warcmill.crawl.control import messages
-from warcmill.crawl.control.messages import LINE, Request, Target
+from warcmill.crawl.control.messages import LINE, ControlRequest, Subject
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError
 from warcmill.model import Json
 
@@ -61,19 +61,19 @@ class Controlled(Protocol):
         """Offer URIs; answer for each."""
         ...
 
-    async def suspend(self, target: Target) -> Json:
+    async def suspend(self, target: Subject) -> Json:
         """Let a URI or a site wait until it is released."""
         ...
 
-    async def release(self, target: Target) -> Json:
+    async def release(self, target: Subject) -> Json:
         """End the wait of a URI or a site."""
         ...
 
-    async def remove(self, target: Target) -> Json:
+    async def remove(self, target: Subject) -> Json:
         """Remove a URI, or what waits of a site, so that it is not taken again."""
         ...
 
-    async def get(self, target: Target) -> Json:
+    async def get(self, target: Subject) -> Json:
         """Return what is known of a URI."""
         ...
 
@@ -154,10 +154,10 @@ class Control:
             return
         seconds = min(max(messages.whole(request.fields, "seconds", WATCH), 1), LONGEST_WATCH)
         while not writer.is_closing():
-            await _send(writer, await self._reply(Request("state", {})))
+            await _send(writer, await self._reply(ControlRequest("state", {})))
             await asyncio.sleep(seconds)
 
-    async def _reply(self, request: Request) -> bytes:
+    async def _reply(self, request: ControlRequest) -> bytes:
         try:
             return messages.answer(await self._do(request))
         except WarcmillError as error:
@@ -166,7 +166,7 @@ class Control:
             log.exception("'%s' has met a bug of the crawl", request.verb)
             return messages.refusal(error)
 
-    async def _do(self, request: Request) -> Json:
+    async def _do(self, request: ControlRequest) -> Json:
         verb, fields, crawl = request.verb, request.fields, self._crawl
         match verb:
             case "state":
@@ -185,11 +185,11 @@ class Control:
                 return await crawl.rate(fields)
         return await self._do_to(verb, messages.target(verb, fields), fields)
 
-    async def _do_to(self, verb: str, target: Target | None, fields: Mapping[str, Json]) -> Json:
+    async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
         if verb == "resume" and target is None:
             await self._crawl.proceed()
             return {}
-        verbs: dict[str, Callable[[Target], Awaitable[Json]]] = {
+        verbs: dict[str, Callable[[Subject], Awaitable[Json]]] = {
             "resume": self._crawl.release, "suspend": self._crawl.suspend, "remove": self._crawl.remove,
             "get": self._crawl.get,
         }  # fmt: skip

@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from warcmill.crawl.control.messages import MOST, Target, target
+from warcmill.crawl.control.messages import MOST, Subject, target
 from warcmill.crawl.fetch import exchange
-from warcmill.crawl.frontier import Answer, Defer, Frontier, Gate, Offered, Rate
+from warcmill.crawl.frontier import Defer, Frontier, Gate, Intake, Offered, Rate
 from warcmill.crawl.uri import FOREVER, Uri, make, shown
 from warcmill.errors import BadInput
 from warcmill.formats.logs import crawllog
@@ -30,21 +30,21 @@ class FrontierControl:
         answers = iter(await self._offer([one for one in made if isinstance(one, Uri)]))
         found: list[Json] = []
         for asked, one in zip(uris, made, strict=True):
-            offered = next(answers) if isinstance(one, Uri) else Offered(Answer.REFUSED, one.why)
+            offered = next(answers) if isinstance(one, Uri) else Offered(Intake.REFUSED, one.why)
             name = one.uri if isinstance(one, Uri) else shown(_name(asked))
             why: dict[str, Json] = {"why": offered.why} if offered.why else {}
             found.append({"uri": name, "answer": str(offered.answer), **why})
         return {"answers": found}
 
-    async def suspend(self, target: Target) -> Json:
+    async def suspend(self, target: Subject) -> Json:
         """Let a URI or a site wait until it is released."""
         return await self._wait(target, FOREVER)
 
-    async def release(self, target: Target) -> Json:
+    async def release(self, target: Subject) -> Json:
         """End the wait of a URI or a site."""
         return await self._wait(target, 0.0)
 
-    async def remove(self, target: Target) -> Json:
+    async def remove(self, target: Subject) -> Json:
         """Remove a URI, or what waits of a site; return how many waited."""
         if not target.site:
             return {"removed": await self._frontier.purge(target.crawl, [target.key])}
@@ -57,7 +57,7 @@ class FrontierControl:
             if not after:
                 return {"removed": removed}
 
-    async def get(self, target: Target) -> Json:
+    async def get(self, target: Subject) -> Json:
         """Return what is known of a URI: an empty object when it was never taken."""
         page = await self._frontier.list(target.crawl, keys=[target.key])
         return as_json(page.uris[0]) if page.uris else {}
@@ -79,7 +79,7 @@ class FrontierControl:
         await self._frontier.set_rate(Gate(site), Rate(**more) if more else None)  # type: ignore[arg-type] # by FIELDS
         return {"site": site}
 
-    async def _wait(self, target: Target, until: float) -> Json:
+    async def _wait(self, target: Subject, until: float) -> Json:
         if target.site:
             await self._frontier.block(Gate(target.site), until)
             return {"changed": 1}

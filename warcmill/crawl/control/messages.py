@@ -49,7 +49,7 @@ _ERRORS: Mapping[str, type[BadInput] | type[NotReady] | type[Unavailable] | type
 }  # fmt: skip
 
 
-class Request(NamedTuple):
+class ControlRequest(NamedTuple):
     """A verb and its fields, each of which the verb has, of the right type."""
 
     verb: str
@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Subject:
     """What a request is about: a URI of a crawl, by its key, or a whole site, by the name of its queue."""
 
     crawl: str = ""
@@ -65,7 +65,7 @@ class Target:
     site: str = ""
 
 
-def parse(line: bytes) -> Request:
+def parse(line: bytes) -> ControlRequest:
     """Return what a line asks for; BadInput with what is wrong with it."""
     try:
         found = json.loads(line)
@@ -81,7 +81,7 @@ def parse(line: bytes) -> Request:
             raise BadInput(verb, f"'{name}' is of the wrong type")
         if not _is_kept(value):
             raise BadInput(verb, f"'{name}' is a text that is not UTF-8, or a number of more than 64 bits")
-    return Request(verb, found)
+    return ControlRequest(verb, found)
 
 
 def _is_kept(value: object) -> bool:
@@ -103,19 +103,19 @@ def whole(fields: Mapping[str, Json], name: str, default: int) -> int:
     return value if isinstance(value, int) else default
 
 
-def target(verb: str, fields: Mapping[str, Json]) -> Target | None:
+def target(verb: str, fields: Mapping[str, Json]) -> Subject | None:
     """Return what a request is about; None when it names nothing, BadInput when it names two things."""
     uri, key, site = (text(fields, name) for name in ("uri", "key", "site"))
     if sum(map(bool, (uri, key, site))) > 1:
         raise BadInput(verb, "name one of uri, key and site")
     if site:
-        return Target(text(fields, "crawl"), site=_queue(site))
+        return Subject(text(fields, "crawl"), site=_queue(site))
     if uri or key:
-        return Target(text(fields, "crawl"), key or canonical(uri))
+        return Subject(text(fields, "crawl"), key or canonical(uri))
     return None
 
 
-def required(verb: str, fields: Mapping[str, Json]) -> Target:
+def required(verb: str, fields: Mapping[str, Json]) -> Subject:
     """Return what a request is about; BadInput when it names nothing."""
     found = target(verb, fields)
     if found is None:

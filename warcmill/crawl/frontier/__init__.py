@@ -76,7 +76,7 @@ class Lease(NamedTuple):
     history: bytes = b""
 
 
-class Answer(StrEnum):
+class Intake(StrEnum):
     """What became of an offer."""
 
     NEW = "new"
@@ -87,7 +87,7 @@ class Answer(StrEnum):
 class Offered(NamedTuple):
     """The answer to one offer; `why` when it was refused."""
 
-    answer: Answer
+    answer: Intake
     why: str = ""
 
 
@@ -113,7 +113,7 @@ class Defer(NamedTuple):
     opens: float = 0.0
 
 
-class Page(NamedTuple):
+class UriPage(NamedTuple):
     """Some of the URIs that wait, and where the next call begins; 0 when there are no more."""
 
     uris: list[Uri]
@@ -156,7 +156,9 @@ class Frontier(Protocol):
         """Count a crawl's URIs by status, without walking them."""
         ...
 
-    async def list(self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100) -> Page:
+    async def list(
+        self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100
+    ) -> UriPage:
         """List URIs that wait, in order of arrival; or those of these keys, visited ones too."""
         ...
 

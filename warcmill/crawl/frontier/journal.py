@@ -40,7 +40,7 @@ _WRITTEN: Mapping[type, Callable[[Any], str]] = {str: encode_basestring_ascii, i
 _LEVEL, _GZIP, _CHUNK, _LARGEST = 1, 31, 1 << 16, 1 << 28
 
 
-class Entry(NamedTuple):
+class JournalLine(NamedTuple):
     """One line: its word, its columns, and its JSON."""
 
     word: str
@@ -48,10 +48,10 @@ class Entry(NamedTuple):
     more: dict[str, Any]
 
 
-class Member(NamedTuple):
+class JournalGroup(NamedTuple):
     """The lines of one whole group, and where it ends in the file."""
 
-    entries: list[Entry]
+    entries: list[JournalLine]
     end: int
 
 
@@ -119,7 +119,7 @@ def member(lines: Iterable[str], lengths: Mapping[str, int]) -> bytes:
     return isal_zlib.compress("".join(f"{line}\n" for line in (*lines, end)).encode(), _LEVEL, _GZIP)
 
 
-def members(stream: BinaryIO) -> Iterator[Member]:
+def members(stream: BinaryIO) -> Iterator[JournalGroup]:
     """Yield the whole groups of a journal; a last one that was cut, and all after a fault, is left out."""
     end, rest = 0, b""
     while True:
@@ -137,7 +137,7 @@ def members(stream: BinaryIO) -> Iterator[Member]:
         entries = [_read(line) for line in b"".join(parts).decode("utf-8", "replace").splitlines()]
         if not entries or entries[-1].word != GROUP:
             return
-        yield Member(entries, end)
+        yield JournalGroup(entries, end)
 
 
 def _name(uri: Uri) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _column(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char.isspace() else char for char in text)
 
 
-def _read(line: str) -> Entry:
+def _read(line: str) -> JournalLine:
     head, brace, tail = line.partition(" {")
     word, *columns = head.split(" ")
-    return Entry(word, columns, json.loads("{" + tail) if brace else {})
+    return JournalLine(word, columns, json.loads("{" + tail) if brace else {})

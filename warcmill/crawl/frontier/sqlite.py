@@ -15,14 +15,14 @@ from warcmill.base import clock
 from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
-    Answer,
     Defer,
     Finish,
     Gate,
+    Intake,
     Lease,
     Offered,
-    Page,
     Rate,
+    UriPage,
     check_visit,
     journal,
     state,
@@ -165,10 +165,12 @@ class SqliteFrontier:
         """Count a crawl's URIs by status, without walking them."""
         return await self.within(lambda: self.ledger.count(crawl))
 
-    async def list(self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100) -> Page:
+    async def list(
+        self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100
+    ) -> UriPage:
         """List URIs that wait, in order of arrival; or those of these keys, visited ones too."""
         if keys is not None:
-            return await self.within(lambda: Page(self.ledger.look_up(crawl, keys), 0))
+            return await self.within(lambda: UriPage(self.ledger.look_up(crawl, keys), 0))
         return await self.within(lambda: self.ledger.waiting(crawl, after, limit))
 
     async def snapshot(self, path: Path) -> None:
@@ -228,7 +230,7 @@ def _nothing(_: list[str]) -> None:
 
 def new(uris: Iterable[Uri], answers: Iterable[Offered]) -> list[Uri]:
     """The URIs that were taken."""
-    return [uri for uri, answer in zip(uris, answers, strict=True) if answer.answer is Answer.NEW]
+    return [uri for uri, answer in zip(uris, answers, strict=True) if answer.answer is Intake.NEW]
 
 
 def copy(db: sqlite3.Connection, path: Path) -> None:

@@ -19,13 +19,13 @@ from typing import NamedTuple
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
-    Answer,
     Defer,
     Finish,
     Gate,
+    Intake,
     Lease,
     Offered,
-    Page,
+    UriPage,
     check_offer,
     check_visit,
     digest,
@@ -103,7 +103,7 @@ class Leases:
         self._ends.clear()
 
 
-_NEW, _SEEN = Offered(Answer.NEW), Offered(Answer.SEEN)
+_NEW, _SEEN = Offered(Intake.NEW), Offered(Intake.SEEN)
 
 
 class Ledger:
@@ -187,11 +187,11 @@ class Ledger:
         """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
         return [self._defer_leased(wait, wait.lease, now) if wait.lease else self._defer(wait, now) for wait in waits]
 
-    def waiting(self, crawl: str, after: int, limit: int) -> Page:
+    def waiting(self, crawl: str, after: int, limit: int) -> UriPage:
         """List URIs that wait, in order of arrival."""
         found = self.table.after(crawl, after, limit)
         uris = [self._shown(row, uri) for row, uri in zip(found, self.table.uris(found), strict=True)]
-        return Page(uris, found[-1][0] if len(found) == limit else 0)
+        return UriPage(uris, found[-1][0] if len(found) == limit else 0)
 
     def look_up(self, crawl: str, keys: Sequence[str]) -> list[Uri]:
         """Return the URIs of these keys, visited ones too; a key that was never taken is left out."""
@@ -288,7 +288,7 @@ def _checked(uri: Uri) -> Offered:
     try:
         check_offer(uri)
     except BadInput as error:
-        return Offered(Answer.REFUSED, error.why)
+        return Offered(Intake.REFUSED, error.why)
     return _NEW
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from warcmill.crawl import durable
-from warcmill.crawl.books.books import Kept, Result
+from warcmill.crawl.books.books import BookEntry, Kept
 from warcmill.crawl.frontier.rows import milliseconds
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.logs import lines
@@ -278,7 +278,7 @@ class Reporter:
         self.first_failure = ""
         self.policies_failed: Counter[str] = Counter()
 
-    def kept(self, offers: Offers, result: Result, kept: Kept) -> None:
+    def kept(self, offers: Offers, result: BookEntry, kept: Kept) -> None:
         """A result is durable."""
         offers.taken(result.found, kept.offered)
         if result.line:

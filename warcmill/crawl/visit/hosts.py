@@ -20,7 +20,7 @@ from ipaddress import ip_address
 from typing import TypeVar
 
 from warcmill.base import clock
-from warcmill.crawl.books.books import Books, Result
+from warcmill.crawl.books.books import BookEntry, Books
 from warcmill.crawl.extract import feeds
 from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Found
 from warcmill.crawl.extract.links import links as header_links
@@ -83,7 +83,7 @@ class Hosts:
         lines.visited(self._books.frontier.transitions, uri, status, failed=isinstance(found, Failure))
         record = dns.record_of(found) if isinstance(found, Lookup) else None
         line = lines.of_lookup(uri, found, record, began)
-        await self._books.keep(Result(uri, None, [record] if record else (), line))
+        await self._books.keep(BookEntry(uri, None, [record] if record else (), line))
         if isinstance(found, Failure):
             self._heard.failed(line, found.why)
         self._remember(host, status)
@@ -233,7 +233,7 @@ class RobotsFiles:
         lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
         line = lines.of_answer(uri, answer, notes)
         records = exchange.records_of(answer, lines.metadata(uri, links))
-        await self._books.keep(Result(uri, None, records, line, found=found, site=row))
+        await self._books.keep(BookEntry(uri, None, records, line, found=found, site=row))
         return row
 
     async def _give_up(self, uri: Uri, answer: Failure, row: SiteRow) -> None:
@@ -243,7 +243,7 @@ class RobotsFiles:
         self._heard.failed(line, answer.why)
         if row.failures >= self._retries.times:
             lines.visited(self._books.frontier.transitions, uri, answer.status, failed=True)
-            await self._books.keep(Result(uri, None, (), line, site=row))
+            await self._books.keep(BookEntry(uri, None, (), line, site=row))
 
     def _row(self, origin: str, status: int, failures: int, text: bytes = b"", asked: float = 0.0) -> SiteRow:
         deferred = robots.standing(status) is Standing.DEFERRED

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
 from warcmill.crawl.fetch.answer import Fields
-from warcmill.crawl.frontier import Answer, Frontier, Offered
+from warcmill.crawl.frontier import Frontier, Intake, Offered
 from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs.lines import Heard
 from warcmill.crawl.policies import decision
@@ -88,9 +88,9 @@ class Offers:
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
         """Hear what the frontier took. What it has is not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
-            if answer.answer is not Answer.REFUSED:
+            if answer.answer is not Intake.REFUSED:
                 self._remember(uri)
-            if answer.answer is Answer.NEW:
+            if answer.answer is Intake.NEW:
                 self._traps.taken(uri)
 
     def _remember(self, uri: Uri) -> None:

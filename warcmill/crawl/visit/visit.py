@@ -18,7 +18,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
-from warcmill.crawl.books.books import Books, Result
+from warcmill.crawl.books.books import BookEntry, Books
 from warcmill.crawl.extract.links import EMBED
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
@@ -122,7 +122,7 @@ class Visit:
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), clock.steady())
         line = lines.of_answer(uri, answer, (*judged.annotations, *answer.annotations, *note), self._thread)
         due, left = history.when(self._job, uri, judged.history), judged.history
-        await kit.books.keep(Result(uri, self._lease, judged.records, line, left, found, opens, due, cookies))
+        await kit.books.keep(BookEntry(uri, self._lease, judged.records, line, left, found, opens, due, cookies))
 
     async def _keep_first(self, answer: Exchange, before: History | None, opens: float) -> None:
         """Keep an answer that says "later": its links, and what it leaves for the next launch, are those of the last
@@ -157,7 +157,7 @@ class Visit:
         self._moves.update(uri, Status.PARSED)
         line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread, note)
         found = await kit.offers.of_many(uri, links, kit.books.frontier)
-        await kit.books.keep(Result(uri, self._lease, (), line, found=found))
+        await kit.books.keep(BookEntry(uri, self._lease, (), line, found=found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Outcome:
     async def wait(self, later: Later) -> None:
         """Put it back: it is not its turn, and this was no try."""
         self._moves.update(self._uri, Status.SCHEDULED, tries=self._uri.tries - 1, not_before=later.again)
-        await self._books.keep(Result(self._uri, self._lease, opens=later.opens))
+        await self._books.keep(BookEntry(self._uri, self._lease, opens=later.opens))
 
     async def refuse(self, refused: Refused, refusals: Refusals) -> None:
         """End it: a policy is against it."""
@@ -219,7 +219,7 @@ class Outcome:
         refusals.add(self._uri.uri, against)
         line = self._failed_with(refused.status, lines.words(against) if refused.status in lines.NAMED else ())
         self._heard.failed(line, f"{against.policy}: {against.why}")
-        await self._books.keep(Result(self._uri, self._lease, (), line, self._lease.history))
+        await self._books.keep(BookEntry(self._uri, self._lease, (), line, self._lease.history))
 
     async def fail(self, why: Failure, opens: float = 0.0) -> None:
         """No answer: it is tried again later, but not for ever."""
@@ -229,7 +229,7 @@ class Outcome:
         self._heard.failed(lines.of_failure(self._uri, why.status, self.thread), why.why)
         until = clock.steady() + self._job.retries.next(self._uri.tries)
         self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
-        await self._books.keep(Result(self._uri, self._lease, opens=opens))
+        await self._books.keep(BookEntry(self._uri, self._lease, opens=opens))
 
     async def ask_again(self, answer: Exchange, records: Sequence[Record], notes: tuple[str, ...], opens: float,
                         cookies: Sequence[Cookie]) -> None:  # fmt: skip
@@ -239,7 +239,7 @@ class Outcome:
         line = lines.of_answer(self._uri, answer, (*notes, ASKED_AGAIN), self.thread)
         self._heard.failed(line, f"it answered {answer.status}; it is asked again in {max(0.0, until - now):,.0f} s")
         self._moves.update(self._uri, Status.SCHEDULED, not_before=until)
-        await self._books.keep(Result(self._uri, self._lease, records, line, opens=opens, cookies=cookies))
+        await self._books.keep(BookEntry(self._uri, self._lease, records, line, opens=opens, cookies=cookies))
 
     async def broke(self, trace: str) -> None:
         """End it after a fault in Warcmill; the log has the traceback."""
@@ -247,14 +247,14 @@ class Outcome:
             self._uri.status = Status.DOWNLOADING  # the books have refused what it had become
         line = self._failed_with(lines.FAULT)
         self._heard.broke(line, trace)
-        await self._books.keep(Result(self._uri, self._lease, (), line, self._lease.history))
+        await self._books.keep(BookEntry(self._uri, self._lease, (), line, self._lease.history))
 
     async def _give_up(self, status: int, why: str, opens: float) -> None:
         line = self._failed_with(status)
         self._heard.failed(line, why)
         left = self._lease.history
         again_at = history.when(self._job, self._uri, left)
-        await self._books.keep(Result(self._uri, self._lease, (), line, left, opens=opens, again=again_at))
+        await self._books.keep(BookEntry(self._uri, self._lease, (), line, left, opens=opens, again=again_at))
 
     def _failed_with(self, status: int, annotations: tuple[str, ...] = ()) -> CrawlRecord:
         self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=clock.steady())
