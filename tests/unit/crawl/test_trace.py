@@ -1,0 +1,60 @@
+"""The way of one URI through the crawler, from its lease to the next one's: its modules, pairs of them, and climbs."""
+
+from __future__ import annotations
+
+import sys
+
+import crawled
+import pytest
+from call_trace import Trace, climbing, layers, traced
+from several_hosts import Page, page, serve
+
+SITE = {
+    ("a.example", "/"): page(["/1", "/private/x", "http://b.example/far"], "/i.png"),
+    ("a.example", "/1"): page(["/", "/2", "/i.png"]),
+    ("a.example", "/robots.txt"): Page(b"User-agent: *\nDisallow: /private\n", "text/plain"),
+}
+FIRST, PAGE = 0, 2  # the seed, which brings its host's address and robots.txt; /i.png is 1; /1
+# Plug-ins are called upwards: the reporter, the policies, the spool of an answer that a record is written from.
+PLUG_INS = {
+    ("warcmill.crawl.books.books", "warcmill.crawl.launch.reports"),
+    ("warcmill.crawl.policies.decision", "warcmill.crawl.visit.admission"),
+    ("warcmill.formats.warc.records", "warcmill.crawl.fetch.scratch"),
+}
+# The first visit opens the WARC, which asks the roots of the launch.
+OPENS = {("warcmill.formats.warc.writer", "warcmill.crawl.launch.folders")}
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
+    """A trace of each visit of a small site, by one worker."""
+    folder = tmp_path_factory.mktemp("traced")
+    with serve(dict(SITE)) as port, traced("SqliteFrontier.lease") as found:
+        crawled.crawl(folder, crawled.job(port, "a.example", workers=1))
+    paths = [crawled.plain(line.uri).removeprefix("http://a.example") for line in crawled.lines(folder)]
+    assert paths == ["dns:a.example", "/robots.txt", "/", "/i.png", "/1", "/private/x", "/2"]
+    return found
+
+
+@pytest.mark.parametrize(("number", "modules", "pairs"), [(PAGE, 49, 109), (FIRST, 53, 129)], ids=["page", "first"])
+def test_a_uri_takes_a_short_way(traces: list[Trace], number: int, modules: int, pairs: int) -> None:
+    """A page of a known site, and the first of a site: with the look-up of its host and its robots.txt."""
+    trace, is_climb = traces[number], climbing(layers())
+    text = trace.text(is_climb)
+    sys.stdout.write(f"{text}\n")
+    assert len(trace.modules) <= modules, text
+    assert len(trace.pairs) <= pairs, text
+
+
+@pytest.mark.parametrize("number", [PAGE, FIRST], ids=["page", "first"])
+def test_only_plug_ins_are_called_upwards(traces: list[Trace], number: int) -> None:
+    trace, is_climb = traces[number], climbing(layers())
+    allowed = PLUG_INS | OPENS | WITHIN
+    assert not trace.climbs(is_climb).keys() - allowed, trace.text(is_climb)
+
+
+WITHIN = {
+    ("warcmill.crawl.frontier.accounts", "warcmill.crawl.books.books"),
+    ("warcmill.crawl.frontier.sqlite", "warcmill.crawl.books.books"),
+    ("warcmill.crawl.frontier.sqlite", "warcmill.crawl.visit.hosts"),
+}
