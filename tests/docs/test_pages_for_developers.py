@@ -94,6 +94,15 @@ def test_the_rows_of_rooms_are_those_that_import_linter_holds() -> None:
     assert set(re.findall(r"\w+", shown)) == set().union(*layers(held)), "a room that is not there"
 
 
+def test_the_drawings_name_rooms_and_modules_that_are_there() -> None:
+    drawings = re.findall(r"```text\n(.*?)```", ARCHITECTURE, re.DOTALL)
+    named = {found for drawing in drawings for found in re.findall(r"(?<![\w/.])[a-z]+/[a-z]*", drawing)}
+    tops = (ROOT, ROOT / "warcmill", ROOT / "warcmill" / "crawl")
+    lost = {name for name in named if not any((top / name).is_dir() or (top / f"{name}.py").exists() for top in tops)}
+    assert len(named) > 10
+    assert not lost
+
+
 def test_the_four_to_read_first_are_short() -> None:
     for name in ("errors", "model", "chain", "layout"):
         assert f"| `warcmill/{name}.py` |" in ARCHITECTURE
