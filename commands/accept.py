@@ -1,20 +1,25 @@
-"""warcmill accept: record that an operator knows of a finding and accepts it."""
+"""warcmill accept: record that an operator knows of a finding and accepts it. Writes markers and decisions.
+
+A finding of a launch is accepted by a marker of it; lost seeds, and due crawls that are skipped, by decisions, as they
+hold for later launches, or have none.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
-from commands import accept_due, accept_seeds
-from commands.console.arguments import interval, reason
-from commands.console.show import err, out
+from commands.console import dues
+from commands.console.arguments import Interval, interval, reason
+from commands.console.show import counted, err, out
 from commands.reconcile import resolver
+from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.audit import due_crawls, gaps, survey
+from warcmill.audit import accepted_seeds, due_crawls, gaps, survey
 from warcmill.audit import findings as lost_seeds
 from warcmill.audit.findings import looked_up
 from warcmill.audit.remedies import accept as command
@@ -22,10 +27,11 @@ from warcmill.audit.survey import Survey
 from warcmill.base.printable import did_you_mean, printable
 from warcmill.decisions import statements
 from warcmill.errors import BadInput, Conflict
+from warcmill.markers import decisions
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Accepted
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch
+from warcmill.model import Launch, parse_job, parse_stamp, stamp_time
 
 SUMMARY = "accept a finding, such as a refused file, so that it is no longer a gap"
 EPILOG = """\
@@ -58,10 +64,14 @@ exit codes: 0 accepted, now or earlier for the same reason, 1 no finding has tha
 kind, or it was accepted for another reason, 2 usage, or several findings have that name,
 3 configuration, 4 a root is unavailable, or a decision is not in the store yet
 """
+Crawl = tuple[str, str]  # a job and a due time
+MOST_BYTES = 1 << 19  # of the names in one decision: it has room for twice as many
+SHOWN = 10  # seeds
+_SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class NamedFinding:
     """The name of a finding, the launch it was found in, and all kinds of that name, and the open ones."""
 
     seen: Survey
@@ -114,8 +124,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.names:
         err("warcmill accept: give a NAME, a JOB and the times DUE, or --kind KIND")
         return 2
-    if not args.launch and (skipped := accept_due.named(args.names)):
-        return accept_due.accept(line, skipped, args.reason)
+    if not args.launch and (skipped := _named_dues(args.names)):
+        return _accept_dues(line, skipped, args.reason)
     launches = [args.launch] if args.launch else _launches(line, date.min, date.max)
     everything = list(_findings(line, launches, bool(args.launch)))
     chosen = {name: _first_of_seed(_called(name, everything)) for name in args.names}
@@ -131,25 +141,25 @@ def _seeds_of_launch(line: OpenRoots, args: argparse.Namespace) -> int:
         err("warcmill accept: --seeds is for the seeds of --launch JOB LAUNCH, without NAME and --kind")
         return 2
     seen = survey.require(line.state, line.roots_of(args.launch.job), args.launch, line.wanted)
-    accept_seeds.accept_all(line, seen, args.reason)
+    _accept_all_seeds(line, seen, args.reason)
     out("Next:", f"  warcmill reconcile {args.launch.day}")
     return 0
 
 
-def _accept(line: OpenRoots, chosen: list[Finding], why: str) -> int:
+def _accept(line: OpenRoots, chosen: list[NamedFinding], why: str) -> int:
     """Accept findings: seeds by a decision on their job, all others by a marker of their launch."""
     seeds, others = (_names(one for one in chosen if one.is_seed is is_seed) for is_seed in (True, False))
     seen = {one.seen.launch: one.seen for one in chosen}
     claims = [claim for launch in others for claim in statements.accept_all(seen[launch], others[launch], why)]
     if seeds:
-        accept_seeds.accept(line, seeds, why)
+        _accept_seeds(line, seeds, why)
     if not claims:
         out("Next:", *(f"  warcmill reconcile {day}" for day in sorted({launch.day for launch in seeds})))
         return 0
     return publish(line, claims)
 
 
-def _names(findings: Iterable[Finding]) -> dict[Launch, list[str]]:
+def _names(findings: Iterable[NamedFinding]) -> dict[Launch, list[str]]:
     """The names of some findings, by launch."""
     names: dict[Launch, list[str]] = {}
     for one in findings:
@@ -168,8 +178,8 @@ def _of_kind(line: OpenRoots, args: argparse.Namespace) -> int:
         err(f"warcmill accept: {error}")
         return 2
     if args.kind == due_crawls.NOT_LAUNCHED:
-        missed = accept_due.in_days(line, days) if days else []
-        return accept_due.accept(line, missed, args.reason) if missed else _none_of_kind(args.kind)
+        missed = _dues_in(line, days) if days else []
+        return _accept_dues(line, missed, args.reason) if missed else _none_of_kind(args.kind)
     found = _findings(line, [args.launch] if days is None else _launches(line, days.first, days.end), bool(args.launch))
     chosen = [finding for finding in found if args.kind in finding.open_kinds]
     return _accept(line, chosen, args.reason) if chosen else _none_of_kind(args.kind)
@@ -193,7 +203,7 @@ def publish(line: OpenRoots, claims: list[Claim]) -> int:
     return 0
 
 
-def _findings(line: OpenRoots, launches: Sequence[Launch], was_typed: bool) -> Iterator[Finding]:
+def _findings(line: OpenRoots, launches: Sequence[Launch], was_typed: bool) -> Iterator[NamedFinding]:
     """The findings of some launches; BadInput for a launch that was typed and that there is not."""
     resolve = resolver(line, launches)
     for launch in launches:
@@ -209,7 +219,7 @@ def _findings(line: OpenRoots, launches: Sequence[Launch], was_typed: bool) -> I
         opened, closed = kinds[True], kinds[False]
         for name in sorted({*opened, *closed}):
             of_name = opened.get(name, set())
-            yield Finding(seen, name, frozenset(of_name | closed.get(name, set())), frozenset(of_name))
+            yield NamedFinding(seen, name, frozenset(of_name | closed.get(name, set())), frozenset(of_name))
 
 
 def _launches(line: OpenRoots, first: date, end: date) -> tuple[Launch, ...]:
@@ -220,14 +230,14 @@ def _launches(line: OpenRoots, first: date, end: date) -> tuple[Launch, ...]:
     return discovered.launches
 
 
-def _called(name: str, everything: list[Finding]) -> list[Finding]:
+def _called(name: str, everything: list[NamedFinding]) -> list[NamedFinding]:
     """The findings that a name matches: those with exactly that whole name, else those that it may stand for."""
     return [finding for finding in everything if finding.name == name] or [
         finding for finding in everything if name in finding.names()
     ]
 
 
-def _first_of_seed(matches: list[Finding]) -> list[Finding]:
+def _first_of_seed(matches: list[NamedFinding]) -> list[NamedFinding]:
     """Of a seed that several launches of a job have lost, the first of these that is open: it covers the later ones."""
     jobs = {match.seen.launch.job for match in matches}
     if len(matches) < 2 or len(jobs) > 1 or not all(one.is_seed for one in matches):
@@ -236,7 +246,7 @@ def _first_of_seed(matches: list[Finding]) -> list[Finding]:
     return ([one for one in in_order if one.open_kinds] or in_order)[:1]
 
 
-def _report_matches(name: str, matches: list[Finding], everything: list[Finding]) -> int:
+def _report_matches(name: str, matches: list[NamedFinding], everything: list[NamedFinding]) -> int:
     if not matches:
         hint = did_you_mean(name, [known for finding in everything for known in finding.names()])
         err(f"warcmill accept: nothing was accepted: nothing is found under {name}{hint}")
@@ -257,3 +267,78 @@ def _refuse_another_reason(state: MarkerStore, claim: Claim, why: str) -> None:
             f"accepted already on {marker.run.finished}: {before}."
             f" To change the reason: warcmill redo {launch.job} {launch.id} {name}, then accept it again",
         )
+
+
+def _named_dues(words: Sequence[str]) -> list[Crawl]:
+    """The due crawls that words name: JOB DUE...; none if they name something else."""
+    try:
+        job, times = parse_job(words[0]), [parse_stamp(word) for word in words[1:]]
+    except BadInput:
+        return []
+    return [(job, due) for due in times]
+
+
+def _dues_in(line: OpenRoots, days: Interval) -> list[Crawl]:
+    """The crawls that were due in some days and have no launch."""
+    owing = dues.of_days(line, days.first, days.end)
+    return [(gap.job, gap.name) for gap in owing.gaps if gap.kind == due_crawls.NOT_LAUNCHED]
+
+
+def _accept_dues(line: OpenRoots, crawls: Sequence[Crawl], reason: str) -> int:
+    """Decide that these crawls are skipped, all or none; a scan then starts none of them. Return the exit code."""
+    schedules, accepted = engines.schedules()[0], dues.accepted_dues(line)
+    for job, due in crawls:
+        moment, schedule = stamp_time(due), schedules.get(job)
+        if line.state.holds(layout.due_key(job, due)):
+            err(f"warcmill accept: nothing was accepted: the crawl of {job} due {due} was launched")
+            return 1
+        if not schedule or not list(schedule.due(moment - _SECOND, moment)):
+            why = f"[job.{job}] has no crawl due then" if schedule else f"luigi.cfg has no [job.{job}]"
+            err(f"warcmill accept: nothing was accepted: {why}: {due}")
+            return 1
+        before = accepted.get(job, {}).get(due, reason)
+        if before != reason:
+            raise Conflict(f"{job} {due}", f"accepted already, for another reason: {before}")
+    skipped = [due_crawls.skip(job, due, reason) for job, due in crawls]
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, skipped)
+    out(*(f"accepted: {job} {due} is skipped" for job, due in crawls))
+    return 0
+
+
+def _accept_all_seeds(line: OpenRoots, seen: Survey, reason: str) -> None:
+    """Accept all lost seeds of a launch that nobody has accepted. BadInput when it has lost none."""
+    lost = [finding.name for finding in lost_seeds.lost_seeds(seen) if finding.kind in lost_seeds.OF_SEEDS]
+    if not lost:
+        raise BadInput(str(seen.launch), "it has no lost seed: each was got, or they are not listed yet")
+    if opened := [name for name in lost if name not in seen.accepted_seeds]:
+        _accept_seeds(line, {seen.launch: opened}, reason)
+    else:
+        decisions.copy(line.state.store, lambda: line.store, decisions.ACCEPTED)  # the store may have been away
+        out(f"accepted already: {counted(len(lost), 'lost seed', 'lost seeds')} of {seen.launch}")
+
+
+def _accept_seeds(line: OpenRoots, seeds: Mapping[Launch, Sequence[str]], reason: str) -> None:
+    """Decide that these seeds of some launches are accepted, in each and in later ones of its job; report it.
+
+    Unavailable when the store does not have the decisions by then; they stand in the state.
+    """
+    portions = ((launch, some) for launch, names in seeds.items() for some in _portions(names))
+    wanted = (accepted_seeds.facts(launch, some, reason) for launch, some in portions)
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, wanted)
+    for launch, names in seeds.items():
+        out(*(f"accepted: {launch} and later launches of the job: {name}" for name in names[:SHOWN]))
+        if len(names) > SHOWN:
+            out(f"accepted: {len(names) - SHOWN} more seeds of {launch}")
+
+
+def _portions(names: Iterable[str]) -> Iterator[list[str]]:
+    portion: list[str] = []
+    size = 0
+    for name in names:
+        portion.append(name)
+        size += len(name.encode()) + 8
+        if size > MOST_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion

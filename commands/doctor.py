@@ -1,8 +1,4 @@
-"""warcmill doctor: check that the line can run here.
-
-MERGED commands/doctor.py: warcmill doctor: check launches, links, the keys of luigi.cfg, secrets, workers, and
-notices.
-"""
+"""warcmill doctor: check that the line can run here. Writes only small files, which it removes again."""
 
 from __future__ import annotations
 
@@ -11,15 +7,17 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
+from itertools import groupby
 from pathlib import Path
 
 import luigi
 from rich.text import Text
 
+from commands.console import dues
 from commands.console.arguments import add_json
-from commands.console.show import as_json, console, counted, lines
-from commands.doctor_services import (
+from commands.console.dues import Dues
+from commands.console.services import (
     check_columns,
     check_engines,
     check_packages,
@@ -29,14 +27,16 @@ from commands.doctor_services import (
     check_text,
     check_viruses,
 )
-from commands.owed import check_owed
+from commands.console.show import as_json, console, counted, lines
 from tasks.config import chains, engines, known, sections
 from tasks.config import feed as feeds
 from tasks.config import roots as places
-from tasks.config import sections as schedulers
 from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, notice_channels, settings
+from tasks.step import OpenRoots, open_line
 from warcmill.audit import health
+from warcmill.audit.backups import NO_BACKUP
+from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
 from warcmill.audit.health import (
     Check,
     Level,
@@ -47,12 +47,15 @@ from warcmill.audit.health import (
     check_remote,
     check_roots,
 )
+from warcmill.base import clock
 from warcmill.base.printable import printable
 from warcmill.errors import BadConfig, NotReady, Unavailable, WarcmillError
 from warcmill.launches import discovery
+from warcmill.launches.discovery import with_markers
 from warcmill.layout import SENTINEL
-from warcmill.model import Json, Root
+from warcmill.model import Json, Root, stamp_time
 from warcmill.package.catalogue import REBUILD, Catalogue
+from warcmill.pulse import feed
 from warcmill.stores.opening import is_remote
 
 SUMMARY = "check that this machine, the configuration and the roots are ready"
@@ -84,6 +87,11 @@ STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 PYTHONS = ((3, 11), (3, 13))
 LUIGI = "3.8."
 PATIENCE = 3  # seconds
+EVER = date(1970, 1, 1), date(9999, 12, 31)
+DAYS = 60  # as many as config/crontab scans and backs up
+TARGETS = 3  # targets of a frequency that are named
+SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file")
+NO_CRAWL = "nothing, if no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         checks += [*configured(config), *fitness(config), *check_packages(config.access)]
         checks += all_of(config, args.notice)
         checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), *check_columns()]
-        checks += [*check_scale(config), *check_sinks(), *check_serve(config), *check_owed(), scheduler()]
+        checks += [*check_scale(config), *check_sinks(), *check_serve(config), *check_dues(), scheduler()]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:
@@ -224,7 +232,7 @@ def profiles(config: Settings) -> Iterator[Check]:
 
 def scheduler() -> Check:
     """Check that luigid answers, if one is configured: without it every luigi waits for minutes, then fails."""
-    address = schedulers.luigid()
+    address = sections.luigid()
     if address is None:
         return Check("scheduler", Level.OK, "each luigi schedules for itself")
     host, port = address
@@ -247,11 +255,6 @@ def _texts(checks: list[Check]) -> Iterator[Text]:
 
 def _json(check: Check) -> dict[str, Json]:
     return {"name": check.name, "level": str(check.level), "text": check.text, "todo": check.todo}
-
-
-EVER = date(1970, 1, 1), date(9999, 12, 31)
-SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file")
-NO_CRAWL = "nothing, if no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
 
 
 def all_of(config: Settings, send: bool) -> Iterator[Check]:
@@ -323,3 +326,64 @@ def notices(send: bool) -> Iterator[Check]:
             "notices", level, "no address for them is configured", "set [notice] mail_to, or webhook" if send else ""
         )
     yield from health.check_channels(channels, send)
+
+
+def check_dues() -> Iterator[Check]:
+    """Due crawls since each schedule began, decisions, and the backups of the last days' launches."""
+    try:
+        line = open_line()
+        due = dues.of_days(line, *EVER)
+    except (Unavailable, BadConfig):
+        return  # reported with the root, or with the configuration
+    except WarcmillError as error:
+        yield Check(
+            "due", Level.FAIL, f"{error}; what is due and not backed up is unknown", "look at what is named there"
+        )
+        return
+    yield from _due(due.gaps)
+    yield from _unanswered(line)
+    yield from _backups(line, due)
+
+
+def _due(gaps: list[JobGap]) -> Iterator[Check]:
+    jobs = groupby((gap for gap in gaps if gap.kind == NOT_LAUNCHED), key=lambda gap: gap.job)
+    for job, of_job in jobs:
+        missed = list(of_job)
+        first, last = (clock.stamp_text(gap.name) for gap in (missed[0], missed[-1]))
+        span = f"the one due {last}" if len(missed) == 1 else f"{len(missed)} that were due, {first} to {last},"
+        verb = "was" if len(missed) == 1 else "were"
+        text = f"{span} {verb} not launched: {missed[-1].why}"
+        yield Check(f"due {job}", Level.WARN, text, missed[-1].todo)
+    for gap in gaps:
+        if gap.kind != NOT_LAUNCHED:
+            yield Check("backup" if gap.kind == NO_BACKUP else "due", Level.WARN, f"{gap.name}: {gap.why}", gap.todo)
+
+
+def _unanswered(line: OpenRoots) -> Iterator[Check]:
+    """Targets of the newest good feed that no job of [feed] ever crawls: none is due as often as they are."""
+    try:
+        unanswered = feed.unanswered(line.state, [feeds.due_of(job, clock.stamp()) for job in feeds.jobs()])
+    except BadConfig:
+        return  # reported with the configuration
+    except WarcmillError as error:
+        yield Check("feed", Level.FAIL, f"{error}; the schedules of its targets are unknown", "look at what is named")
+        return
+    for frequency, targets in sorted(unanswered.items(), key=str):
+        more = f" and {len(targets) - TARGETS} more" if len(targets) > TARGETS else ""
+        those = f"{counted(len(targets), 'target', 'targets')} of the feed: {', '.join(targets[:TARGETS])}{more}"
+        todo = f"add a job to [feed] jobs whose [job.NAME] has frequency={frequency}"
+        yield Check("feed", Level.WARN, f"no job crawls {frequency}, as is asked for {those}", todo)
+
+
+def _backups(line: OpenRoots, due: Dues) -> Iterator[Check]:
+    today = stamp_time(clock.stamp()).date()
+    launches = sorted(with_markers(line.state, today - timedelta(days=DAYS), today + timedelta(days=1)))
+    unkept = due.unkept(line, launches)
+    if due.away:
+        return  # reported with the root
+    if unkept:
+        those = counted(len(unkept), "archived launch", "archived launches")
+        text = f"{those} of the last {DAYS} days, first {unkept[0].launch}: {unkept[0].why}"
+        yield Check("backup", Level.WARN, text, unkept[0].todo)
+    else:
+        yield Check("backup", Level.OK, f"what was archived in the last {DAYS} days is in one, or is not a day old")

@@ -10,7 +10,7 @@ from itertools import groupby
 from rich.text import Text
 
 from commands.console.arguments import LAST, Interval, add_json, add_scope
-from commands.console.candidates import point_to
+from commands.console.launches import point_to
 from commands.console.show import as_json, console, heading, in_words, lines, report_unreachable, styled
 from tasks.step import OpenRoots, open_line
 from warcmill import chain

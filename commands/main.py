@@ -143,9 +143,9 @@ def _run(verb: str, words: list[str]) -> int:
 
 def _complete(words: list[str]) -> int:
     """Print what the last of these words may become, one per line, for the scripts of `warcmill completion`."""
-    from commands.console.candidates import Known, candidates  # noqa: PLC0415 it imports Luigi
+    from commands.console.candidates import ArchiveNames, candidates  # noqa: PLC0415 the overview needs no verb
 
-    for candidate in candidates(words, _verbs(), Known()):
+    for candidate in candidates(words, _verbs(), ArchiveNames()):
         print(candidate)
     return 0
 

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commands import owed
+from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval, add_json
-from commands.console.candidates import point_to
+from commands.console.dues import Dues
+from commands.console.launches import point_to
 from commands.console.show import as_json, console, days_json, heading, lines, report_unreachable, styled
-from commands.owed import Owed
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import findings, remedies, survey
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     discovered = survey.find(line.state, line.rootmap, days.first, days.end)
     point_to(line, discovered.launches, "reconcile")
     reports = reports_of(line, discovered)
-    due = owed.of_days(line, days.first, days.end)
+    due = dues.of_days(line, days.first, days.end)
     misplaced = any(bare.misplaced for bare in discovered.bare)
     if args.json:
         print(
@@ -129,7 +129,7 @@ def show(
     days: Interval,
     reports: list[LaunchReport],
     unexpected: tuple[str, ...],
-    due: Owed,
+    due: Dues,
     misplaced: bool = False,
 ) -> None:
     """Print the table, then every gap. `misplaced`: some launches were not looked at, for they are in other places."""
@@ -174,7 +174,7 @@ def _number_of(row: StageRow, name: str) -> Text:
     return Text(str(number), style=style)
 
 
-def _sections(reports: list[LaunchReport], due: Owed, misplaced: bool) -> Iterator[Text]:
+def _sections(reports: list[LaunchReport], due: Dues, misplaced: bool) -> Iterator[Text]:
     gaps = [gap for report in reports for gap in report.gaps]
     accepted = [gap for report in reports for gap in report.accepted]
     if accepted or due.accepted:
@@ -186,7 +186,7 @@ def _sections(reports: list[LaunchReport], due: Owed, misplaced: bool) -> Iterat
     number = len(gaps) + len(due.gaps)
     yield Text(f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold green")
     yield from gap_lines(gaps)
-    yield from owed.texts(due.gaps)
+    yield from dues.texts(due.gaps)
 
 
 def accepted_lines(accepted: Sequence[Gap]) -> Iterator[Text]:
@@ -226,13 +226,13 @@ def gap_lines(gaps: list[Gap]) -> Iterator[Text]:
         yield styled(f"      -> {todo}", "cyan")
 
 
-def document(days: Interval, reports: list[LaunchReport], unexpected: tuple[str, ...], due: Owed) -> dict[str, Json]:
+def document(days: Interval, reports: list[LaunchReport], unexpected: tuple[str, ...], due: Dues) -> dict[str, Json]:
     """The JSON document of the same reports."""
     everything = total(row.counts for report in reports for row in report.rows)
     return {
         **days_json(days),
         "gaps": sum(len(report.gaps) for report in reports) + len(due.gaps),
-        "of_no_launch": owed.as_list(due.gaps),
+        "of_no_launch": dues.as_list(due.gaps),
         "odd": list(unexpected),
         "totals": dict(everything),
         "launches": [_launch(report) for report in reports],

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from commands.console.arguments import add_json, add_launch
-from commands.console.candidates import launch_of
+from commands.console.launches import launch_of
 from commands.console.show import as_json, console, counted, err, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import refuse_unknown, survey

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from luigi.parameter import DateIntervalParameter
 
-from commands import owed, reconcile
+from commands import reconcile
+from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval
-from commands.console.candidates import point_to
+from commands.console.launches import point_to
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import console, counted, err, out, report_unreachable
 from commands.doctor import scheduler
@@ -149,7 +150,7 @@ def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int
     try:
         with moving("looks for gaps"):
             reports = reconcile.reports_of(line, discovered, before)
-            due = owed.of_days(line, days.first, days.end)
+            due = dues.of_days(line, days.first, days.end)
     except WarcmillError as error:
         err(f"warcmill: {error}")
         there = counted(len(discovered.launches), "launch", "launches")

@@ -22,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
 
-from commands import crawl
+from commands.console import luigi_cfg
 from commands.console.arguments import job as job_name
 from commands.console.show import err, out
 from tasks.config import engines
@@ -108,7 +108,7 @@ def _target(text: str) -> Target:
         url = canonical(text if "://" in text else f"https://{text}")
     except BadInput as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-    return Target(crawl.job_of(url), url)
+    return Target(luigi_cfg.job_of(url), url)
 
 
 def _usage(why: str) -> int:
@@ -139,7 +139,7 @@ def _write(config: Path, job: str, frequency: Frequency) -> None:
             return
         start = newest_due(before, now) or before.start  # what is past is not owed by the new frequency
     keys = {"frequency": str(frequency).lower(), "start": clock.text(start)}
-    crawl.edit(config, lambda text: crawl.scheduled(text, job, frequency, keys["start"]), {section: keys})
+    luigi_cfg.edit(config, lambda text: luigi_cfg.scheduled(text, job, frequency, keys["start"]), {section: keys})
     out(f"{job}: crawled {keys['frequency']}, first due {keys['start']}: [{section}] of {config}")
 
 
@@ -159,7 +159,7 @@ def _timers(config: Path, *, install: bool) -> None:
 def _remove(config: Path, job: str) -> int:
     section, known = f"job.{job}", engines.scheduled()
     if job in known:
-        if not crawl.edit(config, lambda text: crawl.unscheduled(text, job), {section: None}):
+        if not luigi_cfg.edit(config, lambda text: luigi_cfg.unscheduled(text, job), {section: None}):
             raise BadConfig(f"[{section}]", f"is not in {config}, but in another file that Luigi reads; edit it there")
         out(f"{job}: no longer scheduled; what is archived stays")
     else:

@@ -16,9 +16,9 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from commands import owed, verify_outside
+from commands.console import dues, outside
 from commands.console.arguments import LAST, Interval, add_interval, add_json, job
-from commands.console.candidates import point_to
+from commands.console.launches import point_to
 from commands.console.show import as_json, console, days_json, heading, lines, report_unreachable, styled
 from commands.reconcile import gap_lines
 from tasks.step import open_line
@@ -83,18 +83,18 @@ def run(args: argparse.Namespace) -> int:
     grids = [grid(line.state, line.rootmap, launch, line.wanted) for launch in launches]
     shown = [grid for grid in grids if grid.word == "in trouble"] if args.trouble else grids
     scans = scans_at_work(line.state)
-    due = owed.of_days(line, days.first, days.end)
+    due = dues.of_days(line, days.first, days.end)
     due.gaps = [gap for gap in due.gaps if args.job in (None, gap.job)]
     unkept = due.unkept(line, launches)
-    outside = verify_outside.last_time(line, launches)
+    looked = outside.last_time(line, launches)
     if args.json:
-        of_no_launch, no_backup = owed.as_list(due.gaps), [str(gap.launch) for gap in unkept]
-        shown_grids = document(days, grids, shown, scans) | {"outside": outside}
+        of_no_launch, no_backup = dues.as_list(due.gaps), [str(gap.launch) for gap in unkept]
+        shown_grids = document(days, grids, shown, scans) | {"outside": looked}
         print(as_json({**shown_grids, "of_no_launch": of_no_launch, "no_backup": [*no_backup]}))
     else:
         show(console(), days, grids, shown, scans)
-        lines(console(), *gap_lines(unkept), *owed.texts(due.gaps))
-        lines(console(), *([outside] if outside else []))
+        lines(console(), *gap_lines(unkept), *dues.texts(due.gaps))
+        lines(console(), *([looked] if looked else []))
     away = report_unreachable(discovered) or due.report_away()
     return 4 if away or any(grid.unavailable for grid in grids) else 0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from commands.console.arguments import add_launch, add_stage
-from commands.console.candidates import launch_of
+from commands.console.launches import launch_of
 from commands.console.progress import bytes_done
 from commands.console.show import counted, out
 from tasks.config.settings import NO_INDEX

@@ -1,4 +1,4 @@
-"""warcmill why: what a launch lacks, why, and the command to type next."""
+"""warcmill why: the lacks of a launch or of a due crawl, the reasons, and the command to type next. Reads only."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from rich.text import Text
 
-from commands import why_due
+from commands.console import dues
 from commands.console.arguments import add_json, add_launch, add_stage
-from commands.console.candidates import launch_of
+from commands.console.launches import launch_of
 from commands.console.show import as_json, console, lines, styled
 from commands.reconcile import catalogue_lookup, gap_json, gap_lines, resolver
 from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.audit import gaps, reconciliation
+from warcmill.audit import due_crawls, gaps, reconciliation
+from warcmill.audit.due_crawls import Days, JobGap
 from warcmill.audit.findings import OF_SEEDS, looked_up
 from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import report_seeds
 from warcmill.audit.survey import Survey, require
+from warcmill.base import clock
 from warcmill.base.printable import did_you_mean, printable
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.launches import listing
 from warcmill.markers.attempts import Attempt, Attempts
-from warcmill.model import Json, Key, Launch, Stage
+from warcmill.markers.facts import Launched
+from warcmill.model import Json, Key, Launch, Stage, stamp_time
 from warcmill.output.stopped import stopped
 
 SUMMARY = "explain why a launch or a step is not done yet"
@@ -61,6 +64,7 @@ exit codes: 0 nothing is missing that could be done by now, 1 something is, its 
 broke off, or there is no such launch, 2 usage, 3 configuration, 4 unavailable: a root,
 the store, or the disk on which its crawler broke off
 """
+_SECOND = timedelta(seconds=1)
 MOST = 20  # files shown per attempt; the attempt's own file has them all
 
 
@@ -81,6 +85,18 @@ class Explanation:
     broke_off: int
 
 
+@dataclass(frozen=True, slots=True)
+class DueExplanation:
+    """A due crawl: its launch, '' if it got none; why it was accepted as skipped, ''; its gap; errors of its start."""
+
+    job: str
+    due: str
+    launch_id: str
+    accepted: str
+    gaps: tuple[JobGap, ...]
+    errors: tuple[tuple[str, str], ...]  # by the path of the attempt
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """[JOB [LAUNCH [STAGE]]], --json."""
     add_launch(parser, optional=True)
@@ -95,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         answered = answer(line, launch, args.stage)
     except BadInput:
-        if args.stage is None and (code := why_due.run(line, launch.job, launch.id, json=args.json)) is not None:
+        if args.stage is None and (code := _explain_due(line, launch.job, launch.id, json=args.json)) is not None:
             return code
         raise
     if args.json:
@@ -184,7 +200,8 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     yield from gap_lines(list(answered.gaps))
     for key, attempt in answered.attempts:
         yield from _attempt(key, attempt)
-    seeds, others = ([gap for gap in answered.accepted if (gap.kind in OF_SEEDS) is one] for one in (True, False))
+    seeds = [gap for gap in answered.accepted if gap.kind in OF_SEEDS]
+    others = [gap for gap in answered.accepted if gap.kind not in OF_SEEDS]
     yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in [*others, *seeds[:MOST]])
     if len(seeds) > MOST:
         yield styled(f"  accepted: {len(seeds) - MOST} more: {report_seeds(seen.launch)}", "dim")
@@ -224,4 +241,61 @@ def _attempt_json(key: Key, attempt: Attempt) -> dict[str, Json]:
         "path": attempt.path,
         "error": attempt.error,
         "failed": dict(attempt.failures),
+    }
+
+
+def _explain_due(line: OpenRoots, job: str, due: str, *, json: bool) -> int | None:
+    """Print which launch a due crawl got, or why it got none; None if no crawl of the job was due at that time."""
+    answered = _due_answer(line, job, due)
+    if answered is None:
+        return None
+    if json:
+        print(as_json(_due_json(answered)))
+    else:
+        lines(console(), *_due_texts(answered))
+    return int(bool(answered.gaps))
+
+
+def _due_answer(line: OpenRoots, job: str, due: str) -> DueExplanation | None:
+    marker, now, moment = line.state.read(layout.due_key(job, due)), stamp_time(clock.stamp()), stamp_time(due)
+    keys = (layout.feed_key(job, due), layout.due_key(job, due))
+    tried = [attempt for key in keys for attempt in Attempts(line.state, key).earlier()[-1:]]
+    schedule = engines.schedules()[0].get(job)
+    is_due = bool(schedule and list(schedule.due(moment - _SECOND, moment)))
+    if not (marker or tried or is_due):
+        return None
+    launched = Launched.from_claim(marker.claim).launch.id if marker else ""
+    accepted = dues.accepted_dues(line).get(job, {}).get(due, "")
+    open_gaps: tuple[JobGap, ...] = ()
+    if schedule and is_due and not launched and not accepted:
+        open_gaps = due_crawls.find(line.state, job, schedule, Days(moment, moment + _SECOND, now))
+    errors = tuple((attempt.path, attempt.error) for attempt in tried if attempt.error)
+    return DueExplanation(job, due, launched, accepted, open_gaps, errors if not launched else ())
+
+
+def _due_texts(answered: DueExplanation) -> Iterator[Text]:
+    head = f": due {clock.stamp_text(answered.due)}, "
+    state = f"launched as {answered.launch_id}" if answered.launch_id else "not launched"
+    yield Text.assemble((f"{answered.job} {answered.due}", "bold"), head, state)
+    yield from dues.texts(answered.gaps)
+    for path, error in answered.errors:
+        yield styled(f"  last attempt: state:{path}")
+        if not any(error in gap.why for gap in answered.gaps):
+            yield styled(f"      {error}", "red")
+    if answered.launch_id:
+        yield styled(f"  warcmill why {answered.job} {answered.launch_id} has the rest", "green")
+    elif answered.accepted:
+        yield styled(f"  accepted as skipped: {answered.accepted}", "dim")
+    elif not answered.gaps:
+        yield Text("  nothing is missing by now", style="green")
+
+
+def _due_json(answered: DueExplanation) -> dict[str, Json]:
+    return {
+        "job": answered.job,
+        "due": answered.due,
+        "launch_id": answered.launch_id,
+        "accepted": answered.accepted,
+        "of_no_launch": dues.as_list(answered.gaps),
+        "attempts": [{"path": path, "error": error} for path, error in answered.errors],
     }

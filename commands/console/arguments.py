@@ -92,7 +92,7 @@ def reason(text: str) -> str:
 
 
 def add_launch(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """JOB and LAUNCH; `optional`: commands/console/candidates.py finds what was not typed."""
+    """JOB and LAUNCH; `optional`: `launches` finds what was not typed."""
     job_help, launch_help = "the crawl's name", "its launch, 14 digits"
     if optional:
         parser.add_argument("job", type=job, metavar="JOB", nargs="?", help=f"{job_help} (default: any)")

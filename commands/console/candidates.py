@@ -1,12 +1,7 @@
 """List what the next word of a command line may be: verbs, options, choices, jobs, launches and stages.
 
-MERGED commands/console/candidates.py: List jobs, launches and stages for tab completion: without Luigi, without a
-network, from folders on this host.
-
-A folder that cannot be read offers nothing. A job on another host is offered only once a scan has left a marker of it.
-
-MERGED commands/console/candidates.py: Find the newest launch, for verbs that are typed without one, and for days
-that have none. Reads only.
+Reads only: the folders of this host, without Luigi and without a network. A folder that cannot be read offers nothing.
+A job on another host is offered only once a scan has left a marker of it.
 """
 
 from __future__ import annotations
@@ -14,29 +9,24 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 
 from commands.console.parser import arguments, nested, parser_of
-from commands.console.show import err
 from tasks.config import folders
-from tasks.step import OpenRoots
 from warcmill import chain, layout
-from warcmill.audit import survey
 from warcmill.errors import BadInput
-from warcmill.launches.discovery import with_markers
 from warcmill.model import FINAL, Launch, parse_job
 
 
-def candidates(words: list[str], verbs: Iterable[str], known: Known) -> list[str]:
+def candidates(words: list[str], verbs: Iterable[str], names: ArchiveNames) -> list[str]:
     """What the last word may become; it may be empty. None: the shell offers files."""
     *before, begun = words or [""]
     if not before:
         offers: Iterable[str] = [*verbs, "--help", "--version"]
     elif before[0] in verbs:
-        offers = _next(parser_of(before[0]), before[1:], begun, known)
+        offers = _next(parser_of(before[0]), before[1:], begun, names)
     else:
         offers = ()
     return [word for word in offers if word.startswith(begun)]
@@ -52,7 +42,7 @@ class _Read:
     option: argparse.Action | None = None
 
 
-def _next(parser: argparse.ArgumentParser, before: list[str], begun: str, known: Known) -> Iterable[str]:
+def _next(parser: argparse.ArgumentParser, before: list[str], begun: str, names: ArchiveNames) -> Iterable[str]:
     options = {name: action for action in arguments(parser) for name in action.option_strings}
     read = _Read([action for action in arguments(parser) if not action.option_strings])
     for place, word in enumerate(before):
@@ -61,16 +51,16 @@ def _next(parser: argparse.ArgumentParser, before: list[str], begun: str, known:
         elif word in options:
             read.option, read.awaited = options[word], _metavars(options[word])
         elif word in nested(parser):
-            return _next(nested(parser)[word], before[place + 1 :], begun, known)
+            return _next(nested(parser)[word], before[place + 1 :], begun, names)
         elif read.positionals:
             _take(read, word)
     if read.awaited and read.option:
-        return _values(read.option, read.awaited[0], read.values, known)
+        return _values(read.option, read.awaited[0], read.values, names)
     if begun.startswith("-"):
         return sorted(options)
     if not read.positionals:
         return ()
-    return _values(read.positionals[0], str(read.positionals[0].metavar), read.values, known)
+    return _values(read.positionals[0], str(read.positionals[0].metavar), read.values, names)
 
 
 def _take(read: _Read, word: str) -> None:
@@ -87,29 +77,29 @@ def _metavars(option: argparse.Action) -> list[str]:
     return list(option.metavar) if isinstance(option.metavar, tuple) else [str(option.metavar)]
 
 
-def _values(action: argparse.Action, metavar: str, values: dict[str, str], known: Known) -> Iterable[str]:
+def _values(action: argparse.Action, metavar: str, values: dict[str, str], names: ArchiveNames) -> Iterable[str]:
     if action.choices is not None:
         return map(str, action.choices)
     match metavar:
         case "JOB":
-            return known.jobs()
+            return names.jobs()
         case "LAUNCH":
-            return known.launches(values.get("JOB", ""))
+            return names.launches(values.get("JOB", ""))
         case "STAGE":
-            return known.stages(values.get("JOB", ""), values.get("LAUNCH", ""))
+            return names.stages(values.get("JOB", ""), values.get("LAUNCH", ""))
         case "STEP":
             return chain.by_word(chain.ROWS)
         case "INTERVAL":
-            return known.months()
+            return names.months()
         case "WHAT":  # an interval, or a job and its launch
-            return known.launches(values["WHAT"]) if "WHAT" in values else [*known.months(), *known.jobs()]
+            return names.launches(values["WHAT"]) if "WHAT" in values else [*names.months(), *names.jobs()]
     return ()
 
 
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
-class Known:
+class ArchiveNames:
     """The names found in the state root and in the engines' job folders."""
 
     def __init__(self) -> None:
@@ -167,41 +157,3 @@ def _is_job(name: str) -> bool:
         return bool(parse_job(name)) and not layout.NEVER_A_LAUNCH.fullmatch(name)
     except BadInput:
         return False
-
-
-NONE_YET = "no launch yet; 'warcmill crawl URL' makes one"
-_ALL_DAYS = date.min, date.max
-
-
-def launch_of(line: OpenRoots, args: argparse.Namespace, *, in_state: bool = False) -> Launch:
-    """The launch that was typed; else the newest, of the job where one was typed. BadInput if there is none.
-
-    `in_state`: of those with a marker, so that no engine's disk is read.
-    """
-    if args.launch_id:
-        return Launch(args.job, args.launch_id)
-    found = newest(line, args.job, in_state=in_state)
-    if found is None:
-        raise BadInput(f"job {args.job}" if args.job else "this archive", NONE_YET)
-    return found
-
-
-def newest(line: OpenRoots, job: str | None = None, *, in_state: bool = False) -> Launch | None:
-    """The launch that began last, of a job or of all; None if there is none. A root that is away is reported on
-    stderr."""
-    if in_state:
-        known = survey.in_order(with_markers(line.state, *_ALL_DAYS))
-    else:
-        discovered = survey.find(line.state, line.rootmap, *_ALL_DAYS)
-        for error in discovered.unreachable:
-            err(f"{error}; a launch that is only there may be newer")
-        known = discovered.launches
-    return next((launch for launch in reversed(known) if job in (None, launch.job)), None)
-
-
-def point_to(line: OpenRoots, launches: Sized, verb: str) -> None:
-    """Where the days of a verb have no launch: report on stderr which days have one."""
-    if not launches:
-        found = newest(line)
-        nearest = f"no launch in these days; the newest is {found}: warcmill {verb} {found.day}" if found else NONE_YET
-        err(nearest)

@@ -23,7 +23,7 @@ from fed_web import site_of
 from name_server import SILENT, name_server
 from several_hosts import Page, page, serve
 
-from commands import crawl as crawl_launch
+from commands.console import crawl as crawl_launch
 from warcmill.base import clock
 from warcmill.crawl.control import control
 from warcmill.crawl.engine import OUTPUT
@@ -302,7 +302,7 @@ def test_a_name_without_an_address_begins_nothing(
         async with name_server(zone) as server:
             settings = f'name_servers = ["127.0.0.1:{server.port}"]\n'.encode()
             files = {"crawl.toml": settings, "seeds.txt": b"http://a.example/\nhttp://b.example/\n"}
-            return await asyncio.to_thread(crawl_launch.refused, crawl_launch.Asked("a", files))
+            return await asyncio.to_thread(crawl_launch.refused, crawl_launch.CrawlPlan("a", files))
 
     assert asyncio.run(refused()) == code
     err = capsys.readouterr().err

@@ -236,8 +236,8 @@ def test_a_crawl_without_its_own_report_does_not_read_as_nothing_lost(tmp_path: 
     reports = tmp_path / "archive/output/reports/web" / launch
     (reports / "seeds-report.txt").unlink()
     program = (
-        "import sys; from pathlib import Path; from commands import crawl_missed; from warcmill.model import Launch;"
-        "sys.exit(crawl_missed.report(Launch('web', sys.argv[1]), Path(sys.argv[2])))"
+        "import sys; from pathlib import Path; from commands.console import crawl; from warcmill.model import Launch;"
+        "sys.exit(crawl.report_missed(Launch('web', sys.argv[1]), Path(sys.argv[2])))"
     )
     env = {**os.environ, "LUIGI_CONFIG_PATH": str(tmp_path / "archive/luigi.cfg")}
     done = preloaded.run("-c", program, launch, str(reports), env=env)

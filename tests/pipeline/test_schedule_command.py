@@ -15,7 +15,7 @@ import pytest
 from line import Line, line_at
 
 from commands import schedule
-from commands.crawl import scheduled, unscheduled
+from commands.console.luigi_cfg import scheduled, unscheduled
 from warcmill.base.schedule import WEEKLY
 
 JOB, URL = "www-example-org", "https://www.example.org/"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands.completion import BASH
-from commands.console.candidates import Known, candidates
+from commands.console.candidates import ArchiveNames, candidates
 from commands.console.parser import arguments, nested, parser_of
 from commands.main import VERBS
 from warcmill import layout
@@ -42,7 +42,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of(*words: str) -> list[str]:
-    return candidates(list(words), ALL, Known())
+    return candidates(list(words), ALL, ArchiveNames())
 
 
 def test_verbs_options_and_choices_come_from_the_parsers() -> None:

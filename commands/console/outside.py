@@ -1,4 +1,7 @@
-"""warcmill verify --outside: look again at what was handed over, print what is missing, and keep the date."""
+"""The copies outside, looked at again: handed-over SIPs, captures and documents; the lacks, and the date of the look.
+
+For `warcmill verify --outside`, and for `status`, which prints when that was last done. Writes that date to the state.
+"""
 
 from __future__ import annotations
 

@@ -1,23 +1,7 @@
-"""warcmill doctor: check that what writes Parquet is installed, where [columns] is on.
+"""The services and tools that luigi.cfg names, each checked for `warcmill doctor`: nothing where it is not used.
 
-MERGED commands/doctor_services.py: warcmill doctor: check that each engine of luigi.cfg answers, accepts our login,
-and has its jobs.
-
-MERGED commands/doctor_services.py: warcmill doctor: check where SIPs go, and what builds them, where [package] is
-used.
-
-MERGED commands/doctor_services.py: warcmill doctor: check the cluster that reads WARCs for the index, where [scale]
-names one.
-
-MERGED commands/doctor_services.py: warcmill doctor: check that `warcmill serve` can serve, where [serve] is in
-luigi.cfg.
-
-MERGED commands/doctor_services.py: warcmill doctor: check the CDX server of [index], where one is configured.
-
-MERGED commands/doctor_services.py: warcmill doctor: check what extracts text, and the Solr that gets it, where
-[text] is on.
-
-MERGED commands/doctor_services.py: warcmill doctor: check the clamd of [viruses], where one is configured.
+Apart from the verb, which checks the machine itself. Asks the services, and changes nothing in them; the minter gives
+four ARKs, which nothing uses.
 """
 
 from __future__ import annotations
@@ -27,7 +11,6 @@ from contextlib import closing
 
 from tasks.config import chains, engines, roots, scale, sections
 from tasks.config import feed as feeds
-from tasks.config.chains import cdx_server
 from tasks.config.sections import jobs_of, value
 from tasks.config.serve import index_of, program_of, serving
 from tasks.config.settings import Settings
@@ -51,6 +34,15 @@ from warcmill.scale.opening import RunOn
 from warcmill.stores.opening import Access, open_folder
 from warcmill.web.archive import Archive
 
+UNBUILT = "UNBUILT"
+MIB = 1 << 20
+PATIENCE = 10.0  # seconds for an answer of the minter, or of Solr
+SCALE = "scale"
+CDX_SERVER = "cdx server"
+NOWHERE = ("http://warcmill.invalid/", "20000101000000")
+_WORD, _SMALL = "Zymurgy", rb"{\rtf1\ansi\pard Zymurgy\par}"
+_JAVA = "it needs a JDK, Java 17 or later (apt-get install openjdk-17-jdk-headless), and a tika-app of version 3"
+
 
 def check_columns() -> Iterator[Check]:
     """Check [columns]; nothing where it is off."""
@@ -60,10 +52,6 @@ def check_columns() -> Iterator[Check]:
         yield Check("columns", Level.OK, f"{chains.check_columns_installed()} writes them")
     except BadConfig as error:
         yield Check("columns", Level.FAIL, str(error), "without it no scan starts")
-
-
-UNBUILT = "UNBUILT"
-MIB = 1 << 20
 
 
 def check_engines() -> Iterator[Check]:
@@ -126,9 +114,6 @@ def _known(name: str, job: str, progress: CrawlProgress, checkpoints: str) -> Ch
     return Check(name, Level.OK, f"{progress.state}{launch}{built}")
 
 
-PATIENCE = 10.0  # seconds for an answer of the minter
-
-
 def check_packages(access: Access) -> Iterator[Check]:
     """Check [package]; nothing where it is not used."""
     try:
@@ -160,9 +145,6 @@ def check_minter(url: str) -> Check:
     except WarcmillError as error:
         return Check("minter", Level.FAIL, str(error), "start it, or correct [package] minter")
     return Check("minter", Level.OK, f"{minter.shown(url)} gave {', '.join(given)}, which nothing uses")
-
-
-SCALE = "scale"
 
 
 def check_scale(config: Settings) -> Iterator[Check]:
@@ -215,14 +197,10 @@ def _published(config: Settings) -> Iterator[Check]:
         yield Check("serve", Level.WARN, f"no version of {name} is published: there is nothing to serve of it", todo)
 
 
-CDX_SERVER = "cdx server"
-NOWHERE = ("http://warcmill.invalid/", "20000101000000")
-
-
 def check_sinks() -> Iterator[Check]:
     """Check [index] cdx_server; nothing where none is set. Only questions are asked."""
     try:
-        url, switch = cdx_server(), chains.read("index")
+        url, switch = chains.cdx_server(), chains.read("index")
     except BadConfig as error:
         yield Check(CDX_SERVER, Level.FAIL, str(error), "correct luigi.cfg")
         return
@@ -247,11 +225,6 @@ def _answers(url: str) -> Check:
     what = "" if is_there else "; the first post makes its collection"
     text = f"{url} answers{what}; its acknowledgements are in {FOLDER}/{name_of(url)} of the index root"
     return Check(CDX_SERVER, Level.OK, text)
-
-
-_SECONDS = 10  # for an answer
-_WORD, _SMALL = "Zymurgy", rb"{\rtf1\ansi\pard Zymurgy\par}"
-_JAVA = "it needs a JDK, Java 17 or later (apt-get install openjdk-17-jdk-headless), and a tika-app of version 3"
 
 
 def check_text() -> Iterator[Check]:
@@ -289,7 +262,7 @@ def _check_tika(tika: Tika | None) -> Check:
 def _check_solr(place: Place) -> Iterator[Check]:
     """Each collection answers, has our fields, and takes documents by our update chain. Nothing is changed."""
     todo = "start Solr, or make the collection with the configuration in config/solr; the next scan posts what it lacks"
-    with Solr(place.server, _SECONDS) as solr:
+    with Solr(place.server, int(PATIENCE)) as solr:
         for collection in place.routing.collections:
             name = f"solr {collection}"
             try:

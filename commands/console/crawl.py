@@ -1,0 +1,409 @@
+"""One crawl from a terminal: configure the job, begin or continue it, show its progress, run the line, print the end.
+
+Writes the files of the job, and luigi.cfg when no engine lists the job yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from commands import pulse, reconcile
+from commands.console.luigi_cfg import engine_for, job_of, list_job
+from commands.console.scanner import log_file
+from commands.console.show import counted, err, out
+from tasks import logs
+from tasks.step import OpenRoots, open_line
+from warcmill.audit import findings, survey
+from warcmill.audit.remedies import report_seeds
+from warcmill.base import clock, disk
+from warcmill.base.printable import printable
+from warcmill.base.progress import EVERY
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.job import file
+from warcmill.crawl.job.text import HEAD, files
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.launch import checkpoint as checkpoints
+from warcmill.crawl.launch import folders, job_log, reachable, reports
+from warcmill.crawl.launch.job_log import Last
+from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
+from warcmill.formats.feed import Scope
+from warcmill.markers import locks
+from warcmill.model import Json, Launch, stamp_time
+from warcmill.stores.file import FileStore
+from warcmill.stores.opening import open_folder
+from warcmill.versions.search import title_of
+
+POLL = 0.25  # seconds between two looks at the crawl
+INTERRUPTED = 130
+PATIENCE = 10.0  # seconds that a crawler has to end, once its lock is free
+FIRST_ERROR = "400"  # of statuses, which have three digits
+SHOWN = 10  # seeds that were not got
+_REPORT = "seeds-report.txt"
+
+
+class CrawlPlan(NamedTuple):
+    """A crawl to be made: the job's name and files, and inside addresses that its engine may dial."""
+
+    name: str
+    files: Mapping[str, bytes]
+    allow_private: tuple[str, ...] = ()
+
+
+def plan(args: argparse.Namespace, scope: Scope, *, is_new: bool) -> CrawlPlan:
+    """The crawl that the words ask for; BadConfig if it cannot be crawled so. `is_new`: there is no archive yet."""
+    name = args.job or job_of(args.urls[0])
+    written = files(_settings(args), args.urls, scope)
+    file.parse(written, name)
+    if is_new:
+        return CrawlPlan(name, written)
+    with closing(engine_for(name)) as engine:
+        _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
+        return CrawlPlan(name, written, engine.allow_private)
+
+
+def refused(plan: CrawlPlan) -> int:
+    """The exit code of a crawl that no URL can begin, once each is named with the reason; 0 if one can."""
+    obstacles = asyncio.run(reachable.obstacles(file.parse(plan.files, plan.name), plan.allow_private))
+    for seed, obstacle in obstacles.items():
+        todo = reachable.remedy(obstacle)
+        err(f"{seed}: {obstacle.why}{f'; {todo}' if todo else ''}")
+    if not obstacles:
+        return 0
+    err(f"{plan.name}: no URL can be fetched; nothing was begun")
+    return 1 if all(obstacle.final for obstacle in obstacles.values()) else Unavailable.exit_code
+
+
+def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
+    """Crawl, then run the line; return the exit code."""
+    name, written = plan.name, plan.files
+    list_job(config, name)
+    os.environ[logs.LOG] = log_file(open_line().state.store)
+    if not args.verbose:
+        os.environ[logs.ATTENDED] = "1"
+    with closing(engine_for(name)) as engine:
+        stops = _begun(engine, name, written)
+        launch = engine.look(name).launch_id
+        interrupted = _watch(engine, name, stops)
+        seen = engine.look(name)
+        if seen.died:
+            err(f"{name}: {seen.words}; the same command does so, and continues")
+            return seen.code or 1
+        if seen.launch_id != launch:
+            why = f"launch {launch} is not in its job.log any more: the folder was deleted or replaced while it ran"
+            raise Unavailable(str(engine.places.job(name)), f"{why}. Put it back, then run the same command again")
+        result = reports.read(engine.places.job(name) / launch)
+        in_words = answers(result, each=True)
+        out(f"{name}: launch {launch}: {in_words}{'' if result.get('statuses') else ' (no answer at all)'}")
+        if interrupted:
+            out(f"{name}: stopped, with a checkpoint; the same command continues from there")
+            return INTERRUPTED
+        if not result.get("documents"):
+            _name_refusals(name, result)
+            return 1
+        return _line(engine, name, args, result)
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The keys of --config, with those of the options before them."""
+    settings: dict[str, Any] = {}
+    if args.config:
+        try:
+            settings = tomllib.loads(args.config.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadConfig("--config", f"{args.config}: {error}") from error
+    given = {"allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
+    settings |= {key: value for key, value in given.items() if value}
+    if args.hops is not None:
+        settings["hops"] = args.hops
+    if args.limit is not None:
+        settings["limits"] = {**settings.get("limits", {}), "documents": args.limit}
+    return settings
+
+
+def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
+    """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
+    try:
+        with _ctrl_c_waits(), locks.alone(open_line().state, f"crawl.{name}"):
+            _begin(engine, name, written)
+    except KeyboardInterrupt:
+        if not engine.look(name).running:
+            raise
+        _stop(engine, name, 1)
+        return 1
+    return 0
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Have Ctrl-C wait, also in the programs that are started: a start that is broken off leaves a crawl without its
+    marker."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> None:
+    """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died."""
+    seen = engine.look(name)
+    if seen.running:
+        raise Busy(f"job {name}, launch {seen.launch_id},")
+    if seen.died:
+        _pulse(engine, "stop", name)
+    last = job_log.last(engine.places.job(name))
+    _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
+    engine.configure(name, written)
+    checkpoint = _left_at(engine, name, last)
+    if checkpoint:
+        out(f"{name}: continues from {checkpoint}")
+    _pulse(engine, "start", name, checkpoint)
+
+
+def _refuse_another_s(configuration: Path, name: str) -> None:
+    """BadConfig for a crawl.toml that a person wrote: it is not written over."""
+    if configuration.exists() and not configuration.read_text("utf-8", "replace").startswith(HEAD):
+        why = f"job {name} has one of its own; 'warcmill pulse start {name} --again' crawls it, or choose another --job"
+        raise BadConfig(str(configuration), why)
+
+
+def _left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
+    """The checkpoint to continue from; '' when the last launch left nothing, and for the first one."""
+    if last is None or last.empty:
+        return ""
+    job, launch = engine.places.job(name), Launch(name, last.launch)
+    newest = checkpoints.newest(job / folders.CHECKPOINTS, launch)
+    for damaged in newest.passed_over:
+        err(f"{name}: checkpoint {damaged}; it is passed over")
+    if newest.checkpoint:
+        return str(newest.checkpoint.stage)
+    before = checkpoints.continued_from(job / last.launch)
+    whole = engine.resumable(name, [before] if before else [])
+    if not whole and (before or last.checkpoint):
+        err(f"{name}: no whole checkpoint is left; it begins afresh, and what is in the archive stays there")
+    return whole
+
+
+def _pulse(engine: WarcmillEngine, action: str, name: str, checkpoint: str = "") -> None:
+    """A step of pulse, as its own command takes it. A start is one more crawl: a checkpoint may be resumed twice."""
+    args = argparse.Namespace(action=action, job=name, due=None, again=action == "start", checkpoint=checkpoint or None)
+    if code := pulse.run(args):
+        why = f"'warcmill pulse {action} {name}' ended with {code}; its error is above"
+        if full := disk.full([*engine.places.roots, open_line().state.store.base]):
+            raise Unavailable(str(full), f"its disk is full, and {why}. Make room, then run the same command again")
+        seen = engine.look(name)
+        raise Unavailable(f"job {name}", why) if seen.code == Unavailable.exit_code else NotReady(f"job {name}", why)
+
+
+def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
+    """Show progress until the crawl has ended; whether a person ended it, by pressing Ctrl-C `stops` times or more."""
+    progress, pid = ProgressLine(name), 0
+    while True:
+        try:
+            while engine.look(name).running:
+                holder = folders.holder(engine.places.state(name))
+                pid = holder.pid if holder and holder.pid else pid
+                progress.show(engine.state(name))
+                time.sleep(POLL)
+            _until_gone(pid)
+            if stops:
+                _pulse(engine, "stop", name)  # its files are closed: this writes the marker
+            progress.close()
+            return bool(stops)
+        except KeyboardInterrupt:
+            stops += 1
+            _stop(engine, name, stops)
+
+
+def _until_gone(pid: int) -> None:
+    """Wait for a process whose lock is free: if that was taken from it, its end gives the reason."""
+    deadline = time.monotonic() + PATIENCE
+    while pid and Path(f"/proc/{pid}/exe").exists() and time.monotonic() < deadline:
+        time.sleep(POLL)
+
+
+def _stop(engine: WarcmillEngine, name: str, stops: int) -> None:
+    """Send the signal that ends a crawl; the second time it lets nothing come to its end."""
+    err(f"{name}: ends with a checkpoint; Ctrl-C again: at once" if stops == 1 else f"{name}: ends at once")
+    holder = folders.holder(engine.places.state(name))
+    if holder and holder.pid:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(holder.pid, signal.SIGTERM)
+
+
+def _name_refusals(name: str, result: Mapping[str, Json]) -> None:
+    """Name the policies that refused, or that nothing answered."""
+    refused = cast("Mapping[str, int]", result.get("refused", {}))
+    first = cast("Mapping[str, str]", result.get("refused_first", {}))
+    err(f"{name}: nothing was fetched")
+    for policy, number in refused.items():
+        err(f"  {policy} refused {number}, first {first[policy]}")
+    if result.get("failed") and not refused:
+        err(f"  {result['failed']} got no answer, first {result['failed_first']}")
+
+
+def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: Mapping[str, Json]) -> int:
+    """Scan the day of the launch; print how the crawl ended, the page, the numbers, and where to look."""
+    launch = Launch.parse(name, engine.look(name).launch_id)
+    day, places = clock.stamp_text(launch.id)[:10], engine.places.folders(launch)
+    code = 0 if args.no_line else _code_of(launch, _scan(day, args.verbose))
+    missed = report_missed(launch, places.reports)
+    first_url = args.urls[0]
+    if args.no_line:
+        _numbers(first_url, result, places.warcs)
+        out(f"next: warcmill scan {day}")
+    else:
+        line = open_line()
+        title = _title(line, first_url, launch)
+        more = f", and {counted(len(args.urls) - 1, 'URL', 'URLs')} more" if args.urls[1:] else ""
+        _numbers(f"{first_url}{f' ({title})' if title else ''}{more}", result, places.warcs)
+        out(f"  the archive: {line.settings.store}", "look at it: warcmill serve")
+    if code and (full := disk.full(_folders(engine))):
+        err(f"{name}: the disk of {full} is full; make room, then: warcmill scan {day}")
+        return Unavailable.exit_code
+    return code or int(missed)
+
+
+def _folders(engine: WarcmillEngine) -> list[Path]:
+    """The roots that are folders of this host."""
+    line = open_line()
+    store = [line.store.base] if isinstance(line.store, FileStore) else []
+    return [*engine.places.roots, line.state.store.base, *store]
+
+
+def _code_of(launch: Launch, scanned: int) -> int:
+    """The exit code for one launch of a day that was scanned: what else the day lacks is no fault of this crawl."""
+    if scanned not in (1, BadConfig.exit_code, Unavailable.exit_code, Busy.exit_code):
+        return scanned
+    line, day = open_line(), stamp_time(launch.id).date()
+    of_day = survey.find(line.state, line.rootmap, day, day + timedelta(days=1))
+    own = reconcile.exit_code(reconcile.reports_of(line, replace(of_day, launches=(launch,))))
+    if not own:
+        out(f"{launch.job}: nothing of launch {launch.id} is missing; what is, is of other crawls of its day")
+    return scanned if own and scanned in (BadConfig.exit_code, Busy.exit_code) else own
+
+
+def _scan(day: str, verbose: bool) -> int:
+    words = ["scan", day, *(["--verbose"] if verbose else [])]
+    return subprocess.run([sys.executable, "-m", "commands.main", *words], check=False).returncode  # noqa: S603
+
+
+class ProgressLine:
+    """The progress of one crawl, on stderr."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._last, self._is_terminal = name, time.monotonic(), sys.stderr.isatty()
+        self._failed = ""
+
+    def show(self, state: Mapping[str, Json]) -> None:
+        """Show the state that a crawl reports of itself."""
+        if not state:
+            return
+        self._show_failure(cast(str, state["failed_first"]))
+        if self._is_terminal:
+            sys.stderr.write(f"\r\x1b[K{in_one_line(self._name, state)}")
+        elif time.monotonic() - self._last >= EVERY:
+            self._last = time.monotonic()
+            sys.stderr.write(f"{in_one_line(self._name, state)}\n")
+        sys.stderr.flush()
+
+    def _show_failure(self, failed: str) -> None:
+        """Show the first fetch that got no answer, once: it is tried again, which may take minutes."""
+        if failed and not self._failed:
+            self._failed = failed
+            self.close()
+            sys.stderr.write(f"{self._name}: no answer yet, it is tried again: {printable(failed)}\n")
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._is_terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def in_one_line(name: str, state: Mapping[str, Json]) -> str:
+    """The progress of a crawl: documents, queued, rate, by status. A robots.txt that a fetch needs first is none."""
+    done, seconds = cast(int, state["documents"]), max(1, cast(int, state["seconds"]))
+    statuses = cast("Mapping[str, int]", state["statuses"])
+    by_status = ", ".join(f"{status}: {number}" for status, number in sorted(statuses.items()))
+    kib = cast(int, state["bytes"]) >> 10
+    figures = f"{done} documents, {state['queued']} queued, {done / seconds:.1f}/s, {kib} KiB"
+    failed = f", {state['failed']} failed" if state["failed"] else ""
+    return f"{name}: {str(state['state']).lower()}, {figures}{failed}" + (f" ({by_status})" if by_status else "")
+
+
+def answers(result: Mapping[str, Json], *, each: bool = False) -> str:
+    """The answers of a summary in words: documents, and apart from them errors, such as 404; `each`: by status too."""
+    statuses = sorted(cast("Mapping[str, int]", result.get("statuses", {})).items())
+    parts = []
+    for one, more, is_error in (("document", "documents", False), ("error", "errors", True)):
+        of_kind = {status: number for status, number in statuses if (status >= FIRST_ERROR) is is_error}
+        by_status = ", ".join(f"{number} x {status}" for status, number in of_kind.items())
+        if of_kind or not is_error:
+            number = counted(sum(of_kind.values()), one, more)
+            parts.append(f"{number} ({by_status})" if each and by_status else number)
+    return ", ".join(parts)
+
+
+def _numbers(what: str, result: Mapping[str, Json], warcs: Path) -> None:
+    sizes = [path.stat().st_size for path in warcs.iterdir() if ".warc" in path.name] if warcs.is_dir() else []
+    documents = answers(result)
+    kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
+    out(what, f"  {documents}{kept}")
+    first = cast("Mapping[str, str]", result.get("cut_first", {}))
+    for word, number in cast("Mapping[str, int]", result.get("cut", {})).items():
+        out(f"  a limit cut {counted(number, 'URL', 'URLs')} ({word}), first {first[word]}")
+
+
+def _title(line: OpenRoots, url: str, launch: Launch) -> str:
+    """The title of the page that the launch began with; '' where no index has it, as the scan has reported."""
+    try:
+        return title_of(open_folder("index", line.settings.index), url, launch.id) if line.settings.index else ""
+    except WarcmillError:
+        return ""
+
+
+def report_missed(launch: Launch, reports: Path) -> bool:
+    """Print the seeds that were not got: as the line has listed them, else as the crawler's own report has them.
+    Return whether there is any, or that is unknown."""
+    line = open_line()
+    seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.wanted)
+    listed = seen.marker(findings.WORD) is not None
+    lost = (
+        [(finding.name, finding.why) for finding in findings.still_open(seen)]
+        if listed
+        else _reported(reports / _REPORT)
+    )
+    if lost is None:
+        out(f"Not known: what became of the seeds, as {reports / _REPORT} is not there: warcmill why {launch.job}")
+        return True
+    if lost:
+        out("Not got:", *(f"  {name}: {why}" for name, why in lost[:SHOWN]))
+    if len(lost) > SHOWN:
+        out(f"  and {len(lost) - SHOWN} more")
+    if lost and listed:
+        out(f"  all seeds: {report_seeds(launch)}")
+    return bool(lost)
+
+
+def _reported(path: Path) -> list[tuple[str, str]] | None:
+    """The seeds of a seeds-report whose code is no success; None without one."""
+    try:
+        rows = [line.split(" ") for line in path.read_text("utf-8", "replace").splitlines()[1:]]
+    except FileNotFoundError:
+        return None
+    codes = [(row[2], int(row[0])) for row in rows if len(row) > 2 and row[0].lstrip("-").isdigit()]
+    return [(uri, "it was not tried" if code == 0 else f"code {code}") for uri, code in codes if not 200 <= code < 400]
