@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.crawl import ROUNDS, ours, rate, row, site
 from benchmarks.stores import started
 from servers import heritrix, packages, pins, process
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix import job as heritrix_job
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import Heritrix

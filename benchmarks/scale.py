@@ -103,7 +103,7 @@ def _processes(archive: Archive) -> Iterator[Row]:
         two.close()
 
 
-def _cluster(archive: Archive, run_on: RunOn, cluster: dask.Dask | spark.Spark) -> Iterator[Row]:
+def _cluster(archive: Archive, run_on: RunOn, cluster: dask.DaskCluster | spark.SparkCluster) -> Iterator[Row]:
     """Two workers beside one."""
     runner = open_runner(run_on, cluster.url)
     begin = seconds(lambda: _begin(runner, archive.works(What.CDX, f"begin-{run_on}")))

@@ -57,7 +57,7 @@ _SHORTEST_FIRST = ("cut", "refused", "rejected", "by_tries", "by_hop", "by_statu
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LaunchFigures:
     """What is known of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none."""
 
     launch: Launch
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.seeds or (found.stages and not args.seeds) else 1
 
 
-def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> Report:
+def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
     """The reports of a launch. BadInput when there is no such launch."""
     seen = survey(line.state, line.roots_of(launch.job), launch, line.wanted)
     refuse_unknown(line.state, line.roots_of(launch.job), seen)
@@ -106,7 +106,7 @@ def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> Report:
     missing = tuple(stage for stage in seen.stages if stage not in of_stages)
     before = _before(line, launch) if compared and isinstance(seeds, Seeds) else None
     known = seeds if isinstance(seeds, Seeds) else None
-    return Report(launch, known, tuple(of_stages), missing, numbers, tables, before)
+    return LaunchFigures(launch, known, tuple(of_stages), missing, numbers, tables, before)
 
 
 def _before(line: OpenRoots, launch: Launch) -> Comparison | None:
@@ -117,7 +117,7 @@ def _before(line: OpenRoots, launch: Launch) -> Comparison | None:
         return None  # its own stages are not verified any more: `why` names it
 
 
-def _texts(found: Report) -> Iterator[str]:
+def _texts(found: LaunchFigures) -> Iterator[str]:
     yield f"{found.launch}"
     yield from _seeds(found)
     yield from _compared(found.before)
@@ -144,7 +144,7 @@ def _table(head: str, table: dict[str, int]) -> Iterator[str]:
         yield f"                and {len(rows) - ROWS} more"
 
 
-def _seeds(found: Report) -> Iterator[str]:
+def _seeds(found: LaunchFigures) -> Iterator[str]:
     if found.seeds is None:
         yield f"seeds: not listed yet: {_scan(found.launch)}"
         return
@@ -169,7 +169,7 @@ def _heading(seeds: Seeds) -> Iterator[str]:
     yield from (f"  not read to its end: {printable(log)}" for log in seeds.unread)
 
 
-def _every_seed(found: Report) -> Iterator[str]:
+def _every_seed(found: LaunchFigures) -> Iterator[str]:
     if found.seeds is None:
         yield f"{found.launch}: seeds: not listed yet: {_scan(found.launch)}"
         return
@@ -202,7 +202,7 @@ def _compared(before: Comparison | None) -> Iterator[str]:
                 yield f"             and {before.counts[kind] - 5:,} more"
 
 
-def _json(found: Report) -> dict[str, Json]:
+def _json(found: LaunchFigures) -> dict[str, Json]:
     crawl: dict[str, Json] = {"stages": [*map(str, found.stages)], **found.numbers}
     tables: dict[str, Json] = {name: dict(table) for name, table in found.tables.items()}
     before = found.before.json() if found.before else None
@@ -222,7 +222,7 @@ def _seeds_json(seeds: Seeds) -> dict[str, Json]:
     }
 
 
-def _write_csv(found: Report, *, of_seeds: bool) -> None:
+def _write_csv(found: LaunchFigures, *, of_seeds: bool) -> None:
     rows: Iterable[Iterable[object]]
     if of_seeds:
         heads: tuple[str, ...] = _COLUMNS

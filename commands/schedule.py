@@ -64,7 +64,7 @@ exit codes: 0 done, or done already, 1 the job was never crawled here, 2 usage,
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScheduledTarget:
     """What was typed: a job, or a URL that names one."""
 
     job: str
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Edit luigi.cfg, then print or install what runs it."""
-    target: Target = args.target
+    target: ScheduledTarget = args.target
     check_hardened()
     config = Path(config_file()).absolute()
     if args.remove:
@@ -100,15 +100,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _target(text: str) -> Target:
+def _target(text: str) -> ScheduledTarget:
     """A URL has a dot, a colon or a slash, and no job's name has."""
     if not any(char in text for char in ".:/"):
-        return Target(job_name(text))
+        return ScheduledTarget(job_name(text))
     try:
         url = canonical(text if "://" in text else f"https://{text}")
     except BadInput as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-    return Target(luigi_cfg.job_of(url), url)
+    return ScheduledTarget(luigi_cfg.job_of(url), url)
 
 
 def _usage(why: str) -> int:
@@ -116,7 +116,7 @@ def _usage(why: str) -> int:
     return 2
 
 
-def _check_job(target: Target) -> None:
+def _check_job(target: ScheduledTarget) -> None:
     """Refuse a job that no start could launch: it would only leave gaps."""
     job = target.job
     first = f"warcmill crawl {target.url}" if target.url else f"warcmill crawl URL --job {job}"

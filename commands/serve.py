@@ -21,7 +21,7 @@ from warcmill.web import http, replay
 from warcmill.web.app import App
 from warcmill.web.archive import NO_INDEX, Archive
 from warcmill.web.http import Token
-from warcmill.web.replay import LOOPBACK, NAME, NoReplay, Places, Pywb
+from warcmill.web.replay import LOOPBACK, NAME, NoReplay, Pywb, ReplaySources
 
 SUMMARY = "search the archive in a browser, and replay what is found"
 EPILOG = """\
@@ -99,7 +99,7 @@ def _replay(config: Settings, program: Path | str, place: str, asked: Serving, s
     if isinstance(program, str) or not config.index:
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
-    places = Places(place, index_of(config))
+    places = ReplaySources(place, index_of(config))
     return Pywb(program, places, asked.replay_port, http.name_of_replay(secret), asked.replay_url)
 
 

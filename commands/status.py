@@ -179,7 +179,7 @@ SIGNS: dict[Mark, tuple[str, str]] = {
 FOLDED = "   "  # before the id of a launch whose job is on its own line
 SHORTEST = 17  # columns: a folded id
 
-Shown = tuple[str, str]  # a text and its style
+StyledText = tuple[str, str]  # a text and its style
 
 
 def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Iterator[str]:
@@ -194,7 +194,7 @@ def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Itera
     first = _width(target.width - sum(wide) - len(wide), [grid.launch.job for grid in grids])
     painted = _painter(target)
 
-    def line(name: str, style: str, cells: list[Shown]) -> str:
+    def line(name: str, style: str, cells: list[StyledText]) -> str:
         words = [painted(*cell, width) for cell, width in zip(cells, wide, strict=True)]
         return " ".join([painted(name, style, first), *words]).rstrip()
 
@@ -220,11 +220,11 @@ def _width(room: int, jobs: list[str]) -> int:
     return max([SHORTEST, *(length for length in lengths if length <= room)])
 
 
-def _row(grid: LaunchGrid, steps: list[str]) -> list[Shown]:
+def _row(grid: LaunchGrid, steps: list[str]) -> list[StyledText]:
     return [_ended(grid), (f"{len(grid.stages):>4}", ""), *(sign(grid.cells.get(step)) for step in steps)]
 
 
-def _total(everything: Totals, steps: list[str]) -> list[Shown]:
+def _total(everything: Totals, steps: list[str]) -> list[StyledText]:
     numbers = (everything.cells[step] for step in steps)
     done = [(str(of) if done == of else f"{done}/{of}", "green" if done == of else "yellow") for done, of in numbers]
     return [("", ""), (f"{everything.stages:>4}", ""), *done]
@@ -235,13 +235,13 @@ def _is_in_use(grids: list[LaunchGrid], step: str) -> bool:
     return any(step in grid.cells and grid.cells[step].mark is not Mark.NOT_DUE for grid in grids)
 
 
-def _ended(grid: LaunchGrid) -> Shown:
+def _ended(grid: LaunchGrid) -> StyledText:
     if grid.error:
         return "unreadable", "bold red"
     return (printable(grid.ended), "") if grid.ended else ("running", "cyan")
 
 
-def sign(cell: Cell | None) -> Shown:
+def sign(cell: Cell | None) -> StyledText:
     """A cell's sign, with n/m where some stages of a launch are not done."""
     if cell is None:
         return "", ""

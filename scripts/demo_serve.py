@@ -16,7 +16,7 @@ from demo import run
 from commands.console.scanner import moving
 from commands.init import PUBLISHED
 from servers import serving
-from servers.serving import SECONDS, Serving
+from servers.serving import SECONDS, RunningServe
 from warcmill.model import Json
 
 INDEX = "\n[index]\nsince=2016-01-01\n[text]\nsince=2016-01-01\n"
@@ -49,7 +49,7 @@ def open_page(config: Path, words: str) -> None:
                 server.process.wait()
 
 
-def _look(server: Serving, words: str) -> None:
+def _look(server: RunningServe, words: str) -> None:
     """What a reader gets: a page of results, and the page that the first one leads to."""
     address = f"{server.address}search?{urlencode({'q': words})}"
     found = _found(server, f"{address}&format=json")
@@ -59,7 +59,7 @@ def _look(server: Serving, words: str) -> None:
     print(f"{replayed}\n    {_title(replayed)}", flush=True)
 
 
-def _found(server: Serving, address: str) -> dict[str, Json]:
+def _found(server: RunningServe, address: str) -> dict[str, Json]:
     asked = Request(address, headers={"Authorization": f"Bearer {server.token}"})  # noqa: S310 - our own server
     with urlopen(asked, timeout=SECONDS) as answer:  # noqa: S310
         return dict(json.load(answer))

@@ -77,7 +77,7 @@ Done in {time.monotonic() - began:.0f} s. Where to look:
     return code
 
 
-def _make_line(folder: Path, engine: heritrix.Heritrix, store: str, port: int, scheduler: str) -> None:
+def _make_line(folder: Path, engine: heritrix.HeritrixServer, store: str, port: int, scheduler: str) -> None:
     run("warcmill", "init", str(folder), "--output", str(engine.jobs), "--layout", "job-first", "--store", store)
     feed = folder / "feed.jsonl"
     schedule = {"startDate": "2026-01-01", "frequency": "DAILY"}

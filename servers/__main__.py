@@ -16,7 +16,7 @@ from warcmill.errors import WarcmillError
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerModule:
     """A server that this command controls: the interface of its module."""
 
     up: Callable[[Path], object]
@@ -25,16 +25,16 @@ class Server:
 
 
 SERVERS = {
-    heritrix.NAME: Server(heritrix.up, heritrix.down, pins.HERITRIX),
-    hdfs.NAME: Server(hdfs.up, hdfs.down, pins.HDFS),
-    hdfs_ha.NAME: Server(hdfs_ha.up, hdfs_ha.down, pins.HDFS_HA),
-    hdfs_kerberos.NAME: Server(hdfs_kerberos.up, hdfs_kerberos.down, pins.HDFS_KERBEROS),
-    sshd.NAME: Server(sshd.up, sshd.down, pins.SSHD),
-    luigid.NAME: Server(luigid.up, luigid.down, pins.LUIGID),
-    clamd.NAME: Server(clamd.up, clamd.down, pins.CLAMD),
-    solr.NAME: Server(solr.up, solr.down, pins.SOLR),
-    cluster.DASK: Server(cluster.dask_up, cluster.dask_down, pins.DASK),
-    cluster.SPARK: Server(cluster.spark_up, cluster.spark_down, pins.SPARK),
+    heritrix.NAME: ServerModule(heritrix.up, heritrix.down, pins.HERITRIX),
+    hdfs.NAME: ServerModule(hdfs.up, hdfs.down, pins.HDFS),
+    hdfs_ha.NAME: ServerModule(hdfs_ha.up, hdfs_ha.down, pins.HDFS_HA),
+    hdfs_kerberos.NAME: ServerModule(hdfs_kerberos.up, hdfs_kerberos.down, pins.HDFS_KERBEROS),
+    sshd.NAME: ServerModule(sshd.up, sshd.down, pins.SSHD),
+    luigid.NAME: ServerModule(luigid.up, luigid.down, pins.LUIGID),
+    clamd.NAME: ServerModule(clamd.up, clamd.down, pins.CLAMD),
+    solr.NAME: ServerModule(solr.up, solr.down, pins.SOLR),
+    cluster.DASK: ServerModule(cluster.dask_up, cluster.dask_down, pins.DASK),
+    cluster.SPARK: ServerModule(cluster.spark_up, cluster.spark_down, pins.SPARK),
 }
 USUAL = ("heritrix", "hdfs", "sshd", "luigid")
 

@@ -26,7 +26,7 @@ READY_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class Cluster(ABC):
+class WorkerCluster(ABC):
     """A head, which gives the work out, and its workers."""
 
     folder: Path
@@ -63,7 +63,7 @@ class Cluster(ABC):
                 process.send(one, signal.SIGCONT)
 
 
-Which = TypeVar("Which", bound=Cluster)
+Which = TypeVar("Which", bound=WorkerCluster)
 
 
 def up(cluster: Which) -> Which:
@@ -77,7 +77,7 @@ def up(cluster: Which) -> Which:
     return cluster
 
 
-def down(cluster: Cluster) -> list[str]:
+def down(cluster: WorkerCluster) -> list[str]:
     """End all of it, the workers first."""
     names = sorted(process.names(cluster.folder), key=cluster.head.__eq__)
     return [name for name in names if process.stop(cluster.folder, name)]
@@ -88,7 +88,7 @@ _REGISTERED = "Registered to:"
 
 
 @dataclass(frozen=True)
-class Dask(Cluster):
+class DaskCluster(WorkerCluster):
     """A scheduler: its address, and methods to start and kill it and its workers."""
 
     name = DASK
@@ -135,12 +135,12 @@ class Dask(Cluster):
         process.start(self.folder, name, command, {"PYTHONPATH": self.libraries, **environment})
 
 
-def dask_at(work: Path, ports: Ports = pins.DASK) -> Dask:
+def dask_at(work: Path, ports: Ports = pins.DASK) -> DaskCluster:
     """The scheduler of this work folder, running or not."""
-    return Dask(work / DASK, ports)
+    return DaskCluster(work / DASK, ports)
 
 
-def dask_up(work: Path, ports: Ports = pins.DASK) -> Dask:
+def dask_up(work: Path, ports: Ports = pins.DASK) -> DaskCluster:
     """Start what does not run of a scheduler and two workers."""
     return up(dask_at(work, ports))
 
@@ -154,7 +154,7 @@ SPARK = "spark"
 
 
 @dataclass(frozen=True)
-class Spark(Cluster):
+class SparkCluster(WorkerCluster):
     """A master: its address, and methods to start and kill it and its workers."""
 
     name = SPARK
@@ -195,12 +195,12 @@ class Spark(Cluster):
         return {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "JAVA_HOME": str(java)}
 
 
-def spark_at(work: Path, ports: Ports = pins.SPARK) -> Spark:
+def spark_at(work: Path, ports: Ports = pins.SPARK) -> SparkCluster:
     """The master of this work folder, running or not."""
-    return Spark(work / SPARK, ports)
+    return SparkCluster(work / SPARK, ports)
 
 
-def spark_up(work: Path, ports: Ports = pins.SPARK) -> Spark:
+def spark_up(work: Path, ports: Ports = pins.SPARK) -> SparkCluster:
     """Start what does not run of a master and two workers."""
     return up(spark_at(work, ports))
 

@@ -20,7 +20,7 @@ STORE_PASSWORD = "changeit"  # noqa: S105  # of the local keystore; the engine's
 
 
 @dataclass(frozen=True)
-class Heritrix:
+class HeritrixServer:
     """An engine: its address and login, and methods to start, stop and break it."""
 
     folder: Path
@@ -103,14 +103,14 @@ class Heritrix:
         return [packages.java(), HEAP, "-XX:+UseSerialGC", *options, "-cp", f"{home}/lib/*", main, *who, *where, *keys]
 
 
-def at(work: Path, ports: Ports = pins.HERITRIX) -> Heritrix:
+def at(work: Path, ports: Ports = pins.HERITRIX) -> HeritrixServer:
     """The server of this work folder, running or not."""
-    return Heritrix(work / NAME, ports)
+    return HeritrixServer(work / NAME, ports)
 
 
-def up(work: Path, ports: Ports = pins.HERITRIX, environment: Mapping[str, str] | None = None) -> Heritrix:
+def up(work: Path, ports: Ports = pins.HERITRIX, environment: Mapping[str, str] | None = None) -> HeritrixServer:
     """Start it unless it runs, and wait until it answers. `environment` is added to ours at each start."""
-    server = Heritrix(work / NAME, ports, environment=environment or {})
+    server = HeritrixServer(work / NAME, ports, environment=environment or {})
     if process.running(server.folder, NAME) is None:
         refuse_taken(NAME, ports)
         _prepare(server)
@@ -123,7 +123,7 @@ def down(work: Path) -> list[str]:
     return [NAME] if process.stop(work / NAME, NAME, patience=60) else []
 
 
-def _prepare(server: Heritrix) -> None:
+def _prepare(server: HeritrixServer) -> None:
     server.jobs.mkdir(parents=True, exist_ok=True)
     password = server.folder / "password"
     if not password.exists():

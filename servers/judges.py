@@ -29,7 +29,7 @@ SCHEMAS = ("mets1_12.xsd", "xlink.xsd", "DILCISExtensionMETS.xsd", "DILCISExtens
 
 
 @dataclass(frozen=True)
-class Finding:
+class PackageFault:
     """A requirement that the package does not meet: `level` MUST, SHOULD or MAY; `why` is commons-ip's."""
 
     id: str
@@ -38,13 +38,13 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class PackageReport:
     """What commons-ip found in one package: its result, its figures by name, and what failed."""
 
     package: Path
     result: str
     summary: dict[str, int]
-    failed: tuple[Finding, ...]
+    failed: tuple[PackageFault, ...]
 
     @property
     def is_valid(self) -> bool:
@@ -52,7 +52,7 @@ class Report:
         return self.result == "VALID" and self.summary["errors"] == 0
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[PackageFault, ...]:
         """What breaks a MUST."""
         return tuple(finding for finding in self.failed if finding.level == "MUST")
 
@@ -62,12 +62,12 @@ class Report:
         return tuple(sorted({finding.id for finding in self.failed if finding.level != "MUST"}))
 
 
-def validate_sip(package: Path, report_folder: Path) -> Report:
+def validate_sip(package: Path, report_folder: Path) -> PackageReport:
     """Judge one package: a folder with METS.xml in it, or a zip of one. The report is kept in `report_folder`."""
     return validate_all([package], report_folder)[0]
 
 
-def validate_all(folders_or_zips: Sequence[Path], report_folder: Path) -> list[Report]:
+def validate_all(folders_or_zips: Sequence[Path], report_folder: Path) -> list[PackageReport]:
     """Judge packages in one JVM, in the order given; their reports are `1.json`, `2.json`..."""
     missing = [package for package in folders_or_zips if not package.exists()]
     if missing:  # it would report on them as on a package that is wrong
@@ -107,20 +107,22 @@ def _driver() -> Path:
     return home
 
 
-def _read(package: Path, report: Path) -> Report:
+def _read(package: Path, report: Path) -> PackageReport:
     parsed = json.loads(report.read_text("utf-8"))
     summary = dict(parsed["summary"])
     result = str(summary.pop("result"))
-    return Report(package, result, summary, tuple(_failed(parsed["validation"])))
+    return PackageReport(package, result, summary, tuple(_failed(parsed["validation"])))
 
 
-def _failed(validation: list[dict[str, object]]) -> list[Finding]:
+def _failed(validation: list[dict[str, object]]) -> list[PackageFault]:
     failed = []
     for check in validation:
         testing = check["testing"]
         assert isinstance(testing, dict)
         if testing["outcome"] == "FAILED":
-            failed.append(Finding(str(check["id"]), str(check["level"]), (*testing["issues"], *testing["warnings"])))
+            failed.append(
+                PackageFault(str(check["id"]), str(check["level"]), (*testing["issues"], *testing["warnings"]))
+            )
     return failed
 
 
@@ -132,7 +134,7 @@ _BROKEN = re.compile(r"Exception validating (?P<file>.*?): (?P<why>.*)")
 
 
 @dataclass(frozen=True)
-class Fault:
+class WarcFault:
     """What jwarc finds wrong in the record at `offset` of a file; without one, it could not read the file on."""
 
     file: str
@@ -149,7 +151,7 @@ class CdxjLine:
     fields: dict[str, Any]
 
 
-def validate_warcs(*warcs: Path) -> list[Fault]:
+def validate_warcs(*warcs: Path) -> list[WarcFault]:
     """Read WARCs whole, with all their digests, in one JVM; return what is wrong in them, by the files' names."""
     missing = [warc for warc in warcs if not warc.is_file()]
     if missing:  # it would report it as a WARC that is wrong
@@ -169,18 +171,18 @@ def cdxj(*warcs: Path) -> list[CdxjLine]:
     return [_parse(line) for line in printed.splitlines() if line]
 
 
-def _faults(printed: str) -> Iterator[Fault]:
+def _faults(printed: str) -> Iterator[WarcFault]:
     """The faults of a report: jwarc writes those of a record first, then the record's place."""
     pending: list[tuple[str, str]] = []
     for line in printed.splitlines():
         if broken := _BROKEN.fullmatch(line):
-            yield Fault(Path(broken["file"]).name, broken["why"], None)
+            yield WarcFault(Path(broken["file"]).name, broken["why"], None)
         elif fault := _FAULT.fullmatch(line):
             pending.append((fault["file"], fault["why"]))
         elif place := _PLACE.fullmatch(line):
-            yield from (Fault(file, why, int(place["offset"])) for file, why in pending)
+            yield from (WarcFault(file, why, int(place["offset"])) for file, why in pending)
             pending = []
-    yield from (Fault(file, why, None) for file, why in pending)
+    yield from (WarcFault(file, why, None) for file, why in pending)
 
 
 def _parse(line: str) -> CdxjLine:

@@ -44,7 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
-class Serving:
+class RunningServe:
     """`address` is search's, `token` opens it."""
 
     address: str
@@ -93,7 +93,7 @@ def follow(browser: Chrome, title: str) -> None:
 
 
 @contextmanager
-def serving(config: Path, log: Path) -> Iterator[Serving]:
+def serving(config: Path, log: Path) -> Iterator[RunningServe]:
     """Start it over a configured line; `wait` until replay is there, too. It ends with the block."""
     words = [sys.executable, "-m", "commands.main", "serve"]
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(config), "PYTHONPATH": str(ROOT)}
@@ -110,13 +110,13 @@ def serving(config: Path, log: Path) -> Iterator[Serving]:
             process.wait(SECONDS)
 
 
-def _started(process: subprocess.Popen[str], log: Path) -> Serving:
+def _started(process: subprocess.Popen[str], log: Path) -> RunningServe:
     assert process.stdout
     printed = process.stdout.readline().strip()
     if not printed:
         raise Unavailable("warcmill serve", log.read_text("utf-8"))
     address, _, token = printed.partition("?token=")
-    return Serving(address, token, process)
+    return RunningServe(address, token, process)
 
 
 SIZE = (1280, 900)

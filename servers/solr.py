@@ -53,7 +53,7 @@ LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 @dataclass(frozen=True)
-class Solr:
+class SolrServer:
     """A Solr: its addresses, and methods to change, stop and break it."""
 
     folder: Path
@@ -132,12 +132,12 @@ class Solr:
         return [packages.java(), *JVM, *options, *where]
 
 
-def at(work: Path, ports: Ports = pins.SOLR) -> Solr:
+def at(work: Path, ports: Ports = pins.SOLR) -> SolrServer:
     """The server of this work folder, running or not."""
-    return Solr(work / NAME, ports)
+    return SolrServer(work / NAME, ports)
 
 
-def up(work: Path, ports: Ports = pins.SOLR) -> Solr:
+def up(work: Path, ports: Ports = pins.SOLR) -> SolrServer:
     """Start it unless it runs, with one core, and wait until that answers."""
     server = at(work, ports)
     if process.running(server.folder, NAME) is None:

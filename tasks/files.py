@@ -16,7 +16,7 @@ from tasks.config.chains import scanner
 from tasks.config.settings import settings
 from tasks.output import AssembleOutput
 from tasks.step import LaunchScan, OpenRoots, StageStep, ToRun
-from tasks.summary import Ending
+from tasks.summary import ScanEnding
 from warcmill import chain
 from warcmill.clients.notice import Trouble
 from warcmill.errors import BadConfig, Unavailable
@@ -159,7 +159,7 @@ class Retire(StageStep):
 class StoreScan(LaunchScan):
     """A scan whose steps need the store. It names an unreachable store and fails, even when it has nothing to run."""
 
-    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
         listed = super().find(line, ending)
         try:
             _ = line.store

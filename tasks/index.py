@@ -16,7 +16,7 @@ from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
 from tasks.step import OpenRoots, StageStep, ToRun, open_line
-from tasks.summary import Ending
+from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.errors import BadConfig, Unavailable, Unsettled
 from warcmill.extracts.extracts import Extracts
@@ -338,7 +338,7 @@ class ScanForIndexing(StoreScan):
         self._whole = set[Launch]()
         self._due: dict[tuple[str, str], tuple[tuple[type[StageStep], ...], str]] = {}
 
-    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
         with suppress(Unavailable):  # the folds, and every step, name an index root out of reach
             self._looked = Whole(line.state, open_folder("index", line.settings.index), str(self.task_family))
         listed = super().find(line, ending)

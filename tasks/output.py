@@ -11,7 +11,7 @@ import luigi
 
 from tasks.config.settings import silent_after
 from tasks.step import LaunchScan, OpenRoots, StageStep, Step, ToRun, open_line
-from tasks.summary import Ending
+from tasks.summary import ScanEnding
 from warcmill import layout
 from warcmill.clients.notice import Trouble
 from warcmill.launches import ending as continued
@@ -120,7 +120,7 @@ class ScanForOutputs(LaunchScan):
         """The running launches whose engine has been silent for too long."""
         return []
 
-    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
         listed = super().find(line, ending)
         ending.unreadable += self.silent
         return listed

@@ -14,7 +14,7 @@ from tasks.config import engines
 from tasks.config import feed as feeds
 from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
 from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
-from tasks.summary import Ending
+from tasks.summary import ScanEnding
 from warcmill import errors, layout
 from warcmill.audit import due_crawls
 from warcmill.base import clock
@@ -181,7 +181,7 @@ class ScanForLaunches(Scan):
 
     task_namespace = "pulse"
 
-    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
         """The starts that are missing. A job with a wrong section fails the scan at its end, after the others."""
         listed = ToRun()
         jobs = engines.scheduled()
@@ -261,7 +261,7 @@ def _skipped(line: OpenRoots, job: str) -> Collection[str]:
     return due_crawls.accepted(found).get(job, {})
 
 
-def _note(job: str, why: str, listed: ToRun, ending: Ending) -> None:
+def _note(job: str, why: str, listed: ToRun, ending: ScanEnding) -> None:
     """Record a job that could not be read: it fails the scan at its end, and the notice names it."""
     listed.troubles.append(f"{job}: {why}")
     ending.unreadable.append(Trouble(job, "unreadable", f"[job.{job}]", why))

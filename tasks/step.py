@@ -16,7 +16,7 @@ from targets.marker import MarkerTarget
 from tasks import logs
 from tasks.config.settings import Settings, check_hardened, settings
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
-from tasks.summary import Ending, report_at_exit
+from tasks.summary import ScanEnding, report_at_exit
 from tasks.visualiser import Visualiser
 from warcmill import errors, layout
 from warcmill.base.progress import watched
@@ -187,7 +187,7 @@ class Scan(luigi.Task):
         with report_at_exit(str(self.task_family), self.date_interval) as ending:
             return self._list(ending)
 
-    def _list(self, ending: Ending) -> ToRun:
+    def _list(self, ending: ScanEnding) -> ToRun:
         line = open_line()
         _ = line.wanted  # a broken switch stops the whole scan; else it would fail launch by launch
         _lock(line.state, str(self.task_family))
@@ -196,7 +196,7 @@ class Scan(luigi.Task):
             _refuse_too_many(str(self.date_interval), listed.tasks)
         return listed
 
-    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
         """What these days lack."""
         raise NotImplementedError(f"{self.task_family} scans for nothing")
 
@@ -210,7 +210,7 @@ class LaunchScan(Scan):
         """The tasks that this launch lacks."""
         raise NotImplementedError(f"{self.task_family} scans for nothing")
 
-    def find(self, line: OpenRoots, ending: Ending) -> ToRun:
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
         dates = self.date_interval
         discovered = discovery.find(line.rootmap, dates.date_a, dates.date_b)
         asked = tuple(launch for launch in discovered.launches if not self.only or str(launch) in self.only.split(","))
@@ -229,7 +229,7 @@ class LaunchScan(Scan):
         log.info("%s: %s, %d launches", self.task_family, span(dates), len(asked))
         return listed
 
-    def _list_one(self, line: OpenRoots, launch: Launch, listed: ToRun, ending: Ending) -> None:
+    def _list_one(self, line: OpenRoots, launch: Launch, listed: ToRun, ending: ScanEnding) -> None:
         known = len(listed.tasks)
         try:
             listed.tasks.extend(self.missing(line, launch))
@@ -243,7 +243,7 @@ class LaunchScan(Scan):
             ending.busy.add(launch.day)
 
 
-def _note(launch: Launch, why: str, listed: ToRun, ending: Ending) -> None:
+def _note(launch: Launch, why: str, listed: ToRun, ending: ScanEnding) -> None:
     """Record a launch that could not be listed: it fails the scan at its end, and the notice names it."""
     listed.troubles.append(f"{launch}: {why}")
     ending.unreadable.append(Trouble(str(launch), "unreadable", str(launch), why))
@@ -283,7 +283,7 @@ def short(key: Key) -> str:
     return f"{key.task.rpartition('.')[2]} {params.get('job', '')}/{launch} {params.get('stage', '')}".rstrip()
 
 
-def _report_bare(bare: Bare, listed: ToRun, ending: Ending) -> None:
+def _report_bare(bare: Bare, listed: ToRun, ending: ScanEnding) -> None:
     """Report a root without launches. If launches are where none is looked for, fail: no scan would ever see them."""
     if not bare.misplaced:
         log.warning("%s", bare.text)

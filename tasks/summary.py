@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Ending:
+class ScanEnding:
     """What a scan has found so far; reported when the process that made it ends."""
 
     scan: str
@@ -139,9 +139,9 @@ def _of_launch(launch: Json, chain: str) -> Iterator[Trouble]:
 
 
 @contextmanager
-def report_at_exit(scan: str, dates: DateInterval) -> Iterator[Ending]:
+def report_at_exit(scan: str, dates: DateInterval) -> Iterator[ScanEnding]:
     """While a scan lists: collect what it finds, or the error it ends with, and report it when the process ends."""
-    ending = Ending(scan, dates, notice_channels())
+    ending = ScanEnding(scan, dates, notice_channels())
     atexit.register(ending.report)
     try:
         yield ending

@@ -72,9 +72,7 @@ def of_days(line: OpenRoots, first: date, end: date) -> Dues:
 
 def _decisions(line: OpenRoots, dues: Dues, now: datetime) -> list[Decision]:
     """The decisions on findings. What is wrong with any of them, or with their backups, is added to the dues."""
-    accepted, wrong = decisions.readable(
-        line.state.store, decisions.ACCEPTED
-    )  # also of a damaged one
+    accepted, wrong = decisions.readable(line.state.store, decisions.ACCEPTED)  # also of a damaged one
     made = list(accepted)
     try:
         made = [*decisions.read(line.state.store, decisions.ACCESS), *made]

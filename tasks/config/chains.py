@@ -306,7 +306,7 @@ class viruses(luigi.Config):  # noqa: N801 - Luigi names the section after the c
 
 
 @dataclass(frozen=True, slots=True)
-class Scanner:
+class VirusScanner:
     """A clamd, and the limits that it is configured with."""
 
     clamd: Clamd
@@ -318,7 +318,7 @@ def is_configured() -> bool:
     return bool(sections.value("viruses", "clamd") or sections.value("viruses", "since"))
 
 
-def scanner() -> Scanner:
+def scanner() -> VirusScanner:
     """The configured clamd, or BadConfig. It is not asked for anything."""
     keys = sections.read(viruses)
     try:
@@ -328,4 +328,4 @@ def scanner() -> Scanner:
     for key, limit in (("stream_max_length", keys.stream_max_length), ("max_file_size", keys.max_file_size)):
         if limit < 1:
             raise BadConfig(f"[viruses] {key}", f"is {limit}; bytes, as in clamd.conf, where there must be a limit")
-    return Scanner(Clamd(address), Limits(keys.stream_max_length, keys.max_file_size))
+    return VirusScanner(Clamd(address), Limits(keys.stream_max_length, keys.max_file_size))

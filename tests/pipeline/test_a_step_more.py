@@ -22,7 +22,7 @@ from commands.main import main
 from tasks.config.settings import Settings
 from tasks.files import Verify
 from tasks.step import OpenRoots, StageStep
-from tasks.summary import Ending
+from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.base import digests
 from warcmill.chain import Row, Switch, Wanted
@@ -132,7 +132,7 @@ def notice_and_summary(engine: Engine) -> tuple[list[Any], list[Any]]:
     """The troubles of the notice that a scan ends with, and those of the summary of the day."""
     with web_server() as posts:
         channels = Channels(webhook=f"http://127.0.0.1:{posts.port}/hook?token=s3cret")
-        Ending("files.ScanForOutputFiles", Date.parse(DAY), channels, launches=(LAUNCH,)).report()
+        ScanEnding("files.ScanForOutputFiles", Date.parse(DAY), channels, launches=(LAUNCH,)).report()
     told = [one for _, _, body in posts.posts for one in body["troubles"]]
     summary = json.loads((engine.folders["state"] / DAY[:7] / f"status.{DAY}.json").read_bytes())
     return told, summary["launches"][0]["troubles"]

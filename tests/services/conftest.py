@@ -30,9 +30,9 @@ from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
 from servers.hdfs_ha import HdfsHa
 from servers.hdfs_kerberos import HdfsKerberos
-from servers.heritrix import Heritrix
+from servers.heritrix import HeritrixServer
 from servers.luigid import Luigid
-from servers.solr import Solr
+from servers.solr import SolrServer
 from servers.sshd import Sshd
 
 SESSIONS = packages.default_work() / "tests"
@@ -153,7 +153,7 @@ def sshd(work: Path) -> Sshd:
 
 
 @pytest.fixture(scope="session")
-def heritrix(work: Path) -> Heritrix:
+def heritrix(work: Path) -> HeritrixServer:
     return heritrix_server.up(work, pins.free(pins.HERITRIX))
 
 
@@ -168,5 +168,5 @@ def luigid(work: Path) -> Luigid:
 
 
 @pytest.fixture(scope="session")
-def solr(work: Path) -> Solr:
+def solr(work: Path) -> SolrServer:
     return solr_server.up(work, pins.free(pins.SOLR))

@@ -14,7 +14,7 @@ from documented import PRINTED, ROOT, shell
 from line import Line, line_at
 from loopback_site import site
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
 from warcmill.clients.heritrix.xml import ACTIVE

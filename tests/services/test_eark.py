@@ -12,7 +12,7 @@ from packages import HOSTILE, package, write
 from warcs import WEEKLY
 
 from servers import judges
-from servers.judges import Report
+from servers.judges import PackageReport
 from warcmill.formats.sip import eark
 
 # SHOULD: metadata in each representation (ours is the package's), documentation (docs/content-information-type.md).
@@ -71,7 +71,7 @@ HARM: Mapping[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PackageReport]:
     """All in one JVM."""
     folder = tmp_path_factory.mktemp("packages")
     homes = {}
@@ -86,21 +86,21 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_commons_ip_accepts(name: str, judged: dict[str, Report]) -> None:
+def test_commons_ip_accepts(name: str, judged: dict[str, PackageReport]) -> None:
     report = judged[name]
     assert (report.result, report.errors, report.warnings) == ("VALID", (), ALLOWED)
     assert report.is_valid
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_commons_ip_notices(name: str, judged: dict[str, Report]) -> None:
+def test_commons_ip_notices(name: str, judged: dict[str, PackageReport]) -> None:
     """So it was really asked, and about these bytes."""
     report = judged[name]
     assert not report.is_valid
     assert HARM[name][1] in [finding.id for finding in report.errors]
 
 
-def test_every_mets_is_valid_by_the_schemas_of_commons_ip(judged: dict[str, Report], tmp_path: Path) -> None:
+def test_every_mets_is_valid_by_the_schemas_of_commons_ip(judged: dict[str, PackageReport], tmp_path: Path) -> None:
     """Stricter than METS alone: they ask for CSIP's attributes too."""
     schema = etree.XMLSchema(etree.parse(judges.schemas(tmp_path)[0], etree.XMLParser(no_network=True)))
     documents = [path for name in GOOD for path in judged[name].package.rglob("METS.xml")]

@@ -12,7 +12,7 @@ from faults.report import rounds, sweep
 from faults.tally import FaultLog
 
 from servers.hdfs import Hdfs
-from servers.heritrix import Heritrix
+from servers.heritrix import HeritrixServer
 from servers.sshd import Sshd
 
 SEED = 20_261_121  # the same faults every time: a failure can be looked into
@@ -20,7 +20,7 @@ LEAST = 250
 
 
 def test_whatever_is_cut_withheld_killed_or_refused_nothing_is_lost_and_no_marker_false(
-    work: Path, hdfs: Hdfs, sshd: Sshd, heritrix: Heritrix, fault_log: FaultLog
+    work: Path, hdfs: Hdfs, sshd: Sshd, heritrix: HeritrixServer, fault_log: FaultLog
 ) -> None:
     tally = fault_log.tally
     before = tally.total

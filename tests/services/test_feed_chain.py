@@ -16,7 +16,7 @@ import pytest
 from line import Line, line_at
 from several_hosts import Page, page, serve, swift_profile
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill import layout
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import Heritrix

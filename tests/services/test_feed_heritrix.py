@@ -14,7 +14,7 @@ import sample
 from fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
 from several_hosts import Page, page, serve, swift_profile
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill.base.schedule import WEEKLY
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix

@@ -11,7 +11,7 @@ import pytest
 from faults.tally import FaultLog
 from loopback_site import site
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix.http import EngineHttp, fingerprint
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
 from warcmill.clients.heritrix.xml import JobState

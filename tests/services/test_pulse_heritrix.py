@@ -23,7 +23,7 @@ from faults.tally import FaultLog
 from line import Line, line_at
 from loopback_site import site
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill import layout
 from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.http import EngineHttp

@@ -14,7 +14,7 @@ from several_hosts import Page, page, serve, swift_profile
 from warcio.archiveiterator import ArchiveIterator
 from warcs import sha1
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.job import TARGETS_HERE

@@ -15,16 +15,16 @@ from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, bu
 import warcmill
 from servers import cluster as dask_server
 from servers import pins, process
-from servers.cluster import WORKERS, Dask
+from servers.cluster import WORKERS, DaskCluster
 
 
 @pytest.fixture(scope="session")
-def cluster(work: Path) -> Dask:
+def cluster(work: Path) -> DaskCluster:
     return dask_server.dask_up(work, pins.free(pins.DASK))
 
 
 @pytest.fixture
-def dask(cluster: Dask) -> Iterator[Dask]:
+def dask(cluster: DaskCluster) -> Iterator[DaskCluster]:
     """The scheduler with its two workers; put right again after a test has broken them."""
     yield cluster
     for name in process.names(cluster.folder):
@@ -44,22 +44,24 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("many"), MANY)
 
 
-def line_on(dask: Dask, built: Path, to: Path, url: str = "") -> ScaledLine:
+def line_on(dask: DaskCluster, built: Path, to: Path, url: str = "") -> ScaledLine:
     section = f"[scale]\nrun_on=dask\nurl={url or dask.url}\n"
     return copy_of(built, to, section, {"PYTHONPATH": dask.libraries})
 
 
-def test_processes_and_dask_leave_the_same_claims_and_extracts(dask: Dask, tmp_path: Path) -> None:
+def test_processes_and_dask_leave_the_same_claims_and_extracts(dask: DaskCluster, tmp_path: Path) -> None:
     built = build(tmp_path / "built", 4)
     here, there = copy_of(built, tmp_path / "here"), line_on(dask, built, tmp_path / "there")
     assert_the_same(here, there, 4)
 
 
-def test_a_worker_that_is_killed_in_the_middle_costs_nothing(dask: Dask, many: Path, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_in_the_middle_costs_nothing(dask: DaskCluster, many: Path, tmp_path: Path) -> None:
     assert_nothing_is_lost(line_on(dask, many, tmp_path / "line"), dask.kill, "two")
 
 
-def test_ctrl_c_gives_up_what_is_under_way_and_a_retry_does_the_rest(dask: Dask, many: Path, tmp_path: Path) -> None:
+def test_ctrl_c_gives_up_what_is_under_way_and_a_retry_does_the_rest(
+    dask: DaskCluster, many: Path, tmp_path: Path
+) -> None:
     line = line_on(dask, many, tmp_path / "line")
     running = line.luigi("cdx")
     line.wait_for_some(running)
@@ -76,7 +78,7 @@ def test_ctrl_c_gives_up_what_is_under_way_and_a_retry_does_the_rest(dask: Dask,
 
 
 def test_a_scheduler_that_vanishes_in_the_middle_fails_the_rest_which_a_retry_does(
-    dask: Dask, many: Path, tmp_path: Path
+    dask: DaskCluster, many: Path, tmp_path: Path
 ) -> None:
     line = line_on(dask, many, tmp_path / "line")
     running = line.luigi("cdx")
@@ -98,7 +100,7 @@ def test_a_scheduler_that_vanishes_in_the_middle_fails_the_rest_which_a_retry_do
     assert line.settled() == MANY, "what was settled is not done again"
 
 
-def test_a_cluster_without_a_worker_is_named(dask: Dask, many: Path, tmp_path: Path) -> None:
+def test_a_cluster_without_a_worker_is_named(dask: DaskCluster, many: Path, tmp_path: Path) -> None:
     for name in WORKERS:
         dask.stop(name)
     line = line_on(dask, many, tmp_path / "line")
@@ -107,7 +109,9 @@ def test_a_cluster_without_a_worker_is_named(dask: Dask, many: Path, tmp_path: P
     assert f"it has no worker; start one for each core: dask worker {dask.url} --nworkers auto" in printed
 
 
-def test_a_worker_without_warcmill_is_named_before_anything_is_begun(dask: Dask, many: Path, tmp_path: Path) -> None:
+def test_a_worker_without_warcmill_is_named_before_anything_is_begun(
+    dask: DaskCluster, many: Path, tmp_path: Path
+) -> None:
     dask.add("bare", python=getattr(sys, "_base_executable", sys.executable))
     line = line_on(dask, many, tmp_path / "line")
     code, printed = line.ended(line.luigi("cdx"))
@@ -120,7 +124,7 @@ def test_a_worker_without_warcmill_is_named_before_anything_is_begun(dask: Dask,
 
 
 def test_two_versions_among_workers_are_refused_before_anything_is_begun(
-    dask: Dask, many: Path, tmp_path: Path
+    dask: DaskCluster, many: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     (package,) = warcmill.__path__
@@ -139,12 +143,12 @@ def test_two_versions_among_workers_are_refused_before_anything_is_begun(
     assert "found 99.1" in printed
 
 
-def test_doctor_finds_the_workers_ready(dask: Dask, many: Path, tmp_path: Path) -> None:
+def test_doctor_finds_the_workers_ready(dask: DaskCluster, many: Path, tmp_path: Path) -> None:
     _, printed = line_on(dask, many, tmp_path / "line").warcmill("doctor")
     assert f"distributed 2026.8.0: the workers of {dask.url} have this Warcmill, and reach the store" in printed
 
 
-def test_an_extra_that_is_missing_is_a_wrong_configuration(dask: Dask, many: Path, tmp_path: Path) -> None:
+def test_an_extra_that_is_missing_is_a_wrong_configuration(dask: DaskCluster, many: Path, tmp_path: Path) -> None:
     line = copy_of(many, tmp_path / "line", f"[scale]\nrun_on=dask\nurl={dask.url}\n")
     code, printed = line.warcmill("status", "2016-10-19")
     assert code == 3

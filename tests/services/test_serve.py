@@ -27,7 +27,7 @@ from warcs import WEEKLY, warc_gz, warcinfo
 
 from commands.init import configuration
 from servers import serving
-from servers.serving import SECONDS, Serving
+from servers.serving import SECONDS, RunningServe
 from warcmill.extracts.text_workers import Workers
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
@@ -53,7 +53,7 @@ class World:
     """A served archive."""
 
     archive: Searchable
-    server: Serving
+    server: RunningServe
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import preloaded
 import pytest
 
 from servers import serving
-from servers.serving import SECONDS, Serving
+from servers.serving import SECONDS, RunningServe
 
 WGET = Path(__file__).parents[1] / "data" / "wget"
 
@@ -27,7 +27,7 @@ class World:
 
     base: Path
     launch: str
-    server: Serving
+    server: RunningServe
 
     def found(self, words: str) -> list[dict[str, Any]]:
         """What a search finds, as programs get it."""

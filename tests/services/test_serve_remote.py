@@ -19,7 +19,7 @@ from remote_places import InHdfs, OverSsh, work_folder
 
 from servers import serving
 from servers.hdfs import Hdfs
-from servers.serving import SECONDS, Serving
+from servers.serving import SECONDS, RunningServe
 from warcmill.layout import OutputLayout
 
 
@@ -29,7 +29,7 @@ class World:
 
     line: Line
     store: InHdfs | OverSsh
-    server: Serving
+    server: RunningServe
 
 
 @pytest.fixture(params=["hdfs", "sshd"])

@@ -37,7 +37,7 @@ from warcmill.errors import Mismatch, Unavailable
 def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The command, with an sshd on a free port; returns what it prints."""
     found = pins.free(pins.SSHD)
-    server = command.Server(lambda work: sshd_server.up(work, found), sshd_server.down, found)
+    server = command.ServerModule(lambda work: sshd_server.up(work, found), sshd_server.down, found)
     monkeypatch.setitem(command.SERVERS, "sshd", server)
     monkeypatch.setenv("WARCMILL_SERVICES", str(tmp_path))
 

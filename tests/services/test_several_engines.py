@@ -18,7 +18,7 @@ from line import DAY, without_dead_seed, without_index
 from several_hosts import page, serve, swift_profile
 from warcs import http, record, warc_gz, warcinfo
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from servers.sshd import Sshd
 from warcmill import layout
 from warcmill.clients.heritrix.http import EngineHttp

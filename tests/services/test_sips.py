@@ -18,7 +18,7 @@ from premis_checker import faults
 from warcs import WEEKLY
 
 from servers import judges
-from servers.judges import Report
+from servers.judges import PackageReport
 from warcmill.formats.sip import eark
 from warcmill.markers.facts import Packaged
 from warcmill.model import FINAL, Stage
@@ -88,7 +88,7 @@ def unpacked(folder: Path, case: str, form: Form) -> Path:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Form], Report]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Form], PackageReport]:
     """All packages in one JVM."""
     bags = {(case, form): unpacked(tmp_path_factory.mktemp("sip"), case, form) for case in CASES for form in FORMS}
     homes = [bag / "data" / bag.name for bag in bags.values()]
@@ -98,7 +98,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Form], R
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", CASES)
-def test_every_judge_accepts(case: str, form: Form, judged: dict[tuple[str, Form], Report]) -> None:
+def test_every_judge_accepts(case: str, form: Form, judged: dict[tuple[str, Form], PackageReport]) -> None:
     report = judged[case, form]
     assert (report.result, report.errors, report.warnings) == ("VALID", (), ALLOWED)
     bag = report.package.parents[1]

@@ -16,7 +16,7 @@ from text_archive import ONE, TWO, TextArchive, warc
 
 from servers import process
 from servers import solr as solr_server
-from servers.solr import CORE, Solr
+from servers.solr import CORE, SolrServer
 from warcmill import layout
 from warcmill.clients import solr as client
 from warcmill.errors import NotReady, Unavailable, Unsettled
@@ -42,7 +42,7 @@ def archive(tmp_path: Path) -> Iterator[TextArchive]:
 
 
 @pytest.fixture
-def empty(solr: Solr) -> Iterator[Solr]:
+def empty(solr: SolrServer) -> Iterator[SolrServer]:
     """Two collections without documents."""
     solr.add(OTHER)
     yield solr
@@ -59,7 +59,7 @@ def empty(solr: Solr) -> Iterator[Solr]:
         urllib.request.urlopen(wiping).close()
 
 
-def place(solr: Solr, routes: Routing | None = None) -> Place:
+def place(solr: SolrServer, routes: Routing | None = None) -> Place:
     return Place(solr.url, routes or routing(CORE, {}), "solr-here")
 
 
@@ -71,7 +71,7 @@ def verify(archive: TextArchive, at: Place | None, launch: Launch = LAUNCH) -> C
     return verify_text.verify(archive.state, archive.index, at, launch, FINAL)
 
 
-def found(solr: Solr, words: str, collection: str = CORE) -> list[str]:
+def found(solr: SolrServer, words: str, collection: str = CORE) -> list[str]:
     """The URLs that a search finds, asked as any other program would."""
     query = urllib.parse.urlencode({"q": words, "fl": "url", "rows": 100, "sort": "url asc"})
     with urllib.request.urlopen(f"{solr.url}/{collection}/select?{query}") as answer:
@@ -93,7 +93,7 @@ def line(tmp_path: Path) -> Line:
 SCAN = ("--module", "tasks.index", "index.ScanForIndexing", "--date-interval", DAY)
 
 
-def test_on_a_line_a_solr_that_is_down_gets_the_sample_from_the_next_scan(line: Line, empty: Solr) -> None:
+def test_on_a_line_a_solr_that_is_down_gets_the_sample_from_the_next_scan(line: Line, empty: SolrServer) -> None:
     empty.stop()
     with line.config.open("a") as file:
         file.write(f"\n[text]\nsince=2026-11-01\nsolr={empty.core}\n\n[collection.{OTHER}]\nhosts=assets.gov.example\n")
@@ -120,7 +120,7 @@ def test_on_a_line_a_solr_that_is_down_gets_the_sample_from_the_next_scan(line: 
     assert found(empty, "zlib", OTHER) == []
 
 
-def _lose_a_document(line: Line, solr: Solr) -> None:
+def _lose_a_document(line: Line, solr: SolrServer) -> None:
     """Somebody deletes a document: a look at the copies outside names its WARC, and what it prints brings it back."""
 
     def look() -> tuple[int, list[str]]:
@@ -149,7 +149,7 @@ def _lose_a_document(line: Line, solr: Solr) -> None:
         solr.wait_loaded(collection)
 
 
-def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive, empty: Solr) -> None:
+def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty)
     with pytest.raises(NotReady, match=r"not posted to by this routing; run index.ScanForIndexing"):
         verify(archive, at)
@@ -163,7 +163,7 @@ def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: T
     assert post(archive, at) == ()
 
 
-def test_what_is_hidden_or_withdrawn_is_deleted_and_comes_back(archive: TextArchive, empty: Solr) -> None:
+def test_what_is_hidden_or_withdrawn_is_deleted_and_comes_back(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty)
     post(archive, at)
     hidden.decide(archive.state.store, lambda: archive.store, "example,e1", "order of a court", hides=True)
@@ -190,7 +190,7 @@ def test_what_is_hidden_or_withdrawn_is_deleted_and_comes_back(archive: TextArch
     assert found(empty, "quokkas") == []
 
 
-def test_hosts_and_prefixes_go_to_their_collections_and_nowhere_else(archive: TextArchive, empty: Solr) -> None:
+def test_hosts_and_prefixes_go_to_their_collections_and_nowhere_else(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty, routing(CORE, {OTHER: (["e2.example"], ["example,e0)/0"]), CORE: ([], ["example,e2)/2"])}))
     post(archive, place(empty))
     assert post(archive, at) == ()
@@ -207,7 +207,7 @@ def test_hosts_and_prefixes_go_to_their_collections_and_nowhere_else(archive: Te
 
 
 def test_a_solr_that_is_killed_in_the_middle_of_posting_gets_the_rest_from_the_next_scan(
-    archive: TextArchive, empty: Solr, monkeypatch: pytest.MonkeyPatch
+    archive: TextArchive, empty: SolrServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, posted = place(empty), 0
     archive.add(TWO, {"a~1.warc.gz": warc({"new.example/": "new"})})
@@ -240,7 +240,7 @@ def test_a_solr_that_is_killed_in_the_middle_of_posting_gets_the_rest_from_the_n
     assert found(empty, "new") == ["http://new.example/"]
 
 
-def test_a_wiped_solr_is_noticed_and_filled_again(archive: TextArchive, empty: Solr) -> None:
+def test_a_wiped_solr_is_noticed_and_filled_again(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty)
     post(archive, at)
     empty.remove(CORE)
@@ -255,7 +255,7 @@ def test_a_wiped_solr_is_noticed_and_filled_again(archive: TextArchive, empty: S
 
 
 def test_a_document_that_the_schema_refuses_is_named_until_it_is_taken(
-    archive: TextArchive, empty: Solr, monkeypatch: pytest.MonkeyPatch
+    archive: TextArchive, empty: SolrServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = place(empty)
     with monkeypatch.context() as patched:
@@ -271,7 +271,7 @@ def test_a_document_that_the_schema_refuses_is_named_until_it_is_taken(
     verify(archive, at)
 
 
-def test_a_document_that_is_not_as_it_was_posted_is_named(archive: TextArchive, empty: Solr) -> None:
+def test_a_document_that_is_not_as_it_was_posted_is_named(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty)
     post(archive, at)
     first = _id(empty, "word0")
@@ -288,7 +288,7 @@ def test_a_document_that_is_not_as_it_was_posted_is_named(archive: TextArchive, 
         verify(archive, at)
 
 
-def test_solr_s_answers_as_the_client_reads_them(empty: Solr) -> None:
+def test_solr_s_answers_as_the_client_reads_them(empty: SolrServer) -> None:
     good = {"id": "1+/=/x-1", "url": "http://e.x/", "source_file": "j/1/a~b.warc.gz"}
     bad = [
         {"id": "2", "crawl_date": "no"},
@@ -323,7 +323,7 @@ def _spoilt(line: dict[str, object], name: str) -> dict[str, object]:
     return {**made, "nobody_has_this": 1} if made["url"] == "http://e0.example/03" else made
 
 
-def _id(solr: Solr, words: str, collection: str = CORE) -> str:
+def _id(solr: SolrServer, words: str, collection: str = CORE) -> str:
     query = urllib.parse.urlencode({"q": words, "fl": "id"})
     with urllib.request.urlopen(f"{solr.url}/{collection}/select?{query}") as answer:
         return str(json.loads(answer.read())["response"]["docs"][0]["id"])

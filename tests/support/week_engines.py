@@ -16,7 +16,7 @@ from servers import hdfs as hdfs_server
 from servers import heritrix as heritrix_server
 from servers import process
 from servers.hdfs import Hdfs
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.clients.heritrix.xml import JobState
 from warcmill.crawl.engine import WarcmillEngine

@@ -18,7 +18,7 @@ from tasks.config import engines, feed
 from tasks.config.settings import settings
 from tasks.params import CheckpointParameter, DueParameter, LaunchesParameter, NumberParameter
 from tasks.pulse import CheckpointJob, ScanForLaunches, StartJob
-from tasks.summary import Ending
+from tasks.summary import ScanEnding
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.crawl.engine import WarcmillEngine
@@ -330,7 +330,7 @@ def test_a_start_that_did_not_come_about_is_reported_in_the_scan_s_notice(
     endings: list[Callable[[], None]] = []
     monkeypatch.setattr(atexit, "register", endings.append)
     luigi.build([scan("2026-11-20", "2026-11-23")], local_scheduler=True, no_lock=True)
-    (ending,) = (tell.__self__ for tell in endings if isinstance(getattr(tell, "__self__", None), Ending))
+    (ending,) = (tell.__self__ for tell in endings if isinstance(getattr(tell, "__self__", None), ScanEnding))
     (trouble,) = ending._troubles(line.state)
     assert (trouble.launch, trouble.kind, trouble.name) == ("daily", "failed", "00.due.daily.20261121060000")
     assert "Connection refused" in trouble.why

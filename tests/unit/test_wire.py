@@ -136,7 +136,7 @@ NOTICES = (
         fields=("Trouble", "Notice"),
     ),
     Place("warcmill/audit/health.py", only=("_TEST", "_check", "check_channels")),
-    Place("tasks/summary.py", but=("Ending.report",)),
+    Place("tasks/summary.py", but=("ScanEnding.report",)),
     Place("tasks/step.py", only=("LaunchScan.find", "_note", "_report_bare")),
     Place("tasks/files.py", only=("StoreScan.find",)),
     Place("tasks/output.py", only=("_silence",)),
@@ -189,10 +189,9 @@ JSON = (
     Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
     Place("commands/status.py", but=("SIGNS",), documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
-    Place("commands/verify_outside.py", only=("_json",), documents=True),
+    Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
-    Place("commands/why_due.py", documents=True),
-    Place("commands/owed.py", only=("of_days", "_decisions", "as_list")),
+    Place("commands/console/dues.py", only=("of_days", "_decisions", "as_list")),
     Place("commands/why.py", only=("_waiting", "_engine_says"), documents=True),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
@@ -255,7 +254,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/formats/warc/records.py",
 }
 CHECKS = (
-    "commands/doctor.py", "commands/doctor_services.py", "commands/owed.py",
+    "commands/doctor.py", "commands/console/services.py",
     "warcmill/audit/health.py", "warcmill/audit/health_services.py",
 )  # fmt: skip
 # Where BadInput refuses a file, so that its text is the `why` of an item.

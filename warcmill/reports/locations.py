@@ -12,7 +12,7 @@ from warcmill.launches import holdings
 from warcmill.markers.claim import Evidence
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
-from warcmill.reports.seed_lines import Answer
+from warcmill.reports.seed_lines import SeedAnswer
 from warcmill.stores import Store
 
 _HEAD = 1 << 16  # bytes of a record in which its Location is looked for
@@ -27,7 +27,7 @@ class Locations:
     def __init__(self, state: MarkerStore, store: Store, verified: Mapping[tuple[Launch, Stage], Evidence]) -> None:
         self._state, self._store, self._stages = state, store, tuple(verified)
 
-    def of(self, answer: Answer) -> str:
+    def of(self, answer: SeedAnswer) -> str:
         """The URL that an answer leads to; '' if its record is not there, cannot be read or has none."""
         path = self._paths.get(answer.warc) or self._paths.get(f"{answer.warc}.open")
         if path is None or answer.offset is None:

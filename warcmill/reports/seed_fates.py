@@ -13,7 +13,7 @@ from http import HTTPStatus
 from warcmill.formats.logs.crawllog import host
 from warcmill.formats.seeds import Seed
 from warcmill.markers.facts.reports import SeedFate, SeedState
-from warcmill.reports.seed_lines import MOST_HOPS, Answer, SeedLines
+from warcmill.reports.seed_lines import MOST_HOPS, SeedAnswer, SeedLines
 
 REDIRECTS = frozenset({300, 301, 302, 303, 305, 307, 308})
 NO_LINE = "no crawl log has a line of it"
@@ -43,12 +43,12 @@ def of(seed: Seed, lines: SeedLines, target: str = "") -> SeedFate:
     return SeedFate(seed.text, state, code, why, redirect, target, seed.added_from)
 
 
-def redirected(answer: Answer | None) -> bool:
+def redirected(answer: SeedAnswer | None) -> bool:
     """True if a URL leads to another."""
     return answer is not None and answer.code in REDIRECTS
 
 
-def _judged(answer: Answer | None, url: str, lines: SeedLines) -> tuple[SeedState, int | None, str, str]:
+def _judged(answer: SeedAnswer | None, url: str, lines: SeedLines) -> tuple[SeedState, int | None, str, str]:
     if answer is None:
         return SeedState.UNTRIED, None, NO_LINE, ""
     if not redirected(answer):
@@ -68,7 +68,7 @@ def _judged(answer: Answer | None, url: str, lines: SeedLines) -> tuple[SeedStat
     return state, answer.code, f"it redirects to {last.uri}, code {code}: {why}", last.uri
 
 
-def end(url: str, lines: SeedLines) -> tuple[Answer | None, str]:
+def end(url: str, lines: SeedLines) -> tuple[SeedAnswer | None, str]:
     """The answer at the end of what a URL is known to lead to, None without a line, and its URL."""
     place, seen, answer = url, {url}, lines.of(url)
     while redirected(answer) and len(seen) <= MOST_HOPS:
@@ -80,7 +80,7 @@ def end(url: str, lines: SeedLines) -> tuple[Answer | None, str]:
     return answer, place
 
 
-def _plain(answer: Answer, lines: SeedLines) -> tuple[SeedState, int, str]:
+def _plain(answer: SeedAnswer, lines: SeedLines) -> tuple[SeedState, int, str]:
     """The state by a code that is no redirect, and why."""
     code = answer.code
     if 200 <= code < 300 or code == HTTPStatus.NOT_MODIFIED or code > 1000:  # above: of other protocols than HTTP
@@ -94,7 +94,7 @@ def _plain(answer: Answer, lines: SeedLines) -> tuple[SeedState, int, str]:
     return SeedState.DEAD, code, why + _first(answer, code, lines) + (f" ({named})" if named else "")
 
 
-def _first(answer: Answer, code: int, lines: SeedLines) -> str:
+def _first(answer: SeedAnswer, code: int, lines: SeedLines) -> str:
     """What it needed first and did not get, where that is known."""
     what, failed = lines.failed_first.get(host(answer.uri), ("", 0))
     return f" ({_CONNECTION.get(failed, f'code {failed}')})" if code == -61 and what == "robots.txt" else ""

@@ -24,7 +24,7 @@ _NO_URL = re.compile(rb'[^ ]++ - "([^"]*)" (.+)')  # uri-errors.log, of no page
 _comparable = lru_cache(10_000)(comparable)
 
 
-class Answer(NamedTuple):
+class SeedAnswer(NamedTuple):
     """The last line of a URL: its code, its annotations, and where its first record is."""
 
     uri: str
@@ -38,7 +38,7 @@ class SeedLines:
     """Add logs, in the order of their stages; then look up what is known."""
 
     def __init__(self, wanted: Iterable[str], *, with_pages: bool) -> None:
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, SeedAnswer] = {}
         self.leads_to: dict[str, str] = {}  # of a URL that was redirected
         self.with_page: set[str] = set()  # the seeds from which a page was fetched, where they are wanted
         self.refused: dict[str, str] = {}  # what the crawl's rules have against a seed, or why it is no URL
@@ -49,7 +49,7 @@ class SeedLines:
         self._alike: dict[str, list[str]] = {}
         for url in self._wanted:
             self._alike.setdefault(urlkey(url), []).append(url)
-        self._weak: dict[str, Answer] = {}
+        self._weak: dict[str, SeedAnswer] = {}
 
     def add(self, stream: BinaryIO) -> None:
         """Read a crawl log."""
@@ -87,7 +87,7 @@ class SeedLines:
         self._wanted.add(place)
         return True
 
-    def of(self, url: str) -> Answer | None:
+    def of(self, url: str) -> SeedAnswer | None:
         """The last answer for a URL, under its own spelling, else under another of the same page."""
         found = self.answers.get(url) or self._weak.get(url)
         if found:
@@ -120,7 +120,7 @@ class SeedLines:
         if hops == "P":
             self._add_prerequisite(record)
             return
-        found = Answer(
+        found = SeedAnswer(
             record.uri, record.status or 0, record.annotations, record.warc_filename or "", record.warc_offset
         )
         led = bool(hops) and not hops.strip("R") and len(hops) <= MOST_HOPS

@@ -13,8 +13,8 @@ from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.model import Json
 from warcmill.versions import search as searching
 from warcmill.web import http, pages
-from warcmill.web.archive import Archive, Captures
-from warcmill.web.http import CSS, Answer, Request, Token, in_json, moved
+from warcmill.web.archive import Archive, ShownCaptures
+from warcmill.web.http import CSS, PageAnswer, PageRequest, Token, in_json, moved
 
 log = logging.getLogger(__name__)
 Start = Callable[[str, list[tuple[str, str]]], Any]
@@ -52,7 +52,7 @@ class App:
         start(answer.line, answer.headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
 
-    def answer(self, environ: Mapping[str, Any]) -> Answer:
+    def answer(self, environ: Mapping[str, Any]) -> PageAnswer:
         """The answer to a request, whatever is wrong with it."""
         try:
             request = http.parse(environ)
@@ -61,7 +61,7 @@ class App:
         refused = self._refused(request)
         return refused or self._routed(request)
 
-    def _refused(self, request: Request) -> Answer | None:
+    def _refused(self, request: PageRequest) -> PageAnswer | None:
         """Why a request is not answered; None if it is."""
         if request.method not in http.METHODS:
             return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this server is only read: GET and HEAD", request)
@@ -77,7 +77,7 @@ class App:
         why = "the token is missing, or is not that of this server; open the address that 'warcmill serve' printed"
         return _refusal(HTTPStatus.FORBIDDEN, why, request)
 
-    def _routed(self, request: Request) -> Answer:
+    def _routed(self, request: PageRequest) -> PageAnswer:
         try:
             return _ANSWERS[request.path](self, request)
         except BadInput as error:
@@ -93,13 +93,13 @@ class App:
         """What is not there to be searched or replayed, each with the command that brings it."""
         return [*dict.fromkeys(filter(None, (*self.archive.missing(), self.replay.missing)))]
 
-    def home(self, request: Request) -> Answer:
+    def home(self, request: PageRequest) -> PageAnswer:
         """The form. A token that is still in the URL is taken out of it."""
         if "token" in request.fields:
             return moved("./")
         return _html(pages.home(http.search_of({}), self.missing()))
 
-    def search(self, request: Request) -> Answer:
+    def search(self, request: PageRequest) -> PageAnswer:
         """A page of results, or the same in JSON."""
         search = http.search_of(request.fields)
         captures = self._captures(search)
@@ -111,7 +111,7 @@ class App:
             return _html(pages.home(search, self.missing()))
         return _html(pages.results(search, self.archive.search(search.query, search.skipped, pages.MARKS)))
 
-    def _captures(self, search: http.Search) -> Captures | None:
+    def _captures(self, search: http.Search) -> ShownCaptures | None:
         """The captures of a URL that was typed; None for words, and for what may be words and has no capture."""
         if not search.url:
             return None
@@ -123,19 +123,19 @@ class App:
             return None
         return found if found.captures or search.is_url else None
 
-    def _captures_in_json(self, search: http.Search, found: Captures) -> Answer:
+    def _captures_in_json(self, search: http.Search, found: ShownCaptures) -> PageAnswer:
         shown = found.last[search.skipped : search.skipped + searching.MOST]
         listed: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in shown]
         return in_json({"captures": found.captures, "found": listed, "page": search.page, "version": found.version})
 
-    def _in_json(self, search: http.Search) -> Answer:
+    def _in_json(self, search: http.Search) -> PageAnswer:
         if search.query is None:
             raise BadInput("q", "there are no words in it")
         found = self.archive.search(search.query, search.skipped, searching.MARKS)
         best: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in found.best]
         return in_json({"captures": found.captures, "found": best, "page": search.page, "version": found.version})
 
-    def capture(self, request: Request) -> Answer:
+    def capture(self, request: PageRequest) -> PageAnswer:
         """The way to the replay of a capture; 404 if it is not there, or hidden."""
         time, url = http.capture_of(request.fields)
         replayed = self.archive.replayed(time, url)
@@ -149,11 +149,11 @@ class App:
             raise NotReady("replay", f"its server is {state}; try again in a minute")
         return moved(f"{self.replay.address}{time}/{quote(replayed, _IN_URLS)}")
 
-    def style(self, _: Request) -> Answer:
+    def style(self, _: PageRequest) -> PageAnswer:
         """The style sheet."""
-        return Answer(HTTPStatus.OK, pages.STYLE.encode(), CSS)
+        return PageAnswer(HTTPStatus.OK, pages.STYLE.encode(), CSS)
 
-    def health(self, _: Request) -> Answer:
+    def health(self, _: PageRequest) -> PageAnswer:
         """Answer a monitor: is all that is served there?"""
         self.archive.check_store()
         versions, replay = self.archive.versions(), self.replay.state()
@@ -161,18 +161,18 @@ class App:
         return in_json({"replay": replay, "versions": dict(versions)}, status)
 
 
-def _html(page: str) -> Answer:
-    return Answer(HTTPStatus.OK, page.encode("utf-8", "replace"))
+def _html(page: str) -> PageAnswer:
+    return PageAnswer(HTTPStatus.OK, page.encode("utf-8", "replace"))
 
 
-def _refusal(status: HTTPStatus, why: str, request: Request | None = None) -> Answer:
+def _refusal(status: HTTPStatus, why: str, request: PageRequest | None = None) -> PageAnswer:
     if request and request.in_json:
         return in_json({"error": why}, status)
     page = pages.problem(status.phrase, why, reader=status is not HTTPStatus.FORBIDDEN)
-    return Answer(status, page.encode("utf-8", "replace"))
+    return PageAnswer(status, page.encode("utf-8", "replace"))
 
 
-_ANSWERS: Mapping[str, Callable[[App, Request], Answer]] = {
+_ANSWERS: Mapping[str, Callable[[App, PageRequest], PageAnswer]] = {
     "/": App.home,
     "/search": App.search,
     "/capture": App.capture,

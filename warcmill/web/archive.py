@@ -28,7 +28,7 @@ LISTED = 1_000  # captures of a URL: the last ones
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class ShownCapture:
     """A capture of a URL, as its CDX line has it."""
 
     time: str
@@ -38,12 +38,12 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Captures:
+class ShownCaptures:
     """How many captures a URL has, in which version of the CDX; and the last ones, the newest first."""
 
     version: int
     captures: int
-    last: tuple[Capture, ...]
+    last: tuple[ShownCapture, ...]
 
 
 def _lines(lookup: Lookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
@@ -69,10 +69,10 @@ def _as_outage() -> Iterator[None]:
         raise Unavailable(error.path, error.why) from error
 
 
-def _capture(line: bytes) -> Capture:
+def _capture(line: bytes) -> ShownCapture:
     _, time, text = line.split(b" ", 2)
     fields = json.loads(text)
-    return Capture(time.decode(), fields["url"], fields.get("status", ""), fields.get("mime", ""))
+    return ShownCapture(time.decode(), fields["url"], fields.get("status", ""), fields.get("mime", ""))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Archive:
             shown = (asked for line, asked in _lines(lookup, time, url) if not hidden.is_hidden(line, prefixes))
             return next(shown, "")
 
-    def captures_of(self, url: str, first: str, last: str) -> Captures:
+    def captures_of(self, url: str, first: str, last: str) -> ShownCaptures:
         """The captures of a URL between two times. NotReady if no version is published."""
         with _as_outage():
             prefixes = tuple(hidden_now(self.state, self._index(), cdx.NAME).prefixes())
@@ -114,7 +114,7 @@ class Archive:
                 if not hidden.is_hidden(line, prefixes):
                     number += 1
                     newest.appendleft(line)
-        return Captures(published.number, number, tuple(map(_capture, newest)))
+        return ShownCaptures(published.number, number, tuple(map(_capture, newest)))
 
     def check_store(self) -> None:
         """Unavailable if the store is not there: pywb would answer as if nothing had been archived."""

@@ -47,11 +47,11 @@ class Token:
     secret: str
     cookie: str
 
-    def is_in(self, request: Request) -> bool:
+    def is_in(self, request: PageRequest) -> bool:
         """True if a request shows it: in its cookie, or in an Authorization header."""
         return self._is(request.cookies.get(self.cookie, "")) or self._is(request.bearer)
 
-    def is_in_url(self, request: Request) -> bool:
+    def is_in_url(self, request: PageRequest) -> bool:
         """True if it is in the URL, as `warcmill serve` prints it: only to be changed for a cookie."""
         return self._is(request.fields.get("token", ""))
 
@@ -74,7 +74,7 @@ def name_of_replay(secret: str) -> str:
     return hmac.new(secret.encode(), b"replay", sha256).hexdigest()[:24]
 
 
-def role_of(request: Request, token: Token) -> Role:
+def role_of(request: PageRequest, token: Token) -> Role:
     """The role of who asks."""
     return "reader" if token.is_in(request) else "anyone"
 
@@ -98,7 +98,7 @@ GUARDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """A status, a body, and headers of its own."""
 
     status: HTTPStatus
@@ -117,14 +117,14 @@ class Answer:
         return [("Content-Type", self.type), ("Content-Length", str(len(self.body))), *GUARDS, *self.more]
 
 
-def in_json(document: Mapping[str, Json], status: HTTPStatus = HTTPStatus.OK) -> Answer:
+def in_json(document: Mapping[str, Json], status: HTTPStatus = HTTPStatus.OK) -> PageAnswer:
     """A document for programs."""
-    return Answer(status, f"{json.dumps(document, sort_keys=True)}\n".encode(), JSON)
+    return PageAnswer(status, f"{json.dumps(document, sort_keys=True)}\n".encode(), JSON)
 
 
-def moved(to: str, *more: tuple[str, str]) -> Answer:
+def moved(to: str, *more: tuple[str, str]) -> PageAnswer:
     """The way to another address; it is plain ASCII."""
-    return Answer(HTTPStatus.SEE_OTHER, more=(("Location", to), *more))
+    return PageAnswer(HTTPStatus.SEE_OTHER, more=(("Location", to), *more))
 
 
 LONGEST = 1_000  # characters of the words that are asked for
@@ -139,7 +139,7 @@ _SECOND = re.compile(r"[0-9]{14}")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PageRequest:
     """A request. `bearer` is the token of its Authorization header."""
 
     method: str
@@ -186,7 +186,7 @@ class Search:
         return (self.page - 1) * MOST
 
 
-def parse(environ: Mapping[str, Any]) -> Request:
+def parse(environ: Mapping[str, Any]) -> PageRequest:
     """Parse a WSGI environment, or raise BadInput."""
     try:
         text = environ.get("QUERY_STRING", "")
@@ -194,7 +194,7 @@ def parse(environ: Mapping[str, Any]) -> Request:
     except ValueError as error:
         raise BadInput("the address", f"it has more than {_FIELDS} fields") from error
     kind, _, secret = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
-    return Request(
+    return PageRequest(
         environ["REQUEST_METHOD"],
         environ.get("PATH_INFO", "/"),
         environ.get("HTTP_HOST", ""),

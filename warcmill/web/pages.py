@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from warcmill.base.printable import printable
 from warcmill.versions.search import MOST, Found, SearchAnswer
-from warcmill.web.archive import Capture, Captures
+from warcmill.web.archive import ShownCapture, ShownCaptures
 from warcmill.web.http import PAGES, Search
 
 MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
@@ -54,7 +54,7 @@ def results(search: Search, answer: SearchAnswer) -> str:
     return _page(f"{search.words} - search the archive", "\n".join(parts))
 
 
-def captures(search: Search, found: Captures) -> str:
+def captures(search: Search, found: ShownCaptures) -> str:
     """The form, and the captures of a URL by time, the newest first."""
     listed = found.last[search.skipped : search.skipped + MOST]
     shown = "\n".join(map(_captured, listed))
@@ -121,7 +121,7 @@ def _result(found: Found) -> str:
     )
 
 
-def _listed(search: Search, found: Captures, shown: int) -> str:
+def _listed(search: Search, found: ShownCaptures, shown: int) -> str:
     if not found.captures:
         return f"Nothing was found: no capture of {_text(search.url)} is in the archive, at these times."
     first = f", {search.skipped + 1:,} to {search.skipped + shown:,} are shown" if found.captures > shown else ""
@@ -130,7 +130,7 @@ def _listed(search: Search, found: Captures, shown: int) -> str:
     )
 
 
-def _captured(one: Capture) -> str:
+def _captured(one: ShownCapture) -> str:
     said = ", ".join(filter(None, (one.status, one.type)))
     return (
         f'<li><h2><a href="{escape(way_to(one.time, one.url))}" rel="noreferrer">{when(one.time)}</a></h2>\n'

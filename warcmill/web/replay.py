@@ -178,7 +178,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ReplaySources:
     """Where pywb finds what it replays: the WARCs, by what comes before their paths (of a folder, or of a server), and
     the link to the current version of the CDX."""
 
@@ -245,7 +245,7 @@ class Pywb:
     """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection."""
 
     program: Path
-    places: Places
+    places: ReplaySources
     port: int
     secret: str
     public: str = ""

@@ -13,7 +13,7 @@ from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, bu
 
 from servers import cluster as spark_server
 from servers import pins, process
-from servers.cluster import WORKERS, Spark
+from servers.cluster import WORKERS, SparkCluster
 
 READ = """
 import json, sys
@@ -29,12 +29,12 @@ print("FOUND " + json.dumps([dict(table.dtypes), kinds, [list(row) for row in so
 
 
 @pytest.fixture(scope="session")
-def cluster(work: Path) -> Spark:
+def cluster(work: Path) -> SparkCluster:
     return spark_server.spark_up(work, pins.free(pins.SPARK))
 
 
 @pytest.fixture
-def spark(cluster: Spark) -> Iterator[Spark]:
+def spark(cluster: SparkCluster) -> Iterator[SparkCluster]:
     """The master with its two workers; put right again after a test has broken them."""
     yield cluster
     if process.running(cluster.folder, "master") is None:
@@ -50,19 +50,19 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("many"), MANY)
 
 
-def line_on(spark: Spark, built: Path, to: Path, **more: str) -> ScaledLine:
+def line_on(spark: SparkCluster, built: Path, to: Path, **more: str) -> ScaledLine:
     section = f"[scale]\nrun_on=spark\nurl={spark.url}\n"
     memory = {"PYSPARK_SUBMIT_ARGS": "--driver-memory 512m --executor-memory 512m pyspark-shell"}
     return copy_of(built, to, section, spark.environment | memory | more)
 
 
-def test_processes_and_spark_leave_the_same_claims_and_extracts(spark: Spark, tmp_path: Path) -> None:
+def test_processes_and_spark_leave_the_same_claims_and_extracts(spark: SparkCluster, tmp_path: Path) -> None:
     built = build(tmp_path / "built", 4)
     here, there = copy_of(built, tmp_path / "here"), line_on(spark, built, tmp_path / "there")
     assert_the_same(here, there, 4)
 
 
-def test_spark_reads_the_parquet_files(spark: Spark, tmp_path: Path) -> None:
+def test_spark_reads_the_parquet_files(spark: SparkCluster, tmp_path: Path) -> None:
     line = copy_of(build(tmp_path / "built", 1), tmp_path / "line", "[columns]\nsince=2016-01-01\n")
     for word in ("cdx", "text", "columns"):
         line.index(word)
@@ -82,12 +82,12 @@ def test_spark_reads_the_parquet_files(spark: Spark, tmp_path: Path) -> None:
     )
 
 
-def test_a_worker_that_is_killed_in_the_middle_costs_nothing(spark: Spark, many: Path, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_in_the_middle_costs_nothing(spark: SparkCluster, many: Path, tmp_path: Path) -> None:
     assert_nothing_is_lost(line_on(spark, many, tmp_path / "line"), spark.kill, "two")
 
 
 def test_a_master_that_vanishes_in_the_middle_costs_nothing_and_then_is_named(
-    spark: Spark, many: Path, tmp_path: Path
+    spark: SparkCluster, many: Path, tmp_path: Path
 ) -> None:
     assert_nothing_is_lost(line_on(spark, many, tmp_path / "line"), spark.kill, "master")
     later = line_on(spark, many, tmp_path / "later")
@@ -98,7 +98,7 @@ def test_a_master_that_vanishes_in_the_middle_costs_nothing_and_then_is_named(
 
 
 def test_an_executor_without_warcmill_is_named_before_anything_is_begun(
-    spark: Spark, many: Path, tmp_path: Path
+    spark: SparkCluster, many: Path, tmp_path: Path
 ) -> None:
     line = line_on(spark, many, tmp_path / "line", PYSPARK_PYTHON=getattr(sys, "_base_executable", sys.executable))
     code, printed = line.ended(line.luigi("cdx"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from faults.rest import Between, Trouble
 
-from servers.heritrix import Heritrix as Server
+from servers.heritrix import HeritrixServer as Server
 from warcmill import layout
 from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.http import EngineHttp, EngineResponse

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from servers import process
-from servers.heritrix import STORE_PASSWORD, Heritrix
+from servers.heritrix import STORE_PASSWORD, HeritrixServer
 
 HOST = "127.0.0.1"
 DROPPED = frozenset({"connection", "transfer-encoding", "content-length", "host"})
@@ -51,7 +51,7 @@ class Between(ThreadingHTTPServer):
     daemon_threads = True
     trouble: Trouble
 
-    def __init__(self, server: Heritrix, folder: Path) -> None:
+    def __init__(self, server: HeritrixServer, folder: Path) -> None:
         super().__init__((HOST, 0), _Handler)
         self.upstream = server
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -67,7 +67,7 @@ class Between(ThreadingHTTPServer):
         """A client that hangs up is none."""
 
 
-def _own_key(server: Heritrix, folder: Path) -> tuple[Path, Path]:
+def _own_key(server: HeritrixServer, folder: Path) -> tuple[Path, Path]:
     key = folder / "engine-key.pem"
     store = ["-in", str(server.folder / "keystore.p12"), "-passin", f"pass:{STORE_PASSWORD}"]
     process.run("openssl", folder, ["openssl", "pkcs12", *store, "-nocerts", "-nodes", "-out", str(key)], 30)
@@ -75,7 +75,7 @@ def _own_key(server: Heritrix, folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def between(server: Heritrix, folder: Path) -> Iterator[Between]:
+def between(server: HeritrixServer, folder: Path) -> Iterator[Between]:
     """The proxy, for a while."""
     with Between(server, folder) as one:
         threading.Thread(target=one.serve_forever, args=(0.02,), daemon=True).start()

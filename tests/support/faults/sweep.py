@@ -21,7 +21,7 @@ from faults.places import place_of
 from faults.rest import between
 from loopback_site import site
 
-from servers.heritrix import Heritrix
+from servers.heritrix import HeritrixServer
 
 DRAWS = 40  # a fault that so many runs in a row did not meet cannot be met
 
@@ -82,7 +82,7 @@ def _store(args: argparse.Namespace, folder: Path) -> None:
 
 
 def _engine(args: argparse.Namespace, folder: Path) -> None:
-    server = Heritrix(args.work / "heritrix", args.ports)
+    server = HeritrixServer(args.work / "heritrix", args.ports)
     with site() as port, between(server, folder) as proxy, closing(pulse.Bench(server, proxy, folder, port)) as bench:
         for found, count in ((pulse.CHEAP, args.count), (pulse.KILLS, args.dear)):
             chosen = [kind for kind in found if args.kind in pulse.NAMES.get(kind, kind)]

@@ -20,8 +20,8 @@ from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden
 from warcmill.web import app, http
-from warcmill.web.archive import Archive, Capture, Captures
-from warcmill.web.http import GUARDS, Answer, Token
+from warcmill.web.archive import Archive, ShownCapture, ShownCaptures
+from warcmill.web.http import GUARDS, PageAnswer, Token
 
 SECRET = "a-token-of-this-test"
 TOKEN = Token(SECRET, "warcmill-8090")
@@ -70,14 +70,14 @@ def server(archive: Searchable, replay: ReplayDouble) -> app.App:
     return app.App(Archive(archive.state.store, archive.index, archive.store), replay, TOKEN)
 
 
-def ask(server: app.App, path: str, fields: dict[str, str] | None = None, **environ: str) -> Answer:
+def ask(server: app.App, path: str, fields: dict[str, str] | None = None, **environ: str) -> PageAnswer:
     """The answer to GET, as a reader unless the environment says who asks."""
     who = environ if any(name in environ for name in ("HTTP_COOKIE", "HTTP_AUTHORIZATION")) else {**READER, **environ}
     words = {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": urlencode(fields or {})}
     return server.answer({**words, "HTTP_HOST": "127.0.0.1:8090", **who})
 
 
-def text(answer: Answer) -> str:
+def text(answer: PageAnswer) -> str:
     return answer.body.decode()
 
 
@@ -322,8 +322,10 @@ def test_many_captures_of_a_url_come_in_pages(archive: Searchable, replay: Repla
 class Many(Archive):
     """An archive with 25 captures of each URL."""
 
-    def captures_of(self, url: str, first: str, last: str) -> Captures:
-        return Captures(1, 25, tuple(Capture(f"201610192344{n:02}", url, "200", "text/html") for n in range(25)))
+    def captures_of(self, url: str, first: str, last: str) -> ShownCaptures:
+        return ShownCaptures(
+            1, 25, tuple(ShownCapture(f"201610192344{n:02}", url, "200", "text/html") for n in range(25))
+        )
 
 
 def test_what_is_missing_is_on_the_page_with_its_command(archive: Searchable, tmp_path: Path) -> None:
