@@ -35,14 +35,13 @@ LARGE_LEFT: set[str] = {
     "warcmill/audit",
 }
 TWICE_LEFT: set[str] = {
-    "Answer", "Answered", "Asked", "Before", "Block", "Capture", "Captures", "Claim", "Cluster", "Contents",
-    "Counts", "Dask", "Decision", "Document", "DueCrawl", "Ending", "Entry", "Event", "Expected", "Fault", "Fetch",
-    "Fields", "File", "Finding", "Foreign", "Found", "Head", "Heritrix", "History", "Input", "Item", "Job", "Kind",
-    "Known", "Limits", "Link", "Links", "Lookup", "Made", "Member", "Named", "Order", "Original", "Outcome",
-    "Packed", "Page", "Pages", "Part", "Payload", "Place", "Places", "Pool", "Prefixes", "Progress", "Reach",
-    "Reading", "Record", "Refused", "Report", "Request", "Resolver", "Result", "Run", "Scan", "Scanned", "Scanner",
-    "Scope", "Seed", "Seen", "Server", "Serving", "Session", "Shown", "Sink", "Solr", "Sources", "Spark", "Spool",
-    "Status", "Stream", "Tally", "Tar", "Target", "Verdict", "Visit", "Wire", "Word", "Work", "Workers", "Written",
+    "Answer", "Answered", "Before", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry",
+    "Event", "Expected", "Fetch", "Fields", "File", "Foreign", "Found", "Head", "History", "Input", "Item",
+    "Job", "Kind", "Known", "Limits", "Link", "Links", "Lookup", "Made", "Member", "Named", "Order",
+    "Original", "Outcome", "Packed", "Page", "Pages", "Part", "Payload", "Place", "Pool", "Prefixes",
+    "Progress", "Reach", "Reading", "Record", "Refused", "Resolver", "Result", "Run", "Scan", "Scanned",
+    "Scope", "Seed", "Seen", "Session", "Sink", "Sources", "Spool", "Status", "Stream", "Tally", "Tar",
+    "Target", "Verdict", "Visit", "Wire", "Word", "Work", "Workers", "Written",
 }  # fmt: skip
 
 
