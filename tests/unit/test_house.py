@@ -22,8 +22,8 @@ LARGE_FOLDERS = {
 }  # fmt: skip
 QUESTION = re.compile(r"(?:^|[.!?]\s+|\n\s*\n\s*|\n\s*- )(What|Whether|How)\b")
 # Not yet as the rules have it: these only shrink.
-QUESTIONS_LEFT = 366
-SEAMS_LEFT = 143
+QUESTIONS_LEFT = 362
+SEAMS_LEFT = 136
 ALONE_LEFT: set[str] = {
     "targets/marker.py",
     "warcmill/crawl/launch/reachable.py",
@@ -36,12 +36,12 @@ LARGE_LEFT: set[str] = {
 }
 TWICE_LEFT: set[str] = {
     "Answer", "Answered", "Before", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry",
-    "Event", "Expected", "Fetch", "Fields", "File", "Foreign", "Found", "Head", "History", "Input", "Item",
-    "Job", "Kind", "Known", "Limits", "Link", "Links", "Lookup", "Made", "Member", "Named", "Order",
-    "Original", "Outcome", "Packed", "Page", "Pages", "Part", "Payload", "Place", "Pool", "Prefixes",
-    "Progress", "Reach", "Reading", "Record", "Refused", "Resolver", "Result", "Run", "Scan", "Scanned",
-    "Scope", "Seed", "Seen", "Session", "Sink", "Sources", "Spool", "Status", "Stream", "Tally", "Tar",
-    "Target", "Verdict", "Visit", "Wire", "Word", "Work", "Workers", "Written",
+    "Event", "Expected", "Fetch", "Fields", "File", "Foreign", "Found", "Head", "History", "Input", "Item", "Job",
+    "Kind", "Known", "Limits", "Link", "Links", "Lookup", "Made", "Member", "Named", "Order", "Original", "Outcome",
+    "Packed", "Page", "Pages", "Part", "Payload", "Place", "Pool", "Prefixes", "Progress", "Reach", "Reading",
+    "Record", "Refused", "Resolver", "Result", "Run", "Scan", "Scanned", "Scope", "Seed", "Seen", "Session", "Sink",
+    "Sources", "Spool", "Status", "Stream", "Tally", "Tar", "Target", "Verdict", "Visit", "Wire", "Word", "Work",
+    "Workers", "Written",
 }  # fmt: skip
 
 
