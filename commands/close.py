@@ -15,9 +15,9 @@ from warcmill.audit.survey import did_you_mean_launch
 from warcmill.base import clock
 from warcmill.decisions import statements
 from warcmill.errors import BadInput, Unavailable
-from warcmill.launches import ending
 from warcmill.launches.listing import list_files
 from warcmill.launches.roots import RootMap
+from warcmill.launches.view import how_ended
 from warcmill.model import Launch
 from warcmill.stores.opening import is_remote
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         claim = statements.close(engines, launch, args.reason)
     except BadInput as error:
         raise BadInput(error.path, error.why + did_you_mean_launch(state, engines, launch)) from error
-    how = ending.how_ended(engines, launch)
+    how = how_ended(engines, launch)
     if how:
         out(f"{launch} has ended by its engine's own logs ({how}); nothing was written")
         return 0

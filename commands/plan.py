@@ -74,7 +74,7 @@ def plan(line: OpenRoots, scans: list[LaunchScan], launch: Launch, planned: Coll
     A launch that resumes another one's checkpoint requires steps of that one.
     """
     try:
-        roots = [task for scan in scans for task in scan.missing(line, launch)]
+        roots = [task for scan in scans for task in scan.missing(line, line.view(launch))]
         return Planned(launch, tuple(in_order(roots, planned)))
     except WarcmillError as error:
         return Planned(launch, (), str(error), isinstance(error, Unavailable))

@@ -29,7 +29,7 @@ from warcmill.audit.survey import Survey, require
 from warcmill.base import clock
 from warcmill.base.printable import did_you_mean, printable
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
-from warcmill.launches import listing
+from warcmill.launches.view import vitals
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.facts import Launched
 from warcmill.model import Json, Key, Launch, Stage, stamp_time
@@ -166,7 +166,7 @@ def _waiting(line: OpenRoots, seen: Survey, engine_says: str) -> Iterator[tuple[
             if seen.is_imported:
                 yield "", error.why
                 return
-            signs = listing.of(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
+            signs = vitals(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
             yield "", f"it has been {signs}.{engine_says} {error.why[:1].upper()}{error.why[1:]}"
 
 

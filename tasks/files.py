@@ -27,6 +27,7 @@ from warcmill.files import checksum, copy, read_back, retire, verify, virus_scan
 from warcmill.files.checksum import Listen, nobody
 from warcmill.files.transfer import stages_without
 from warcmill.formats.warc.hearers import Hearer
+from warcmill.launches.view import LaunchView
 from warcmill.model import FileRef, Launch
 from warcmill.output import stage_report
 
@@ -175,8 +176,8 @@ class StageScan(LaunchScan):
 
     upto: type[StageStep]
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
-        return lacking(line, launch, self.upto)
+    def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
+        return lacking(line, view.launch, self.upto)
 
 
 class CalculateLocalChecksum(StageScan):
@@ -230,7 +231,8 @@ class ScanForOutputFiles(StoreScan):
 
     task_namespace = "files"
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
+    def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
+        launch = view.launch
         allowed = {str(task.task_family) for task in _allowed(line, launch)}
         wanted = line.wanted
         ours = [row for row in chain.ROWS if row.scan == self.task_family]

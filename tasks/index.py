@@ -27,6 +27,7 @@ from warcmill.index import text as texts
 from warcmill.index.sink_cdx import follow
 from warcmill.index.sink_solr import Place
 from warcmill.launches.discovery import Whole, with_markers
+from warcmill.launches.view import LaunchView
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
@@ -360,7 +361,8 @@ class ScanForIndexing(StoreScan):
         fold_.whole = frozenset(self._whole)
         return fold_
 
-    def missing(self, line: OpenRoots, launch: Launch) -> list[luigi.Task]:
+    def missing(self, line: OpenRoots, view: LaunchView) -> list[luigi.Task]:
+        launch = view.launch
         ends, names = self._due.get((launch.job, launch.id[:8])) or self._due_of(line, launch)
         if not (self._looked and self._looked.has(launch, names)):
             if lacked := [step for task in ends for step in lacking(line, launch, task)]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -12,13 +12,9 @@ import luigi
 from tasks.config.settings import silent_after
 from tasks.step import LaunchScan, OpenRoots, StageStep, Step, ToRun, open_line
 from tasks.summary import ScanEnding
-from warcmill import layout
 from warcmill.clients.notice import Trouble
-from warcmill.launches import ending as continued
-from warcmill.launches import listing as vitals
-from warcmill.launches.ending import ended, is_sealed, way_to_end
-from warcmill.launches.listing import Listing, list_files
-from warcmill.model import FINAL, Launch, Stage
+from warcmill.launches.view import LaunchView
+from warcmill.model import FINAL
 from warcmill.output import assemble, gather, pack_logs, process, stage_report, stopped
 
 log = logging.getLogger(__name__)
@@ -77,7 +73,7 @@ class AssembleOutput(StageStep):
         packed = PackageLogs(job=self.job, launch_id=self.launch_id, stage=self.stage)
         if before:
             return [packed, self.clone(stage=str(before))]
-        resumed = continued.to_assemble(line.state, line.roots_of(self.job), self.launch)
+        resumed = line.view(self.launch).resumed_stage
         return [packed, *([self.clone(launch_id=resumed.launch.id, stage=str(resumed.checkpoint))] if resumed else [])]
 
     def work(self, line: OpenRoots) -> None:
@@ -125,37 +121,25 @@ class ScanForOutputs(LaunchScan):
         ending.unreadable += self.silent
         return listed
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterable[luigi.Task]:
-        done = line.state.holds(layout.step("process", launch))
-        return [] if done else _unfinished(line, launch, self.silent)
+    def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
+        if view.is_processed:
+            return
+        job, launch_id = view.launch.job, view.launch.id
+        checkpoints = [stage for stage in sorted(view.listing.logs) if not stage.is_final]  # else only it fails
+        if view.ended:
+            yield ProcessOutputs(job=job, launch_id=launch_id)
+            return
+        self.silent += [] if view.roots.is_imported else _silence(view)
+        sealed = [stage for stage in checkpoints if view.is_sealed(stage)]
+        if sealed and not view.is_done("assemble", sealed[-1]):
+            yield AssembleOutput(job=job, launch_id=launch_id, stage=str(sealed[-1]))
 
 
-def _unfinished(line: OpenRoots, launch: Launch, silent: list[Trouble]) -> Iterator[luigi.Task]:
-    listing = list_files(line.roots_of(launch.job), launch)  # if it cannot be read, only this launch fails
-    if ended(line.state, line.roots_of(launch.job), launch):
-        yield ProcessOutputs(job=launch.job, launch_id=launch.id)
-        return
-    silent += [] if line.roots_of(launch.job).is_imported else _silence(line, launch, listing)
-    newest = _newest_sealed(line, launch, listing)
-    if newest:
-        task = AssembleOutput(job=launch.job, launch_id=launch.id, stage=str(newest))
-        if not task.complete():
-            yield task
-
-
-def _silence(line: OpenRoots, launch: Launch, listing: Listing) -> Iterator[Trouble]:
+def _silence(view: LaunchView) -> Iterator[Trouble]:
     """Report a running launch whose engine is silent for too long: an operator has to look, and close it if dead."""
     most, now = silent_after(), datetime.now(UTC)
-    signs = vitals.of(line.roots_of(launch.job), launch, listing)
+    signs = view.vitals
     if most and signs.silence(now) > most:
-        end = f"if its engine is gone: {way_to_end(line.roots_of(launch.job), launch)}"
-        log.warning("%s: silent: %s; %s", launch, signs.text(now), end)
-        yield Trouble(str(launch), "silent", str(launch), f"{signs.text(now)}; {end}")
-
-
-def _newest_sealed(line: OpenRoots, launch: Launch, listing: Listing) -> Stage | None:
-    checkpoints = [stage for stage in sorted(listing.logs) if not stage.is_final]
-    sealed = [
-        stage for stage in checkpoints if is_sealed(line.state, line.roots_of(launch.job), launch, stage, listing)
-    ]
-    return sealed[-1] if sealed else None
+        end = f"if its engine is gone: {view.way_to_end}"
+        log.warning("%s: silent: %s; %s", view.launch, signs.text(now), end)
+        yield Trouble(str(view.launch), "silent", str(view.launch), f"{signs.text(now)}; {end}")

@@ -14,6 +14,7 @@ from tasks.step import OpenRoots, StageStep, open_line
 from warcmill import chain, layout
 from warcmill.chain import Row, Switch
 from warcmill.errors import BadConfig, WarcmillError
+from warcmill.launches.view import LaunchView
 from warcmill.model import Launch, Stage
 from warcmill.package import build, index_sip, sips, submit, verify
 from warcmill.package.catalogue import Catalogue
@@ -197,8 +198,8 @@ class ScanForPackages(StoreScan):
 
     task_namespace = "package"
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
-        wanted = line.wanted
+    def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
+        launch, wanted = view.launch, line.wanted
         asked = tuple(
             row for row in chain.ROWS if row.scan == self.task_family and chain.is_wanted(row, launch, wanted)
         )

@@ -22,8 +22,8 @@ from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
 from warcmill.errors import Conflict, NotReady, WarcmillError
-from warcmill.launches import ending as resumed
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import of_checkpoint
 from warcmill.markers import decisions, locks
 from warcmill.markers.facts import Continued
 from warcmill.markers.state import MarkerStore
@@ -106,7 +106,7 @@ class StartJob(JobStep):
 
     def work(self, line: OpenRoots) -> None:
         roots = line.rootmap.alone(self.job)
-        checkpoint = resumed.of_checkpoint(roots, self.job, self.checkpoint) if self.checkpoint else None
+        checkpoint = of_checkpoint(roots, self.job, self.checkpoint) if self.checkpoint else None
         with locks.alone(line.state, f"pulse.{self.job}"), closing(engines.engine_of(self.job)) as engine:
             prepare = partial(_prepared, line.state, engine, self.job, self.due)
 

@@ -10,7 +10,7 @@ from tasks.files import StoreScan, Verify
 from tasks.output import AssembleOutput, ProcessOutputs
 from tasks.step import OpenRoots, StageStep, Step, open_line
 from warcmill import layout
-from warcmill.model import Launch
+from warcmill.launches.view import LaunchView
 from warcmill.reports import crawl, seeds
 
 
@@ -66,7 +66,8 @@ class ScanForReports(StoreScan):
 
     task_namespace = "reports"
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterator[luigi.Task]:
+    def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
+        launch = view.launch
         names = line.state.store.names(layout.state_folder(launch))
         assembled, verified, reported = (
             layout.stages_with(names, str(task.task_family), launch)

@@ -27,6 +27,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.launches import discovery
 from warcmill.launches.misplaced import Bare
 from warcmill.launches.roots import JobRoots, RootMap
+from warcmill.launches.view import LaunchView
 from warcmill.markers import locks
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
@@ -56,6 +57,10 @@ class OpenRoots:
     def roots_of(self, job: str) -> JobRoots:
         """The roots of a job, or Unavailable."""
         return self.rootmap.of(job)
+
+    def view(self, launch: Launch) -> LaunchView:
+        """A new view of a launch; it opens no root before it needs one."""
+        return LaunchView(self.state, launch, self.rootmap.of)
 
     @cached_property
     def store(self) -> Store:
@@ -206,7 +211,7 @@ class LaunchScan(Scan):
 
     only = LaunchesParameter(default="", description="only these launches: JOB/LAUNCH,JOB/LAUNCH")
 
-    def missing(self, line: OpenRoots, launch: Launch) -> Iterable[luigi.Task]:
+    def missing(self, line: OpenRoots, view: LaunchView) -> Iterable[luigi.Task]:
         """The tasks that this launch lacks."""
         raise NotImplementedError(f"{self.task_family} scans for nothing")
 
@@ -232,7 +237,7 @@ class LaunchScan(Scan):
     def _list_one(self, line: OpenRoots, launch: Launch, listed: ToRun, ending: ScanEnding) -> None:
         known = len(listed.tasks)
         try:
-            listed.tasks.extend(self.missing(line, launch))
+            listed.tasks.extend(self.missing(line, line.view(launch)))
         except WarcmillError as error:
             log.error("%s: %s", launch, error)
             _note(launch, str(error), listed, ending)

@@ -29,7 +29,7 @@ from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput
 from warcmill.formats.logs import joblog
-from warcmill.launches.ending import checkpoints_in
+from warcmill.launches.view import checkpoints_in
 from warcmill.layout import ENGINE_LOGS, OutputLayout, split_log_name
 from warcmill.model import Launch
 

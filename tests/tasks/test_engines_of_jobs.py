@@ -20,7 +20,7 @@ from tasks.config import feed as feeds
 from tasks.config.settings import settings
 from warcmill import layout
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.launches import ending
+from warcmill.launches.view import how_ended
 from warcmill.layout import SENTINEL, OutputLayout
 from warcmill.model import FINAL, Launch
 
@@ -204,7 +204,7 @@ def test_a_crawl_does_not_need_the_roots_of_other_writers(two: Two, monkeypatch:
     two.adopt("engine.second")
     parsed(two.line, monkeypatch, "")
     rootmap = settings().rootmap()
-    assert ending.how_ended(rootmap.alone(BUILT.job), BUILT) == "finished"
+    assert how_ended(rootmap.alone(BUILT.job), BUILT) == "finished"
     with pytest.raises(Unavailable, match="writer"):
         rootmap.of(BUILT.job)
 

@@ -11,9 +11,8 @@ from warcmill.audit import findings, gaps, survey
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row, Wanted
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.launches import listing
-from warcmill.launches.listing import Vitals
 from warcmill.launches.roots import RootMap
+from warcmill.launches.view import Vitals, vitals
 from warcmill.markers.attempts import Attempt, settled
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Outcome, Stage
@@ -105,7 +104,7 @@ def grid(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -
     """The grid of one launch. A WarcmillError becomes its `error`, so that it hides no other launch."""
     try:
         seen = survey.load_markers(state, rootmap.of(launch.job), launch, wanted)
-        running = None if seen.ended or seen.is_imported else listing.of(rootmap.of(launch.job), launch, seen.listing)
+        running = None if seen.ended or seen.is_imported else vitals(rootmap.of(launch.job), launch, seen.listing)
         return replace(of_survey(seen), vitals=running)
     except WarcmillError as error:
         return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))

@@ -18,10 +18,10 @@ from warcmill.errors import BadInput, Foreign
 from warcmill.formats.logs import logzip
 from warcmill.launches import discovery
 from warcmill.launches.discovery import Discovery, with_markers
-from warcmill.launches.ending import ended, is_sealed
 from warcmill.launches.holdings import Coverage
-from warcmill.launches.listing import Listing, all_stages, list_files, list_rendered
+from warcmill.launches.listing import Listing, all_stages, list_rendered
 from warcmill.launches.roots import JobRoots, RootMap
+from warcmill.launches.view import LaunchView
 from warcmill.markers import claim, facts
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.claim import Evidence
@@ -188,41 +188,35 @@ def in_order(launches: Iterable[Launch]) -> tuple[Launch, ...]:
 
 def survey(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) -> Survey:
     """Read everything about a launch, on disk too. `wanted` are the switches that are on: they make more steps due."""
-    markers = read_markers(state, launch)
-    return _survey(state, roots, launch, wanted, markers, _listing(roots, launch, markers))
+    markers, view = read_markers(state, launch), LaunchView.of(state, roots, launch)
+    return _survey(view, wanted, markers, _listing(view, markers))
 
 
 def load_markers(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) -> Survey:
     """Read only the markers of a launch, and the disk only while stages may still appear."""
-    markers = read_markers(state, launch)
+    markers, view = read_markers(state, launch), LaunchView.of(state, roots, launch)
     over = layout.step("process", launch) in markers.sound
-    listing = Listing() if over else _listing(roots, launch, markers)
-    return _survey(state, roots, launch, wanted, markers, listing)
+    return _survey(view, wanted, markers, Listing() if over else _listing(view, markers))
 
 
-def _listing(roots: JobRoots, launch: Launch, markers: Markers) -> Listing:
+def _listing(view: LaunchView, markers: Markers) -> Listing:
     """The files on disk, with the rendered WARCs whose prefixes the assembled stages name."""
-    listing = list_files(roots, launch)
     prefixes = {name for assembled in markers.assembled() for name in assembled.prefixes}
-    listing.warcs += list_rendered(roots, launch, prefixes)
-    return listing
+    return replace(view.listing, warcs=view.listing.warcs + list_rendered(view.roots, view.launch, prefixes))
 
 
-def _survey(
-    state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted, markers: Markers, listing: Listing
-) -> Survey:
+def _survey(view: LaunchView, wanted: Wanted, markers: Markers, listing: Listing) -> Survey:
+    state, launch = view.state, view.launch
     stopped = markers.facts.get(layout.step("stop", launch))
-    how = str(stopped.how) if isinstance(stopped, Stopped) else ended(state, roots, launch)
+    how = str(stopped.how) if isinstance(stopped, Stopped) else view.ended
     with_marker = {Stage.parse(key["stage"]) for key in markers.sound if "stage" in dict(key.params)}
     stages = all_stages(listing, with_marker | _stages_of(markers.unsound))
     sealed = frozenset(
-        stage
-        for stage in stages
-        if how or (not stage.is_final and (stage in with_marker or is_sealed(state, roots, launch, stage, listing)))
+        stage for stage in stages if how or (not stage.is_final and (stage in with_marker or view.is_sealed(stage)))
     )
     read = markers.sound, markers.facts, markers.unsound
     sips = _coverage(markers, sealed)
-    known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, roots.is_imported)
+    known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, view.roots.is_imported)
     found = markers.facts.get(layout.step("seeds", launch))
     accepted = accepted_seeds.of(state, launch, found) if isinstance(found, Seeds) else frozenset()
     seen = replace(

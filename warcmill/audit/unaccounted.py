@@ -20,9 +20,8 @@ from warcmill.audit import remedies
 from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import Survey
 from warcmill.errors import Unavailable, WarcmillError
-from warcmill.launches.ending import ended, is_sealed
-from warcmill.launches.listing import list_files
 from warcmill.launches.roots import RootMap
+from warcmill.launches.view import LaunchView
 from warcmill.markers.facts import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Launch, Stage
@@ -155,14 +154,8 @@ def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> Be
 
 def _sealed_while_running(state: MarkerStore, rootmap: RootMap, launch: Launch) -> list[Stage] | None:
     """The sealed stages of a running launch; None when it has ended."""
-    if state.holds(layout.step("process", launch)):
-        return None
-    roots = rootmap.of(launch.job)
-    if ended(state, roots, launch):
-        return None
-    listing = list_files(roots, launch)
-    stages = [stage for stage in listing.logs if not stage.is_final]
-    return [stage for stage in stages if is_sealed(state, roots, launch, stage, listing)]
+    view = LaunchView(state, launch, rootmap.of)
+    return None if view.is_processed or view.ended else view.sealed
 
 
 def split(seen: Survey, gaps: Iterable[Gap], before: Before) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:

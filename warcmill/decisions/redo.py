@@ -26,8 +26,8 @@ from urllib.parse import unquote_to_bytes
 from warcmill import chain, layout
 from warcmill.base import clock, digests
 from warcmill.errors import Conflict
-from warcmill.launches import ending
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import how_ended
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.state import MarkerStore
@@ -115,7 +115,7 @@ def _lost_end(engines: JobRoots, claim: Claim) -> Iterator[str]:
     """The end of a launch that only job.log recorded, and that it no longer does."""
     if _row(claim.key).word == "stop" and not claim.inputs:  # with inputs, StopJob or an operator is the evidence
         launch = layout.launch_of(claim.key)
-        if not ending.how_ended(engines, launch):
+        if not how_ended(engines, launch):
             yield f"jobs:{launch}/job.log, or the line in it, or in the job's, that says that the launch has ended"
 
 

@@ -18,8 +18,8 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey
 from warcmill.errors import BadInput, NotReady
-from warcmill.launches.ending import is_own, way_to_end
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import is_own, way_to_end
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import rests_on
 from warcmill.model import Key, Launch, Stage

@@ -18,11 +18,10 @@ from warcmill import layout
 from warcmill.errors import Conflict, NotReady
 from warcmill.formats.logs import crawllog, logzip
 from warcmill.formats.logs.crawlcounts import CrawlCounts, Tally
-from warcmill.launches import ending
-from warcmill.launches.ending import how_it_ended
 from warcmill.launches.listing import Listing, all_stages, list_files, list_rendered
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.stored_logs import in_order
+from warcmill.launches.view import LaunchView, how_it_ended, rests_on_start
 from warcmill.layout import Kind
 from warcmill.markers.claim import Evidence, Input
 from warcmill.markers.facts import Assembled, Continued, Ended, PackedLogs
@@ -176,7 +175,7 @@ def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) ->
     return Gathered(
         launch=launch,
         stage=stage,
-        inputs=(*rests_on(logs), *ending.inputs(state, launch), *_rests_on_stage(launch, before, markers)),
+        inputs=(*rests_on(logs), *rests_on_start(state, launch), *_rests_on_stage(launch, before, markers)),
         before=before,
         earlier=earlier,
         taken=taken,
@@ -188,7 +187,7 @@ def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) ->
         overlooked=dict(_look_again(roots, launch, names, listing)),
         rendered=rendered,
         kinds={file: roots.kind_of(file) for file in {*listing.warcs, *rendered, *taken}},
-        continued=ending.of(state, roots, launch),
+        continued=LaunchView.of(state, roots, launch).continues,
         ended=how_it_ended(state, launch) if stage.is_final else None,
     )
 

@@ -10,9 +10,9 @@ from warcmill import layout
 from warcmill.errors import NotReady
 from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import Member, Packed
-from warcmill.launches.ending import is_sealed
-from warcmill.launches.listing import Listing, list_files, papers_of
+from warcmill.launches.listing import Listing, papers_of
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import LaunchView
 from warcmill.markers import claim
 from warcmill.markers.claim import Claim, Input
 from warcmill.markers.facts import Ended, Stopped
@@ -29,8 +29,9 @@ def pack(
 
     `stop` is the claim of a 01.stopped not yet published. It takes the place of the published one.
     """
-    listing = list_files(roots, launch)
-    inputs = rests_on(claim.of(stop)) if stop and stage.is_final else _ready(state, roots, launch, stage, listing)
+    view = LaunchView.of(state, roots, launch)
+    listing = view.listing
+    inputs = rests_on(claim.of(stop)) if stop and stage.is_final else _ready(view, stage)
     files = _members(listing, stage)
     without = [] if _is_imported(state, launch, stage, stop) else list(absent(listing, stage))
     key = layout.key("output.PackageLogs", launch, stage=stage)
@@ -55,15 +56,15 @@ def _is_imported(state: MarkerStore, launch: Launch, stage: Stage, stop: Claim |
     return Stopped.from_claim(ended).how is Ended.IMPORTED
 
 
-def _ready(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage, listing: Listing) -> tuple[Input, ...]:
+def _ready(view: LaunchView, stage: Stage) -> tuple[Input, ...]:
     """The inputs of the claim. NotReady unless the engine is done with this stage's logs."""
     if stage.is_final:
-        return (input_of(state, layout.key("output.CheckJobStopped", launch)),)
-    if not listing.logs.get(stage):
-        raise NotReady(f"{launch} {stage}", "the launch has no logs of this stage")
-    if not is_sealed(state, roots, launch, stage, listing):
+        return (input_of(view.state, layout.key("output.CheckJobStopped", view.launch)),)
+    if not view.listing.logs.get(stage):
+        raise NotReady(f"{view.launch} {stage}", "the launch has no logs of this stage")
+    if not view.is_sealed(stage):
         why = "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
-        raise NotReady(f"{launch} {stage}", why)
+        raise NotReady(f"{view.launch} {stage}", why)
     return ()
 
 

@@ -8,9 +8,9 @@ from itertools import islice, pairwise
 from warcmill import layout
 from warcmill.errors import NotReady
 from warcmill.formats.logs import joblog, logzip
-from warcmill.launches import ending
 from warcmill.launches.listing import all_stages, list_files, missing_numbers
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import checkpoints_in
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import NUMBERS, Assembled, PackedLogs
 from warcmill.markers.state import MarkerStore, rests_on
@@ -59,7 +59,7 @@ def _taken(state: MarkerStore, launch: Launch) -> list[Stage]:
     if not logs or JOB_LOG not in PackedLogs.from_claim(logs.claim).members.values():
         return []
     with state.store.open(layout.marker_path(logs.claim.key)) as file:
-        return ending.checkpoints_in(joblog.events(logzip.open_member(file, JOB_LOG)))
+        return checkpoints_in(joblog.events(logzip.open_member(file, JOB_LOG)))
 
 
 def _require(state: MarkerStore, launch: Launch, stage: Stage) -> Evidence:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from warcmill import layout
 from warcmill.errors import NotReady
-from warcmill.launches import ending
-from warcmill.launches.ending import ended
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import LaunchView
 from warcmill.markers.claim import Claim, Input
 from warcmill.markers.facts import Ended, Imported
 from warcmill.markers.state import MarkerStore, input_of
@@ -21,26 +20,26 @@ _BASIS = {
 
 def stopped(state: MarkerStore, roots: JobRoots, launch: Launch) -> Claim:
     """The claim of 01.stopped. NotReady while the launch may still be running."""
-    how = ended(state, roots, launch)
+    view = LaunchView.of(state, roots, launch)
+    how = view.ended
     if not how and roots.is_imported:
         why = f"its import was cut short. To complete it: warcmill import FOLDER --job {launch.job}"
         raise NotReady(str(launch), why)
     if not how:
         raise NotReady(
             str(launch),
-            "neither its job.log nor an operator says that it has ended."
-            f" If its engine is gone: {ending.way_to_end(roots, launch)}",
+            f"neither its job.log nor an operator says that it has ended. If its engine is gone: {view.way_to_end}",
         )
     key = layout.key("output.CheckJobStopped", launch)
-    facts: dict[str, Json] = {"how": how, "finished": _finished(state, roots, launch, how)}
+    facts: dict[str, Json] = {"how": how, "finished": _finished(view, how)}
     return Claim(key, inputs=_basis(state, launch, how), facts=facts)
 
 
-def _finished(state: MarkerStore, roots: JobRoots, launch: Launch, how: str) -> str:
+def _finished(view: LaunchView, how: str) -> str:
     """The time of the FINISHED line; of an imported launch that of its last record."""
     if how == Ended.IMPORTED:
-        return Imported.from_claim(state.require(layout.key("operator.Import", launch)).claim).last
-    return ending.end_time(roots, launch)
+        return Imported.from_claim(view.state.require(layout.key("operator.Import", view.launch)).claim).last
+    return view.finished
 
 
 def _basis(state: MarkerStore, launch: Launch, how: str) -> tuple[Input, ...]:

@@ -10,9 +10,8 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.clients.engine import Engine
 from warcmill.errors import BadInput, Conflict, NotReady
-from warcmill.formats.logs import joblog
-from warcmill.launches import ending
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import LaunchView, job_log
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.facts import Continued
 from warcmill.markers.state import MarkerStore
@@ -47,7 +46,7 @@ def newest(state: MarkerStore, roots: JobRoots, job: str) -> Newest | None:
     if state.holds(key):
         return None
     was_begun = bool(Attempts(state, key).earlier())
-    return found if was_begun or not ending.ended(state, roots, found.launch) else None
+    return found if was_begun or not LaunchView.of(state, roots, found.launch).ended else None
 
 
 def half_begun(state: MarkerStore, roots: JobRoots, job: str) -> Launch | None:
@@ -65,7 +64,7 @@ def refuse_endless(state: MarkerStore, roots: JobRoots, launch: Launch, since: d
     chain, one = 0, launch
     while stamp_time(one.id) >= since:
         chain += 1
-        before = ending.of(state, roots, one)
+        before = LaunchView.of(state, roots, one).continues
         if before is None:
             return
         if chain >= MOST:
@@ -79,8 +78,8 @@ def checkpoint(state: MarkerStore, roots: JobRoots, engine: Engine, launch: Laun
 
     NotReady when there is none.
     """
-    own = [Continued(launch, stage) for stage in ending.checkpoints(roots, launch)]
-    before = ending.of(state, roots, launch)
+    view = LaunchView.of(state, roots, launch)
+    own, before = [Continued(launch, stage) for stage in view.checkpoints], view.continues
     every = [*own[::-1], *([before] if before else [])]
     valid = [one for one in every if roots.jobs.stat(f"{launch.job}/checkpoints/{one.checkpoint}/valid")]
     chosen = engine.resumable(launch.job, [str(one.checkpoint) for one in valid])
@@ -93,12 +92,7 @@ def checkpoint(state: MarkerStore, roots: JobRoots, engine: Engine, launch: Laun
 
 def _launches(roots: JobRoots, job: str) -> list[Launch]:
     """The launches in the job's own job.log, in their order."""
-    try:
-        file = roots.jobs.open(f"{job}/job.log")
-    except NotReady:
-        return []
-    with file:
-        subjects = [event.subject for event in joblog.events(file) if event.word == "PREPARING"]
+    subjects = [event.subject for event in job_log(roots, f"{job}/job.log") if event.word == "PREPARING"]
     try:
         return [Launch.parse(job, subject) for subject in subjects]
     except BadInput:
@@ -107,16 +101,11 @@ def _launches(roots: JobRoots, job: str) -> list[Launch]:
 
 def _newest(roots: JobRoots, job: str) -> Newest | None:
     """By the job's own job.log."""
-    try:
-        file = roots.jobs.open(f"{job}/job.log")
-    except NotReady:
-        return None
     launch, time, is_empty = "", "", False
-    with file:
-        for event in joblog.events(file):
-            if event.word == "PREPARING":
-                launch, is_empty = event.subject, False
-            time, is_empty = event.time, is_empty or event.word == "EMPTY"
+    for event in job_log(roots, f"{job}/job.log"):
+        if event.word == "PREPARING":
+            launch, is_empty = event.subject, False
+        time, is_empty = event.time, is_empty or event.word == "EMPTY"
     try:
         return Newest(Launch.parse(job, launch), datetime.fromisoformat(time), is_empty) if launch else None
     except BadInput:

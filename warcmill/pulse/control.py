@@ -15,8 +15,8 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.clients.engine import Engine, JobStatus
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
-from warcmill.launches import ending
 from warcmill.launches.roots import JobRoots
+from warcmill.launches.view import checkpoints
 from warcmill.markers.attempts import Attempts, Launching
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Continued, Launched, Started, follows
@@ -166,13 +166,13 @@ def checkpoint(roots: JobRoots, engine: Engine, launch: Launch, number: int) -> 
 
 def next_number(roots: JobRoots, launch: Launch, continues: str) -> int:
     """The number of a launch's next checkpoint. `continues`: the checkpoint it was resumed from, or ''."""
-    taken = [stage.number or 0 for stage in ending.checkpoints(roots, launch)]
+    taken = [stage.number or 0 for stage in checkpoints(roots, launch)]
     resumed = [Stage.parse(continues).number or 0] if continues else []
     return max([0, *resumed, *taken]) + 1
 
 
 def _taken(roots: JobRoots, launch: Launch, number: int) -> str:
-    return next((str(stage) for stage in ending.checkpoints(roots, launch) if stage.number == number), "")
+    return next((str(stage) for stage in checkpoints(roots, launch) if stage.number == number), "")
 
 
 def _take(engine: Engine, launch: Launch) -> str:

@@ -27,7 +27,8 @@ from tasks import files, index, output, package, reports
 from tasks.config.settings import settings
 from warcmill.base import clock
 from warcmill.formats.index.urlkey import urlkey
-from warcmill.launches import discovery, ending
+from warcmill.launches import discovery
+from warcmill.launches.view import how_ended
 from warcmill.layout import SENTINEL
 from warcmill.markers.state import MarkerStore
 from warcmill.stores.file import FileStore
@@ -159,7 +160,7 @@ def line_of(source: Path, layout: str, folder: Path) -> None:
     add_config_path(str(folder / "luigi.cfg"))
     known = settings().rootmap()
     for launch in discovery.find(known, ALL_DAYS.date_a, ALL_DAYS.date_b).launches:
-        if not ending.how_ended(known.of(launch.job), launch):
+        if not how_ended(known.of(launch.job), launch):
             assert verb("close", launch.job, launch.id, "--reason", "nothing says that it goes on")
 
 

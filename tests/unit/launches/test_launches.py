@@ -9,9 +9,10 @@ import pytest
 from engine import LAUNCH, Engine
 
 from warcmill.errors import Unavailable
-from warcmill.launches import discovery, ending
+from warcmill.launches import discovery
 from warcmill.launches.discovery import Discovery
 from warcmill.launches.listing import all_stages, list_files, missing_numbers
+from warcmill.launches.view import how_ended
 from warcmill.layout import ENGINE_LOGS, OutputLayout
 from warcmill.model import FINAL, Launch, Stage
 
@@ -99,14 +100,14 @@ def test_stages_unite_disk_and_markers(engine: Engine) -> None:
 )
 def test_only_its_own_finished_line_ends_a_launch(engine: Engine, words: list[str], how: str) -> None:
     engine.job_log(f"PREPARING {LAUNCH.id}", *words)
-    assert ending.how_ended(engine.roots, LAUNCH) == how
+    assert how_ended(engine.roots, LAUNCH) == how
 
 
 def test_a_later_launch_of_the_job_ends_the_one_before(engine: Engine) -> None:
     engine.job_log(f"PREPARING {LAUNCH.id}")
     engine.job_log(f"PREPARING {LATER.id}", launch=LATER)
-    assert ending.how_ended(engine.roots, LAUNCH) == "superseded"
-    assert ending.how_ended(engine.roots, LATER) == ""
+    assert how_ended(engine.roots, LAUNCH) == "superseded"
+    assert how_ended(engine.roots, LATER) == ""
 
 
 def test_a_line_still_being_written_is_no_event(engine: Engine) -> None:
@@ -114,7 +115,7 @@ def test_a_line_still_being_written_is_no_event(engine: Engine) -> None:
     (engine.folders["jobs"] / "daily" / LAUNCH.id / "job.log").write_bytes(
         f"2016-10-20T00:10:00.123Z INFO FINISHED {LAUNCH.id}".encode()
     )
-    assert ending.how_ended(engine.roots, LAUNCH) == ""
+    assert how_ended(engine.roots, LAUNCH) == ""
 
 
 def test_a_lost_root_is_an_outage(engine: Engine) -> None:

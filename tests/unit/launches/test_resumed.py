@@ -12,8 +12,9 @@ import pytest
 from engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
-from warcmill.launches import ending
+from warcmill.launches.view import LaunchView, of_checkpoint
 from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Continued
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.output import process, stage_report
 
@@ -69,7 +70,7 @@ def engine(tmp_path: Path) -> Engine:
 def started(engine: Engine) -> None:
     """What StartJob leaves of the resumed launch."""
     key = layout.key("pulse.Started", SECOND)
-    found = ending.of_checkpoint(engine.roots, LAUNCH.job, str(CP1))
+    found = of_checkpoint(engine.roots, LAUNCH.job, str(CP1))
     engine.state.publish(key, Claim(key, facts={"due": CP1.stamp, **found.facts()}))
 
 
@@ -104,15 +105,15 @@ def test_the_earlier_launch_s_own_package_is_its_own(engine: Engine) -> None:
     assert names(package(engine, FINAL)) == ["before.warc.gz", "after.warc.gz"]
     assert "continues" not in package(engine, FINAL)
     assert "continues" not in process.process(engine.state, engine.roots, LAUNCH).facts
-    assert ending.to_assemble(engine.state, engine.roots, LAUNCH) is None
-    assert ending.to_assemble(second.state, second.roots, SECOND) == ending.Continued(LAUNCH, CP1)
+    assert LaunchView.of(engine.state, engine.roots, LAUNCH).resumed_stage is None
+    assert LaunchView.of(second.state, second.roots, SECOND).resumed_stage == Continued(LAUNCH, CP1)
 
 
 def test_what_is_left_of_the_earlier_launch_decides_whether_it_is_waited_for(engine: Engine) -> None:
     second = resume(engine)
     for log in (engine.folders["output"] / engine.layout.folder("logs", LAUNCH)).iterdir():
         log.unlink()
-    assert ending.to_assemble(second.state, second.roots, SECOND) is None
+    assert LaunchView.of(second.state, second.roots, SECOND).resumed_stage is None
     claim = assemble(second, CP2)
     assert claim.facts["continues"] == TOLD
     assert names(package(second, CP2)) == ["again.warc.gz"]
@@ -126,7 +127,7 @@ def test_a_launch_that_continues_from_one_that_continued_has_all_three(engine: E
     third.logs(line_of("http://a.example/4", "third.warc.gz"))
     third.warc("third.warc.gz", b"4")
     key = layout.key("pulse.Started", third.launch)
-    told = ending.Continued(SECOND, CP2)
+    told = Continued(SECOND, CP2)
     third.state.publish(key, Claim(key, facts={"due": CP2.stamp, **told.facts()}))
     third.job_log(f"PREPARING {third.launch.id}", f"FINISHED {third.launch.id}", launch=third.launch)
     assemble(third, FINAL)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from engine import LAUNCH, Engine, line_of
 
-from warcmill.launches import listing as vitals
 from warcmill.launches.listing import list_files
+from warcmill.launches.view import TAIL, Vitals, vitals
 
 NOW = datetime(2016, 10, 21, 1, 2, 3, tzinfo=UTC)
 
 
-def look(engine: Engine) -> vitals.Vitals:
-    return vitals.of(engine.roots, LAUNCH, list_files(engine.roots, LAUNCH))
+def look(engine: Engine) -> Vitals:
+    return vitals(engine.roots, LAUNCH, list_files(engine.roots, LAUNCH))
 
 
 def test_the_last_line_of_any_log_is_the_last_sign(tmp_path: Path) -> None:
@@ -43,8 +43,8 @@ def test_without_logs_it_counts_from_the_beginning(tmp_path: Path) -> None:
 def test_only_the_end_of_a_log_is_read_and_no_packed_log(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     engine.log("frontier.recover.gz", b"2016-10-20T23:00:00Z x\n")
-    engine.log("alerts.log", b"2016-10-20T22:00:00Z x\n" + b"y" * (vitals.TAIL + 1))
-    engine.log("crawl.log", b"z" * vitals.TAIL + b"\n2016-10-20T21:00:00.123Z x\n\0\0\0")
+    engine.log("alerts.log", b"2016-10-20T22:00:00Z x\n" + b"y" * (TAIL + 1))
+    engine.log("crawl.log", b"z" * TAIL + b"\n2016-10-20T21:00:00.123Z x\n\0\0\0")
     assert (look(engine).log, look(engine).last.hour) == ("crawl.log", 21)
 
 
@@ -60,7 +60,7 @@ def test_a_log_that_was_renamed_meanwhile_is_no_sign(tmp_path: Path) -> None:
     path = engine.log("crawl.log", b"2016-10-20T22:00:00Z x\n")
     listing = list_files(engine.roots, LAUNCH)
     path.unlink()
-    assert vitals.of(engine.roots, LAUNCH, listing).log == ""
+    assert vitals(engine.roots, LAUNCH, listing).log == ""
 
 
 def test_a_clock_that_is_behind_makes_no_negative_silence(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from engine import LAUNCH, Engine
 from warcmill import layout
 from warcmill.clients.engine import JobStatus
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
-from warcmill.launches import ending
-from warcmill.markers.facts import Started
+from warcmill.launches.view import LaunchView, of_checkpoint
+from warcmill.markers.facts import Continued, Started
 from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import control
 
@@ -261,12 +261,12 @@ def test_a_launch_that_follows_names_the_one_before_also_when_its_start_died(lin
     later = Launch(LAUNCH.job, LATER)
     found = Started.from_claim(line.state.require(layout.key("pulse.Started", later)).claim)
     assert (found.follows, found.continues, found.engine) == (LAUNCH, None, "fake")
-    assert ending.of(line.state, line.roots, later) is None, "its package begins with itself"
+    assert LaunchView.of(line.state, line.roots, later).continues is None, "its package begins with itself"
 
 
 def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(line: Engine) -> None:
     line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000")
-    resume = ending.of_checkpoint(line.roots, LAUNCH.job, "cp00001-20161020000000")
+    resume = of_checkpoint(line.roots, LAUNCH.job, "cp00001-20161020000000")
     engine = FakeEngine(ids=[LATER], newest=LAUNCH.id, die_after="start")
     with pytest.raises(Unavailable):
         control.start(line.state, engine, LAUNCH.job, NEXT_DUE, prepare, lambda: resume)
@@ -276,19 +276,19 @@ def test_a_resumed_launch_names_the_one_it_continues_also_when_its_start_died(li
     started = line.state.require(layout.key("pulse.Started", later)).claim
     told = {"launch_id": LAUNCH.id, "checkpoint": "cp00001-20161020000000"}
     assert started.facts == {"due": NEXT_DUE, "targets": 3, "engine": "fake", "continues": told}
-    assert ending.of(line.state, line.roots, later) == resume
+    assert LaunchView.of(line.state, line.roots, later).continues == resume
     with pytest.raises(BadInput, match="no such checkpoint"):
-        ending.of_checkpoint(line.roots, LAUNCH.job, "cp00002-20161020000000")
+        of_checkpoint(line.roots, LAUNCH.job, "cp00002-20161020000000")
 
 
 def test_a_launch_resumed_by_hand_is_reported_where_only_one_checkpoint_comes_before_its_first(line: Engine) -> None:
     later = Launch(LAUNCH.job, LATER)
     line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000", f"FINISHED {LAUNCH.id}")
     line.job_log(f"PREPARING {LATER}", "CHECKPOINTED cp00002-20161021000000", launch=later)
-    found = ending.of(line.state, line.roots, later)
-    assert found == ending.Continued(LAUNCH, Stage.parse("cp00001-20161020000000"))
-    assert ending.of(line.state, line.roots, LAUNCH) is None, "its first checkpoint is the first of all"
-    assert ending.of(line.state, line.roots, Launch(LAUNCH.job, "20161022000000")) is None, "it has none"
+    found = LaunchView.of(line.state, line.roots, later).continues
+    assert found == Continued(LAUNCH, Stage.parse("cp00001-20161020000000"))
+    assert LaunchView.of(line.state, line.roots, LAUNCH).continues is None, "its first checkpoint is the first of all"
+    assert LaunchView.of(line.state, line.roots, Launch(LAUNCH.job, "20161022000000")).continues is None, "it has none"
 
 
 def test_and_is_not_guessed_where_two_do(line: Engine) -> None:
@@ -296,4 +296,4 @@ def test_and_is_not_guessed_where_two_do(line: Engine) -> None:
     line.job_log(f"PREPARING {LAUNCH.id}", "CHECKPOINTED cp00001-20161020000000")
     line.job_log(f"PREPARING {other.id}", "CHECKPOINTED cp00001-20161020110000", launch=other)
     line.job_log(f"PREPARING {LATER}", "CHECKPOINTED cp00002-20161021000000", launch=later)
-    assert ending.of(line.state, line.roots, later) is None
+    assert LaunchView.of(line.state, line.roots, later).continues is None
