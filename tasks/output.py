@@ -121,7 +121,7 @@ class ScanForOutputs(LaunchScan):
         ending.unreadable += self.silent
         return listed
 
-    def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
+    def missing(self, _: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
         if view.is_processed:
             return
         job, launch_id = view.launch.job, view.launch.id

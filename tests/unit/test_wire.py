@@ -69,8 +69,8 @@ CLAIMS = (
     Place("warcmill/formats/targets.py"),
     Place("warcmill/clients/heritrix/job.py"),
     # The steps.
-    Place("warcmill/launches/listing.py", but=("Vitals", "span")),
-    Place("warcmill/launches/ending.py", but=("of_checkpoint",)),
+    Place("warcmill/launches/listing.py"),
+    Place("warcmill/launches/view.py", but=("of_checkpoint", "Vitals", "span")),
     Place("warcmill/output/gather.py", but=("pick", "refuse_clashes")),
     Place("warcmill/output/assemble.py"),
     Place("warcmill/output/pack_logs.py", but=("_ready",)),
@@ -123,7 +123,7 @@ REPORTS = (
     Place("warcmill/audit/fixity_audit.py", raised=True),
     Place("warcmill/markers/facts/reading.py", raised=True),  # the `why` of a marker whose facts do not fit
     Place("warcmill/markers/state.py", only=("_refuse_foreign",), raised=True),
-    Place("warcmill/launches/listing.py", only=("Vitals", "span", "of", "_last_time", "_TIME")),
+    Place("warcmill/launches/view.py", only=("Vitals", "span", "vitals", "_last_time", "_TIME")),
     Place("warcmill/launches/discovery.py", but=("Whole",)),  # `odd`, `bare` of `reconcile --json`, as the next two
     Place("warcmill/launches/misplaced.py"),
     Place("warcmill/stores/engine_folder.py", only=("Links",)),

@@ -63,7 +63,7 @@ class LaunchView:
     @cached_property
     def events(self) -> tuple[joblog.Event, ...]:
         """The events of its own job.log."""
-        return job_log(self.roots, f"{self.launch}/job.log")
+        return job_log(self.roots, f"{self.launch.job}/{self.launch.id}/job.log")
 
     def marker(self, task: str) -> Evidence | None:
         """The sound marker that a step of the launch, by its task, has left; None without one."""
@@ -227,7 +227,7 @@ def span(length: timedelta) -> str:
 
 def how_it_ended(state: MarkerStore, launch: Launch) -> tuple[str, str]:
     """Return how the launch ended, and the time of FINISHED or '', by its 01.stopped marker; NotReady without one."""
-    stopped = Stopped.from_claim(state.require(layout.step("stop", launch)).claim)
+    stopped = Stopped.from_claim(state.require(layout.key("output.CheckJobStopped", launch)).claim)
     return str(stopped.how), stopped.finished
 
 
@@ -236,7 +236,7 @@ def how_ended(roots: JobRoots, launch: Launch, events: Iterable[joblog.Event] | 
 
     `events`: those of its job.log, where that is read already.
     """
-    if _finished(job_log(roots, f"{launch}/job.log") if events is None else events, launch):
+    if _finished(job_log(roots, f"{launch.job}/{launch.id}/job.log") if events is None else events, launch):
         return Ended.FINISHED
     later = job_log(roots, f"{launch.job}/job.log")
     superseded = any(event.word == "PREPARING" and _is_later(event.subject, launch) for event in later)
@@ -287,7 +287,7 @@ def history(roots: JobRoots, job: str) -> list[tuple[Launch, Stage]]:
 
 def checkpoints(roots: JobRoots, launch: Launch) -> list[Stage]:
     """Return the checkpoints in the launch's own job.log, in order of time."""
-    return checkpoints_in(job_log(roots, f"{launch}/job.log"))
+    return checkpoints_in(job_log(roots, f"{launch.job}/{launch.id}/job.log"))
 
 
 def checkpoints_in(events: Iterable[joblog.Event]) -> list[Stage]:
