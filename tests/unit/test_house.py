@@ -23,7 +23,7 @@ LARGE_FOLDERS = {
 QUESTION = re.compile(r"(?:^|[.!?]\s+|\n\s*\n\s*|\n\s*- )(What|Whether|How)\b")
 # Not yet as the rules have it: these only shrink.
 QUESTIONS_LEFT = 362
-SEAMS_LEFT = 136
+SEAMS_LEFT = 134
 ALONE_LEFT: set[str] = {
     "targets/marker.py",
     "warcmill/crawl/launch/reachable.py",

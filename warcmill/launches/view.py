@@ -88,7 +88,7 @@ class LaunchView:
 
     @cached_property
     def ended(self) -> str:
-        """How it ended: `confirmed`, `finished`, `superseded`, `imported` or `closed`; '' without evidence.
+        """The evidence of its end: `confirmed`, `finished`, `superseded`, `imported` or `closed`; '' without any.
 
         The first of these counts: our StopJob saw it end; its own job.log has FINISHED; a later launch of the job
         began; its WARCs were imported; an operator closed it.
