@@ -32,7 +32,7 @@ from warcmill.stores.file import FileStore
 from warcmill.versions.cdx import Cdx
 from warcmill.versions.dataset import Wanted
 from warcmill.versions.fold import fold
-from warcmill.versions.inputs import Input
+from warcmill.versions.inputs import ListedWarc
 from warcmill.versions.published import open_version
 
 Row = tuple[str, str, str, str, str]
@@ -46,12 +46,12 @@ class Given(Cdx):
     def seen(self) -> str:
         return "given"
 
-    def wanted(self, before: Sequence[Input]) -> Wanted:  # noqa: ARG002 - nothing was before
+    def wanted(self, before: Sequence[ListedWarc]) -> Wanted:  # noqa: ARG002 - nothing was before
         return Wanted(tuple(map(_input, range(WARCS))))
 
 
-def _input(number: int) -> Input:
-    return Input(f"daily/20161019234428/{number:05}.warc.gz", sha512(b"%d" % number).hexdigest(), GENERATION)
+def _input(number: int) -> ListedWarc:
+    return ListedWarc(f"daily/20161019234428/{number:05}.warc.gz", sha512(b"%d" % number).hexdigest(), GENERATION)
 
 
 def rows() -> Iterator[Row]:

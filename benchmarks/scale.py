@@ -29,7 +29,7 @@ from warcmill.extracts.per_warc import Order, Place, What, make, reach
 from warcmill.formats.text import document
 from warcmill.scale import Runner
 from warcmill.scale.opening import RunOn, open_runner
-from warcmill.scale.processes import Processes
+from warcmill.scale.processes import ProcessRunner
 from warcmill.scale.work import Work, versions
 from warcmill.stores import sentinel
 from warcmill.stores.opening import Access
@@ -95,9 +95,9 @@ def _processes(archive: Archive) -> Iterator[Row]:
     cores = sorted(os.sched_getaffinity(0))[:2]
     for what in What:
         os.sched_setaffinity(0, cores[:1])
-        one = _run(Processes(1), archive.works(what, f"one-{what}"))
+        one = _run(ProcessRunner(1), archive.works(what, f"one-{what}"))
         os.sched_setaffinity(0, cores)
-        two = Processes(2)
+        two = ProcessRunner(2)
         begin = seconds(lambda: _begin(two, archive.works(what, f"begin-{what}")))  # noqa: B023 - called at once
         yield _row(f"{what}, processes", _run(two, archive.works(what, f"two-{what}")), one, BY_PROCESSES, begin)
         two.close()

@@ -18,9 +18,9 @@ from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden, text
-from warcmill.versions.inputs import Input, Lists, VersionList, digest
+from warcmill.versions.inputs import ListedWarc, Lists, VersionList, digest
 from warcmill.versions.published import Payloads, Published
-from warcmill.versions.segments import Made, Segment
+from warcmill.versions.segments import Segment, SegmentSources
 from warcmill.web.app import App
 from warcmill.web.archive import Archive
 from warcmill.web.http import Token
@@ -95,9 +95,9 @@ def published(base: Path) -> Archive:
 
 
 def _segment(index: FileStore, number: int, count: int) -> Segment:
-    one = Input(f"daily/20161019234428/{number}.warc.gz", "0" * 128, 1, "0" * 128)
+    one = ListedWarc(f"daily/20161019234428/{number}.warc.gz", "0" * 128, 1, "0" * 128)
     written = text.write(index, [(one, _documents(number, count))])
-    return text.commit_segment(index, FOLDER, written, Made((one,), frozenset()))
+    return text.commit_segment(index, FOLDER, written, SegmentSources((one,), frozenset()))
 
 
 def _documents(part: int, count: int) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from tasks.step import open_line
 from warcmill import layout
 from warcmill.base.printable import printable
 from warcmill.decisions import importing
-from warcmill.decisions.foreign import Order, Result, why_never_found
+from warcmill.decisions.foreign import ImportOrder, ImportResult, why_never_found
 from warcmill.errors import Busy
 from warcmill.launches.roots import RootMap
 from warcmill.markers import locks
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         return 2
     if holder := locks.take(line.state, f"import.{args.job}"):
         raise Busy(f"an import of job '{args.job}' (process {holder})")
-    order = Order(args.job, _user(), args.launch_id or "")
+    order = ImportOrder(args.job, _user(), args.launch_id or "")
     result = importing.import_folder(line.state, root, SourceFolder(folder), order, partial(bytes_done, "importing"))
     if args.json:
         print(as_json(_json(result)))
@@ -132,7 +132,7 @@ def _is_partial(claim: Claim) -> bool:
     return bool(_refused(claim) or Imported.from_claim(claim).missing)
 
 
-def _texts(result: Result) -> Iterator[Text | str]:
+def _texts(result: ImportResult) -> Iterator[Text | str]:
     for launch in result.mended:
         yield f"{launch}: its import was cut short, and is complete now"
     if result.claim:
@@ -147,7 +147,7 @@ def _texts(result: Result) -> Iterator[Text | str]:
         yield from (f"  warcmill scan {day}" for day in dict.fromkeys(launch.day for launch in launches))
 
 
-def _imported(result: Result, claim: Claim) -> Iterator[Text | str]:
+def _imported(result: ImportResult, claim: Claim) -> Iterator[Text | str]:
     facts, refused = Imported.from_claim(claim), _refused(claim)
     copied = len(claim.items) - result.linked
     how = f"{copied} copied, {result.linked} linked"
@@ -174,7 +174,7 @@ def _some(texts: Iterable[str], word: str, style: str = "yellow") -> Iterator[Te
         yield Text(f"  and {more} more; --json has all", style=style)
 
 
-def _json(result: Result) -> dict[str, Json]:
+def _json(result: ImportResult) -> dict[str, Json]:
     claim = result.claim
     facts = Imported.from_claim(claim) if claim else None
     launch: Launch | str = layout.launch_of(claim.key) if claim else ""

@@ -16,7 +16,7 @@ from warcmill.errors import BadConfig
 from warcmill.model import Json
 from warcmill.stores.opening import open_folder
 from warcmill.versions import search
-from warcmill.versions.search import Found, Query, SearchAnswer
+from warcmill.versions.search import FoundDocument, Query, SearchAnswer
 
 SUMMARY = "find pages and PDFs of the archive by their words"
 EPILOG = """\
@@ -73,7 +73,7 @@ def _print(answer: SearchAnswer) -> None:
     err(f"{counted(answer.captures, 'capture', 'captures')} found{shown}")
 
 
-def _texts(one: Found) -> list[Text]:
+def _texts(one: FoundDocument) -> list[Text]:
     time = f"{one.time[:4]}-{one.time[4:6]}-{one.time[6:8]}T{one.time[8:10]}:{one.time[10:12]}:{one.time[12:]}Z"
     return [
         Text(printable(one.title or one.url), "bold"),

@@ -21,7 +21,7 @@ from warcmill.versions import cdx, hidden, text
 from warcmill.versions.fold import retire
 from warcmill.versions.hidden import Hidden
 from warcmill.versions.inputs import Lists, VersionList, difference
-from warcmill.versions.published import Lookup, Payloads, Published
+from warcmill.versions.published import CdxLookup, Payloads, Published
 from warcmill.versions.search import hidden_documents
 from warcmill.versions.verify import verify
 
@@ -223,7 +223,7 @@ def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
     prefixes = hidden.prefixes_of(surt)
     if name == text.NAME:
         return counted(hidden_documents(index, found, prefixes), "document", "documents")
-    with closing(Lookup(index, found.segments)) as lookup:
+    with closing(CdxLookup(index, found.segments)) as lookup:
         number = sum(1 for _ in hidden.hidden_lines(lookup.beginning_with, prefixes))
     return counted(number, "capture", "captures")
 

@@ -25,7 +25,7 @@ from warcmill.index import cdx, sink_solr, verify_cdx, verify_text
 from warcmill.index import columns as column_rows
 from warcmill.index import text as texts
 from warcmill.index.sink_cdx import follow
-from warcmill.index.sink_solr import Place
+from warcmill.index.sink_solr import SolrTarget
 from warcmill.launches.discovery import Whole, with_markers
 from warcmill.launches.view import LaunchView
 from warcmill.model import Launch
@@ -256,7 +256,7 @@ class FoldText(luigi.Task):
             raise Unsettled(str(self.task_family), troubles)
         self.done = True
 
-    def _ready(self, line: OpenRoots, index: LocalStore, place: Place | None) -> Iterator[StageStep]:
+    def _ready(self, line: OpenRoots, index: LocalStore, place: SolrTarget | None) -> Iterator[StageStep]:
         """VerifySolr of each stage that is published and posted."""
         for step in _unverified(self, line, VerifySolr, "text"):
             if verify_text.is_ready(line.state, index, place, step.launch, step.part):

@@ -28,7 +28,7 @@ from warcmill.extracts.tika import Tika, TikaWorkers, java, java_version
 from warcmill.formats.text import document
 from warcmill.formats.text.document import Kind
 from warcmill.index.sink_cdx import name_of
-from warcmill.index.sink_solr import FIELDS, Place
+from warcmill.index.sink_solr import FIELDS, SolrTarget
 from warcmill.index.sinks import FOLDER
 from warcmill.scale.opening import RunOn
 from warcmill.stores.opening import Access, open_folder
@@ -259,7 +259,7 @@ def _check_tika(tika: Tika | None) -> Check:
     return Check("tika", Level.OK, f"{tool}, by {java_version(java())}, extracts office documents")
 
 
-def _check_solr(place: Place) -> Iterator[Check]:
+def _check_solr(place: SolrTarget) -> Iterator[Check]:
     """Each collection answers, has our fields, and takes documents by our update chain. Nothing is changed."""
     todo = "start Solr, or make the collection with the configuration in config/solr; the next scan posts what it lacks"
     with Solr(place.server, int(PATIENCE)) as solr:

@@ -37,7 +37,7 @@ from warcmill.extracts.tika import Tika
 from warcmill.files.virus_scan import Limits
 from warcmill.formats.sip.ark import BETANUMERIC, MOST_GIVEN
 from warcmill.formats.text import document
-from warcmill.index.sink_solr import Place, Routing, routing
+from warcmill.index.sink_solr import Routing, SolrTarget, routing
 from warcmill.package.sips import Form, Terms
 
 COLLECTION, COLLECTION_KEYS = "collection.", ("hosts", "surts")
@@ -46,7 +46,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9.-]+")
 _KEY = "[text] solr"
 
 
-def solr() -> Place | None:
+def solr() -> SolrTarget | None:
     """The configured Solr, or BadConfig; None if there is none. It is not asked for anything."""
     url = sections.value("text", "solr").rstrip("/")
     named = sections.named(COLLECTION)
@@ -59,7 +59,7 @@ def solr() -> Place | None:
     if parts.scheme not in ("http", "https") or len(parts.path) < 2 or not _NAME.fullmatch(default):
         raise BadConfig(_KEY, "is not the URL of a collection, such as http://127.0.0.1:8983/solr/discovery")
     place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-    return Place(server, _routing(default, named), f"solr-{_NO_NAME.sub('-', place)}")
+    return SolrTarget(server, _routing(default, named), f"solr-{_NO_NAME.sub('-', place)}")
 
 
 def _routing(default: str, named: list[str]) -> Routing:

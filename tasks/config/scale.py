@@ -13,7 +13,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Elsewhere, Making, Place
 from warcmill.scale import Runner
 from warcmill.scale.opening import RunOn, open_runner
-from warcmill.stores.engine_folder import Links
+from warcmill.stores.engine_folder import LinkRules
 from warcmill.stores.opening import Access, open_folder
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def runner() -> Runner:
 def place(config: Settings) -> Place:
     """Where workers find the store and the index root; no symbolic link is followed there."""
     access = config.access
-    reached = Access(access.block_size, access.known_hosts, access.key_file, links=Links())
+    reached = Access(access.block_size, access.known_hosts, access.key_file, links=LinkRules())
     return Place(config.store, reached, config.index, chains.tika())
 
 

@@ -26,7 +26,7 @@ from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import Store
-from warcmill.stores.engine_folder import Links
+from warcmill.stores.engine_folder import LinkRules
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, is_remote, open_folder, open_store
 from warcmill.stores.sentinel import check_index
@@ -125,12 +125,12 @@ class Settings:
         access = replace(self.access, links=self.links(rootmap))
         return rootmap
 
-    def links(self, rootmap: RootMap) -> Links:
+    def links(self, rootmap: RootMap) -> LinkRules:
         """Which symbolic links are followed in the roots that are folders."""
         levels = {self.state: 0, self.store: 0, **rootmap.levels()}
         if self.index:
             levels[self.index] = 0
-        return Links(self.follow_links, {place: number for place, number in levels.items() if not is_remote(place)})
+        return LinkRules(self.follow_links, {place: number for place, number in levels.items() if not is_remote(place)})
 
     def check_index(self) -> None:
         """BadConfig for an index that cannot be one; none need be set."""

@@ -30,7 +30,7 @@ from warcmill.formats.index.urlkey import urlkey
 from warcmill.launches import holdings
 from warcmill.stores.file import FileStore
 from warcmill.versions import revisits
-from warcmill.versions.published import Lookup, open_version
+from warcmill.versions.published import CdxLookup, open_version
 
 DAYS = ("--date-interval", "2026-11")
 CAPTURES = 3208  # of the WARCs that are indexed: all closed ones and what was salvaged, without viral ones
@@ -88,7 +88,7 @@ def _index(corpus: Corpus) -> FileStore:
     return FileStore("index", corpus.base / "line/index")
 
 
-def _lookup(corpus: Corpus) -> Lookup:
+def _lookup(corpus: Corpus) -> CdxLookup:
     return open_version(_index(corpus), "cdx")[1]
 
 
@@ -187,7 +187,7 @@ def _elsewhere(corpus: Corpus) -> Iterator[revisits.Revisit]:
             yield from revisits.of_stage(corpus.state, Extracts(_index(corpus)), launch, stage)
 
 
-def _names_another(corpus: Corpus, lookup: Lookup, one: revisits.Revisit) -> bool:
+def _names_another(corpus: Corpus, lookup: CdxLookup, one: revisits.Revisit) -> bool:
     """Whether the record that its WARC-Refers-To-Target-URI and -Date name has another payload."""
     with (corpus.base / "line/store/warcs" / one.warc).open("rb") as file:
         file.seek(one.offset)

@@ -27,7 +27,7 @@ from servers.clamd import (
     ClamdServer,
 )
 from warcmill.audit.health_services import check_clamd
-from warcmill.clients.clamd import Clamd, Stream, parse
+from warcmill.clients.clamd import Clamd, ClamdStream, parse
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.files import virus_scan
 from warcmill.files.virus_scan import Limits, Scan
@@ -311,7 +311,7 @@ def test_an_ok_before_all_is_sent_is_not_about_all() -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall(b"stream: OK\0")
     theirs.close()
-    stream = Stream(Clamd("/nowhere"), ours, b"zINSTREAM\0")
+    stream = ClamdStream(Clamd("/nowhere"), ours, b"zINSTREAM\0")
     stream.send(b"a payload")
     stream.end()
     with pytest.raises(Unavailable, match="it answered 'stream: OK' before all was sent"):

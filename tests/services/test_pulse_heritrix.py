@@ -28,7 +28,7 @@ from warcmill import layout
 from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.rest import CONFIGURATION, Heritrix
-from warcmill.clients.heritrix.xml import ACTIVE, Job, JobState
+from warcmill.clients.heritrix.xml import ACTIVE, EngineJob, JobState
 from warcmill.errors import Conflict, NotReady
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
@@ -67,7 +67,7 @@ class Crawl:
     def crawled(self, pages: int) -> None:
         self.until(lambda: self.seen().downloaded >= pages)
 
-    def seen(self) -> Job:
+    def seen(self) -> EngineJob:
         found = self.client.job(self.job)
         assert found is not None
         return found

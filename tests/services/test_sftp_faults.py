@@ -22,7 +22,7 @@ from servers import sshd as sshd_server
 from servers.sshd import Sshd
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores.opening import Access, open_store
-from warcmill.stores.sftp.ssh import Credentials, Server, SftpUrl, connect
+from warcmill.stores.sftp.ssh import Credentials, SftpUrl, SshHost, connect
 
 DATA = random.Random(1).randbytes((3 << 20) + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
@@ -236,5 +236,5 @@ def test_urls_that_are_none_are_refused_without_their_secrets(url: str) -> None:
 
 
 def test_a_url_is_taken_apart() -> None:
-    assert SftpUrl.parse("sftp://a@h/x/y/") == SftpUrl(Server("a", "h", 22), "/x/y")
+    assert SftpUrl.parse("sftp://a@h/x/y/") == SftpUrl(SshHost("a", "h", 22), "/x/y")
     assert SftpUrl.parse("sftp://a@h:2222/x").server.known_as == "[h]:2222"

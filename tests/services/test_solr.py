@@ -22,7 +22,7 @@ from warcmill.clients import solr as client
 from warcmill.errors import NotReady, Unavailable, Unsettled
 from warcmill.extracts.text_workers import Workers
 from warcmill.index import sink_solr, verify_text
-from warcmill.index.sink_solr import Place, Routing, routing
+from warcmill.index.sink_solr import Routing, SolrTarget, routing
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden
@@ -59,15 +59,15 @@ def empty(solr: SolrServer) -> Iterator[SolrServer]:
         urllib.request.urlopen(wiping).close()
 
 
-def place(solr: SolrServer, routes: Routing | None = None) -> Place:
-    return Place(solr.url, routes or routing(CORE, {}), "solr-here")
+def place(solr: SolrServer, routes: Routing | None = None) -> SolrTarget:
+    return SolrTarget(solr.url, routes or routing(CORE, {}), "solr-here")
 
 
-def post(archive: TextArchive, at: Place) -> tuple[str, ...]:
+def post(archive: TextArchive, at: SolrTarget) -> tuple[str, ...]:
     return sink_solr.post(archive.state, archive.index, at)
 
 
-def verify(archive: TextArchive, at: Place | None, launch: Launch = LAUNCH) -> Claim:
+def verify(archive: TextArchive, at: SolrTarget | None, launch: Launch = LAUNCH) -> Claim:
     return verify_text.verify(archive.state, archive.index, at, launch, FINAL)
 
 

@@ -27,8 +27,8 @@ from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.stores.remote import SMALL, Broken
-from warcmill.stores.webhdfs.client import Cluster
-from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused
+from warcmill.stores.webhdfs.client import NameNodes
+from warcmill.stores.webhdfs.http import Address, Connections, HdfsRefusal, HdfsResponse
 
 DATA = random.Random(1).randbytes(5 * BLOCK + 12_345)
 SHA512 = hashlib.sha512(DATA).hexdigest()
@@ -314,7 +314,7 @@ def test_a_full_quota_is_reported_by_name_and_leaves_nothing(there: InHdfs, kind
     store = there.open()
     there.server.set_quota(there.base, **{"names": 2} if kind == "names" else {"space": 4 * BLOCK})
     try:
-        with pytest.raises(Refused, match=r"(NS|DS)QuotaExceededException"):
+        with pytest.raises(HdfsRefusal, match=r"(NS|DS)QuotaExceededException"):
             commit(store, DATA)
         fault_log.injected(f"HDFS, quota of {'names' if kind == 'names' else 'bytes'} hit")
         assert there.files() == {}
@@ -445,7 +445,7 @@ def test_a_redirect_to_a_stranger_is_neither_followed_nor_logged(
     caplog.set_level(0)
     where, asked = impostor
     store = there.open()
-    store._client.cluster = Cluster((address(where),), "/x", "")
+    store._client.cluster = NameNodes((address(where),), "/x", "")
     store._client._active = address(where)
     with pytest.raises(Unavailable, match="not among the DataNodes it lists") as caught:
         store._client.fetch("/x", "GETFILECHECKSUM")

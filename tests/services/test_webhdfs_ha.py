@@ -16,7 +16,7 @@ from servers.hdfs_ha import HdfsHa
 from warcmill.errors import Unavailable
 from warcmill.stores.opening import Access, adopt
 from warcmill.stores.remote import Budget
-from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.http import Connections
 from warcmill.stores.webhdfs.store import WebHdfsStore
 
@@ -29,7 +29,7 @@ def url(pair: HdfsHa, *names: str, folder: str) -> str:
 
 
 def store(where: str, patience: float = 5) -> WebHdfsStore:
-    cluster = Cluster.parse(where)
+    cluster = NameNodes.parse(where)
     client = Client(cluster, Budget(patience), Connections(30), UserName(cluster.user))
     return WebHdfsStore("store", client, cluster.path, BLOCK)
 

@@ -14,7 +14,7 @@ from warcmill.errors import Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.stores.opening import Access, adopt
 from warcmill.stores.remote import Budget
-from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.hdfscli import HdfsCli
 from warcmill.stores.webhdfs.http import Connections
 from warcmill.stores.webhdfs.kerberos import Kerberos
@@ -35,7 +35,7 @@ def url(hdfs_kerberos: HdfsKerberos, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def store(url: str, who: Kerberos | UserName) -> WebHdfsStore:
-    cluster = Cluster.parse(url)
+    cluster = NameNodes.parse(url)
     return WebHdfsStore("store", Client(cluster, Budget(1), Connections(30), who), cluster.path, BLOCK)
 
 

@@ -16,10 +16,10 @@ from warcmill.model import Root
 from warcmill.stores import opening
 from warcmill.stores.opening import Access
 from warcmill.stores.remote import Budget
-from warcmill.stores.sftp.pool import Pool
-from warcmill.stores.sftp.ssh import Credentials, Server
+from warcmill.stores.sftp.pool import SessionPool
+from warcmill.stores.sftp.ssh import Credentials, SshHost
 from warcmill.stores.sftp.store import SftpStore
-from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.http import Address, Connections
 from warcmill.stores.webhdfs.store import WebHdfsStore
 
@@ -37,7 +37,7 @@ class InHdfs:
 
     def open(self, patience: float = 1.0, connections: Connections | None = None, namenodes: str = "") -> WebHdfsStore:
         url = self.url.replace(self.server.namenode_http, namenodes) if namenodes else self.url
-        cluster = Cluster.parse(url)
+        cluster = NameNodes.parse(url)
         client = Client(cluster, Budget(patience), connections or Connections(30), UserName(cluster.user))
         return WebHdfsStore(self.root, client, cluster.path, BLOCK)
 
@@ -87,7 +87,7 @@ class InHdfs:
             self.server.wait_ready()
 
     def _client(self) -> Client:
-        cluster = Cluster.parse(self.url)
+        cluster = NameNodes.parse(self.url)
         return Client(cluster, Budget(5), Connections(30), UserName(cluster.user))
 
 
@@ -109,7 +109,7 @@ class OverSsh(InFolder):
     def __init__(self, server: Sshd, folder: str, root: Root = "store") -> None:
         self.server, self.base, self.root = server, server.root / folder, root
         self.base.mkdir()
-        self.ssh = Server(server.user, "127.0.0.1", server.port)
+        self.ssh = SshHost(server.user, "127.0.0.1", server.port)
         self.credentials = Credentials(str(server.known_hosts), str(server.key))
         self.url = f"sftp://{self.ssh}{quote(str(self.base))}"
         self.access = Access(known_hosts=self.credentials.known_hosts, key_file=self.credentials.key_file)
@@ -118,7 +118,7 @@ class OverSsh(InFolder):
     def open(self, patience: float = 1.0, port: int = 0) -> SftpStore:
         """Through another port, the key is still that of the server."""
         here = self.ssh if not port else Proxied(self.ssh.user, self.ssh.host, port, self.ssh)
-        pool = Pool(str(here), lambda: here.session(self.credentials), Budget(patience))
+        pool = SessionPool(str(here), lambda: here.session(self.credentials), Budget(patience))
         return SftpStore(self.root, pool, str(self.base))
 
     @contextmanager
@@ -130,10 +130,10 @@ class OverSsh(InFolder):
             self.server.start()
 
 
-class Proxied(Server):
+class Proxied(SshHost):
     """The server at the other end of a proxy: its key is pinned under its own port."""
 
-    def __init__(self, user: str, host: str, port: int, behind: Server) -> None:
+    def __init__(self, user: str, host: str, port: int, behind: SshHost) -> None:
         super().__init__(user, host, port)
         object.__setattr__(self, "_behind", behind)
 

@@ -25,7 +25,7 @@ KEPT = ("decisions", "versions")  # in this order: a list names decisions
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CopyOutcome:
     """The paths that were copied; those that differ from what is there, left as they are; and damaged files."""
 
     copied: tuple[str, ...]
@@ -33,7 +33,7 @@ class Outcome:
     damaged: tuple[BadInput, ...]
 
 
-def back_up(state: LocalStore, store: Store) -> Outcome:
+def back_up(state: LocalStore, store: Store) -> CopyOutcome:
     """Copy the files that the store has not. A damaged one is named and not copied."""
     there = {entry.path.removeprefix(f"{FOLDER}/"): entry.size for entry in _files(store, FOLDER)}
     ours = list(_files(state, ""))
@@ -41,7 +41,7 @@ def back_up(state: LocalStore, store: Store) -> Outcome:
     return _copy(state, store, [entry.path for entry in ours if entry.path not in there], f"{FOLDER}/{{}}", different)
 
 
-def restore(state: LocalStore, store: Store) -> Outcome:
+def restore(state: LocalStore, store: Store) -> CopyOutcome:
     """Bring back the files that the state has not. A file that is there, and differs, is named."""
     missing, different = list[str](), list[str]()
     for entry in _files(store, FOLDER):
@@ -53,7 +53,7 @@ def restore(state: LocalStore, store: Store) -> Outcome:
     return _copy(store, state, missing, "", tuple(different))
 
 
-def _copy(source: Store, target: Store, paths: list[str], to: str, different: tuple[str, ...]) -> Outcome:
+def _copy(source: Store, target: Store, paths: list[str], to: str, different: tuple[str, ...]) -> CopyOutcome:
     copied, damaged = list[str](), list[BadInput]()
     for path in paths:
         data = _bytes(source, path)
@@ -65,7 +65,7 @@ def _copy(source: Store, target: Store, paths: list[str], to: str, different: tu
         name = to.format(path) if to else path.removeprefix(f"{FOLDER}/")
         target.commit_new(name, io.BytesIO(data), len(data), sha512(data).hexdigest())
         copied.append(name)
-    return Outcome(tuple(copied), different, tuple(damaged))
+    return CopyOutcome(tuple(copied), different, tuple(damaged))
 
 
 def _bytes(store: Store, path: str) -> bytes:

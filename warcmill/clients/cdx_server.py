@@ -25,7 +25,7 @@ _SAID: Final = 200  # characters shown of an answer
 _NEXT: Final = "look at the server and its log, and at [index] cdx_server"
 
 
-class Place(NamedTuple):
+class CapturePlace(NamedTuple):
     """Where a capture is that the server has: its second, the name of its WARC, and the offset in it."""
 
     time: str
@@ -68,7 +68,7 @@ class CdxServer:
         """Delete captures by their lines, existing or not. BadInput as `post`."""
         self._change(f"{self.url}/delete", "Deleted", lines)
 
-    def captures(self, url: str, second: str, request: Mapping[str, str] | None = None) -> list[Place]:
+    def captures(self, url: str, second: str, request: Mapping[str, str] | None = None) -> list[CapturePlace]:
         """What the server has of a URL in a second. `request` has method and requestBody of a POST or PUT."""
         query = {"url": url, "matchType": "exact", "from": second, "to": second, "fl": "timestamp,filename,offset"}
         status, body = self._ask("GET", self.url, {**query, **(request or {})})
@@ -78,9 +78,9 @@ class CdxServer:
         if status != requests.codes.ok:
             raise self._odd(status, text)
         rows = [line.split(" ") for line in text.splitlines()]
-        if any(len(row) != len(Place._fields) or not row[0].isdigit() or not row[2].isdigit() for row in rows):
+        if any(len(row) != len(CapturePlace._fields) or not row[0].isdigit() or not row[2].isdigit() for row in rows):
             raise self._odd(status, text)  # `warning: …` too, which a server writes into an answer that it cuts off
-        return [Place(*row) for row in rows]
+        return [CapturePlace(*row) for row in rows]
 
     def collections(self) -> list[str]:
         """The collections that the server has."""

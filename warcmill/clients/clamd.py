@@ -65,9 +65,9 @@ class Clamd:
             raise self.unavailable(f"it answered {answer!a} to VERSION")
         return answer
 
-    def stream(self) -> Stream:
+    def stream(self) -> ClamdStream:
         """Begin a stream."""
-        return Stream(self, self._connect(), b"zINSTREAM\0")
+        return ClamdStream(self, self._connect(), b"zINSTREAM\0")
 
     def unavailable(self, why: str) -> Unavailable:
         """Make the error for anything that it should not do."""
@@ -78,7 +78,7 @@ class Clamd:
         return self.unavailable(f"it gave no sign for {self.silence:g} s")
 
     def _ask(self, command: str) -> str:
-        stream = Stream(self, self._connect(), f"z{command}\0".encode())
+        stream = ClamdStream(self, self._connect(), f"z{command}\0".encode())
         stream.flush()
         return stream.answer()
 
@@ -106,7 +106,7 @@ def _connected(address: Address) -> socket.socket:
     return connection
 
 
-class Stream:
+class ClamdStream:
     """A stream on its way: `send` its pieces, `end` it, then read the `answer`; or `close` it at any time."""
 
     def __init__(self, clamd: Clamd, connection: socket.socket, command: bytes) -> None:
@@ -188,7 +188,7 @@ class Scans:
 
     def __init__(self, clamd: Clamd, at_once: int) -> None:
         self.clamd, self._at_once = clamd, at_once
-        self._waiting: dict[int, tuple[Stream, Callable[[str], None]]] = {}  # by the connection's number
+        self._waiting: dict[int, tuple[ClamdStream, Callable[[str], None]]] = {}  # by the connection's number
         self._poll = select.poll()
 
     def make_room(self) -> None:
@@ -196,7 +196,7 @@ class Scans:
         while len(self._waiting) >= self._at_once:
             self._collect()
 
-    def wait_for(self, stream: Stream, answered: Callable[[str], None]) -> None:
+    def wait_for(self, stream: ClamdStream, answered: Callable[[str], None]) -> None:
         """Have `answered` called with the signature in a stream that was ended, '' for none, when it is known."""
         self._waiting[stream.fileno()] = stream, answered
         self._poll.register(stream.fileno(), select.POLLIN)
@@ -220,6 +220,6 @@ class Scans:
             stream, answered = self._forget(number)
             answered(stream.signature())
 
-    def _forget(self, number: int) -> tuple[Stream, Callable[[str], None]]:
+    def _forget(self, number: int) -> tuple[ClamdStream, Callable[[str], None]]:
         self._poll.unregister(number)
         return self._waiting.pop(number)

@@ -27,7 +27,7 @@ _SAID = 300  # characters shown of an answer
 _AT_ONCE = 200  # ids in one question
 
 
-class Refused(NamedTuple):
+class RefusedDocument(NamedTuple):
     """A document that Solr did not take, and its message."""
 
     id: str
@@ -57,12 +57,12 @@ class Solr:
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}/{collection}"
 
-    def post(self, collection: str, documents: Iterable[Values]) -> list[Refused]:
+    def post(self, collection: str, documents: Iterable[Values]) -> list[RefusedDocument]:
         """Post documents; return those that were refused. Queries see the others after a commit.
 
         Unavailable leaves it open which documents were taken: post them again. The same id replaces a document.
         """
-        refused: list[Refused] = []
+        refused: list[RefusedDocument] = []
         for batch in _batches(documents):
             refused += self._update(collection, batch)
         return refused
@@ -116,11 +116,11 @@ class Solr:
         """Unavailable unless documents can be posted by the update chain. Changes nothing."""
         self._ask(collection, "update", {"update.chain": CHAIN}, b"{}")
 
-    def _update(self, collection: str, batch: bytes) -> Iterator[Refused]:
+    def _update(self, collection: str, batch: bytes) -> Iterator[RefusedDocument]:
         answer = self._ask(collection, "update", {"update.chain": CHAIN}, batch)
         try:
             for error in answer["responseHeader"].get("errors", ()):
-                yield Refused(str(error["id"]), str(error["message"])[:_SAID])
+                yield RefusedDocument(str(error["id"]), str(error["message"])[:_SAID])
         except (KeyError, TypeError, AttributeError) as error:
             raise self._odd(collection, f"errors of another form: {answer}") from error
 

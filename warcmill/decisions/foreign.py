@@ -26,7 +26,7 @@ _SUFFIX = re.compile(r"\.w?arc(\.gz)?(\.open)?\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Found:
+class FolderContent:
     """The content of a foreign folder: its WARCs, in order of their paths, and all else, each as `path: why`.
 
     `missing`: what may be a WARC, and cannot be taken. `left_out`: what is none.
@@ -38,17 +38,17 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class FolderLayout:
     """A layout: its name, what it is, and the function that reads it."""
 
     name: str
     what: str
-    find: Callable[[Store], Found]
+    find: Callable[[Store], FolderContent]
 
 
-def bare(source: Store) -> Found:
+def bare(source: Store) -> FolderContent:
     """Find every WARC in a folder and in the folders below it, by its name. Neither launches nor logs are known."""
-    found, folders = Found(), deque([""])
+    found, folders = FolderContent(), deque([""])
     while folders:
         for entry in source.list(folders.popleft()):
             if entry.kind == "folder" and not entry.name.startswith("."):
@@ -59,7 +59,7 @@ def bare(source: Store) -> Found:
     return found
 
 
-def _sort_in(found: Found, entry: Stat) -> None:
+def _sort_in(found: FolderContent, entry: Stat) -> None:
     if entry.name.startswith("."):
         found.left_out.append(f"{layout.shown(entry.path)}: its name begins with a dot")
     elif entry.kind == "other":
@@ -72,8 +72,8 @@ def _sort_in(found: Found, entry: Stat) -> None:
         found.left_out.append(f"{layout.shown(entry.path)}: not named as a WARC")
 
 
-LAYOUTS: Mapping[str, Foreign] = {
-    row.name: row for row in (Foreign("bare", "WARCs in a folder and the folders below it, without a log", bare),)
+LAYOUTS: Mapping[str, FolderLayout] = {
+    row.name: row for row in (FolderLayout("bare", "WARCs in a folder and the folders below it, without a log", bare),)
 }
 
 
@@ -128,17 +128,17 @@ def why_never_found(launch_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ImportOrder:
     """What an operator asked for, and who that is. `launch_id` '': the date of the earliest record."""
 
     job: str
     by: str
     launch_id: str = ""
-    layout: Foreign = LAYOUTS["bare"]
+    layout: FolderLayout = LAYOUTS["bare"]
 
 
 @dataclass(slots=True)
-class Result:
+class ImportResult:
     """What an import did: `claim` is None when there was nothing new, `known` has the WARCs that are imported already,
     by path, and `mended` the launches whose earlier import was cut short, and is complete now."""
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from warcmill import layout
 from warcmill.base.clock import stamp_text
 from warcmill.decisions import foreign, incoming
-from warcmill.decisions.foreign import TASK, Found, Order, Result, why_never_found
+from warcmill.decisions.foreign import TASK, FolderContent, ImportOrder, ImportResult, why_never_found
 from warcmill.decisions.incoming import Incoming
 from warcmill.decisions.take_in import Advance, Taken, may_link, take
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, Unsettled
@@ -63,19 +63,21 @@ def mend(state: MarkerStore, root: FileStore, job: str) -> Iterator[Launch]:
             yield launch
 
 
-def import_folder(state: MarkerStore, root: FileStore, source: SourceFolder, order: Order, shown: Shown) -> Result:
+def import_folder(
+    state: MarkerStore, root: FileStore, source: SourceFolder, order: ImportOrder, shown: Shown
+) -> ImportResult:
     """Import the WARCs of a folder as one launch, and publish its marker.
 
     BadInput when there is no WARC, no date, or such a launch already. Unsettled when a file cannot be read: what was
     done is kept, and the next import continues from there.
     """
-    result = Result(mended=tuple(mend(state, root, order.job)))
+    result = ImportResult(mended=tuple(mend(state, root, order.job)))
     found = order.layout.find(source)
     if not found.warcs:
         some = f", such as {found.missing[0]}" if found.missing else ""
         why = f"there is no WARC in it; what it has: {len(found.left_out) + len(found.missing)} other entries{some}"
         raise BadInput(str(source.base), why)
-    before = Before.of(state, order.job)
+    before = EarlierImports.of(state, order.job)
     with own_disk(root):
         at = incoming.begin(root, order.job)
         packed = foreign.packed(source, found.warcs)
@@ -132,7 +134,7 @@ def is_inside(source: Path, root: str) -> bool:
     return source.is_relative_to(place) or place.is_relative_to(source)
 
 
-def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: Order, taking: Taking) -> Launch:
+def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: ImportOrder, taking: Taking) -> Launch:
     """The launch that these WARCs become; BadInput when no record has a date, no scan could find it, or it exists."""
     dates = [taken.first for taken in taking.new.values() if taken.first]
     if not order.launch_id and not dates:
@@ -148,7 +150,7 @@ def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: 
     return launch
 
 
-def claim_of(launch: Launch, order: Order, source: SourceFolder, found: Found, taking: Taking) -> Claim:
+def claim_of(launch: Launch, order: ImportOrder, source: SourceFolder, found: FolderContent, taking: Taking) -> Claim:
     items = tuple(
         sorted((_item(launch, taking.names[path], path, taken) for path, taken in taking.new.items()), key=_path)
     )
@@ -192,14 +194,14 @@ EVER = date.min, date.max
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierImports:
     """What the job's earlier imports have: where, by digest; and the paths they had in their folders, with sizes."""
 
     where: Mapping[str, str]
     origins: frozenset[tuple[str, int]]
 
     @classmethod
-    def of(cls, state: MarkerStore, job: str) -> Before:
+    def of(cls, state: MarkerStore, job: str) -> EarlierImports:
         where, origins = dict[str, str](), set[tuple[str, int]]()
         for launch in (launch for launch in with_markers(state, *EVER) if launch.job == job):
             if marker := state.read(layout.key(TASK, launch)):
@@ -215,7 +217,7 @@ class Taking:
 
     source: SourceFolder
     at: Incoming
-    before: Before
+    before: EarlierImports
     names: Mapping[str, str]
     settled: Mapping[str, Taken]
     new: dict[str, Taken] = field(default_factory=dict)
@@ -271,7 +273,7 @@ def file_key(entry: Stat, name: str) -> str:
     return f"{entry.version}/{name}"
 
 
-def check_room(root: FileStore, taking: Taking, found: Found) -> None:
+def check_room(root: FileStore, taking: Taking, found: FolderContent) -> None:
     """Unavailable when what has to be copied is more than the disk has room for: better now than after hours."""
     needed = sum(entry.size for entry in found.warcs if _is_copied(root, taking, entry))
     disk = os.statvfs(root.base)

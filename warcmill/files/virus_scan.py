@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from warcmill import layout
 from warcmill.base.progress import Progress
-from warcmill.clients.clamd import CHUNK, LIMITS, Clamd, Scans, Stream
+from warcmill.clients.clamd import CHUNK, LIMITS, Clamd, ClamdStream, Scans
 from warcmill.errors import Mismatch, Unavailable
 from warcmill.files import transfer
 from warcmill.files.transfer import Tee, place, present, stored
@@ -150,7 +150,7 @@ class _Reading:
         self.length, self.dropped = 0, False
         self.found: str | None = None  # None: clamd has not answered
         self._scan, self._kept = scan, bytearray()
-        self._stream: Stream | None = None
+        self._stream: ClamdStream | None = None
 
     def write(self, piece: bytes | memoryview) -> None:
         """Take the next bytes. What is over StreamMaxLength is counted, and not sent: clamd would refuse all of it."""
@@ -186,7 +186,7 @@ class _Reading:
 
         self._scan.scans.wait_for(stream, answered)
 
-    def _begin(self) -> Stream:
+    def _begin(self) -> ClamdStream:
         self._stream = self._scan.scans.clamd.stream()
         self._stream.send(self._kept)
         self._kept.clear()

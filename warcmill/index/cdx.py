@@ -13,7 +13,7 @@ from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts.cdx import CDXJ, Tally
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Making
-from warcmill.index.extracting import Work, extracted
+from warcmill.index.extracting import StageExtracts, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed
 from warcmill.markers.state import MarkerStore
@@ -22,7 +22,7 @@ from warcmill.model import FileRef, Json, Launch, Stage
 
 def cdx(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.cdx; fails as `extracted`."""
-    work = Work((CDXJ,), making.at_once, making.cdx, partial(cdx_extracts.tally, extracts), _facts)
+    work = StageExtracts((CDXJ,), making.at_once, making.cdx, partial(cdx_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "cdx", work)
     return replace(claim, counts=_counts(claim))
 

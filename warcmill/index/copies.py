@@ -15,15 +15,15 @@ from typing import Protocol
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats.index import cdxj
 from warcmill.index.sink_cdx import CdxSink
-from warcmill.index.sink_solr import Place, SolrSink
-from warcmill.index.sinks import Acknowledged, Part
+from warcmill.index.sink_solr import SolrSink, SolrTarget
+from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.index.text import Line
 from warcmill.index.verify_text import AskingSolr
 from warcmill.markers.outside import Lack
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, text
-from warcmill.versions.inputs import Input, Lists, VersionList
+from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.published import Payloads
 
 MOST_ASKED = 1_000  # captures of a WARC
@@ -47,22 +47,27 @@ def of_cdx(
     """Ask the CDX server for the captures of each WARC of these launches. The rest waits where it does not answer."""
     known = Acknowledged(index, sink.name)
 
-    def look(one: Input, listed: VersionList) -> str:
-        part = Part(one.identity, listed.hiding)
+    def look(one: ListedWarc, listed: VersionList) -> str:
+        part = SinkInput(one.identity, listed.hiding)
         return _captures(sink, part, frozenset(known.of(part).refused), looked)
 
     yield from _each(state, index, cdx.NAME, sink, launches, look)
 
 
 def of_solr(
-    state: LocalStore, index: LocalStore, sink: SolrSink, place: Place, launches: Sequence[Launch], looked: Counter[str]
+    state: LocalStore,
+    index: LocalStore,
+    sink: SolrSink,
+    place: SolrTarget,
+    launches: Sequence[Launch],
+    looked: Counter[str],
 ) -> Iterator[Lack]:
     """Ask Solr for the documents of each WARC of these launches. The rest waits where it does not answer."""
 
-    def look(one: Input, listed: VersionList) -> str:
+    def look(one: ListedWarc, listed: VersionList) -> str:
         with closing(AskingSolr(index, place, listed)) as solr:
             solr.require(one)
-            return _documents(sink, solr, Part(one.identity, listed.hiding), looked)
+            return _documents(sink, solr, SinkInput(one.identity, listed.hiding), looked)
 
     yield from _each(state, index, text.NAME, sink, launches, look)
 
@@ -73,7 +78,7 @@ def _each(
     data_set: str,
     sink: _Named,
     launches: Sequence[Launch],
-    look: Callable[[Input, VersionList], str],
+    look: Callable[[ListedWarc, VersionList], str],
 ) -> Iterator[Lack]:
     """A lack for each WARC of these launches of which the sink has not all that the current version has."""
     wanted = frozenset(launches)
@@ -82,21 +87,21 @@ def _each(
         listed = Lists(state, data_set).read(current.number) if current else None
         for one in listed.inputs if listed else ():
             if listed and one.launch in wanted and (why := _why(look, one, listed)):
-                yield _lack(index, sink, Part(one.identity, listed.hiding), why)
+                yield _lack(index, sink, SinkInput(one.identity, listed.hiding), why)
     except Unavailable as error:
         yield Lack(None, sink.place, f"{error}; the rest was not looked at", is_away=True)
     except (NotReady, BadInput) as error:
         yield Lack(None, sink.place, str(error), "warcmill doctor")
 
 
-def _why(look: Callable[[Input, VersionList], str], one: Input, listed: VersionList) -> str:
+def _why(look: Callable[[ListedWarc, VersionList], str], one: ListedWarc, listed: VersionList) -> str:
     try:
         return look(one, listed)
     except (NotReady, BadInput, Mismatch) as error:
         return str(error)
 
 
-def _lack(index: LocalStore, sink: _Named, part: Part, why: str) -> Lack:
+def _lack(index: LocalStore, sink: _Named, part: SinkInput, why: str) -> Lack:
     """An input whose acknowledgement is gone is sent again, whole."""
     note = index.real(f"{Acknowledged(index, sink.name).folder}/{part.digest}")
     launch = part.input.launch
@@ -104,7 +109,7 @@ def _lack(index: LocalStore, sink: _Named, part: Part, why: str) -> Lack:
     return Lack(launch, f"{part.input.name} at {sink.place}", why, todo)
 
 
-def _captures(sink: CdxSink, part: Part, refused: frozenset[int], looked: Counter[str]) -> str:
+def _captures(sink: CdxSink, part: SinkInput, refused: frozenset[int], looked: Counter[str]) -> str:
     """The fault of the captures of a WARC; '' for none."""
     number = sum(1 for _ in sink.lines(part))
     asked, wrong, first = _spread(number, MOST_ASKED), 0, ""
@@ -122,7 +127,7 @@ def _captures(sink: CdxSink, part: Part, refused: frozenset[int], looked: Counte
     return f"{wrong:,} of {of} are missing or differ; first {first}" if wrong else ""
 
 
-def _documents(sink: SolrSink, solr: AskingSolr, part: Part, looked: Counter[str]) -> str:
+def _documents(sink: SolrSink, solr: AskingSolr, part: SinkInput, looked: Counter[str]) -> str:
     """The fault of the documents of a WARC; '' for none."""
     number = sum(1 for _ in sink.lines(part))
     asked, tally, sample = _spread(number, SAMPLE), solr.tally(), list[tuple[Line, bool]]()

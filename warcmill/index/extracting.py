@@ -26,7 +26,7 @@ Tally = TypeVar("Tally")
 
 
 @dataclass(frozen=True)
-class Work(Generic[Tally]):
+class StageExtracts(Generic[Tally]):
     """Extracts of these kinds: how one is made from the store, how it is counted, and the facts of an item that follow.
 
     `make` gets the path of a WARC, its SHA-512, and the offsets at which a virus was found; `tally` all but the path.
@@ -41,7 +41,7 @@ class Work(Generic[Tally]):
 
 
 def extracted(
-    state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, word: str, work: Work[Tally]
+    state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, word: str, work: StageExtracts[Tally]
 ) -> Claim:
     """The claim of a step, without counts. It follows from the WARCs and their hits alone.
 
@@ -70,7 +70,7 @@ def extracted(
 @dataclass(frozen=True)
 class _Extracting(Generic[Tally]):
     extracts: Extracts
-    work: Work[Tally]
+    work: StageExtracts[Tally]
     holdings: Mapping[FileRef, Holding]
     progress: Progress
 

@@ -21,7 +21,7 @@ from itertools import islice
 from urllib.parse import quote
 
 from warcmill import layout
-from warcmill.clients.cdx_server import CdxServer, Place
+from warcmill.clients.cdx_server import CapturePlace, CdxServer
 from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.extracts import cdx as cdx_making
 from warcmill.extracts.cdx import CDXJ
@@ -30,7 +30,7 @@ from warcmill.formats.index import cdxj
 from warcmill.index import provisional
 from warcmill.index.provisional import Followed, crawled
 from warcmill.index.provisional import name_of as name_of_provisional
-from warcmill.index.sinks import Part
+from warcmill.index.sinks import SinkInput
 from warcmill.launches.roots import JobRoots
 from warcmill.markers import locks
 from warcmill.markers.state import MarkerStore
@@ -39,8 +39,8 @@ from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden
 from warcmill.versions.cdx import NAME
 from warcmill.versions.index_inputs import WARCS
-from warcmill.versions.inputs import Hiding, Input
-from warcmill.versions.published import Lookup, Payloads, hidden_now, open_version
+from warcmill.versions.inputs import Hiding, ListedWarc
+from warcmill.versions.published import CdxLookup, Payloads, hidden_now, open_version
 
 LINES, BYTES = 10_000, 4 << 20  # of a POST: the server holds it in memory
 ASKED = 100  # one of so many provisional captures is asked for, after all were deleted
@@ -65,7 +65,7 @@ def sent(line: bytes) -> bytes:
     return b"%s %s %s\n" % (key, second, json.dumps(fields).encode())
 
 
-def captures(server: CdxServer, line: bytes) -> list[Place]:
+def captures(server: CdxServer, line: bytes) -> list[CapturePlace]:
     """What the server has of the URL of a line, in its second."""
     _, second, text = line.rstrip(b"\n").split(b" ", 2)
     fields = json.loads(text)
@@ -86,7 +86,7 @@ class CdxSink:
         self._prefixes = lru_cache(8)(self._read_prefixes)
         self.name, self.place = name_of(server.url), f"the CDX server {server.url}"
 
-    def post(self, new: Part, old: Part | None) -> tuple[int, ...]:
+    def post(self, new: SinkInput, old: SinkInput | None) -> tuple[int, ...]:
         """Send the captures of an input, but those that it has by `old`. Returns the offsets of refused ones."""
         refused: list[int] = []
         for batch in batches(self._only(new, old)):
@@ -97,7 +97,7 @@ class CdxSink:
                     raise BadInput(new.input.name, f"{self.place} refuses more than {MOST_REFUSED} of its captures")
         return tuple(refused)
 
-    def withdraw(self, old: Part, new: Part | None) -> None:
+    def withdraw(self, old: SinkInput, new: SinkInput | None) -> None:
         """Delete the captures of an input, but those that `new` has; then send their neighbours again."""
         self.delete(self._only(old, new))
 
@@ -145,13 +145,13 @@ class CdxSink:
         elif not (mine not in found and self._neighbours_of(line) & {*found}):
             _compare(what, "found once", "found once" if found.count(mine) == 1 else f"found {found.count(mine)} times")
 
-    def lines(self, part: Part) -> Iterator[tuple[bytes, bool]]:
+    def lines(self, part: SinkInput) -> Iterator[tuple[bytes, bool]]:
         """The captures of an input, and of each whether it is shown. NotReady if its extract is gone for good."""
         kind, shown = self._sound_extract(part.input), self._shown(part)
         for line in islice(self._extracts.lines(kind, part.input.sha512), 1, None):
             yield cdxj.named(line, part.input.name), shown.has(line)
 
-    def _neighbours_of(self, line: bytes) -> set[Place]:
+    def _neighbours_of(self, line: bytes) -> set[CapturePlace]:
         with closing(open_version(self._index, NAME)[1]) as lookup:
             return {_place(one) for one in _neighbours(lookup, [line])}
 
@@ -173,7 +173,7 @@ class CdxSink:
             return [line for half in _halves(lines) for line in self._send(half)]
         return []
 
-    def _only(self, one: Part, other: Part | None) -> Iterator[bytes]:
+    def _only(self, one: SinkInput, other: SinkInput | None) -> Iterator[bytes]:
         """The lines that one part shows, and the other one does not."""
         kind = self._sound_extract(one.input)
         here, there = self._shown(one), self._shown(other) if other and _same_bytes(one, other) else None
@@ -181,7 +181,7 @@ class CdxSink:
             if here.has(line) and not (there and there.has(line)):
                 yield cdxj.named(line, one.input.name)
 
-    def _sound_extract(self, one: Input) -> Kind:
+    def _sound_extract(self, one: ListedWarc) -> Kind:
         """The extract of an input, which is made again where it is missing or damaged, if it can be."""
         kind = replace(CDXJ, generation=one.generation)
         if self._extracts.digest(kind, one.sha512) is None:
@@ -195,7 +195,7 @@ class CdxSink:
                 raise NotReady(one.name, f"{error}; {todo}") from error
         return kind
 
-    def _shown(self, part: Part) -> _Shown:
+    def _shown(self, part: SinkInput) -> _Shown:
         return _Shown(frozenset(part.input.left_out), self._prefixes(part.hiding))
 
     def _read_prefixes(self, hiding: Hiding) -> tuple[bytes, ...]:
@@ -213,10 +213,10 @@ class _Shown:
         return not hidden.is_hidden(line, self._prefixes)
 
 
-def _place(line: bytes) -> Place:
+def _place(line: bytes) -> CapturePlace:
     _, second, text = line.rstrip(b"\n").split(b" ", 2)
     fields = json.loads(text)
-    return Place(second.decode(), fields["filename"], fields["offset"])
+    return CapturePlace(second.decode(), fields["filename"], fields["offset"])
 
 
 def _compare(what: str, expected: object, found: object) -> None:
@@ -224,11 +224,11 @@ def _compare(what: str, expected: object, found: object) -> None:
         raise Mismatch(what, expected, found)
 
 
-def _same_bytes(one: Part, other: Part) -> bool:
+def _same_bytes(one: SinkInput, other: SinkInput) -> bool:
     return (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
 
 
-def _neighbours(lookup: Lookup, lines: Sequence[bytes]) -> Iterator[bytes]:
+def _neighbours(lookup: CdxLookup, lines: Sequence[bytes]) -> Iterator[bytes]:
     """What the current version has of the keys and seconds of these lines."""
     for begin in sorted({b" ".join(line.split(b" ", 2)[:2]) + b" " for line in lines}):
         yield from lookup.beginning_with(begin)

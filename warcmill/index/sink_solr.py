@@ -30,7 +30,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from warcmill.clients.solr import Refused, Solr
+from warcmill.clients.solr import RefusedDocument, Solr
 from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import GENERATION, extract_kind
@@ -40,14 +40,14 @@ from warcmill.formats.surt import registered
 from warcmill.formats.text import document as office
 from warcmill.formats.text.document import Kind, kind_of
 from warcmill.index import sinks
-from warcmill.index.sinks import Acknowledged, Part
-from warcmill.index.text import Line, Shown, key_of, lines_of
+from warcmill.index.sinks import Acknowledged, SinkInput
+from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
 from warcmill.markers import locks
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.hidden import parse_entry, prefixes_of
-from warcmill.versions.inputs import Hiding, Input, Lists, VersionList
+from warcmill.versions.inputs import Hiding, ListedWarc, Lists, VersionList
 from warcmill.versions.published import Payloads
 from warcmill.versions.text import NAME
 
@@ -117,7 +117,7 @@ _SHOWN = 3  # refused documents in a message
 
 
 @dataclass(frozen=True)
-class Place:
+class SolrTarget:
     """A Solr by its URL, what belongs to which of its collections, and the name of its acknowledgements."""
 
     server: str
@@ -128,12 +128,12 @@ class Place:
 class SolrSink:
     """The collections of a Solr as one sink."""
 
-    def __init__(self, state: LocalStore, index: LocalStore, solr: Solr, place: Place) -> None:
+    def __init__(self, state: LocalStore, index: LocalStore, solr: Solr, place: SolrTarget) -> None:
         self._state, self._extracts, self._solr, self._routing = state, Extracts(index), solr, place.routing
         self._prefixes: dict[Hiding, dict[bytes, str]] = {}
         self.name, self.place = place.name, f"Solr at {place.name}"
 
-    def post(self, new: Part, old: Part | None) -> tuple[int, ...]:
+    def post(self, new: SinkInput, old: SinkInput | None) -> tuple[int, ...]:
         """Post the documents of a WARC, but those that Solr has by `old`. Mismatch if it refuses one: it has to be
         posted again when its schema is corrected."""
         known = old if old and _same_text(new, old) else None
@@ -150,7 +150,7 @@ class SolrSink:
             raise Mismatch(f"documents of {new.input.name}", "all taken", taken)
         return ()
 
-    def withdraw(self, old: Part, new: Part | None) -> None:
+    def withdraw(self, old: SinkInput, new: SinkInput | None) -> None:
         """Delete the documents of a WARC, but those that `new` has."""
         if new and _same_text(old, new):
             ids: dict[str, list[str]] = {}
@@ -162,7 +162,7 @@ class SolrSink:
             self._delete_all(old.input.name)
         self._commit()
 
-    def lines(self, part: Part) -> Iterator[Line]:
+    def lines(self, part: SinkInput) -> Iterator[Line]:
         """The documents of a WARC that a part shows. NotReady if its extract is gone."""
         return self._only(part, None)
 
@@ -170,7 +170,7 @@ class SolrSink:
         """How many documents each collection has."""
         return {collection: self._solr.count(collection) for collection in self._routing.collections}
 
-    def _only(self, one: Part, other: Part | None) -> Iterator[Line]:
+    def _only(self, one: SinkInput, other: SinkInput | None) -> Iterator[Line]:
         """The documents that one part shows, and the other does not."""
         kind = extract_kind(one.input.generation)
         if self._extracts.digest(kind, one.input.sha512) is None:
@@ -180,10 +180,10 @@ class SolrSink:
             if here.has(line) and not (there and there.has(line)):
                 yield line
 
-    def _shown(self, part: Part) -> Shown:
+    def _shown(self, part: SinkInput) -> ShownDocuments:
         if part.hiding not in self._prefixes:
             self._prefixes[part.hiding] = hidden.at(self._state, part.hiding).prefixes()
-        return Shown(part.input.left_out, self._prefixes[part.hiding])
+        return ShownDocuments(part.input.left_out, self._prefixes[part.hiding])
 
     def _delete_all(self, name: str) -> None:
         for collection in self._routing.collections:
@@ -201,7 +201,7 @@ class _Sending:
         self._solr = solr
         self._held: dict[str, list[dict[str, Any]]] = {}
         self._documents = self._characters = 0
-        self._refused: list[Refused] = []
+        self._refused: list[RefusedDocument] = []
 
     def add(self, collection: str, one: dict[str, Any]) -> None:
         self._held.setdefault(collection, []).append(one)
@@ -210,7 +210,7 @@ class _Sending:
         if self._documents >= _MOST_DOCUMENTS or self._characters >= _MOST_CHARACTERS:
             self._flush()
 
-    def finish(self) -> list[Refused]:
+    def finish(self) -> list[RefusedDocument]:
         """Post the rest; return what was refused in all."""
         self._flush()
         return self._refused
@@ -222,7 +222,7 @@ class _Sending:
         self._documents = self._characters = 0
 
 
-def _same_text(one: Part, other: Part) -> bool:
+def _same_text(one: SinkInput, other: SinkInput) -> bool:
     """True if the ids and texts of both are those of one extract, which can be read."""
     same = (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
     return same and one.input.generation >= GENERATION
@@ -234,7 +234,7 @@ _LARGEST = 1 << 20  # bytes
 log = logging.getLogger(__name__)
 
 
-def post(state: MarkerStore, index: LocalStore, place: Place) -> tuple[str, ...]:
+def post(state: MarkerStore, index: LocalStore, place: SolrTarget) -> tuple[str, ...]:
     """Post what is new, delete what is gone. Returns what went wrong: the next run tries it again.
 
     With nothing to do it asks for one count a collection. Busy while another process posts.
@@ -262,13 +262,13 @@ class Notes:
     """What is noted of a Solr, besides its acknowledgements."""
 
     index: LocalStore
-    place: Place
+    place: SolrTarget
 
-    def require(self, one: Input, listed: VersionList) -> None:
+    def require(self, one: ListedWarc, listed: VersionList) -> None:
         """NotReady until Solr has acknowledged a WARC as a version has it, under the present routing."""
         if self._read(ROUTING) != self.place.routing.digest:
             raise NotReady(one.name, f"{self.place.name} was not posted to by this routing; run index.ScanForIndexing")
-        Acknowledged(self.index, self.place.name).of(Part(one.identity, listed.hiding))
+        Acknowledged(self.index, self.place.name).of(SinkInput(one.identity, listed.hiding))
 
     def doubt(self, counts: dict[str, int]) -> None:
         """Have everything posted again if Solr has lost documents, or the routing is another one."""

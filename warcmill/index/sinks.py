@@ -28,7 +28,7 @@ from typing import Protocol
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.formats.sealed import seal, unseal
 from warcmill.stores import LocalStore
-from warcmill.versions.inputs import Hiding, Input, VersionList
+from warcmill.versions.inputs import Hiding, ListedWarc, VersionList
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +46,16 @@ class Sink(Protocol):
         """What operators call it."""
         ...
 
-    def post(self, new: Part, old: Part | None) -> tuple[int, ...]:
+    def post(self, new: SinkInput, old: SinkInput | None) -> tuple[int, ...]:
         """Send an input; `old` is what the sink has of it. Returns the offsets of the records that it refuses."""
         ...
 
-    def withdraw(self, old: Part, new: Part | None) -> None:
+    def withdraw(self, old: SinkInput, new: SinkInput | None) -> None:
         """Take away what the sink has of an input, but what `new` has as well."""
         ...
 
 
-class Asked(Protocol):
+class QueriedSink(Protocol):
     """A server that has an index, as VerifyCdx asks it. `name` and `place` are those of the sink."""
 
     @property
@@ -81,7 +81,7 @@ def bring(index: LocalStore, sink: Sink, listed: VersionList) -> tuple[str, ...]
 class _Bringing:
     def __init__(self, index: LocalStore, sink: Sink, listed: VersionList) -> None:
         self._sink, self._acknowledged = sink, Acknowledged(index, sink.name)
-        self._parts = {one.name: Part(one.identity, listed.hiding) for one in listed.inputs}
+        self._parts = {one.name: SinkInput(one.identity, listed.hiding) for one in listed.inputs}
 
     def run(self) -> Iterator[str]:
         """Do it, and yield what went wrong. Where the sink does not answer, the rest waits."""
@@ -104,14 +104,14 @@ class _Bringing:
         if names:
             log.info("%s: %d WARCs were sent or withdrawn", self._sink.place, len(names))
 
-    def _olds(self) -> dict[str, list[Answer]]:
+    def _olds(self) -> dict[str, list[Acknowledgement]]:
         """What the sink has, or may have, of other parts than these, by the names of their WARCs."""
-        found: dict[str, list[Answer]] = {}
+        found: dict[str, list[Acknowledgement]] = {}
         for old in self._acknowledged.others(self._parts.values()):
             found.setdefault(old.part.input.name, []).append(old)
         return found
 
-    def _one(self, new: Part | None, olds: list[Answer]) -> None:
+    def _one(self, new: SinkInput | None, olds: list[Acknowledgement]) -> None:
         """Have the sink have of a WARC what is new, and nothing of what is old."""
         if new:
             self._acknowledged.begin(new)
@@ -133,10 +133,10 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Part:
+class SinkInput:
     """An input as a sink gets it: without what a version hides."""
 
-    input: Input
+    input: ListedWarc
     hiding: Hiding
 
     @cached_property
@@ -146,10 +146,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Acknowledgement:
     """What a file says: an input, whether the sink has all of it, and the offsets of records that the sink refused."""
 
-    part: Part
+    part: SinkInput
     is_whole: bool
     refused: tuple[int, ...] = ()
 
@@ -160,16 +160,16 @@ class Acknowledged:
     def __init__(self, index: LocalStore, sink: str) -> None:
         self._index, self.folder = index, f"{FOLDER}/{sink}"
 
-    def missing(self, parts: Iterable[Part]) -> list[Part]:
+    def missing(self, parts: Iterable[SinkInput]) -> list[SinkInput]:
         """Those that the sink has not acknowledged."""
         names = self._index.names(self.folder)
         return [part for part in parts if part.digest not in names or part.digest + BEGUN in names]
 
-    def has(self, part: Part) -> bool:
+    def has(self, part: SinkInput) -> bool:
         """True if the sink has acknowledged a part, though another one may have been sent after it."""
         return part.digest in self._index.names(self.folder)
 
-    def others(self, parts: Iterable[Part]) -> Iterator[Answer]:
+    def others(self, parts: Iterable[SinkInput]) -> Iterator[Acknowledgement]:
         """What the sink has, or may have a part of, and is not one of these parts."""
         known = {part.digest for part in parts}
         for name in sorted(self._index.names(self.folder)):
@@ -177,23 +177,23 @@ class Acknowledged:
             if digest not in known and len(digest) == 40 and digest.isalnum():
                 yield self._read(name)
 
-    def of(self, part: Part) -> Answer:
+    def of(self, part: SinkInput) -> Acknowledgement:
         """What the sink has answered for a part. NotReady if nothing, or not for all of it."""
         if self.missing([part]):
             raise NotReady(f"{part.input.name} in index:{self.folder}", "not acknowledged; run index.ScanForIndexing")
         return self._read(part.digest)
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: SinkInput) -> None:
         """Note that a part is about to be sent."""
         self._write(part.digest + BEGUN, part, ())
 
-    def done(self, part: Part, refused: Iterable[int] = ()) -> None:
+    def done(self, part: SinkInput, refused: Iterable[int] = ()) -> None:
         """Note the sink's answer: it has all of the part, but the records that it refused."""
         self._remove(part.digest)
         self._write(part.digest, part, tuple(sorted(refused)))
         self._remove(part.digest + BEGUN)
 
-    def forget(self, part: Part) -> None:
+    def forget(self, part: SinkInput) -> None:
         """Remove what is noted of a part: the sink has nothing of it any more."""
         self._remove(part.digest)
         self._remove(part.digest + BEGUN)
@@ -202,7 +202,7 @@ class Acknowledged:
         """Remove what killed runs of this host left half-written."""
         self._index.sweep(self.folder)
 
-    def _write(self, name: str, part: Part, refused: tuple[int, ...]) -> None:
+    def _write(self, name: str, part: SinkInput, refused: tuple[int, ...]) -> None:
         head = {"decisions": part.hiding.decisions, "hidden": part.hiding.sha512, "refused": refused, "schema": SCHEMA}
         data = seal(f"{json.dumps(head, sort_keys=True)}\n{part.input.identity.line()}".encode())
         self._index.commit_new(f"{self.folder}/{name}", io.BytesIO(data), len(data), sha512(data).hexdigest())
@@ -213,16 +213,16 @@ class Acknowledged:
             with suppress(Mismatch):
                 self._index.remove(found.path, found)
 
-    def _read(self, name: str) -> Answer:
+    def _read(self, name: str) -> Acknowledgement:
         path = f"{self.folder}/{name}"
         try:
             first, _, rest = unseal(self._index.read(path, LARGEST), path).decode().partition("\n")
             head = json.loads(first)
-            part = Part(Input.parse(rest.removesuffix("\n")), Hiding(head["decisions"], head["hidden"]))
+            part = SinkInput(ListedWarc.parse(rest.removesuffix("\n")), Hiding(head["decisions"], head["hidden"]))
             if head["schema"] != SCHEMA or part.digest != name.removesuffix(BEGUN):
                 raise BadInput(path, "not what its name says")
         except (ValueError, KeyError, TypeError, BadInput) as error:
             why = error.why if isinstance(error, BadInput) else f"no acknowledgement: {error}"
             what = f"{why}; what the sink has of it is not known: empty the sink, and remove index:{self.folder}"
             raise BadInput(f"index:{path}", what) from error
-        return Answer(part, not name.endswith(BEGUN), tuple(head["refused"]))
+        return Acknowledgement(part, not name.endswith(BEGUN), tuple(head["refused"]))

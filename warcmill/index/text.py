@@ -24,20 +24,20 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Making
 from warcmill.extracts.text import KINDS, Tally, extract_kind
 from warcmill.formats.index.urlkey import urlkey
-from warcmill.index.extracting import Work, extracted
+from warcmill.index.extracting import StageExtracts, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
 from warcmill.versions import hidden
-from warcmill.versions.inputs import Input
+from warcmill.versions.inputs import ListedWarc
 
 log = logging.getLogger(__name__)
 
 
 def text(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.text; fails as `extracted`."""
-    work = Work(KINDS, making.at_once, making.text, partial(text_extracts.tally, extracts), _facts)
+    work = StageExtracts(KINDS, making.at_once, making.text, partial(text_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "text", work)
     return replace(claim, counts=_counts(claim))
 
@@ -64,7 +64,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownDocuments:
     """Which documents are shown: none at some offsets of the WARC, none with a key that is hidden."""
 
     left_out: tuple[int, ...]
@@ -82,7 +82,7 @@ def key_of(line: Line) -> bytes:
     return f"{urlkey(line['url'])} {line['wayback_date']}".encode()
 
 
-def lines_of(extracts: Extracts, one: Input) -> Iterator[Line]:
+def lines_of(extracts: Extracts, one: ListedWarc) -> Iterator[Line]:
     """The documents of a WARC. Mismatch, at the end, if its extract is not the one that a version lists."""
     digest, kind = hashlib.sha512(), extract_kind(one.generation)
     for number, line in enumerate(extracts.lines(kind, one.sha512)):

@@ -30,7 +30,7 @@ from warcmill.extracts.revisits import REVISITS
 from warcmill.formats.index import cdxj
 from warcmill.index.extracting import unread
 from warcmill.index.provisional import Followed
-from warcmill.index.sinks import Acknowledged, Asked, Part
+from warcmill.index.sinks import Acknowledged, QueriedSink, SinkInput
 from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim, Evidence
@@ -41,14 +41,14 @@ from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.cdx import NAME
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import Input, Lists
+from warcmill.versions.inputs import ListedWarc, Lists
 from warcmill.versions.published import Payloads
 from warcmill.versions.segments import Segment, counts_of
 
 _LARGEST = 1 << 30  # bytes of an .idx
 
 
-class Place(NamedTuple):
+class _Block(NamedTuple):
     """Where a block is."""
 
     key: bytes
@@ -56,7 +56,7 @@ class Place(NamedTuple):
     length: int
 
 
-class Asking:
+class CdxQuery:
     """The current version, open. NotReady if there is none."""
 
     def __init__(self, state: LocalStore, index: LocalStore, data_set: str) -> None:
@@ -77,7 +77,7 @@ class Asking:
         """Close its segments."""
         self._open.close()
 
-    def input(self, name: str, sha512: str) -> Input:
+    def input(self, name: str, sha512: str) -> ListedWarc:
         """The WARC in the version's list. NotReady if the version does not list these bytes."""
         one = self._inputs.get(name)
         if one is None or one.sha512 != sha512:
@@ -122,10 +122,10 @@ class _Part:
         return self._held[1]
 
 
-def _place(row: bytes) -> Place:
+def _place(row: bytes) -> _Block:
     try:
         key, _, offset, length, _ = row.split(b"\t")
-        return Place(key, int(offset), int(length))
+        return _Block(key, int(offset), int(length))
     except ValueError as error:
         raise BadInput("an .idx", f"not five fields: {row[:80]!r}") from error
 
@@ -141,7 +141,9 @@ def earlier(state: MarkerStore, launch: Launch, stage: Stage) -> list[Stage]:
     return [one for one in known if state.holds(layout.step("assemble", launch, one))]
 
 
-def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, sinks: Sequence[Asked] = ()) -> Claim:
+def verify(
+    state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, sinks: Sequence[QueriedSink] = ()
+) -> Claim:
     """The claim of index.cdx-verified. It follows from the extracts of the launch alone.
 
     NotReady until a version lists the stage, and each sink has it; Unsettled when a capture is missing, doubled, not as
@@ -158,7 +160,7 @@ def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, 
     hits = {file: frozenset(str(hit.offset) for hit in one.hits or ()) for file, one in held.items()}
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
     known = Indexed.from_claim(indexed.claim).files
-    with closing(Asking(state.store, index, NAME)) as asking:
+    with closing(CdxQuery(state.store, index, NAME)) as asking:
         answers = {sink: Acknowledged(index, sink.name) for sink in sinks}
         work = _Verifying(indexed.claim.key, asking, Extracts(index), known, hits, sources, answers)
         for file in known:
@@ -173,12 +175,12 @@ def verify(state: MarkerStore, index: LocalStore, launch: Launch, stage: Stage, 
 @dataclass(frozen=True)
 class _Verifying:
     indexed: Key
-    asking: Asking
+    asking: CdxQuery
     extracts: Extracts
     known: Mapping[FileRef, IndexedFile]
     hits: Mapping[FileRef, frozenset[str]]
     sources: Mapping[FileRef, FileRef]
-    sinks: Mapping[Asked, Acknowledged]
+    sinks: Mapping[QueriedSink, Acknowledged]
 
     def version(self, file: FileRef) -> str:
         """Changes with the version of the CDX, and with the sinks: others are asked again."""
@@ -202,12 +204,12 @@ class _Verifying:
         _compare(f"captures of {one.name} in version {self.asking.number}", shown, self.asking.count(one.name))
         return (Item(self.sources[file], Outcome.OK, file, facts={"captures": number}),)
 
-    def _refused(self, one: Input) -> dict[Asked, frozenset[int]]:
+    def _refused(self, one: ListedWarc) -> dict[QueriedSink, frozenset[int]]:
         """By sink, the offsets of the records that it refused. NotReady for one that has not all of the WARC."""
-        part = Part(one.identity, self.asking.hidden.hiding)
+        part = SinkInput(one.identity, self.asking.hidden.hiding)
         return {sink: frozenset(known.of(part).refused) for sink, known in self.sinks.items()}
 
-    def _ask_sinks(self, line: bytes, is_shown: bool, refused: Mapping[Asked, frozenset[int]]) -> None:
+    def _ask_sinks(self, line: bytes, is_shown: bool, refused: Mapping[QueriedSink, frozenset[int]]) -> None:
         for sink in self.sinks:
             if is_shown and cdxj.offset(line) in refused[sink]:
                 log.warning("%s refuses %s", sink.place, line[:200].decode())
@@ -220,13 +222,13 @@ class _Verifying:
         except (BadInput, NotReady) as error:
             raise unread(error, self.indexed) from error
 
-    def _is_shown(self, line: bytes, one: Input, file: FileRef) -> bool:
+    def _is_shown(self, line: bytes, one: ListedWarc, file: FileRef) -> bool:
         out = one.left_out or self.hits.get(file)
         if out and _offset(line) in {*map(str, one.left_out), *self.hits.get(file, ())}:
             return False
         return not hidden.is_hidden(line, tuple(self.asking.hidden.prefixes()))
 
-    def _ask(self, line: bytes, one: Input, is_shown: bool) -> None:
+    def _ask(self, line: bytes, one: ListedWarc, is_shown: bool) -> None:
         key, time, text = line.rstrip(b"\n").split(b" ", 2)
         expected = {**json.loads(text), "filename": one.name}
         begin = key + b" " + time

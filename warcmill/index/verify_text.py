@@ -29,8 +29,8 @@ from warcmill.extracts.text import Counts, extract_kind
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
 from warcmill.index.extracting import unread
-from warcmill.index.sink_solr import Notes, Place, host_of
-from warcmill.index.text import Line, Shown, key_of, lines_of
+from warcmill.index.sink_solr import Notes, SolrTarget, host_of
+from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
 from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
@@ -40,7 +40,7 @@ from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import Input, Lists, VersionList
+from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.published import Payloads
 from warcmill.versions.text import NAME
 
@@ -53,7 +53,7 @@ Tally = dict[str, Counter[str]]  # documents by collection and host
 class AskingSolr:
     """A Solr, for the documents of one version. Close it after use."""
 
-    def __init__(self, index: LocalStore, place: Place, listed: VersionList) -> None:
+    def __init__(self, index: LocalStore, place: SolrTarget, listed: VersionList) -> None:
         self._solr, self._routing, self._listed = Solr(place.server), place.routing, listed
         self._notes = Notes(index, place)
         self.name = f"{place.name} {place.routing.digest[:16]}"
@@ -70,7 +70,7 @@ class AskingSolr:
         """Count a document that is to be shown."""
         tally[self._routing.collection(key_of(line))][host_of(line["url"])] += 1
 
-    def require(self, one: Input) -> None:
+    def require(self, one: ListedWarc) -> None:
         """NotReady until Solr has acknowledged a WARC as this version has it."""
         self._notes.require(one, self._listed)
 
@@ -139,7 +139,7 @@ class AskingText:
         """Close its segments."""
         self._open.close()
 
-    def input(self, name: str, sha512: str) -> Input:
+    def input(self, name: str, sha512: str) -> ListedWarc:
         """The WARC in the version's list. NotReady if the version does not list these bytes."""
         one = self.listed.by_name.get(name)
         if one is None or one.sha512 != sha512:
@@ -193,7 +193,7 @@ SAMPLE = 30  # documents of a WARC that are read back, besides the first and the
 WARCS = "warcs/"
 
 
-def is_ready(state: MarkerStore, index: LocalStore, place: Place | None, launch: Launch, stage: Stage) -> bool:
+def is_ready(state: MarkerStore, index: LocalStore, place: SolrTarget | None, launch: Launch, stage: Stage) -> bool:
     """True if the current version lists a stage, and Solr has all of it. Solr is not asked."""
     marker = state.require(layout.step("text", launch, stage))
     try:
@@ -206,7 +206,7 @@ def is_ready(state: MarkerStore, index: LocalStore, place: Place | None, launch:
     return True
 
 
-def verify(state: MarkerStore, index: LocalStore, place: Place | None, launch: Launch, stage: Stage) -> Claim:
+def verify(state: MarkerStore, index: LocalStore, place: SolrTarget | None, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.text-verified. It follows from index.text alone.
 
     NotReady until a version lists the stage, and Solr has acknowledged that; Unsettled when a document is missing, not
@@ -247,7 +247,7 @@ class _Verifying:
         one, number = require(self.asking, self.solr, file), _documents(self.known[file])
         lines = self._counted(one, self.known[file])
         left_out = (*one.left_out, *self.hits.get(file, ()))
-        in_version, shown = Shown(left_out, {}), Shown(left_out, self.asking.hidden.prefixes())
+        in_version, shown = ShownDocuments(left_out, {}), ShownDocuments(left_out, self.asking.hidden.prefixes())
         tally: Tally = self.solr.tally() if self.solr else {}
         asked, sample, seen, kept = _sample(lines), list[Line](), 0, 0
         for line in self._lines(one):
@@ -263,7 +263,7 @@ class _Verifying:
             self.solr.check(one.name, tally, [(line, shown.has(line)) for line in sample])
         return (Item(self.sources[file], Outcome.OK, file, facts={"documents": number}),)
 
-    def _counted(self, one: Input, known: TextIndexedFile) -> int:
+    def _counted(self, one: ListedWarc, known: TextIndexedFile) -> int:
         """How many lines its extract must have. Mismatch if that counts other documents than index.text."""
         kind = extract_kind(one.generation)
         try:
@@ -274,7 +274,7 @@ class _Verifying:
             raise Mismatch(f"documents that {kind.path(one.sha512)} counts", _shown(known), _shown(found))
         return sum(found.documents.values())
 
-    def _lines(self, one: Input) -> Iterator[Line]:
+    def _lines(self, one: ListedWarc) -> Iterator[Line]:
         try:
             yield from lines_of(self.extracts, one)
         except (BadInput, NotReady) as error:
@@ -282,13 +282,13 @@ class _Verifying:
 
 
 def _open(
-    opened: ExitStack, state: MarkerStore, index: LocalStore, place: Place | None
+    opened: ExitStack, state: MarkerStore, index: LocalStore, place: SolrTarget | None
 ) -> tuple[AskingText, AskingSolr | None]:
     asking = opened.enter_context(closing(AskingText(state.store, index)))
     return asking, opened.enter_context(closing(AskingSolr(index, place, asking.listed))) if place else None
 
 
-def require(asking: AskingText, solr: AskingSolr | None, file: FileRef) -> Input:
+def require(asking: AskingText, solr: AskingSolr | None, file: FileRef) -> ListedWarc:
     """A WARC in the version's list. NotReady if it is not in it, or not in Solr."""
     one = asking.input(file.path.removeprefix(WARCS), str(file.sha512))
     if solr:

@@ -32,7 +32,7 @@ from warcmill.formats.warc.hearers import Head, Hearer, WholeRecord
 from warcmill.stores import Store
 from warcmill.versions.hidden import is_hidden
 from warcmill.versions.index_inputs import WARCS
-from warcmill.versions.revisits import Original, Originals, Revisit, Searched
+from warcmill.versions.revisits import Originals, PayloadSource, Revisit, Searched
 
 _URI, _DATE = b"WARC-Refers-To-Target-URI", b"WARC-Refers-To-Date"
 _NOT_MODIFIED = b"server-not-modified"
@@ -282,7 +282,7 @@ def _explained(archived: Archived, searched: Searched | None, revisit: Revisit) 
     return _why_not(found), found.warc
 
 
-def _why_not(found: Original) -> str:
+def _why_not(found: PayloadSource) -> str:
     if found.is_viral:
         return _VIRAL
     if found.is_refused:

@@ -16,13 +16,13 @@ from distributed.scheduler import KilledWorker
 
 from warcmill.errors import Unavailable
 from warcmill.scale import Ready, wait_for
-from warcmill.scale.work import Answer, Work, answer, result
+from warcmill.scale.work import Work, WorkAnswer, answer, result
 
 _CONNECT = 10  # seconds that a scheduler may take to answer
 _START = "start one for each core: dask worker {url} --nworkers auto --nthreads 1"
 
 
-class Dask:
+class DaskRunner:
     """The workers of a scheduler, `tcp://HOST:8786`."""
 
     def __init__(self, url: str) -> None:
@@ -83,6 +83,6 @@ def _check(client: Any, probe: Work) -> None:
             why = "its Python has no Warcmill. Install it there, and start the worker again"
             raise Unavailable(f"the Dask worker {worker}", why)
     for worker, answered in client.run(answer, probe, on_error="return").items():
-        if not isinstance(answered, Answer):
+        if not isinstance(answered, WorkAnswer):
             raise Unavailable(f"the Dask worker {worker}", f"it cannot do Warcmill's work: {answered}")
         result(answered)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache
 
 from warcmill.scale import Runner
-from warcmill.scale.processes import Processes
+from warcmill.scale.processes import ProcessRunner
 
 
 class RunOn(StrEnum):
@@ -27,11 +27,11 @@ def open_runner(run_on: RunOn, url: str) -> Runner:
 def _runner(_process: int, run_on: RunOn, url: str) -> Runner:
     """One for each process: a forked one cannot use what it inherits."""
     if run_on is RunOn.DASK:
-        from warcmill.scale.dask import Dask  # noqa: PLC0415 the extra need not be installed
+        from warcmill.scale.dask import DaskRunner  # noqa: PLC0415 the extra need not be installed
 
-        return Dask(url)
+        return DaskRunner(url)
     if run_on is RunOn.SPARK:
-        from warcmill.scale.spark import Spark  # noqa: PLC0415 as above
+        from warcmill.scale.spark import SparkRunner  # noqa: PLC0415 as above
 
-        return Spark(url)
-    return Processes()
+        return SparkRunner(url)
+    return ProcessRunner()

@@ -21,12 +21,12 @@ from typing import Any
 
 from warcmill.errors import Unavailable
 from warcmill.scale import Ready
-from warcmill.scale.work import Answer, Work, answer, result
+from warcmill.scale.work import Work, WorkAnswer, answer, result
 
 _COMMAND = (sys.executable, "-P", "-m", "warcmill.scale.processes")
 
 
-class Processes:
+class ProcessRunner:
     """The processes of this machine."""
 
     def __init__(self, number: int | None = None) -> None:
@@ -81,10 +81,10 @@ class _Process:
             )
         self._connection = Connection(ours.detach())
 
-    def ask(self, work: Work) -> Answer:
+    def ask(self, work: Work) -> WorkAnswer:
         """Have it done. EOFError or OSError if the process dies."""
         self._connection.send(work)
-        answered: Answer = self._connection.recv()
+        answered: WorkAnswer = self._connection.recv()
         return answered
 
     def end(self) -> str:

@@ -22,14 +22,14 @@ from pyspark.errors import PySparkException
 
 from warcmill.errors import Unavailable
 from warcmill.scale import Ready, wait_for
-from warcmill.scale.work import Answer, Work, answer, result
+from warcmill.scale.work import Work, WorkAnswer, answer, result
 
 _CONNECT = 10  # seconds that a master may take to answer
 _AT_ONCE = 32  # jobs that are waiting, at least: executors may come while the first ones are done
 _NO_WARCMILL = ("PackageNotFoundError", "No module named 'warcmill'")
 
 
-class Spark:
+class SparkRunner:
     """The executors of a master, `spark://HOST:7077`. All other settings are Spark's own: spark-defaults.conf."""
 
     def __init__(self, url: str) -> None:
@@ -104,7 +104,7 @@ class Spark:
         return self._known
 
 
-def _answers(probe: Work, _: Iterable[int]) -> list[Answer]:
+def _answers(probe: Work, _: Iterable[int]) -> list[WorkAnswer]:
     return [answer(probe)]
 
 

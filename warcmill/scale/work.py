@@ -22,7 +22,7 @@ from warcmill.errors import Mismatch, Unavailable, WarcmillError
 log = logging.getLogger(__name__)
 
 
-class Fault(Exception):
+class WorkerFault(Exception):
     """An unexpected error on a worker, as text: a fault in Warcmill."""
 
 
@@ -40,7 +40,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WorkAnswer:
     """What a process answers: a result; or the name of an error, and its fields; or a fault, as text."""
 
     where: str
@@ -60,35 +60,35 @@ def versions(packages: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def answer(work: Work) -> Answer:
+def answer(work: Work) -> WorkAnswer:
     """Do a piece of work in this process. It never raises: what went wrong is in the answer."""
     where = f"worker {socket.gethostname()}, process {os.getpid()}"
     try:
         _check(work.versions, where)
-        return Answer(where, work.function(work.order))
+        return WorkAnswer(where, work.function(work.order))
     except WarcmillError as error:
         fields = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
-        return Answer(where, error=type(error).__name__, fields=fields)
+        return WorkAnswer(where, error=type(error).__name__, fields=fields)
     except OSError as error:
-        return Answer(where, error=OSError.__name__, fields={"text": str(error)})
+        return WorkAnswer(where, error=OSError.__name__, fields={"text": str(error)})
     except MemoryError:
         why = "out of memory; give it more, or have it do less at a time, then run the task again"
-        return Answer(where, error=Unavailable.__name__, fields={"what": work.name, "why": why})
+        return WorkAnswer(where, error=Unavailable.__name__, fields={"what": work.name, "why": why})
     except Exception as error:  # noqa: BLE001 - a fault in Warcmill: `result` raises it, as text
         text = f"{type(error).__name__}: {error}"
-        return Answer(where, error=Fault.__name__, fields={"text": text, "traceback": traceback.format_exc()})
+        return WorkAnswer(where, error=WorkerFault.__name__, fields={"text": text, "traceback": traceback.format_exc()})
 
 
-def result(answered: Answer) -> Any:
+def result(answered: WorkAnswer) -> Any:
     """The result of an answer, or its error, raised."""
     fields = answered.fields or {}
     if not answered.error:
         return answered.result
     if answered.error == OSError.__name__:
         raise OSError(f"{fields['text']} (on {answered.where})")
-    if answered.error == Fault.__name__:
+    if answered.error == WorkerFault.__name__:
         log.error("on %s:\n%s", answered.where, fields["traceback"])
-        raise Fault(f"{fields['text']} (on {answered.where})")
+        raise WorkerFault(f"{fields['text']} (on {answered.where})")
     if answered.error == Unavailable.__name__:  # perhaps there alone
         raise Unavailable(fields["what"], f"{fields['why']} (on {answered.where})")
     error: WarcmillError = getattr(errors, answered.error)(**fields)

@@ -48,7 +48,7 @@ _NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)  # errors of open(2) for a link wit
 class EngineFolder(FileStore):
     """The folder `base` of an engine or another writer."""
 
-    def __init__(self, root: Root, base: Path, links: Links) -> None:
+    def __init__(self, root: Root, base: Path, links: LinkRules) -> None:
         super().__init__(root, base)
         self._links, self._levels = links, links.levels(str(base))
 
@@ -190,7 +190,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class FolderLink:
     """A link in a root: its path on disk, the real path it leads to, and why it is not followed ('': it may be)."""
 
     path: str
@@ -198,7 +198,7 @@ class Link:
     why: str = ""
 
 
-class Links:
+class LinkRules:
     """The rule for all roots. `roots`: each root that is a folder, and how many levels of it may be links."""
 
     def __init__(self, follow: Iterable[str] = (), roots: Mapping[str, int] | None = None) -> None:
@@ -209,10 +209,10 @@ class Links:
         """Return how many levels of a root may be links."""
         return self._roots.get(os.path.realpath(base), 0)
 
-    def judge(self, path: str) -> Link:
+    def judge(self, path: str) -> FolderLink:
         """Return the link at an absolute path, with the reason if it is not followed."""
         link = self._judge(path)
-        return link if link.why else self._ways.get(_name(path), Link(path, link.target, "it came a moment ago"))
+        return link if link.why else self._ways.get(_name(path), FolderLink(path, link.target, "it came a moment ago"))
 
     def open(self, path: str) -> int:
         """Open the folder that the link at an absolute path leads to; return its descriptor, or raise NotFollowed."""
@@ -222,26 +222,28 @@ class Links:
             raise NotFollowed(path, known.why or "it leads elsewhere than a moment ago")
         return self._enter(now)
 
-    def all(self) -> Iterator[Link]:
+    def all(self) -> Iterator[FolderLink]:
         """Yield every link of all roots, at the levels where links may be followed."""
         yield from self._ways.values()
 
-    def _judge(self, path: str) -> Link:
+    def _judge(self, path: str) -> FolderLink:
         """Judge a link by itself: whether a second path leads to its folder is not checked."""
         try:
             target = os.path.realpath(path, strict=True)
         except OSError as error:
-            return Link(path, "", f"a link that leads nowhere: {error.strerror}")
+            return FolderLink(path, "", f"a link that leads nowhere: {error.strerror}")
         if not os.path.isdir(target):
-            return Link(path, target, f"a link to {target}, which is no folder; such links are never followed")
+            return FolderLink(path, target, f"a link to {target}, which is no folder; such links are never followed")
         if not any(_is_below(target, folder) for folder in self._follow):
-            return Link(path, target, f"a link to {target}, which lies below no folder of [warcmill] follow_links")
+            return FolderLink(
+                path, target, f"a link to {target}, which lies below no folder of [warcmill] follow_links"
+            )
         for root in self._roots:
             if target == root or _is_below(target, root) or _is_below(root, target):
-                return Link(path, target, f"a link to {target}, which lies in the root {root}, or holds it")
-        return Link(path, target)
+                return FolderLink(path, target, f"a link to {target}, which lies in the root {root}, or holds it")
+        return FolderLink(path, target)
 
-    def _enter(self, link: Link) -> int:
+    def _enter(self, link: FolderLink) -> int:
         """Open the real path of a link, from the folder in `follow_links` on, through no other link."""
         allowed = max((folder for folder in self._follow if _is_below(link.target, folder)), key=len)
         descriptor = os.open(allowed, FOLDER)
@@ -256,7 +258,7 @@ class Links:
         return descriptor
 
     @cached_property
-    def _ways(self) -> dict[str, Link]:
+    def _ways(self) -> dict[str, FolderLink]:
         """Every link of all roots, by its real place; if two lead into one folder, both are refused."""
         links = {_name(link.path): link for root, levels in self._roots.items() for link in self._in(root, levels)}
         good = sorted((link for link in links.values() if not link.why), key=lambda link: f"{link.target}/")
@@ -266,10 +268,10 @@ class Links:
                     break  # sorted: the content of a folder follows it directly
                 for first, second in ((link, other), (other, link)):
                     why = f"two ways lead to {other.target}: this link and {second.path}; neither is read"
-                    links[_name(first.path)] = Link(first.path, first.target, why)
+                    links[_name(first.path)] = FolderLink(first.path, first.target, why)
         return links
 
-    def _in(self, folder: str, levels: int) -> Iterator[Link]:
+    def _in(self, folder: str, levels: int) -> Iterator[FolderLink]:
         """Yield the links in a folder and below it that may be followed. The store that lists it reports errors."""
         try:
             with os.scandir(folder) as listing:
@@ -312,7 +314,7 @@ class SourceFolder(EngineFolder):
     """The folder `base`. Each folder in it is opened from there on, so that a link put in its place leads nowhere."""
 
     def __init__(self, base: Path) -> None:
-        super().__init__("output", base, Links())
+        super().__init__("output", base, LinkRules())
 
     def where(self, path: str) -> str:
         """Return a path as messages show it."""

@@ -15,12 +15,12 @@ from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import Store, sentinel, temporary
-from warcmill.stores.engine_folder import EngineFolder, Links, OtherFolder
+from warcmill.stores.engine_folder import EngineFolder, LinkRules, OtherFolder
 from warcmill.stores.file import FileStore
 from warcmill.stores.remote import Budget
-from warcmill.stores.sftp.pool import Pool
+from warcmill.stores.sftp.pool import SessionPool
 from warcmill.stores.sftp.store import SftpStore
-from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.http import Connections
 from warcmill.stores.webhdfs.kerberos import Kerberos
 from warcmill.stores.webhdfs.store import WebHdfsStore
@@ -47,7 +47,7 @@ class Access:
     block_size: int = 128 << 20
     known_hosts: str = ""
     key_file: str = ""
-    links: Links = field(default_factory=Links)
+    links: LinkRules = field(default_factory=LinkRules)
 
 
 def is_remote(url: str) -> bool:
@@ -120,7 +120,7 @@ def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:
 @cache
 def _client(_process: int, url: str) -> Client:
     """One for each process: all steps share its connections and its budget; a forked process has its own."""
-    cluster = Cluster.parse(url)
+    cluster = NameNodes.parse(url)
     who = Kerberos() if cluster.kerberos else UserName(cluster.user)
     return Client(cluster, Budget(), Connections(), who)
 
@@ -134,6 +134,6 @@ def _open_sftp(root: Root, url: str, access: Access, new: bool) -> Store:
 
 
 @cache
-def _pool(_process: int, server: ssh.Server, credentials: ssh.Credentials) -> Pool:
+def _pool(_process: int, server: ssh.SshHost, credentials: ssh.Credentials) -> SessionPool:
     """As `_client`: one for all roots on a host."""
-    return Pool(str(server), lambda: server.session(credentials), Budget())
+    return SessionPool(str(server), lambda: server.session(credentials), Budget())

@@ -104,10 +104,10 @@ class Body:
 class RemoteReader(io.RawIOBase):
     """A remote file from byte `start` on, as one stream. After a broken connection it reconnects at the same byte."""
 
-    def __init__(self, connect: Callable[[int], Part], size: int, start: int, budget: Budget) -> None:
+    def __init__(self, connect: Callable[[int], RemotePart], size: int, start: int, budget: Budget) -> None:
         super().__init__()
         self._connect, self._size, self._at, self._budget = connect, size, start, budget
-        self._part: Part | None = None
+        self._part: RemotePart | None = None
 
     def readable(self) -> bool:
         return True
@@ -153,7 +153,7 @@ class RemoteReader(io.RawIOBase):
             self._part = None
 
 
-class Part(Protocol):
+class RemotePart(Protocol):
     """The part of a file that one connection delivers: each read gives at least a byte, or raises Broken."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int: ...

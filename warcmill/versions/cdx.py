@@ -29,9 +29,9 @@ from warcmill.stores import LocalStore
 from warcmill.versions import dataset, hidden, index_inputs, segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden, hidden_lines
-from warcmill.versions.inputs import Input
-from warcmill.versions.published import Lookup, Published
-from warcmill.versions.segments import Batch, Made, Merge, Segment
+from warcmill.versions.inputs import ListedWarc
+from warcmill.versions.published import CdxLookup, Published
+from warcmill.versions.segments import Batch, Merge, Segment, SegmentSources
 
 FACTOR = 4
 NAME = "cdx"
@@ -49,9 +49,9 @@ class _Damaged(Exception):
 class _Plan:
     """What becomes of a version's segments: kept, merged with what is new, or made anew of `fresh` WARCs."""
 
-    kept: list[tuple[Segment, Made]] = field(default_factory=list)
-    merged: list[tuple[Segment, Made]] = field(default_factory=list)
-    fresh: list[Input] = field(default_factory=list)
+    kept: list[tuple[Segment, SegmentSources]] = field(default_factory=list)
+    merged: list[tuple[Segment, SegmentSources]] = field(default_factory=list)
+    fresh: list[ListedWarc] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Cdx:
     def seen(self) -> str:
         return index_inputs.seen(self.state, self.index)
 
-    def wanted(self, before: Sequence[Input]) -> Wanted:
+    def wanted(self, before: Sequence[ListedWarc]) -> Wanted:
         return index_inputs.wanted(self.state, before)
 
-    def build(self, wanted: Sequence[Input], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
+    def build(self, wanted: Sequence[ListedWarc], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
         troubles = self._make_missing(wanted)
         there = [one for one in wanted if one.name not in troubles]
-        known, remade = list(before.segments if before else ()), set[Input]()
+        known, remade = list(before.segments if before else ()), set[ListedWarc]()
         while True:
             plan = self._plan(there, hidden, known)
             try:
@@ -93,11 +93,11 @@ class Cdx:
                 continue
             return replace(built, troubles=list(troubles.values()))
 
-    def _make_missing(self, wanted: Sequence[Input]) -> dict[str, str]:
+    def _make_missing(self, wanted: Sequence[ListedWarc]) -> dict[str, str]:
         """Make the extracts that are not there. Returns why some cannot be made, by name."""
         troubles: dict[str, str] = {}
         there: dict[str, frozenset[str]] = {}
-        missing: list[Input] = []
+        missing: list[ListedWarc] = []
         for one in wanted:
             folder, _, name = CDXJ.path(one.sha512).rpartition("/")
             if folder not in there:
@@ -107,14 +107,14 @@ class Cdx:
         dataset.each(lambda one: self._make(one, troubles), missing, self.making.at_once(len(missing)), self.name)
         return troubles
 
-    def _make(self, one: Input, troubles: dict[str, str]) -> None:
+    def _make(self, one: ListedWarc, troubles: dict[str, str]) -> None:
         try:
             log.info("cdx: %s is read again from the store", one.name)
             self.making.cdx(index_inputs.WARCS + one.name, one.sha512)
         except (NotReady, Mismatch, BadInput) as error:
             troubles[one.name] = f"{one.name}: {error}; it is left out of the index"
 
-    def _make_again(self, one: Input, troubles: dict[str, str], remade: set[Input]) -> None:
+    def _make_again(self, one: ListedWarc, troubles: dict[str, str], remade: set[ListedWarc]) -> None:
         """Make a damaged extract again, once: a disk may damage it each time."""
         if one in remade:
             path, why = CDXJ.path(one.sha512), "was made again, and cannot be read; look at the disk of the index root"
@@ -124,7 +124,7 @@ class Cdx:
         self.extracts.remove(CDXJ, one.sha512)
         self._make(one, troubles)
 
-    def _plan(self, wanted: Sequence[Input], hiding: Hidden, known: Sequence[Segment]) -> _Plan:
+    def _plan(self, wanted: Sequence[ListedWarc], hiding: Hidden, known: Sequence[Segment]) -> _Plan:
         plan, open_ = _Plan(), {one.identity: one for one in wanted}
         for segment in known:
             made = self._still_true(segment, hiding, open_)
@@ -140,11 +140,13 @@ class Cdx:
             size += plan.merged[-1][0].files[CDX].size
         return plan
 
-    def _size(self, one: Input) -> int:
+    def _size(self, one: ListedWarc) -> int:
         found = self.index.stat(CDXJ.path(one.sha512))
         return found.size if found else 0
 
-    def _still_true(self, segment: Segment, hiding: Hidden, wanted: dict[Input, Input]) -> Made | None:
+    def _still_true(
+        self, segment: Segment, hiding: Hidden, wanted: dict[ListedWarc, ListedWarc]
+    ) -> SegmentSources | None:
         """What a segment was made of, if it can be kept; else None."""
         try:
             made = segments.made_of(self.index, segment)
@@ -154,7 +156,7 @@ class Cdx:
                     return None
             if not made.hidden <= set(hiding.entries) or any(one.identity not in wanted for one in made.inputs):
                 return None
-            with closing(Lookup(self.index, (segment,))) as lookup:
+            with closing(CdxLookup(self.index, (segment,))) as lookup:
                 shows = next(hidden_lines(lookup.beginning_with, tuple(hiding.prefixes())), None) is not None
             return None if shows else made
         except (NotReady, BadInput, Mismatch) as error:
@@ -177,12 +179,12 @@ class Cdx:
         fresh = [replace(one, extract=digests[one.name]) for one in plan.fresh]
         new = sorted([*fresh, *(one for _, made in plan.merged for one in made.inputs)])
         inputs = tuple(sorted([*old.values(), *fresh]))
-        made = Made(tuple(new), frozenset(met))
+        made = SegmentSources(tuple(new), frozenset(met))
         return Built(
             inputs, kept, New(spooled.lines, lambda index, folder: segments.commit(index, folder, spooled, made))
         )
 
-    def _lines(self, one: Input, digests: dict[str, str]) -> Iterator[Batch]:
+    def _lines(self, one: ListedWarc, digests: dict[str, str]) -> Iterator[Batch]:
         """The lines of a WARC with its name, without those left out; at their end, the digest of its extract."""
         digest = hashlib.sha512()
         left_out = frozenset(one.left_out)
@@ -205,5 +207,5 @@ class Cdx:
 class _Unread(Exception):
     """An extract cannot be read any more."""
 
-    def __init__(self, one: Input) -> None:
+    def __init__(self, one: ListedWarc) -> None:
         self.one = one

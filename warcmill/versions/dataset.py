@@ -15,7 +15,7 @@ from warcmill.base.side_by_side import side_by_side
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.stores import LocalStore
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import Input
+from warcmill.versions.inputs import ListedWarc
 from warcmill.versions.published import Published
 from warcmill.versions.segments import Segment
 
@@ -24,7 +24,7 @@ from warcmill.versions.segments import Segment
 class Wanted:
     """The WARCs that the markers stand for, sorted, and why some launches could not be read."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[ListedWarc, ...]
     troubles: tuple[str, ...] = ()
 
 
@@ -44,7 +44,7 @@ class Built:
     `kept` are segments of the version before; `new` is one that is not published yet.
     """
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[ListedWarc, ...]
     kept: tuple[Segment, ...] = ()
     new: New | None = None
     troubles: list[str] = field(default_factory=list)
@@ -67,11 +67,11 @@ class DataSet(Protocol):
         """A digest of all markers that `wanted` reads: while it is the same, `wanted` is. Cheap."""
         ...
 
-    def wanted(self, before: Sequence[Input]) -> Wanted:
+    def wanted(self, before: Sequence[ListedWarc]) -> Wanted:
         """The WARCs to publish. A launch whose markers cannot be read keeps those of `before`, and is named."""
         ...
 
-    def build(self, wanted: Sequence[Input], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
+    def build(self, wanted: Sequence[ListedWarc], hidden: Hidden, before: Published | None, room: IO[bytes]) -> Built:
         """Make what is to be published of these WARCs; take over what can be of the version before.
 
         `room` is a nameless file for what is made.
@@ -82,7 +82,9 @@ class DataSet(Protocol):
 Result = TypeVar("Result")
 
 
-def each(make: Callable[[Input], Result | None], wanted: Sequence[Input], at_once: int, name: str) -> list[Result]:
+def each(
+    make: Callable[[ListedWarc], Result | None], wanted: Sequence[ListedWarc], at_once: int, name: str
+) -> list[Result]:
     """What is made of each WARC; `make` returns None for one that gives nothing.
 
     Unsettled if one is out of reach now, or its worker dies: it names all such WARCs. No version is published without
@@ -90,7 +92,7 @@ def each(make: Callable[[Input], Result | None], wanted: Sequence[Input], at_onc
     """
     failures: list[str] = []
 
-    def tried(one: Input) -> Result | None:
+    def tried(one: ListedWarc) -> Result | None:
         try:
             return make(one)
         except (Unavailable, OSError) as error:

@@ -23,7 +23,7 @@ from warcmill.stores import LocalStore, Store
 from warcmill.versions import hidden, segments
 from warcmill.versions import inputs as lists
 from warcmill.versions.dataset import Built, DataSet
-from warcmill.versions.inputs import Input, Lists, VersionList
+from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.published import URIS, Payloads, Published
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class _Fold:
     def _is_of_newest(self, now: Published | None) -> bool:
         return bool(now and self._newest and now.list_sha512 == lists.digest(self._newest))
 
-    def _is_done(self, now: Published | None, inputs: tuple[Input, ...]) -> bool:
+    def _is_done(self, now: Published | None, inputs: tuple[ListedWarc, ...]) -> bool:
         """True if there is nothing to publish: all is in the current version, or there never was anything."""
         if self._newest is None:
             return not inputs
@@ -117,7 +117,7 @@ class _Fold:
             return (f"{error}; nobody knows if the store has a decision that the state lacks",)
         return ()
 
-    def _publish(self, inputs: tuple[Input, ...], before: Published | None, *, base: bool) -> Built:
+    def _publish(self, inputs: tuple[ListedWarc, ...], before: Published | None, *, base: bool) -> Built:
         self._payloads.sweep()
         with segments.room(self._index) as room:
             built = self._data.build(inputs, self._hidden, before, room)

@@ -37,7 +37,7 @@ _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     """An operator's decision: to hide something, or to show it again."""
 
     number: int
@@ -131,7 +131,7 @@ def _of_what(line: bytes) -> Iterator[bytes]:
         yield host + b"/"
 
 
-def decisions(state: LocalStore) -> list[Decision]:
+def decisions(state: LocalStore) -> list[AccessDecision]:
     """All decisions, in order. BadInput for a damaged one: nobody knows what it hides."""
     return [_of(one) for one in made.read(state, made.ACCESS)]
 
@@ -154,7 +154,7 @@ def now(state: LocalStore, hiding: Hiding) -> Hidden:
     return _after(known)
 
 
-def _vouched(known: Sequence[Decision], hiding: Hiding) -> Hidden:
+def _vouched(known: Sequence[AccessDecision], hiding: Hiding) -> Hidden:
     first = f"state:{made.path_of(made.ACCESS, len(known) + 1)}"
     if len(known) < hiding.decisions:
         more = f" to {hiding.decisions}" if hiding.decisions > len(known) + 1 else ""
@@ -169,7 +169,9 @@ def _vouched(known: Sequence[Decision], hiding: Hiding) -> Hidden:
     return found
 
 
-def decide(state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool) -> Decision:
+def decide(
+    state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool
+) -> AccessDecision:
     """Record a decision, in the state and in the store, as `markers.decisions.make` does. Where the same is in force,
     return the decision that made it so."""
     facts: dict[str, Json] = {"hides": hides, "reason": reason, "surt": parse_entry(surt)}
@@ -181,7 +183,7 @@ def decide(state: LocalStore, open_store: Callable[[], Store], surt: str, reason
     return _of(made.make(state, open_store, made.ACCESS, facts, unless=in_force))
 
 
-def _after(ruled: Sequence[Decision]) -> Hidden:
+def _after(ruled: Sequence[AccessDecision]) -> Hidden:
     entries: dict[str, str] = {}
     for one in ruled:
         entries.pop(one.surt, None)
@@ -190,8 +192,8 @@ def _after(ruled: Sequence[Decision]) -> Hidden:
     return Hidden(ruled[-1].number if ruled else 0, entries)
 
 
-def _of(one: made.Decision) -> Decision:
+def _of(one: made.Decision) -> AccessDecision:
     match one.facts:
         case {"hides": bool(hides), "surt": str(surt), "reason": str(reason)} if _ENTRY.fullmatch(surt):
-            return Decision(one.number, hides, surt, reason, one.time)
+            return AccessDecision(one.number, hides, surt, reason, one.time)
     raise BadInput(f"state:{one.path}", f"no decision to hide something or to show it again; {made.BACK}")

@@ -34,7 +34,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions.dataset import Wanted
-from warcmill.versions.inputs import FOLDER, LARGEST, Input
+from warcmill.versions.inputs import FOLDER, LARGEST, ListedWarc
 
 WARCS = "warcs/"
 _STEPS = ("assemble", "verify", "viruses")  # besides the step itself
@@ -86,9 +86,11 @@ def _end(state: MarkerStore, path: str) -> bytes:
         return b""
 
 
-def wanted(state: MarkerStore, before: Sequence[Input], word: str = "cdx", generation: int | None = None) -> Wanted:
+def wanted(
+    state: MarkerStore, before: Sequence[ListedWarc], word: str = "cdx", generation: int | None = None
+) -> Wanted:
     """The inputs of every indexed stage. A launch that cannot be read keeps what the version before has of it."""
-    found: dict[str, Input] = {}
+    found: dict[str, ListedWarc] = {}
     troubles: dict[Launch, str] = {}
     for launch, stage in indexed_stages(state, word):
         try:
@@ -101,13 +103,13 @@ def wanted(state: MarkerStore, before: Sequence[Input], word: str = "cdx", gener
 
 def of_stage(
     state: MarkerStore, launch: Launch, stage: Stage, word: str = "cdx", generation: int | None = None
-) -> list[Input]:
+) -> list[ListedWarc]:
     """The inputs of a stage: what its marker counts, and holdings of files.verified are."""
     claim = state.require(layout.step(word, launch, stage)).claim
     indexed = {file.path for file in _FACTS[word].from_claim(claim).files}
     held = holdings.of_stage(state, launch, stage).holdings
     return [
-        Input(
+        ListedWarc(
             one.stored.path.removeprefix(WARCS),
             str(one.stored.sha512),
             generation or GENERATION,

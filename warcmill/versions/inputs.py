@@ -35,7 +35,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Input:
+class ListedWarc:
     """A WARC that a version has. `extract` is '' until its extract was read."""
 
     name: str
@@ -45,7 +45,7 @@ class Input:
     left_out: tuple[int, ...] = ()
 
     @property
-    def identity(self) -> Input:
+    def identity(self) -> ListedWarc:
         """The same without what follows from the rest."""
         return replace(self, extract="")
 
@@ -61,7 +61,7 @@ class Input:
         return f"{self.name} {self.sha512} {self.generation} {self.extract} {left_out}\n"
 
     @classmethod
-    def parse(cls, line: str) -> Input:
+    def parse(cls, line: str) -> ListedWarc:
         """Parse a line; ValueError if it is none."""
         name, sha512, generation, extract, left_out = line.split(" ")
         Launch.parse(*name.split("/")[:2])
@@ -89,15 +89,15 @@ class VersionList:
     number: int
     generation: int
     hiding: Hiding
-    inputs: tuple[Input, ...]
+    inputs: tuple[ListedWarc, ...]
     time: str
 
     @cached_property
-    def by_name(self) -> dict[str, Input]:
+    def by_name(self) -> dict[str, ListedWarc]:
         """The inputs by name."""
         return {one.name: one for one in self.inputs}
 
-    def is_of(self, hiding: Hiding, inputs: Iterable[Input]) -> bool:
+    def is_of(self, hiding: Hiding, inputs: Iterable[ListedWarc]) -> bool:
         """True if a version of these inputs would be the same, but for its number."""
         same = [one.identity for one in self.inputs] == [one.identity for one in inputs]
         return same and self.hiding.sha512 == hiding.sha512
@@ -116,7 +116,7 @@ def decode(data: bytes, path: str) -> VersionList:
     body = unseal(data, path)
     try:
         lines = body.partition(b"\n")[2].decode("utf-8", "replace").splitlines()
-        return replace(decode_head(body, path), inputs=tuple(map(Input.parse, lines)))
+        return replace(decode_head(body, path), inputs=tuple(map(ListedWarc.parse, lines)))
     except (ValueError, BadInput) as error:
         raise BadInput(path, f"soundly sealed, but no list of schema {SCHEMA}: {error}") from error
 

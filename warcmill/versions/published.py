@@ -37,7 +37,7 @@ from warcmill.versions.inputs import FOLDER, LARGEST, Lists, VersionList
 from warcmill.versions.segments import Segment, publish_bytes
 
 
-class Lookup:
+class CdxLookup:
     """Answers from segments. They stay open: a version that is retired meanwhile still answers."""
 
     def __init__(self, index: LocalStore, segments: Sequence[Segment]) -> None:
@@ -94,7 +94,7 @@ def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:
     return hidden.now(state, Lists(state, data_set).hiding(current.number))
 
 
-def open_version(index: LocalStore, data_set: str, number: int | None = None) -> tuple[Published, Lookup]:
+def open_version(index: LocalStore, data_set: str, number: int | None = None) -> tuple[Published, CdxLookup]:
     """Open a version by its number, or the current one. NotReady if it is not there."""
     payloads = Payloads(index, data_set)
     found = payloads.current() if number is None else payloads.numbered(number)
@@ -102,7 +102,7 @@ def open_version(index: LocalStore, data_set: str, number: int | None = None) ->
         what = f"the current version of {data_set}" if number is None else f"version {number} of {data_set}"
         why = "its files are not in the index root; index.ScanForIndexing makes the newest"
         raise NotReady(what, why)
-    return found, Lookup(index, found.segments)
+    return found, CdxLookup(index, found.segments)
 
 
 CURRENT, DOCUMENT, URIS, SEEN = "current", "version", "inputs.txt", "seen"

@@ -43,8 +43,8 @@ from warcmill.stores import LocalStore, Store
 from warcmill.versions import hidden
 from warcmill.versions.cdx import NAME
 from warcmill.versions.index_inputs import WARCS
-from warcmill.versions.inputs import Input, Lists
-from warcmill.versions.published import Lookup, Payloads
+from warcmill.versions.inputs import ListedWarc, Lists
+from warcmill.versions.published import CdxLookup, Payloads
 
 _VERIFIED = "index.cdx-verified."
 
@@ -132,7 +132,7 @@ _STORED = "files.verified."
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Original:
+class PayloadSource:
     """A WARC with the payload of a revisit, below the store's `warcs/`, or `viral/`; whether an index shows it.
 
     `is_refused`: the gate has refused it, so no index has it. `has_hit`: a virus was found in the record.
@@ -149,7 +149,7 @@ class Original:
 class Searched:
     """Where payloads are, by `Revisit.wanted`; the stored launches whose lines could not be looked through."""
 
-    originals: dict[bytes, Original] = field(default_factory=dict)
+    originals: dict[bytes, PayloadSource] = field(default_factory=dict)
     unread: set[Launch] = field(default_factory=set)
     why: str = ""
 
@@ -172,7 +172,7 @@ class Originals:
         self._state, self._store, self._extracts = state, store, Extracts(index)
         self._listed = Lists(state.store, NAME).read(current.number)
         self._index, self._segments = index, current.segments
-        self._lookup: Lookup | None = None
+        self._lookup: CdxLookup | None = None
 
     def sha512(self, warc: str) -> str:
         """The SHA-512 of a WARC that the version lists."""
@@ -181,7 +181,7 @@ class Originals:
     def shown(self, prefix: bytes) -> Iterator[bytes]:
         """The lines of the version that begin with these bytes. Ask in order: few blocks are read then."""
         if self._lookup is None:
-            self._lookup = Lookup(self._index, self._segments)
+            self._lookup = CdxLookup(self._index, self._segments)
         return self._lookup.beginning_with(prefix)
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class Originals:
         `refused`: look into refused WARCs, too. What is there alone is no original: a reader may want to report it.
         """
         found, left = Searched(), set[bytes]()
-        with closing(Lookup(self._index, self._segments)) as lookup:
+        with closing(CdxLookup(self._index, self._segments)) as lookup:
             for one in revisits:
                 if one.wanted not in found.originals and (original := _under_its_key(lookup, one)):
                     found.originals[one.wanted] = original
@@ -212,7 +212,7 @@ class Originals:
         for warc in warcs(self._state, refused=refused) if left else ():
             is_viral = warc.path.startswith(VIRAL)
             name = warc.path.partition("/")[2]
-            original = Original(name, is_shown=False, is_viral=is_viral, is_refused=not is_viral)
+            original = PayloadSource(name, is_shown=False, is_viral=is_viral, is_refused=not is_viral)
             for line in _with_body(lines(self._store, warc), left):
                 for wanted in _answers(line, left):
                     found.originals.setdefault(wanted, original)
@@ -226,12 +226,12 @@ class Originals:
                     is_shown = not has_hit and any(hidden.visible([line], prefixes, set()))
                     for wanted in _answers(line, left):
                         if wanted not in found.originals or (is_shown and not found.originals[wanted].is_shown):
-                            found.originals[wanted] = Original(one.name, is_shown, has_hit=has_hit)
+                            found.originals[wanted] = PayloadSource(one.name, is_shown, has_hit=has_hit)
             except (NotReady, BadInput):
                 found.unread.add(one.launch)
 
 
-def not_indexed(state: MarkerStore, listed: Iterable[Input]) -> Iterator[Launch]:
+def not_indexed(state: MarkerStore, listed: Iterable[ListedWarc]) -> Iterator[Launch]:
     """The launches with a stored stage that has no index.cdx, or one of which a WARC is not listed."""
     known = {(one.name, one.sha512) for one in listed}
     for launch in with_markers(state, date.min, date.max):
@@ -246,11 +246,11 @@ def _is_listed(state: MarkerStore, launch: Launch, stage: Stage, known: Collecti
     return marker is not None and all(one in known for one in warcs_of(marker))
 
 
-def _under_its_key(lookup: Lookup, one: Revisit) -> Original | None:
+def _under_its_key(lookup: CdxLookup, one: Revisit) -> PayloadSource | None:
     wanted = {one.wanted}
     line = next(_with_body(lookup.beginning_with(f"{one.key} ".encode()), wanted), None)
     name = _NAME.search(line) if line else None
-    return Original(name[1].decode()) if name else None
+    return PayloadSource(name[1].decode()) if name else None
 
 
 def _with_body(lines: Iterable[bytes], wanted: Collection[bytes]) -> Iterator[bytes]:
@@ -332,7 +332,7 @@ class Needs:
 def needs(state: MarkerStore, index: LocalStore, store: Store, launch: Launch) -> Needs:
     """Find what a launch needs. NotReady until VerifyCdx has verified all of its stages, or without a version."""
     searched = Originals(state, index, store).search(_revisits(state, index, launch))
-    found, nowhere = Counter[Original](), list[Revisit]()
+    found, nowhere = Counter[PayloadSource](), list[Revisit]()
     for one in _revisits(state, index, launch):
         if original := searched.originals.get(one.wanted):
             found[original] += 1
@@ -352,7 +352,7 @@ def _revisits(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator
         yield from of_stage(state, Extracts(index), launch, stage)
 
 
-def _where(store: Store, one: Original) -> Where:
+def _where(store: Store, one: PayloadSource) -> Where:
     if store.stat((VIRAL if one.is_viral else WARCS) + one.warc) is None:
         return Where.MISSING
     if one.is_viral:

@@ -60,7 +60,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDocument:
     """A document: its record, and a line of its text."""
 
     url: str
@@ -78,7 +78,7 @@ class SearchAnswer:
 
     version: int
     captures: int
-    best: tuple[Found, ...]
+    best: tuple[FoundDocument, ...]
 
     @property
     def ranked(self) -> int:
@@ -209,12 +209,12 @@ def _site(host: str) -> tuple[bytes, ...]:
 
 def _found(
     index: LocalStore, segments: Sequence[Segment], match: _Match, query: Query, marks: tuple[str, str]
-) -> Found:
+) -> FoundDocument:
     with opened(index, segments[match.segment].files[SQLITE].path) as database:
         row = _row(database, match, query, marks)
     title, line, type_, offset, warc = row
     shown = " ".join(unspaced.join(line).split())
-    return Found(match.url, match.time, unspaced.join(title), shown, type_, warc, offset)
+    return FoundDocument(match.url, match.time, unspaced.join(title), shown, type_, warc, offset)
 
 
 def _row(

@@ -37,7 +37,7 @@ from warcmill.formats.index.zipnum import CDX, IDX, LOC, Block
 from warcmill.formats.sealed import seal, unseal
 from warcmill.model import FileRef
 from warcmill.stores import LocalStore
-from warcmill.versions.inputs import LARGEST, Input
+from warcmill.versions.inputs import LARGEST, ListedWarc
 
 INPUTS, COUNTS = ".inputs", ".counts"
 _FILENAME = re.compile(rb'"filename": "([^"\\]*)"')
@@ -58,10 +58,10 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SegmentSources:
     """What a segment was made of: its WARCs, and the entries of the hidden list that left lines out."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[ListedWarc, ...]
     hidden: frozenset[str]
 
 
@@ -97,7 +97,7 @@ def spool(stream: IO[bytes], lines: Iterable[bytes]) -> Spooled:
     return Spooled(stream, blocks, number)
 
 
-def commit(index: LocalStore, folder: str, spooled: Spooled, made: Made) -> Segment:
+def commit(index: LocalStore, folder: str, spooled: Spooled, made: SegmentSources) -> Segment:
     """Publish a segment's files in a folder, read them back, and count what was read."""
     document, name = named(made)
     idx = b"".join(block.line(name) for block in spooled.blocks)
@@ -112,7 +112,7 @@ def commit(index: LocalStore, folder: str, spooled: Spooled, made: Made) -> Segm
     return replace(segment, files={**files, COUNTS: publish_bytes(index, f"{folder}/{name}{COUNTS}", counts)})
 
 
-def named(made: Made) -> tuple[bytes, str]:
+def named(made: SegmentSources) -> tuple[bytes, str]:
     """The document of what a segment is made of, and the segment's name."""
     document = _encode(made)
     return document, hashlib.sha512(document).hexdigest()[:16]
@@ -174,11 +174,11 @@ def blocks_of(index: LocalStore, segment: Segment) -> Iterator[list[bytes]]:
             raise Mismatch(f"index:{cdx.path}", f"{cdx.size} bytes, {cdx.sha512}", f"{at} bytes, {digest.hexdigest()}")
 
 
-def made_of(index: LocalStore, segment: Segment) -> Made:
+def made_of(index: LocalStore, segment: Segment) -> SegmentSources:
     """What a segment was made of. BadInput if the file that says so is damaged."""
     file = segment.files[INPUTS]
     first, _, rest = unseal(read_file(index, file), file.path).decode().partition("\n")
-    return Made(tuple(map(Input.parse, rest.splitlines())), frozenset(json.loads(first)["hidden"]))
+    return SegmentSources(tuple(map(ListedWarc.parse, rest.splitlines())), frozenset(json.loads(first)["hidden"]))
 
 
 def counts_of(index: LocalStore, segment: Segment) -> dict[str, int]:
@@ -197,7 +197,7 @@ def read_file(index: LocalStore, file: FileRef) -> bytes:
     return data
 
 
-def _encode(made: Made) -> bytes:
+def _encode(made: SegmentSources) -> bytes:
     head = json.dumps({"hidden": sorted(made.hidden), "schema": 1}, sort_keys=True)
     return seal(f"{head}\n{''.join(one.line() for one in made.inputs)}".encode())
 

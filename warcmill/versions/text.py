@@ -52,9 +52,9 @@ from warcmill.stores import LocalStore, temporary
 from warcmill.versions import dataset, index_inputs, segments
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import FOLDER, Input
+from warcmill.versions.inputs import FOLDER, ListedWarc
 from warcmill.versions.published import Published
-from warcmill.versions.segments import COUNTS, INPUTS, Made, Segment, named, publish, publish_bytes
+from warcmill.versions.segments import COUNTS, INPUTS, Segment, SegmentSources, named, publish, publish_bytes
 
 FACTOR = 4
 NAME = "text"
@@ -81,7 +81,7 @@ class Text:
         seen = index_inputs.seen(self.state, self.index, NAME, self.generation)
         return hashlib.sha512(f"{seen} {WITH_OFFICE}".encode()).hexdigest() if self.making.has_office else seen
 
-    def wanted(self, before: Sequence[Input]) -> Wanted:
+    def wanted(self, before: Sequence[ListedWarc]) -> Wanted:
         found = index_inputs.wanted(self.state, before, NAME, self.generation)
         had = {one.sha512 for one in before if one.generation == WITH_OFFICE}
         inputs = (replace(one, generation=self._generation(one.sha512, had)) for one in found.inputs)
@@ -99,7 +99,7 @@ class Text:
         except (NotReady, BadInput):
             return False
 
-    def build(self, wanted: Sequence[Input], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
+    def build(self, wanted: Sequence[ListedWarc], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         troubles: dict[str, str] = {}
         at_once = self.making.at_once(sum(self.index.stat(_path(one)) is None for one in wanted))
         there = dataset.each(lambda one: self._digested(one, troubles), wanted, at_once, self.name)
@@ -111,10 +111,10 @@ class Text:
         if not written.lines:  # no document: nothing is published of it
             written.stream.close()
             return Built(listed, kept, troubles=list(troubles.values()))
-        commit = partial(commit_segment, written=written, made=Made(tuple(fresh), frozenset()))
+        commit = partial(commit_segment, written=written, made=SegmentSources(tuple(fresh), frozenset()))
         return Built(listed, kept, New(written.lines, commit), list(troubles.values()))
 
-    def _digested(self, one: Input, troubles: dict[str, str]) -> Input | None:
+    def _digested(self, one: ListedWarc, troubles: dict[str, str]) -> ListedWarc | None:
         """The input with the digest of its extract, which is made if it is missing, damaged, or short of office
         documents that can be read; None in trouble."""
         found = self._found(one)
@@ -134,7 +134,7 @@ class Text:
             troubles[one.name] = f"{one.name}: {_LOST}"
         return found
 
-    def _found(self, one: Input) -> Input | None:
+    def _found(self, one: ListedWarc) -> ListedWarc | None:
         """The input, with the digest and the generation of the extract that is there; None if one has to be made."""
         for kind in KINDS:
             digest = self.extracts.digest(kind, one.sha512)
@@ -142,9 +142,11 @@ class Text:
                 return replace(one, generation=kind.generation, extract=digest)
         return None
 
-    def _plan(self, wanted: Sequence[Input], known: Sequence[Segment]) -> tuple[tuple[Segment, ...], list[Input]]:
+    def _plan(
+        self, wanted: Sequence[ListedWarc], known: Sequence[Segment]
+    ) -> tuple[tuple[Segment, ...], list[ListedWarc]]:
         """The segments that are kept, and the WARCs of which a new one is made."""
-        open_, kept = {one.name: one for one in wanted}, list[tuple[int, Segment, Made]]()
+        open_, kept = {one.name: one for one in wanted}, list[tuple[int, Segment, SegmentSources]]()
         for segment in known:
             made = self._still_true(segment, open_)
             if made:
@@ -160,11 +162,11 @@ class Text:
             size += length
         return tuple(segment for _, segment, _ in kept), sorted(fresh)
 
-    def _size(self, one: Input) -> int:
+    def _size(self, one: ListedWarc) -> int:
         found = self.index.stat(_path(one))
         return found.size if found else 0
 
-    def _still_true(self, segment: Segment, wanted: dict[str, Input]) -> Made | None:
+    def _still_true(self, segment: Segment, wanted: dict[str, ListedWarc]) -> SegmentSources | None:
         """What a segment was made of, if it can be kept; else None."""
         try:
             made = segments.made_of(self.index, segment)
@@ -175,7 +177,7 @@ class Text:
             log.warning("%s; its WARCs are taken from their extracts", error)
             return None
 
-    def _documents(self, one: Input) -> Iterator[bytes]:
+    def _documents(self, one: ListedWarc) -> Iterator[bytes]:
         """The documents of a WARC, without those left out. Mismatch if its extract changed meanwhile."""
         digest = hashlib.sha512()
         for line in self._digesting(one, digest):
@@ -184,7 +186,7 @@ class Text:
         if digest.hexdigest() != one.extract:
             raise Mismatch(f"index:{_path(one)}", one.extract, digest.hexdigest())
 
-    def _digesting(self, one: Input, digest: hashlib._Hash) -> Iterator[bytes]:
+    def _digesting(self, one: ListedWarc, digest: hashlib._Hash) -> Iterator[bytes]:
         lines = self.extracts.lines(extract_kind(one.generation), one.sha512)
         for first in islice(lines, 1):
             digest.update(first)
@@ -193,7 +195,7 @@ class Text:
             yield line
 
 
-def _path(one: Input) -> str:
+def _path(one: ListedWarc) -> str:
     """The path of the extract of an input."""
     return extract_kind(one.generation).path(one.sha512)
 
@@ -212,14 +214,14 @@ _SCHEMA = """
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSegment:
     """A segment that is not published yet: an open file that has no name any more."""
 
     stream: BinaryIO
     lines: int
 
 
-def write(index: LocalStore, sources: Iterable[tuple[Input, Iterable[bytes]]]) -> Written:
+def write(index: LocalStore, sources: Iterable[tuple[ListedWarc, Iterable[bytes]]]) -> WrittenSegment:
     """Write the documents of some WARCs into a nameless file. Unavailable if the disk is full."""
     folder = index.base / FOLDER
     folder.mkdir(exist_ok=True)
@@ -234,12 +236,12 @@ def write(index: LocalStore, sources: Iterable[tuple[Input, Iterable[bytes]]]) -
             database.execute("INSERT INTO words (words) VALUES ('optimize')")
             database.execute("INSERT INTO words (words) VALUES ('integrity-check')")
             database.execute("COMMIT")
-        return Written(path.open("rb"), lines)
+        return WrittenSegment(path.open("rb"), lines)
     finally:
         path.unlink(missing_ok=True)
 
 
-def _insert(database: sqlite3.Connection, number: int, one: Input, documents: Iterable[bytes]) -> int:
+def _insert(database: sqlite3.Connection, number: int, one: ListedWarc, documents: Iterable[bytes]) -> int:
     """Insert the documents of a WARC; return how many there are."""
     database.execute("INSERT INTO warc VALUES (?, ?)", (number, one.name))
     count = 0
@@ -255,7 +257,7 @@ def _insert(database: sqlite3.Connection, number: int, one: Input, documents: It
     return count
 
 
-def commit_segment(index: LocalStore, folder: str, written: Written, made: Made) -> Segment:
+def commit_segment(index: LocalStore, folder: str, written: WrittenSegment, made: SegmentSources) -> Segment:
     """Publish a segment's files in a folder, read them back, and count what was read."""
     document, name = named(made)
     path = f"{folder}/{name}{SQLITE}"

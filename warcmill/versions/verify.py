@@ -23,8 +23,8 @@ from warcmill.stores import LocalStore
 from warcmill.versions import cdx, hidden, inputs, segments, text
 from warcmill.versions import text as text_segments
 from warcmill.versions.hidden import Hidden
-from warcmill.versions.inputs import Input, Lists, VersionList
-from warcmill.versions.published import Lookup, Payloads, Published
+from warcmill.versions.inputs import ListedWarc, Lists, VersionList
+from warcmill.versions.published import CdxLookup, Payloads, Published
 from warcmill.versions.segments import Segment
 from warcmill.versions.text import SQLITE
 
@@ -59,7 +59,7 @@ def _of_list(listed: VersionList, found: Published, said: Hidden) -> Iterator[st
 
 
 def _of_segments(index: LocalStore, listed: VersionList, found: Published, said: Hidden) -> Iterator[str]:
-    covered: set[Input] = set()
+    covered: set[ListedWarc] = set()
     reading = READINGS[listed.data_set]
     for segment in found.segments:
         try:
@@ -72,7 +72,7 @@ def _of_segments(index: LocalStore, listed: VersionList, found: Published, said:
 
 
 def _of_segment(
-    index: LocalStore, segment: Segment, listed: VersionList, said: Hidden, covered: set[Input]
+    index: LocalStore, segment: Segment, listed: VersionList, said: Hidden, covered: set[ListedWarc]
 ) -> Iterator[str]:
     reading, made = READINGS[listed.data_set], segments.made_of(index, segment)
     twice = covered.intersection(made.inputs)
@@ -87,7 +87,7 @@ def _of_segment(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SegmentChecks:
     """The functions for one data set.
 
     `counts` reads a segment to its end, and counts by WARC; Mismatch or BadInput if it is damaged. `shown` names what
@@ -96,7 +96,7 @@ class Reading:
 
     counts: Callable[[LocalStore, Segment], Mapping[str, int]]
     shown: Callable[[LocalStore, Segment, Hidden], Iterator[str]]
-    has_any: Callable[[LocalStore, Input, Hidden], bool]
+    has_any: Callable[[LocalStore, ListedWarc, Hidden], bool]
 
 
 def _cdx_counts(index: LocalStore, segment: Segment) -> Mapping[str, int]:
@@ -107,7 +107,7 @@ def _cdx_counts(index: LocalStore, segment: Segment) -> Mapping[str, int]:
 
 def _cdx_shown(index: LocalStore, segment: Segment, said: Hidden) -> Iterator[str]:
     shows = f"index:{segment.files[CDX].path} shows"
-    with closing(Lookup(index, (segment,))) as lookup:
+    with closing(CdxLookup(index, (segment,))) as lookup:
         for prefix, entry in said.prefixes().items():
             if line := next(lookup.beginning_with(prefix), None):
                 yield f"{entry} is hidden, and {shows} {line[:200].decode()}"
@@ -116,7 +116,7 @@ def _cdx_shown(index: LocalStore, segment: Segment, said: Hidden) -> Iterator[st
         yield from (f"{entry} is hidden, and {shows} DNS records, or what goes with pages" for entry in sorted(met))
 
 
-def _cdx_has_any(index: LocalStore, one: Input, said: Hidden) -> bool:
+def _cdx_has_any(index: LocalStore, one: ListedWarc, said: Hidden) -> bool:
     lines = cdx_extracts.lines(Extracts(index), one.sha512)
     kept = (line for line in lines if cdxj.offset(line) not in one.left_out)
     return next(hidden.visible(kept, said.prefixes(), set()), None) is not None
@@ -135,12 +135,12 @@ def _text_shown(_index: LocalStore, _segment: Segment, _said: Hidden) -> Iterato
     return iter(())
 
 
-def _text_has_any(index: LocalStore, one: Input, _said: Hidden) -> bool:
+def _text_has_any(index: LocalStore, one: ListedWarc, _said: Hidden) -> bool:
     lines = islice(Extracts(index).lines(extract_kind(one.generation), one.sha512), 1, None)
     return any(text_extracts.offset(line) not in one.left_out for line in lines)
 
 
-READINGS: Mapping[str, Reading] = {
-    cdx.NAME: Reading(_cdx_counts, _cdx_shown, _cdx_has_any),
-    text.NAME: Reading(_text_counts, _text_shown, _text_has_any),
+READINGS: Mapping[str, SegmentChecks] = {
+    cdx.NAME: SegmentChecks(_cdx_counts, _cdx_shown, _cdx_has_any),
+    text.NAME: SegmentChecks(_text_counts, _text_shown, _text_has_any),
 }

@@ -13,7 +13,7 @@ from warcmill.formats.index.posted import Posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden, search, text
-from warcmill.versions.published import Lookup, Payloads, hidden_now, open_version
+from warcmill.versions.published import CdxLookup, Payloads, hidden_now, open_version
 from warcmill.versions.search import Query, SearchAnswer
 
 WARCS = "warcs"
@@ -46,7 +46,7 @@ class ShownCaptures:
     last: tuple[ShownCapture, ...]
 
 
-def _lines(lookup: Lookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
+def _lines(lookup: CdxLookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
     """The captures of a URL in one second, each with what replay has to be asked for to show it.
 
     Those of a POST or PUT come last: their keys have the request's body, too.

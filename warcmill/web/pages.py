@@ -7,7 +7,7 @@ from html import escape
 from urllib.parse import urlencode
 
 from warcmill.base.printable import printable
-from warcmill.versions.search import MOST, Found, SearchAnswer
+from warcmill.versions.search import MOST, FoundDocument, SearchAnswer
 from warcmill.web.archive import ShownCapture, ShownCaptures
 from warcmill.web.http import PAGES, Search
 
@@ -112,7 +112,7 @@ def _count(search: Search, answer: SearchAnswer) -> str:
     return found + (many if answer.ranked < answer.captures else "")
 
 
-def _result(found: Found) -> str:
+def _result(found: FoundDocument) -> str:
     title = _text(found.title.strip() or found.url)
     return (
         f'<li><h2><a href="{escape(way_to(found.time, found.url))}" rel="noreferrer"><bdi>{title}</bdi></a></h2>\n'

@@ -20,11 +20,11 @@ from warcmill.layout import SENTINEL
 from warcmill.stores import Store, temporary
 from warcmill.stores.remote import Budget
 from warcmill.stores.sftp import ssh
-from warcmill.stores.sftp.pool import Pool
-from warcmill.stores.sftp.session import Session
+from warcmill.stores.sftp.pool import SessionPool
+from warcmill.stores.sftp.session import SftpSession
 from warcmill.stores.sftp.ssh import connect
 from warcmill.stores.sftp.store import SftpStore
-from warcmill.stores.webhdfs.client import Client, Cluster, UserName
+from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.http import Address as HttpAddress
 from warcmill.stores.webhdfs.store import WebHdfsStore
 
@@ -85,7 +85,7 @@ class HdfsPlace:
             for name, wire in wires.items()
             for upstream, port in zip(self.upstreams[name], wire.ports, strict=True)
         }
-        cluster = Cluster.parse(self.root.url)
+        cluster = NameNodes.parse(self.root.url)
         client = Client(cluster, Budget(patience), Rerouted(ways, answer), UserName(user or cluster.user))
         return WebHdfsStore("store", client, cluster.path, BLOCK)
 
@@ -133,8 +133,8 @@ class SftpPlace:
     def open(self, wires: Wires, patience: float, answer: float) -> Store:
         at = self.root.ssh
         here = Proxied(at.user, at.host, wires["sshd"].ports[0], at) if wires else at
-        pool = Pool(
-            str(here), lambda: Session(str(here), connect(here, self.root.credentials, answer)), Budget(patience)
+        pool = SessionPool(
+            str(here), lambda: SftpSession(str(here), connect(here, self.root.credentials, answer)), Budget(patience)
         )
         return SftpStore("store", pool, str(self.root.base))
 

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from outbackcdx_double import Double, serving
 
-from warcmill.clients.cdx_server import CdxServer, Place, is_url
+from warcmill.clients.cdx_server import CapturePlace, CdxServer, is_url
 from warcmill.errors import BadInput, Unavailable
 
 SECOND = "20161019234428"
@@ -48,7 +48,7 @@ def test_what_was_posted_is_found_by_its_url_until_it_is_deleted(server: CdxServ
     assert server.delete([line(urls[0])]) is None
     server.post([line(url, number) for number, url in enumerate(urls)])
     assert [server.captures(url, SECOND) for url in urls] == [
-        [Place(SECOND, "a.warc.gz", str(number))] for number in range(len(urls))
+        [CapturePlace(SECOND, "a.warc.gz", str(number))] for number in range(len(urls))
     ]
     assert server.captures(urls[0], "20161019234429") == []
     assert server.url.rpartition("/")[2] in server.collections()

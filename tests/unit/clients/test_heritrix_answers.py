@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warcmill.clients.heritrix import watch as heritrix_log
-from warcmill.clients.heritrix.xml import Job, JobState, parse_engine, parse_job, parse_script
+from warcmill.clients.heritrix.xml import EngineJob, JobState, parse_engine, parse_job, parse_script
 from warcmill.errors import BadInput
 
 RECORDED = Path(__file__).parent.parent.parent / "data" / "heritrix"
@@ -18,7 +18,7 @@ def recorded(name: str) -> bytes:
     return (RECORDED / name).read_bytes()
 
 
-def job(name: str) -> Job:
+def job(name: str) -> EngineJob:
     return parse_job(recorded(f"job-{name}.xml"), name)
 
 
@@ -40,7 +40,7 @@ def test_the_state(name: str, state: JobState) -> None:
     assert job(name).state is state
 
 
-def described(description: bytes) -> Job:
+def described(description: bytes) -> EngineJob:
     """The recorded running job, whose controller is RUNNING, with another description."""
     return parse_job(recorded("job-running.xml").replace(b"Active: RUNNING", description), "job")
 

@@ -7,9 +7,9 @@ import pytest
 from commands import search as command
 from commands.console.show import console
 from commands.main import main
-from warcmill.versions.search import Found, SearchAnswer
+from warcmill.versions.search import FoundDocument, SearchAnswer
 
-ONE = Found("http://a.example/", "20161019234428", "", "a [word]\x1b", "text/html", "daily/x/a.warc.gz", 4)
+ONE = FoundDocument("http://a.example/", "20161019234428", "", "a [word]\x1b", "text/html", "daily/x/a.warc.gz", 4)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from warcs import http, member, record, warcinfo
 
 from warcmill import layout
 from warcmill.decisions import importing, incoming
-from warcmill.decisions.foreign import Order, Result
+from warcmill.decisions.foreign import ImportOrder, ImportResult
 from warcmill.decisions.take_in import Advance, may_link, stamp_of
 from warcmill.errors import BadInput, Conflict, Unavailable, Unsettled
 from warcmill.markers.claim import Claim
@@ -61,7 +61,7 @@ class Bench:
         file.chmod(0o664)  # its group may change it: so it is copied
         return file
 
-    def import_(self, job: str = "old", launch_id: str = "") -> Result:
+    def import_(self, job: str = "old", launch_id: str = "") -> ImportResult:
         @contextmanager
         def shown(_: int) -> Iterator[Advance]:
             def advance(done: int) -> None:
@@ -70,7 +70,7 @@ class Bench:
             yield advance
 
         return importing.import_folder(
-            self.state, self.root, SourceFolder(self.source), Order(job, "curator", launch_id), shown
+            self.state, self.root, SourceFolder(self.source), ImportOrder(job, "curator", launch_id), shown
         )
 
     def facts(self, launch: Launch = LAUNCH) -> Imported:

@@ -11,14 +11,14 @@ import pytest
 from warcmill.errors import NotReady
 from warcmill.index.provisional import _line
 from warcmill.index.sink_cdx import batches, name_of, sent
-from warcmill.index.sinks import Acknowledged, Part
+from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.model import Launch
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions.inputs import Hiding, Input
+from warcmill.versions.inputs import Hiding, ListedWarc
 
 LAUNCH = Launch("daily", "20161019234428")
-PART = Part(Input("daily/20161019234428/a.warc.gz", "ab" * 64, 1, left_out=(9,)), Hiding(2, "cd" * 64))
+PART = SinkInput(ListedWarc("daily/20161019234428/a.warc.gz", "ab" * 64, 1, left_out=(9,)), Hiding(2, "cd" * 64))
 TEXT = (
     f'{{"decisions": 2, "hidden": "{"cd" * 64}", "refused": [4620], "schema": 1}}\n'
     f"daily/20161019234428/a.warc.gz {'ab' * 64} 1  9\n"

@@ -6,21 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.index.sink_solr import COUNTS, Notes, Place, Routing
-from warcmill.index.sinks import Acknowledged, Part
+from warcmill.index.sink_solr import COUNTS, Notes, Routing, SolrTarget
+from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions.inputs import Hiding, Input
+from warcmill.versions.inputs import Hiding, ListedWarc
 
 HAS = {"discovery": 7}
-PART = Part(Input("daily/20161019234428/a.warc.gz", "ab" * 64, 1), Hiding(0, "cd" * 64))
+PART = SinkInput(ListedWarc("daily/20161019234428/a.warc.gz", "ab" * 64, 1), Hiding(0, "cd" * 64))
 
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Notes:
     """Of a Solr that has acknowledged a WARC, and was counted."""
     sentinel.adopt({"index": tmp_path})
-    made = Notes(FileStore("index", tmp_path), Place("http://127.0.0.1:1/solr", Routing("discovery", {}), "solr-1"))
+    made = Notes(
+        FileStore("index", tmp_path), SolrTarget("http://127.0.0.1:1/solr", Routing("discovery", {}), "solr-1")
+    )
     made.doubt(HAS)
     made.count(HAS)
     acknowledged(made).done(PART)
@@ -42,7 +44,7 @@ def test_fewer_documents_than_were_counted_are_a_loss(notes: Notes, number: int,
 
 
 def test_another_routing_sends_all_again(notes: Notes) -> None:
-    place = Place(notes.place.server, Routing("discovery", {b"org,example)": "news"}), notes.place.name)
+    place = SolrTarget(notes.place.server, Routing("discovery", {b"org,example)": "news"}), notes.place.name)
     assert is_sent_again(Notes(notes.index, place), {**HAS, "news": 0})
 
 

@@ -17,7 +17,7 @@ from outbackcdx_double import Double, serving
 from warcs import member, warc_gz, warcinfo
 
 from warcmill import layout
-from warcmill.clients.cdx_server import CdxServer, Place
+from warcmill.clients.cdx_server import CapturePlace, CdxServer
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.index import sink_cdx, sinks, verify_cdx
 from warcmill.index.sink_cdx import CdxSink
@@ -285,7 +285,7 @@ def test_the_double_keeps_the_traps_of_a_live_one(double: Double) -> None:
             for at in (1, 2)
         )
         server.post([one, other])
-        assert server.captures(TWIN, SECOND) == [Place(SECOND, "f", "2")]
+        assert server.captures(TWIN, SECOND) == [CapturePlace(SECOND, "f", "2")]
         (record,) = double.collections["main"].values()
         assert record["digest"] == "SHAX"
         server.delete([one])

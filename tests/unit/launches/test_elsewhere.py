@@ -20,7 +20,7 @@ from warcmill.index.cdx import cdx
 from warcmill.index.text import text
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL
-from warcmill.scale.processes import Processes
+from warcmill.scale.processes import ProcessRunner
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access
@@ -47,8 +47,8 @@ def engine(tmp_path: Path) -> Engine:
 
 
 @pytest.fixture
-def two() -> Iterator[Processes]:
-    made = Processes(2)
+def two() -> Iterator[ProcessRunner]:
+    made = ProcessRunner(2)
     yield made
     made.close()
 
@@ -58,7 +58,7 @@ def extracts_in(folder: Path) -> Extracts:
     return Extracts(FileStore("index", folder))
 
 
-def elsewhere(engine: Engine, runner: Processes, extracts: Extracts) -> Elsewhere:
+def elsewhere(engine: Engine, runner: ProcessRunner, extracts: Extracts) -> Elsewhere:
     return Elsewhere(runner, Place(str(engine.store.base), Access(), str(extracts.folder)), extracts)
 
 
@@ -74,7 +74,7 @@ def both(engine: Engine, making: Making, extracts: Extracts) -> tuple[Claim, Cla
     )
 
 
-def test_claims_and_extracts_are_those_that_are_made_here(engine: Engine, two: Processes, tmp_path: Path) -> None:
+def test_claims_and_extracts_are_those_that_are_made_here(engine: Engine, two: ProcessRunner, tmp_path: Path) -> None:
     there, here = extracts_in(tmp_path / "there"), extracts_in(tmp_path / "here")
     claims = both(engine, elsewhere(engine, two, there), there)
     for attempt in (engine.base / "state").rglob("*.jsonl"):
@@ -86,7 +86,7 @@ def test_claims_and_extracts_are_those_that_are_made_here(engine: Engine, two: P
 
 
 def test_a_warc_that_fails_costs_no_other_and_a_retry_does_the_rest(
-    engine: Engine, two: Processes, tmp_path: Path
+    engine: Engine, two: ProcessRunner, tmp_path: Path
 ) -> None:
     extracts = extracts_in(tmp_path / "index")
     making = elsewhere(engine, two, extracts)
@@ -103,7 +103,7 @@ def test_a_warc_that_fails_costs_no_other_and_a_retry_does_the_rest(
 
 
 def test_a_place_that_is_not_there_stops_it_before_anything_is_begun(
-    engine: Engine, two: Processes, tmp_path: Path
+    engine: Engine, two: ProcessRunner, tmp_path: Path
 ) -> None:
     extracts = extracts_in(tmp_path / "index")
     place = Place(str(tmp_path / "nowhere"), Access(), str(extracts.folder))
@@ -112,14 +112,14 @@ def test_a_place_that_is_not_there_stops_it_before_anything_is_begun(
     assert not list((engine.base / "state").rglob("index.cdx*.jsonl"))
 
 
-def test_an_index_root_that_workers_do_not_share_is_named(engine: Engine, two: Processes, tmp_path: Path) -> None:
+def test_an_index_root_that_workers_do_not_share_is_named(engine: Engine, two: ProcessRunner, tmp_path: Path) -> None:
     extracts, other = extracts_in(tmp_path / "index"), extracts_in(tmp_path / "other")
     place = Place(str(engine.store.base), Access(), str(other.folder))
     with pytest.raises(Unsettled, match=r"a worker made it, and it is not here: share the folder .*/other with all"):
         cdx(engine.state, Elsewhere(two, place, extracts), extracts, LAUNCH, FINAL)
 
 
-def test_the_extract_is_found_under_the_digest_of_the_warc(engine: Engine, two: Processes, tmp_path: Path) -> None:
+def test_the_extract_is_found_under_the_digest_of_the_warc(engine: Engine, two: ProcessRunner, tmp_path: Path) -> None:
     extracts = extracts_in(tmp_path / "index")
     cdx(engine.state, elsewhere(engine, two, extracts), extracts, LAUNCH, FINAL)
     assert {Path(name).name.partition(".")[0] for name in files(extracts)} == {

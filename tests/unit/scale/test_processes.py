@@ -14,23 +14,23 @@ from scale_work import work
 
 from warcmill.errors import BadInput, Mismatch, Unavailable, Unsettled, WarcmillError
 from warcmill.scale import Ready, wait_for
-from warcmill.scale.processes import Processes
-from warcmill.scale.work import Fault
+from warcmill.scale.processes import ProcessRunner
+from warcmill.scale.work import WorkerFault
 
 PROBE = work(scale_work.pid)
 
 
 @pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
+def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessRunner]:
     """Two processes, which find the functions of the tests."""
     monkeypatch.setenv("PYTHONPATH", str(Path(scale_work.__file__).parent))
-    made = Processes(2)
+    made = ProcessRunner(2)
     assert made.ready(5, PROBE) == Ready(2, 1)
     yield made
     made.close()
 
 
-def test_two_pieces_of_work_are_done_at_a_time_by_processes_that_stay(two: Processes, tmp_path: Path) -> None:
+def test_two_pieces_of_work_are_done_at_a_time_by_processes_that_stay(two: ProcessRunner, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         pids = set(threads.map(two.do, [work(scale_work.meet, str(tmp_path))] * 2))
     assert len(pids) == 2
@@ -39,22 +39,22 @@ def test_two_pieces_of_work_are_done_at_a_time_by_processes_that_stay(two: Proce
 
 
 def test_a_single_piece_is_done_here_and_its_processes_may_take_all_cores() -> None:
-    many = Processes(4)
+    many = ProcessRunner(4)
     assert many.ready(1, PROBE) == Ready(1, 4)
     assert many.do(work(scale_work.pid)) == os.getpid()
     assert many.ready(2, PROBE) == Ready(2, 2)
-    assert Processes(1).ready(9, PROBE) == Ready(1, 1)
+    assert ProcessRunner(1).ready(9, PROBE) == Ready(1, 1)
 
 
 @pytest.mark.parametrize("name", ["bad", "changed", "several"])
-def test_an_error_of_ours_comes_back_as_it_was_raised(two: Processes, name: str) -> None:
+def test_an_error_of_ours_comes_back_as_it_was_raised(two: ProcessRunner, name: str) -> None:
     with pytest.raises(WarcmillError) as found:
         two.do(work(scale_work.fail, name))
     wanted = scale_work.ERRORS[name]
     assert (type(found.value), str(found.value)) == (type(wanted), str(wanted))
 
 
-def test_an_outage_names_the_worker(two: Processes) -> None:
+def test_an_outage_names_the_worker(two: ProcessRunner) -> None:
     with pytest.raises(OSError, match=r"\[Errno 28\] No space left on device: '/index' \(on worker .+, process \d+\)"):
         two.do(work(scale_work.fail, "disk"))
     with pytest.raises(Unavailable, match=r"^store: is unavailable: no answer \(on worker .+, process \d+\)$"):
@@ -66,16 +66,16 @@ def test_an_outage_names_the_worker(two: Processes) -> None:
 
 
 def test_a_fault_comes_back_as_text_with_its_traceback_in_the_log(
-    two: Processes, caplog: pytest.LogCaptureFixture
+    two: ProcessRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(Fault, match=r"^KeyError: 'x' \(on worker .+, process \d+\)$"):
+    with pytest.raises(WorkerFault, match=r"^KeyError: 'x' \(on worker .+, process \d+\)$"):
         two.do(work(scale_work.fail, "fault"))
     assert "in fail\n    raise ERRORS[name]" in caplog.text
-    with pytest.raises(Fault, match="Unpicklable: a handle"):
+    with pytest.raises(WorkerFault, match="Unpicklable: a handle"):
         two.do(work(scale_work.fail, "unpicklable"))
 
 
-def test_a_process_that_is_killed_costs_what_it_did_and_another_one_begins(two: Processes) -> None:
+def test_a_process_that_is_killed_costs_what_it_did_and_another_one_begins(two: ProcessRunner) -> None:
     before = two.do(work(scale_work.pid))
     with pytest.raises(
         Unavailable, match=r"store:9 is unavailable: the process .* died \(SIGKILL\): perhaps of memory"
@@ -86,21 +86,21 @@ def test_a_process_that_is_killed_costs_what_it_did_and_another_one_begins(two: 
     assert before in pids or len(pids) == 2
 
 
-def test_after_an_interrupt_nothing_more_is_begun(two: Processes) -> None:
+def test_after_an_interrupt_nothing_more_is_begun(two: ProcessRunner) -> None:
     with pytest.raises(Unavailable, match="SIGINT"):
         two.do(work(scale_work.die, signal.SIGINT))
     with pytest.raises(Unavailable, match="it was interrupted"):
         two.do(work(scale_work.pid))
 
 
-def test_another_version_does_nothing_and_is_named(two: Processes) -> None:
+def test_another_version_does_nothing_and_is_named(two: ProcessRunner) -> None:
     with pytest.raises(Mismatch, match=r"^warcmill on worker .+ install the same .* expected 9\.9, found 0\."):
         two.do(work(scale_work.pid, warcmill="9.9"))
     with pytest.raises(Mismatch, match=r"^parser on worker .+ expected 1, found none"):
         two.do(work(scale_work.pid, parser="1"))
 
 
-def test_a_probe_that_fails_begins_nothing(two: Processes) -> None:
+def test_a_probe_that_fails_begins_nothing(two: ProcessRunner) -> None:
     with pytest.raises(BadInput):
         two.ready(2, work(scale_work.fail, "bad"))
     with pytest.raises(Unsettled):

@@ -19,7 +19,7 @@ from warcmill.launches.roots import EngineSection, JobRoots, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.stores import Store
-from warcmill.stores.engine_folder import EngineFolder, Links
+from warcmill.stores.engine_folder import EngineFolder, LinkRules
 from warcmill.stores.opening import Access, open_store
 
 KIND, JOB = OutputLayout.KIND_FIRST, OutputLayout.JOB_FIRST
@@ -42,7 +42,7 @@ class Linked:
     def open(self, root: Root, place: str) -> Store:
         levels = {str(self.output): 3, str(self.engine.folders["state"]): 0, str(self.engine.folders["store"]): 0}
         levels.setdefault(str(self.engine.folders["jobs"]), 2)
-        return open_store(root, place, Access(links=Links([str(self.disk)], levels)))
+        return open_store(root, place, Access(links=LinkRules([str(self.disk)], levels)))
 
     @property
     def rootmap(self) -> RootMap:
@@ -263,16 +263,16 @@ def test_a_link_that_is_swapped_between_the_look_and_the_reading_leads_nowhere_e
     folder = warcs_folder(linked)
     target = linked.move(folder, "deep/warcs")
     path = f"{linked.engine.layout.folder('warcs', LAUNCH)}/a.warc.gz"
-    judged = Links._judge
+    judged = LinkRules._judge
 
-    def swap(self: Links, link: str) -> object:
+    def swap(self: LinkRules, link: str) -> object:
         found = judged(self, link)
         if target.is_dir() and not target.is_symlink():
             target.rename(target.with_name("away"))
             target.symlink_to(secret)
         return found
 
-    monkeypatch.setattr(Links, "_judge", swap)
+    monkeypatch.setattr(LinkRules, "_judge", swap)
     with pytest.raises(NotFollowed):
         linked.store.open(path)
 
@@ -310,7 +310,7 @@ def test_every_link_is_reported_by_doctor_with_why(linked: Linked) -> None:
     folder = warcs_folder(linked)
     linked.move(folder, "warcs")
     folder.with_name("viral").symlink_to("/etc")
-    links = Links([str(linked.disk)], {str(linked.output): 3})
+    links = LinkRules([str(linked.disk)], {str(linked.output): 3})
     assert sorted((Path(link.path).name, bool(link.why)) for link in links.all()) == sorted(
         [(folder.name, False), ("viral", True)]
     )

@@ -12,8 +12,8 @@ from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores import remote
 from warcmill.stores.opening import Access, open_store
 from warcmill.stores.remote import Broken, Budget
-from warcmill.stores.webhdfs.client import Client, Cluster, UserName, is_passing
-from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused, Stream
+from warcmill.stores.webhdfs.client import Client, NameNodes, UserName, is_passing
+from warcmill.stores.webhdfs.http import Address, Connections, HdfsRefusal, HdfsResponse, HdfsStream
 
 ANSWER = b'HTTP/1.1 404 Not Found\r\nDate: today\r\nContent-Length: 23\r\n\r\n{"RemoteException": {}}'
 
@@ -21,13 +21,13 @@ ANSWER = b'HTTP/1.1 404 Not Found\r\nDate: today\r\nContent-Length: 23\r\n\r\n{"
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("webhdfs://nn1:1,nn2/a/b/?user=x-y.z", Cluster((Address("nn1", 1), Address("nn2", 9870)), "/a/b", "x-y.z")),
-        ("webhdfs://nn1/a", Cluster((Address("nn1", 9870),), "/a", "")),
-        ("webhdfs://nn1/a?auth=kerberos", Cluster((Address("nn1", 9870),), "/a", "", kerberos=True)),
+        ("webhdfs://nn1:1,nn2/a/b/?user=x-y.z", NameNodes((Address("nn1", 1), Address("nn2", 9870)), "/a/b", "x-y.z")),
+        ("webhdfs://nn1/a", NameNodes((Address("nn1", 9870),), "/a", "")),
+        ("webhdfs://nn1/a?auth=kerberos", NameNodes((Address("nn1", 9870),), "/a", "", kerberos=True)),
     ],
 )
-def test_a_webhdfs_url_is_taken_apart(url: str, expected: Cluster) -> None:
-    assert Cluster.parse(url) == expected
+def test_a_webhdfs_url_is_taken_apart(url: str, expected: NameNodes) -> None:
+    assert NameNodes.parse(url) == expected
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_webhdfs_url_is_taken_apart(url: str, expected: Cluster) -> None:
 )  # fmt: skip
 def test_a_webhdfs_url_that_is_none_is_refused_without_its_secrets(rest: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        Cluster.parse(f"webhdfs://{rest}")
+        NameNodes.parse(f"webhdfs://{rest}")
     assert "secret" not in str(caught.value)
 
 
@@ -126,8 +126,8 @@ def test_an_answer_makes_the_next_wait_a_short_one() -> None:
     ],
 )
 def test_what_a_cluster_says_while_it_comes_up_passes(exception: str, message: str) -> None:
-    assert is_passing(Refused("HDFS", exception, message))
-    assert not is_passing(Refused("HDFS", "FileNotFoundException", message))
+    assert is_passing(HdfsRefusal("HDFS", exception, message))
+    assert not is_passing(HdfsRefusal("HDFS", "FileNotFoundException", message))
 
 
 class ComingBack(Connections):
@@ -150,14 +150,14 @@ class ComingBack(Connections):
 
 def test_a_datanode_that_has_just_come_back_is_looked_up_again() -> None:
     wire, clock = ComingBack(2), Clock()
-    client = Client(Cluster.parse("webhdfs://nn/a"), clock.budget(), wire, UserName(""))
+    client = Client(NameNodes.parse("webhdfs://nn/a"), clock.budget(), wire, UserName(""))
     assert client.fetch("/a", "GETFILECHECKSUM") == {"said": "yes"}
     assert (wire.looked, clock.slept) == (3, pytest.approx([0.1, 0.2]))
 
 
 def test_a_stranger_is_refused_after_some_looks_and_is_sent_nothing() -> None:
     wire, clock = ComingBack(1_000), Clock()
-    client = Client(Cluster.parse("webhdfs://nn/a"), clock.budget(), wire, UserName(""))
+    client = Client(NameNodes.parse("webhdfs://nn/a"), clock.budget(), wire, UserName(""))
     with pytest.raises(Unavailable, match="not among the DataNodes it lists") as caught:
         client.fetch("/a", "GETFILECHECKSUM")
     assert "SECRET" not in str(caught.value)
@@ -176,16 +176,16 @@ class Worn(Connections):
             return HdfsResponse(200, "", json.dumps({"beans": [beans]}).encode())
         return HdfsResponse(307, "http://dn:2/webhdfs/v1/a?op=OPEN", b"")
 
-    def stream(self, at: Address, target: str, headers: object) -> Stream:
+    def stream(self, at: Address, target: str, headers: object) -> HdfsStream:
         self.said += 1
         if self.said == 1:
-            raise Refused(str(at), "EOFException", "End of File Exception")
-        return object.__new__(Stream)
+            raise HdfsRefusal(str(at), "EOFException", "End of File Exception")
+        return object.__new__(HdfsStream)
 
 
 def test_a_datanode_that_has_lost_its_namenode_is_asked_for_the_bytes_again() -> None:
     wire = Worn()
-    Client(Cluster.parse("webhdfs://nn/a"), Budget(1.0), wire, UserName("")).read("/a", 0)
+    Client(NameNodes.parse("webhdfs://nn/a"), Budget(1.0), wire, UserName("")).read("/a", 0)
     assert wire.said == 2
 
 

@@ -15,9 +15,19 @@ import pytest
 from warcmill.errors import Unavailable
 from warcmill.stores.remote import Broken, Budget
 from warcmill.stores.sftp import packets
-from warcmill.stores.sftp.packets import Attributes, Payload, Type
-from warcmill.stores.sftp.pool import Pool
-from warcmill.stores.sftp.session import FSYNC, PIECE, SMALLEST, TOGETHER, UNDER_WAY, Download, Session, Status, Upload
+from warcmill.stores.sftp.packets import Attributes, PacketFields, Type
+from warcmill.stores.sftp.pool import SessionPool
+from warcmill.stores.sftp.session import (
+    FSYNC,
+    PIECE,
+    SMALLEST,
+    TOGETHER,
+    UNDER_WAY,
+    Download,
+    SftpRefusal,
+    SftpSession,
+    Upload,
+)
 from warcmill.stores.sftp.store import SftpStore
 
 OK, NO_SUCH_FILE, FAILURE = 0, 2, 4
@@ -26,23 +36,23 @@ DATA = b"0123456789" * 1_000
 
 def test_attributes_are_read_whichever_are_there() -> None:
     everything = struct.pack(">IQIIIII", 15, 5, 1, 2, 0o100644, 3, 4)
-    assert Payload(everything).attributes() == Attributes(5, 0o100644, 4)
-    assert Payload(b"\0\0\0\0").attributes() == Attributes(0, 0, 0)
+    assert PacketFields(everything).attributes() == Attributes(5, 0o100644, 4)
+    assert PacketFields(b"\0\0\0\0").attributes() == Attributes(0, 0, 0)
     extended = struct.pack(">II", 1 << 31, 1) + packets.string(b"a") + packets.string(b"b") + b"rest"
-    payload = Payload(extended)
+    payload = PacketFields(extended)
     assert payload.attributes() == Attributes(0, 0, 0)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0", b"\0\0\0\5abcd", b"\xff\xff\xff\xff"])
 def test_a_packet_that_is_shorter_than_it_claims_is_reported(data: bytes) -> None:
     with pytest.raises(Unavailable, match="shorter than it says"):
-        Payload(data).string()
+        PacketFields(data).string()
 
 
 class Peer:
     """The other end of a wire: reads requests, and has `answer` make the answers, as bytes."""
 
-    def __init__(self, answer: Callable[[int, int, Payload], list[bytes]]) -> None:
+    def __init__(self, answer: Callable[[int, int, PacketFields], list[bytes]]) -> None:
         self._answer, self._in, self._out = answer, b"", b""
         self.asked: list[int] = []
 
@@ -53,7 +63,7 @@ class Peer:
             if packet[0] == Type.INIT:
                 self._out += framed(Type.VERSION, struct.pack(">I", 3) + packets.string(b"x") * 2)
                 continue
-            payload = Payload(packet[1:])
+            payload = PacketFields(packet[1:])
             self.asked.append(packet[0])
             self._out += b"".join(self._answer(packet[0], payload.number(), payload))
 
@@ -84,7 +94,7 @@ class Disk:
         self.no, self.size = set(no), 0
         self.peer = Peer(self.answer)
 
-    def answer(self, kind: int, number: int, payload: Payload) -> list[bytes]:
+    def answer(self, kind: int, number: int, payload: PacketFields) -> list[bytes]:
         if kind in self.no:
             return [status(number, FAILURE)]
         if kind == Type.OPEN:
@@ -97,7 +107,7 @@ class Disk:
         return [status(number, OK)]
 
 
-def upload(session: Session, pieces: int) -> int:
+def upload(session: SftpSession, pieces: int) -> int:
     one = Upload(session, b"/x")
     one.write(bytes(pieces * PIECE))
     return one.finish()
@@ -105,7 +115,7 @@ def upload(session: Session, pieces: int) -> int:
 
 def test_what_ends_a_file_is_asked_at_once_and_answered_one_by_one() -> None:
     disk = Disk()
-    assert upload(Session("peer", disk.peer), 2) == 2 * PIECE
+    assert upload(SftpSession("peer", disk.peer), 2) == 2 * PIECE
     assert disk.peer.asked == [Type.OPEN, Type.WRITE, Type.WRITE, Type.EXTENDED, Type.FSTAT, Type.CLOSE]
 
 
@@ -114,9 +124,9 @@ def test_what_ends_a_file_is_asked_at_once_and_answered_one_by_one() -> None:
 def test_a_refusal_is_reported_however_late_and_the_session_continues(refused: Type, pieces: int) -> None:
     """A disk that fills up, also with the last bytes. The file is closed all the same, and no answer is left over."""
     disk = Disk(refused)
-    session = Session("peer", disk.peer)
+    session = SftpSession("peer", disk.peer)
     for _ in range(3):
-        with pytest.raises(Status, match="said"):
+        with pytest.raises(SftpRefusal, match="said"):
             upload(session, pieces)
         assert disk.peer.asked[-1] == Type.CLOSE
     disk.no = set()
@@ -134,7 +144,7 @@ def test_small_requests_are_sent_together_and_large_ones_at_once() -> None:
             super().sendall(data)
 
     disk = Disk()
-    session = Session("peer", Counting(disk.answer))
+    session = SftpSession("peer", Counting(disk.answer))
     sent.clear()
     upload(session, 2)
     small, first, second, end = sent
@@ -145,12 +155,12 @@ def test_small_requests_are_sent_together_and_large_ones_at_once() -> None:
 def test_what_is_of_no_interest_is_sent_all_the_same() -> None:
     """A download that is given up leaves no open file, though nobody waits for an answer any more."""
     disk = Disk()
-    Download(Session("peer", disk.peer), b"/x", 0, 10).close()
+    Download(SftpSession("peer", disk.peer), b"/x", 0, 10).close()
     assert disk.peer.asked == [Type.OPEN, Type.CLOSE]
 
 
 def test_writes_are_waited_for_when_too_many_are_under_way() -> None:
-    one = Upload(Session("peer", Disk().peer), b"/x")
+    one = Upload(SftpSession("peer", Disk().peer), b"/x")
     one.write(bytes(PIECE * (UNDER_WAY + 10)))
     assert len(one._sent) == UNDER_WAY
 
@@ -164,7 +174,7 @@ class Reading(Peer):
         self._data, self._most, self._first = data, most, first
         self._held, self.given = list[bytes](), list[int]()
 
-    def answered(self, kind: int, number: int, payload: Payload) -> list[bytes]:
+    def answered(self, kind: int, number: int, payload: PacketFields) -> list[bytes]:
         if kind == Type.READ:
             payload.string()
             start, size = payload.long(), payload.number()
@@ -186,7 +196,7 @@ def test_answers_that_are_short_or_in_disorder_make_the_same_file(most: int) -> 
     """A server may answer fewer bytes than were asked for, and in any order."""
     data = bytes(range(256)) * (40 if most == 1 else 8_000)
     peer = Reading(data, most)
-    download = Download(Session("peer", peer), b"/x", 0, len(data))
+    download = Download(SftpSession("peer", peer), b"/x", 0, len(data))
     buffer, found = bytearray(70_000), b""
     while len(found) < len(data):
         found += buffer[: download.readinto(buffer)]
@@ -199,7 +209,7 @@ def test_a_server_that_gives_less_is_asked_for_less_and_for_no_byte_twice(most: 
     """OpenSSH of 2018 gives 64 KiB. What was asked for beyond is not thrown away and asked for again."""
     data = bytes(40 * PIECE)
     peer = Reading(data, max(most, 1 << 15), first=most)
-    session = Session("peer", peer)
+    session = SftpSession("peer", peer)
     for _ in range(2):
         download = Download(session, b"/x", 0, len(data))
         left = len(data)
@@ -219,7 +229,7 @@ def test_all_that_has_arrived_is_taken_at_once() -> None:
             taken.append(size)
             return super().recv(size)
 
-    download = Download(Session("peer", Counting(DATA, PIECE)), b"/x", 0, len(DATA))
+    download = Download(SftpSession("peer", Counting(DATA, PIECE)), b"/x", 0, len(DATA))
     assert download.readinto(bytearray(PIECE)) == len(DATA)
     assert min(taken) >= paramiko.common.DEFAULT_WINDOW_SIZE
 
@@ -227,20 +237,20 @@ def test_all_that_has_arrived_is_taken_at_once() -> None:
 def test_an_answer_that_nobody_asked_for_or_that_comes_again_is_refused() -> None:
     """Kept, they would fill our memory."""
     for answers in (lambda number: [status(number + 1, OK)], lambda number: [status(number, OK)] * 2):
-        session = Session("peer", Peer(lambda _kind, number, _payload, answers=answers: answers(number)))
+        session = SftpSession("peer", Peer(lambda _kind, number, _payload, answers=answers: answers(number)))
         with pytest.raises(Broken, match="not under way"):
             session.remove(b"/x"), session.remove(b"/y")
         assert not session._answers
 
 
 def test_a_wire_that_ends_in_the_middle_is_broken() -> None:
-    session = Session("peer", Peer(lambda _kind, number, _payload: [status(number, OK)[:-3]]))
+    session = SftpSession("peer", Peer(lambda _kind, number, _payload: [status(number, OK)[:-3]]))
     with pytest.raises(Broken, match="closed"):
         session.remove(b"/x")
 
 
 def test_a_packet_of_any_other_size_is_not_waited_for() -> None:
-    session = Session("peer", Peer(lambda *_: [struct.pack(">IB", 1 << 31, Type.STATUS)]))
+    session = SftpSession("peer", Peer(lambda *_: [struct.pack(">IB", 1 << 31, Type.STATUS)]))
     with pytest.raises(Broken, match="bytes"):
         session.remove(b"/x")
 
@@ -253,11 +263,11 @@ class Server(Disk):
         self.there, self.asked = set(there), list[str]()
         self.lock = threading.Lock()
 
-    def answer(self, kind: int, number: int, payload: Payload) -> list[bytes]:
+    def answer(self, kind: int, number: int, payload: PacketFields) -> list[bytes]:
         with self.lock:
             return self._answer(Type(kind), number, payload)
 
-    def _answer(self, kind: Type, number: int, payload: Payload) -> list[bytes]:
+    def _answer(self, kind: Type, number: int, payload: PacketFields) -> list[bytes]:
         name = payload.string().decode()
         self.asked.append(f"{kind.name} {name}")
         if kind in self.no:
@@ -274,12 +284,12 @@ class Server(Disk):
 
 
 def store(server: Server) -> SftpStore:
-    def session() -> Session:
-        found = Session("server", server.peer)
+    def session() -> SftpSession:
+        found = SftpSession("server", server.peer)
         found.extensions = frozenset({FSYNC})
         return found
 
-    return SftpStore("store", Pool("server", session, Budget(0.1)), "/base", new=True)
+    return SftpStore("store", SessionPool("server", session, Budget(0.1)), "/base", new=True)
 
 
 def commit(one: SftpStore, path: str = "a") -> bool:
@@ -289,7 +299,7 @@ def commit(one: SftpStore, path: str = "a") -> bool:
 @pytest.mark.parametrize("refused", [Type.WRITE, Type.RENAME])
 def test_what_is_there_already_needs_no_room_on_a_full_disk(refused: Type) -> None:
     """A small file is sent rather than asked for first; when that is refused, what is there is as good."""
-    with pytest.raises(Status):
+    with pytest.raises(SftpRefusal):
         commit(store(Server(refused)))
     assert commit(store(Server(refused, there=("/base/a",)))) is False
 
@@ -316,7 +326,7 @@ class LosesAnswers(Server):
         super().__init__()
         self._done, self._lost = done, False
 
-    def _answer(self, kind: Type, number: int, payload: Payload) -> list[bytes]:
+    def _answer(self, kind: Type, number: int, payload: PacketFields) -> list[bytes]:
         if kind == Type.RENAME and not self._lost:
             self._lost = True
             old, new = payload.string().decode(), payload.string().decode()

@@ -17,7 +17,7 @@ import pytest
 
 from warcmill.errors import BadInput, Unavailable
 from warcmill.stores.remote import Budget, RemoteReader
-from warcmill.stores.webhdfs.client import Authentication, Client, Cluster, UserName
+from warcmill.stores.webhdfs.client import Authentication, Client, NameNodes, UserName
 from warcmill.stores.webhdfs.hdfscli import HdfsCli
 from warcmill.stores.webhdfs.http import Address, Connections
 
@@ -109,7 +109,7 @@ class Hdfs(ThreadingHTTPServer):
         return RemoteReader(lambda at: self.cli(who, patience, before).read("/a", at), len(DATA), 0, Budget(patience))
 
     def cli(self, who: Authentication | None = None, patience: float = 1.0, before: str = "") -> HdfsCli:
-        cluster = Cluster.parse(f"webhdfs://{before}127.0.0.1:{self.port}/a")
+        cluster = NameNodes.parse(f"webhdfs://{before}127.0.0.1:{self.port}/a")
         return HdfsCli(Client(cluster, Budget(patience), Connections(10), who or UserName("me")))
 
 

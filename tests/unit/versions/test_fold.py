@@ -25,7 +25,7 @@ from warcmill.model import FINAL
 from warcmill.versions import cdx as cdx_module
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden, segments
-from warcmill.versions.inputs import Hiding, Input, VersionList, decode, difference
+from warcmill.versions.inputs import Hiding, ListedWarc, VersionList, decode, difference
 from warcmill.versions.published import open_version
 
 ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
@@ -429,7 +429,7 @@ def test_an_open_version_answers_after_it_was_retired(archive: Archive) -> None:
 
 
 def test_the_bytes_of_a_list_are_as_documented() -> None:
-    inputs = (Input("daily/20161019234428/a.warc.gz", "ab" * 64, 1, "cd" * 64, (7, 90)),)
+    inputs = (ListedWarc("daily/20161019234428/a.warc.gz", "ab" * 64, 1, "cd" * 64, (7, 90)),)
     listed = VersionList("cdx", 7, 1, Hiding(2, "ef" * 64), inputs, "2016-10-21T03:00:07Z")
     body = (
         '{"data_set": "cdx", "generation": 1, "hidden": {"decisions": 2, "sha512": "' + "ef" * 64 + '"}, "number": 7,'

@@ -18,7 +18,7 @@ from typing import Final
 from warcmill.clients.heritrix import watch, xml
 from warcmill.clients.heritrix.http import READ_SECONDS, EngineHttp
 from warcmill.clients.heritrix.watch import POLL_SECONDS, Watch, either, job_path
-from warcmill.clients.heritrix.xml import ACTIVE, Job, JobState
+from warcmill.clients.heritrix.xml import ACTIVE, EngineJob, JobState
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
 from warcmill.model import parse_job
 
@@ -91,7 +91,7 @@ class Heritrix(Watch):
             raise self._unexpected(f"GET {path} was answered {answer.status}")
         return answer.body
 
-    def build(self, name: str) -> Job:
+    def build(self, name: str) -> EngineJob:
         """UNBUILT -> READY; success if READY already. `BadInput` quotes why the configuration cannot be built."""
         job = self._in_state(name, "build", JobState.UNBUILT, JobState.READY)
         if job.state is JobState.READY:
@@ -99,7 +99,7 @@ class Heritrix(Watch):
         before = self._log(name)
         lost = self._post(job_path(name), action="build")
 
-        def ready(job: Job) -> Job | None:
+        def ready(job: EngineJob) -> EngineJob | None:
             return job if job.state is JobState.READY else None
 
         return self._until(name, "build", ready, before=before, lost=lost)
@@ -118,20 +118,20 @@ class Heritrix(Watch):
         old = self.launch_id(name)
         lost = self._post(job_path(name), action="launch", **({"checkpoint": checkpoint} if checkpoint else {}))
 
-        def launched(job: Job) -> str | None:
+        def launched(job: EngineJob) -> str | None:
             new = self.launch_id(name)
             waiting = job.state in (JobState.UNBUILT, JobState.READY, JobState.PREPARING)
             return None if waiting or new == old else new
 
         return self._until(name, "launch", launched, before=before, lost=lost)
 
-    def pause(self, name: str) -> Job:
+    def pause(self, name: str) -> EngineJob:
         """RUNNING -> PAUSED, after busy threads have finished; success if PAUSED already. Never pauses an ended job."""
         self._in_state(name, "pause", JobState.RUNNING, JobState.PAUSING, JobState.PAUSED)
         self._until(name, "pause", lambda job: job.state is JobState.PAUSED or self._request_pause(name) or None)
         return self._reach(name, "pause", frozenset({JobState.PAUSED}))
 
-    def unpause(self, name: str) -> Job:
+    def unpause(self, name: str) -> EngineJob:
         """PAUSED -> RUNNING, or a later state: a small crawl may have ended when this returns."""
         job = self._in_state(name, "unpause", JobState.PAUSED, JobState.PAUSING, JobState.RUNNING)
         lost = None if job.state is JobState.RUNNING else self._post(job_path(name), action="unpause")
@@ -147,20 +147,20 @@ class Heritrix(Watch):
         before = self._log(name)
         lost = self._guarded(name, "job.checkpointService.requestCrawlCheckpoint()", "RUNNING", "PAUSED")
 
-        def taken(_: Job) -> str | None:
+        def taken(_: EngineJob) -> str | None:
             new = watch.checkpoints(watch.since(before, self._log(name)))
             return new[-1] if new else None
 
         aim = "take a checkpoint (it takes none if nothing happened since the last)"
         return self._until(name, aim, taken, lost=lost, seconds=self._patience if lost else SEEN_SECONDS)
 
-    def terminate(self, name: str) -> Job:
+    def terminate(self, name: str) -> EngineJob:
         """Any active state -> FINISHED, with its reports written; success if FINISHED already."""
         job = self._in_state(name, "terminate", *ACTIVE, JobState.FINISHED)
         lost = None if job.state is JobState.FINISHED else self._post(job_path(name), action="terminate")
         return self._reach(name, "terminate", frozenset({JobState.FINISHED}), lost=lost)
 
-    def teardown(self, name: str) -> Job:
+    def teardown(self, name: str) -> EngineJob:
         """FINISHED or READY -> UNBUILT; success if UNBUILT already. Terminate a running crawl first."""
         job = self._in_state(name, "teardown", JobState.UNBUILT, JobState.READY, JobState.FINISHED)
         lost = None if job.state is JobState.UNBUILT else self._post(job_path(name), action="teardown")
@@ -171,7 +171,7 @@ class Heritrix(Watch):
         self._in_state(name, "script", *frozenset(JobState) - {JobState.UNBUILT})
         return self._script(name, source)
 
-    def _in_state(self, name: str, action: str, *states: JobState) -> Job:
+    def _in_state(self, name: str, action: str, *states: JobState) -> EngineJob:
         """The job, if it is in one of `states`; else `Conflict`."""
         job = self._known(name)
         if job.state not in states:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from warcmill.clients.heritrix import xml
 from warcmill.clients.heritrix.http import EngineHttp
-from warcmill.clients.heritrix.xml import EngineStatus, Job, JobState
+from warcmill.clients.heritrix.xml import EngineJob, EngineStatus, JobState
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.formats.logs.joblog import Event, events
 from warcmill.model import Stage, parse_job, parse_stamp
@@ -45,7 +45,7 @@ class Watch:
             raise self._unexpected(f"GET / was answered {answer.status}")
         return xml.parse_engine(answer.body, self._wire.url)
 
-    def job(self, name: str) -> Job | None:
+    def job(self, name: str) -> EngineJob | None:
         """The job's current state; None if the engine has no such job."""
         path = job_path(name)
         answer = self._wire.get(path, limit=XML_LIMIT)
@@ -60,7 +60,7 @@ class Watch:
         # The longer tail is rarely needed: after weeks with many stack traces since the last change of state.
         return launch_id(self._log(name)) or launch_id(self._log(name, LONG_TAIL))
 
-    def wait(self, name: str, states: frozenset[JobState], seconds: float | None = None) -> Job:
+    def wait(self, name: str, states: frozenset[JobState], seconds: float | None = None) -> EngineJob:
         """Wait until the job is in one of `states`; `Conflict` if it ended otherwise, `NotReady` at the time limit."""
         return self._reach(name, f"come to {either(states)}", states, seconds=seconds)
 
@@ -79,7 +79,7 @@ class Watch:
         launched = [number for number, event in enumerate(log) if event.word == "PREPARING"]
         return (*complaints(log[launched[-1] if launched else 0 :]), *self.alerts(name))
 
-    def _known(self, name: str) -> Job:
+    def _known(self, name: str) -> EngineJob:
         job = self.job(name)
         if job is None:
             raise NotReady(self._what(name), "the engine has no such job; create it first")
@@ -101,7 +101,7 @@ class Watch:
         self,
         name: str,
         aim: str,
-        seen: Callable[[Job], T | None],
+        seen: Callable[[EngineJob], T | None],
         *,
         before: Sequence[Event] | None = None,
         lost: Unavailable | None = None,
@@ -132,10 +132,10 @@ class Watch:
         *,
         lost: Unavailable | None = None,
         seconds: float | None = None,
-    ) -> Job:
+    ) -> EngineJob:
         """Wait until the job is in one of `states`; `Conflict` if it is UNBUILT or FINISHED instead."""
 
-        def reached(job: Job) -> Job | None:
+        def reached(job: EngineJob) -> EngineJob | None:
             if job.state in states:
                 return job
             torn_down = job.state is JobState.FINISHED and JobState.UNBUILT in states
@@ -145,7 +145,7 @@ class Watch:
 
         return self._until(name, aim, reached, lost=lost, seconds=seconds)
 
-    def _refuse_complaint(self, name: str, aim: str, job: Job, before: Sequence[Event]) -> None:
+    def _refuse_complaint(self, name: str, aim: str, job: EngineJob, before: Sequence[Event]) -> None:
         """Raise `BadInput` with the engine's words if it logged a SEVERE error, or discarded the launch."""
         new = since(before, self._log(name))
         # `Finished: CREATED`: its configuration is invalid. No job is FINISHED before it is built or launched.
@@ -153,7 +153,7 @@ class Watch:
             words = "; ".join(complaints(new)) or job.description
             raise BadInput(self._what(name), f"the engine could not {aim} it: {words}")
 
-    def _shown(self, job: Job) -> str:
+    def _shown(self, job: EngineJob) -> str:
         words = "; ".join(self.last_words(job.name)[-3:])
         return f"{job.state} ({job.description})" + (f". The engine said: {words}" if words else "")
 

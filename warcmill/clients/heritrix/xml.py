@@ -59,7 +59,7 @@ class EngineStatus:
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """A job as the engine reports it. `description` is the engine's own word for the state, for messages."""
 
     name: str
@@ -98,11 +98,11 @@ def parse_engine(body: bytes, where: str) -> EngineStatus:
     )
 
 
-def parse_job(body: bytes, where: str) -> Job:
+def parse_job(body: bytes, where: str) -> EngineJob:
     """Parse the answer to `GET /engine/job/NAME`; `BadInput` if it is no such answer."""
     root = _root(body, where, "job")
     description = _needed(root, "statusDescription", where)
-    return Job(
+    return EngineJob(
         name=_needed(root, "shortName", where),
         state=_state(description, where),
         description=description,

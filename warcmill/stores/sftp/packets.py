@@ -64,7 +64,7 @@ class Attributes:
     mtime: int
 
 
-class Payload:
+class PacketFields:
     """The fields of a packet, read one after the other. Unavailable when the packet is shorter than its fields."""
 
     def __init__(self, data: bytes | memoryview) -> None:

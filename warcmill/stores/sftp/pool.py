@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from warcmill.errors import Unavailable
 from warcmill.stores.remote import Broken, Budget
-from warcmill.stores.sftp.session import Download, Session, Status
+from warcmill.stores.sftp.session import Download, SftpRefusal, SftpSession
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -18,23 +18,23 @@ _IDLE = 8  # sessions
 Value = TypeVar("Value")
 
 
-class Pool:
+class SessionPool:
     """Sessions with one host. Each is used by one thread at a time, and kept for the next."""
 
-    def __init__(self, name: str, connect: Callable[[], Session], budget: Budget) -> None:
+    def __init__(self, name: str, connect: Callable[[], SftpSession], budget: Budget) -> None:
         self.name, self.budget = name, budget
         self._connect = connect
-        self._idle: list[Session] = []
+        self._idle: list[SftpSession] = []
         self._lock = threading.Lock()
 
-    def take(self) -> Session:
+    def take(self) -> SftpSession:
         """Return a session for the caller alone; Broken when no connection is possible."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
         return self._connect()
 
-    def give(self, session: Session) -> None:
+    def give(self, session: SftpSession) -> None:
         """Return a sound session to the pool."""
         with self._lock:
             if len(self._idle) < _IDLE:
@@ -43,12 +43,12 @@ class Pool:
         session.close()
 
     @contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[SftpSession]:
         """Lend a session. When it breaks, the idle ones are closed too: they are as old."""
         session = self.take()
         try:
             yield session
-        except Status:
+        except SftpRefusal:
             self.give(session)
             raise
         except Broken:
@@ -70,7 +70,7 @@ class Pool:
     def __del__(self) -> None:
         self.close()
 
-    def ask(self, work: Callable[[Session], Value]) -> Value:
+    def ask(self, work: Callable[[SftpSession], Value]) -> Value:
         """Return the result of `work`, which is repeated when the connection breaks."""
         while True:
             try:
@@ -86,7 +86,7 @@ class Pool:
 class Lent:
     """A download with its own session until it is closed."""
 
-    def __init__(self, pool: Pool, path: bytes, start: int, size: int) -> None:
+    def __init__(self, pool: SessionPool, path: bytes, start: int, size: int) -> None:
         self._pool, self._session = pool, pool.take()
         self._sound = True
         try:

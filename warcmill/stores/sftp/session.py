@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from warcmill.errors import Unavailable
 from warcmill.stores.remote import Broken
 from warcmill.stores.sftp import packets
-from warcmill.stores.sftp.packets import Attributes, Code, Payload, Type
+from warcmill.stores.sftp.packets import Attributes, Code, PacketFields, Type
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -24,7 +24,7 @@ TOGETHER = 4096  # bytes: smaller requests are sent together, as each one alone 
 ARRIVED = 4 << 20  # bytes: more than paramiko's window of 2 MiB; taking only a part makes it copy the rest each time
 
 
-class Wire(Protocol):
+class SessionWire(Protocol):
     """The part of a paramiko Channel that a session uses."""
 
     def sendall(self, data: bytes, /) -> None: ...
@@ -34,7 +34,7 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-class Status(Unavailable):
+class SftpRefusal(Unavailable):
     """The server refused a request; only `code` is reliable."""
 
     def __init__(self, what: str, code: int, message: str) -> None:
@@ -42,19 +42,19 @@ class Status(Unavailable):
         super().__init__(what, f"the SFTP server says: {message or code}")
 
 
-class Session:
+class SftpSession:
     """A session for one thread at a time; unusable after Broken. Paths and handles are bytes.
 
     `piece`: the bytes to request by a READ, as many as the server was seen to return.
     """
 
-    def __init__(self, name: str, wire: Wire) -> None:
+    def __init__(self, name: str, wire: SessionWire) -> None:
         self._name, self._wire = name, wire
         self._number = 0
         self.piece = PIECE
         self._unsent, self._received = list[bytes](), memoryview(b"")
         self._awaited: set[int] = set()
-        self._answers: dict[int, tuple[int, Payload]] = {}
+        self._answers: dict[int, tuple[int, PacketFields]] = {}
         self._abandoned: set[int] = set()
         self._put(packets.init())
         kind, payload = self._receive()
@@ -73,15 +73,15 @@ class Session:
         self._put(packets.packet(kind, self._number, *fields))
         return self._number
 
-    def answer(self, number: int, expected: Type) -> Payload:
-        """Return the answer to a request; Status when the server refuses it."""
+    def answer(self, number: int, expected: Type) -> PacketFields:
+        """Return the answer to a request; SftpRefusal when the server refuses it."""
         while number not in self._answers:
             self._sort(*self._receive())
         kind, payload = self._answers.pop(number)
         if kind == Type.STATUS:
             code = payload.number()
             if code != Code.OK:
-                raise Status(self._name, code, payload.string().decode("utf-8", "replace"))
+                raise SftpRefusal(self._name, code, payload.string().decode("utf-8", "replace"))
         if kind != expected:
             raise Broken(self._name, f"the SFTP server answered with a packet of type {kind}, not {expected}")
         return payload
@@ -95,7 +95,7 @@ class Session:
         self._awaited -= unanswered
         self._abandoned |= unanswered
 
-    def call(self, expected: Type, kind: Type, *fields: bytes) -> Payload:
+    def call(self, expected: Type, kind: Type, *fields: bytes) -> PacketFields:
         """Send a request and wait for its answer."""
         return self.answer(self.send(kind, *fields), expected)
 
@@ -103,18 +103,18 @@ class Session:
         """Return the attributes of a path, links not followed; None when nothing is there."""
         try:
             return self.call(Type.ATTRS, Type.LSTAT, packets.string(path)).attributes()
-        except Status as error:
+        except SftpRefusal as error:
             if error.code != Code.NO_SUCH_FILE:
                 raise
             return None
 
     def entries(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
-        """Yield the entries of a folder, unsorted; Status when there is no such folder."""
+        """Yield the entries of a folder, unsorted; SftpRefusal when there is no such folder."""
         handle = self.call(Type.HANDLE, Type.OPENDIR, packets.string(folder)).string()
         try:
             while True:
                 yield from self.call(Type.NAME, Type.READDIR, packets.string(handle)).names()
-        except Status as error:
+        except SftpRefusal as error:
             if error.code != Code.EOF:
                 raise
         self.close_handle(handle)
@@ -124,7 +124,7 @@ class Session:
         return self.call(Type.HANDLE, Type.OPEN, *packets.opening(path, flags)).string()
 
     def close_handle(self, handle: bytes) -> None:
-        """Close a handle; Status when the server could not write the data it had accepted."""
+        """Close a handle; SftpRefusal when the server could not write the data it had accepted."""
         self.call(Type.STATUS, Type.CLOSE, packets.string(handle))
 
     def end(self, handle: bytes, before: Iterable[int] = ()) -> int:
@@ -140,7 +140,7 @@ class Session:
                 self.answer(left.popleft(), Type.STATUS)
             size = self.answer(left.popleft(), Type.ATTRS).attributes().size
             self.answer(left.popleft(), Type.STATUS)
-        except Status:
+        except SftpRefusal:
             self.abandon([*left])
             raise
         return size
@@ -159,7 +159,7 @@ class Session:
         """rename(2): one step, so a killed server never leaves both names. It replaces what has the name `to`."""
         self.call(Type.STATUS, Type.EXTENDED, packets.string(POSIX_RENAME), packets.string(path), packets.string(to))
 
-    def _sort(self, kind: int, payload: Payload) -> None:
+    def _sort(self, kind: int, payload: PacketFields) -> None:
         """Keep an answer until it is needed. Refuse one without a request: a server could fill our memory."""
         number = payload.number()
         if number in self._awaited:
@@ -184,13 +184,13 @@ class Session:
         except (OSError, EOFError) as error:
             raise Broken(self._name, f"the connection broke: {str(error) or type(error).__name__}") from error
 
-    def _receive(self) -> tuple[int, Payload]:
+    def _receive(self) -> tuple[int, PacketFields]:
         self._transmit()
         size = int.from_bytes(self._exactly(4))
         if not 1 <= size <= packets.LARGEST:
             raise Broken(self._name, f"the SFTP server sent a packet of {size} bytes")
         data = self._exactly(size)
-        return data[0], Payload(data[1:])
+        return data[0], PacketFields(data[1:])
 
     def _exactly(self, size: int) -> memoryview:
         """Receive so many bytes; keep the rest. Only bytes that arrive in parts are copied, as copies are slow."""
@@ -222,7 +222,7 @@ class Session:
 class Download:
     """A file from byte `start` to `size`, requested ahead of the reads."""
 
-    def __init__(self, session: Session, path: bytes, start: int, size: int) -> None:
+    def __init__(self, session: SftpSession, path: bytes, start: int, size: int) -> None:
         self._session, self._size = session, size
         self._handle = packets.string(session.open(path, packets.READ))
         self._next = start
@@ -268,7 +268,7 @@ class Download:
 class Upload:
     """A new file being written. The error of a failed write is raised by a later `write`, or by `finish`."""
 
-    def __init__(self, session: Session, path: bytes) -> None:
+    def __init__(self, session: SftpSession, path: bytes) -> None:
         self._session, self._at = session, 0
         self.handle = session.open(path, packets.WRITE_NEW)
         self._sent: deque[int] = deque()
@@ -288,7 +288,7 @@ class Upload:
     def _await_one(self) -> None:
         try:
             self._session.answer(self._sent.popleft(), Type.STATUS)
-        except Status:
+        except SftpRefusal:
             self._session.abandon([*self._sent, self._session.send(Type.CLOSE, packets.string(self.handle))])
             raise
 

@@ -13,7 +13,7 @@ from paramiko.hostkeys import InvalidHostKey
 
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores.remote import Broken
-from warcmill.stores.sftp.session import Session
+from warcmill.stores.sftp.session import SftpSession
 
 CONNECT_SECONDS, ANSWER_SECONDS, KEEPALIVE_SECONDS = 10.0, 60.0, 15
 PORT = 22
@@ -26,7 +26,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # our own errors repor
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class SshHost:
     """A host, and our user there."""
 
     user: str
@@ -41,16 +41,16 @@ class Server:
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}"
 
-    def session(self, credentials: Credentials) -> Session:
+    def session(self, credentials: Credentials) -> SftpSession:
         """Open an SFTP session. Broken when the host cannot be reached, Unavailable when its key is not known."""
-        return Session(str(self), connect(self, credentials))
+        return SftpSession(str(self), connect(self, credentials))
 
 
 @dataclass(frozen=True, slots=True)
 class SftpUrl:
     """The parts of `sftp://user@host:port/path`."""
 
-    server: Server
+    server: SshHost
     path: str
 
     @classmethod
@@ -66,7 +66,7 @@ class SftpUrl:
         path = parts.path.rstrip("/")
         if not parts.username or not parts.hostname or not path or "//" in path or parts.query or parts.fragment:
             raise BadConfig(_KEY, "it reads sftp://USER@HOST[:PORT]/PATH and nothing more; the root is below '/'")
-        return cls(Server(parts.username, parts.hostname, port), path)
+        return cls(SshHost(parts.username, parts.hostname, port), path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Credentials:
     known_hosts: str
     key_file: str
 
-    def host_keys(self, server: Server) -> dict[str, paramiko.PKey]:
+    def host_keys(self, server: SshHost) -> dict[str, paramiko.PKey]:
         """Return the pinned keys of a host, by type; BadConfig when there is none."""
         if not self.known_hosts:
             raise BadConfig(
@@ -112,7 +112,7 @@ class SshWire:
         self.sendall, self.recv, self.close = channel.sendall, channel.recv, transport.close
 
 
-def connect(server: Server, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> SshWire:
+def connect(server: SshHost, credentials: Credentials, timeout: float = ANSWER_SECONDS) -> SshWire:
     """Connect to the SFTP subsystem. Broken when the host cannot be reached, Unavailable when its key is not known."""
     pinned, key = credentials.host_keys(server), credentials.user_key()
     try:
@@ -146,7 +146,7 @@ def _choose(transport: paramiko.Transport, pinned: dict[str, paramiko.PKey]) -> 
 
 
 def _open(
-    transport: paramiko.Transport, server: Server, pinned: dict[str, paramiko.PKey], key: paramiko.PKey
+    transport: paramiko.Transport, server: SshHost, pinned: dict[str, paramiko.PKey], key: paramiko.PKey
 ) -> paramiko.Channel:
     try:
         transport.start_client(timeout=CONNECT_SECONDS * 2)

@@ -28,8 +28,8 @@ from warcmill.stores import Promise, Sha512, Stat, sentinel, temporary
 from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, RemoteReader, beside, check_path, parent, rewound
 from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, Code
-from warcmill.stores.sftp.pool import Lent, Pool
-from warcmill.stores.sftp.session import FSYNC, POSIX_RENAME, Session, Status, Upload
+from warcmill.stores.sftp.pool import Lent, SessionPool
+from warcmill.stores.sftp.session import FSYNC, POSIX_RENAME, SftpRefusal, SftpSession, Upload
 
 LARGEST_SENTINEL = 1 << 16
 
@@ -42,7 +42,7 @@ class SftpStore:
 
     at_once = 6
 
-    def __init__(self, root: Root, pool: Pool, base: str, *, new: bool = False) -> None:
+    def __init__(self, root: Root, pool: SessionPool, base: str, *, new: bool = False) -> None:
         self.root: Root = root
         self._pool, self._base, self._new = pool, base, new
         self._sentinel, self._checked = "", 0.0
@@ -61,7 +61,7 @@ class SftpStore:
         real = self._real(folder)
         try:
             entries = self._pool.ask(lambda session: list(session.entries(real)))
-        except Status as error:
+        except SftpRefusal as error:
             there = self.stat(folder) if folder else None
             if there is not None and there.kind == "folder":
                 if error.code != Code.NO_SUCH_FILE:
@@ -157,7 +157,7 @@ class SftpStore:
             self._write(temp, path, source, promise)
             done = self._rename(temp, path)
             return done
-        except Status:
+        except SftpRefusal:
             if self._lstat(path) is None:
                 raise
             return False  # the file is there already, so a full disk does not matter
@@ -178,15 +178,15 @@ class SftpStore:
             raise Mismatch(f"{body.name}, as the server keeps it (bytes)", body.size, kept)
         body.check()
 
-    def _require(self, session: Session, extension: bytes) -> None:
+    def _require(self, session: SftpSession, extension: bytes) -> None:
         if extension not in session.extensions:
             raise BadConfig(f"[warcmill] {self.root}", f"{self._pool.name} does not offer {extension.decode()}")
 
-    def _begin(self, session: Session, temp: str) -> Upload:
+    def _begin(self, session: SftpSession, temp: str) -> Upload:
         """Make the file, and its folder when it is missing."""
         try:
             return Upload(session, self._real(temp))
-        except Status as error:
+        except SftpRefusal as error:
             if error.code != Code.NO_SUCH_FILE:
                 raise
         self._make_folder(session, parent(temp))
@@ -200,11 +200,11 @@ class SftpStore:
                 with self._pool.session() as session:
                     session.rename(source, target)
                 return True
-            except (Broken, Status) as error:
+            except (Broken, SftpRefusal) as error:
                 left, renamed = self._lstat(path), self._lstat(to)
                 if renamed is not None:
                     return left is None
-                if isinstance(error, Status) or not self._pool.budget.wait():
+                if isinstance(error, SftpRefusal) or not self._pool.budget.wait():
                     raise
 
     def _move(self, path: str, to: str) -> bool:
@@ -214,7 +214,7 @@ class SftpStore:
             with self._pool.session() as session:
                 self._require(session, POSIX_RENAME)
                 session.replace(self._real(path), self._real(to))
-        except Status as error:
+        except SftpRefusal as error:
             if error.code != Code.NO_SUCH_FILE:
                 raise
             return False
@@ -239,33 +239,33 @@ class SftpStore:
         if found:
             self._no_links.add(folder)
 
-    def _remove_only(self, session: Session, path: str, only: Stat) -> None:
+    def _remove_only(self, session: SftpSession, path: str, only: Stat) -> None:
         """Check before each try: after a lost answer, another file may have the name by now."""
         attributes = session.lstat(self._real(path))
         if attributes is not None and _stat(path, attributes) == only:
             self._remove(session, path)
 
-    def _remove(self, session: Session, path: str) -> None:
+    def _remove(self, session: SftpSession, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
         try:
             session.remove(self._real(path))
-        except Status as error:
+        except SftpRefusal as error:
             if error.code != Code.NO_SUCH_FILE:
                 raise
 
-    def _make_folder(self, session: Session, folder: str) -> None:
+    def _make_folder(self, session: SftpSession, folder: str) -> None:
         """Make a folder and its parents, and sync each parent."""
         if not folder or session.lstat(self._real(folder)) is not None:
             return
         self._make_folder(session, parent(folder))
         try:
             session.mkdir(self._real(folder))
-        except Status:
+        except SftpRefusal:
             if session.lstat(self._real(folder)) is None:
                 raise
         self._sync_folders(session, {parent(folder)})
 
-    def _sync_folders(self, session: Session, folders: set[str]) -> None:
+    def _sync_folders(self, session: SftpSession, folders: set[str]) -> None:
         for folder in folders:
             session.end(session.open(self._real(folder), packets.READ))
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores.remote import Broken, Budget
-from warcmill.stores.webhdfs.http import Address, Connections, HdfsResponse, Refused, Stream
+from warcmill.stores.webhdfs.http import Address, Connections, HdfsRefusal, HdfsResponse, HdfsStream
 
 PORT = 9870
 PREFIX = "/webhdfs/v1"
@@ -34,7 +34,7 @@ _REDIRECT, _WHO_ARE_YOU = 307, 401
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class NameNodes:
     """The parts of `webhdfs://nn1:9870,nn2:9870/path/of/root?user=NAME`, or `?auth=kerberos`."""
 
     namenodes: tuple[Address, ...]
@@ -43,7 +43,7 @@ class Cluster:
     kerberos: bool = False
 
     @classmethod
-    def parse(cls, url: str) -> Cluster:
+    def parse(cls, url: str) -> NameNodes:
         """Parse such a URL; BadConfig for any other, and for one with a password."""
         key, parts = "webhdfs URL", urlsplit(url)
         user = _QUERY.fullmatch(parts.query)
@@ -107,18 +107,18 @@ class UserName:
 class Client:
     """Calls to one cluster. Threads may share it. Paths are absolute."""
 
-    def __init__(self, cluster: Cluster, budget: Budget, connections: Connections, who: Authentication) -> None:
+    def __init__(self, cluster: NameNodes, budget: Budget, connections: Connections, who: Authentication) -> None:
         self.cluster, self.budget, self._connections, self.who = cluster, budget, connections, who
         self._active = cluster.namenodes[0]
         self._datanodes: dict[Address, DataNode] = {}
         self._avoided: dict[str, float] = {}
 
     def ask(self, method: str, path: str, op: str, **params: str) -> dict[str, Any]:
-        """Make a call that may be repeated. Refused when HDFS refuses it for good, Unavailable without an answer."""
+        """Make a call that may be repeated. HdfsRefusal when HDFS refuses it, Unavailable without an answer."""
         while True:
             try:
                 return self.ask_once(method, path, op, **params)
-            except Refused as error:
+            except HdfsRefusal as error:
                 if not is_passing(error) or not self.budget.wait():
                     raise
             except Broken:
@@ -148,18 +148,18 @@ class Client:
                 if answer.status in _DONE:
                     return answer.json(f"DataNode {node.http}")
                 raise answer.refusal(f"DataNode {node.http}")
-            except (Broken, Refused) as error:
+            except (Broken, HdfsRefusal) as error:
                 if not is_passing(error) or not self.budget.wait():
                     raise
 
-    def read(self, path: str, offset: int) -> Stream:
+    def read(self, path: str, offset: int) -> HdfsStream:
         """Return the bytes of a file from `offset` on. After Broken the reader retries, as it knows its position."""
         while True:
             node, target = self._redirect("GET", path, "OPEN", {"offset": str(offset)})
             try:
                 with self.blamed(node):
                     return self._connections.stream(node.http, target, {})
-            except Refused as error:  # for example by a DataNode that lost its connection to the NameNode
+            except HdfsRefusal as error:  # for example by a DataNode that lost its connection to the NameNode
                 if not is_passing(error) or not self.budget.wait():
                     raise
 
@@ -169,7 +169,7 @@ class Client:
             try:
                 namenode, answer = self._round(method, path, op, {**params, **self.excluded()})
                 break
-            except (Broken, Refused) as error:
+            except (Broken, HdfsRefusal) as error:
                 if not self.may_ask_again(error):
                     raise
         if answer.status != _REDIRECT:
@@ -191,7 +191,7 @@ class Client:
     def _round(self, method: str, path: str, op: str, params: dict[str, str]) -> tuple[Address, HdfsResponse]:
         """Ask the NameNodes in turn, once each; return the first final answer, else raise the worst failure."""
         target = f"{PREFIX}{quote(path)}?{urlencode({'op': op, **self.who.query(), **params}, quote_via=quote)}"
-        failures: list[Broken | Refused] = []
+        failures: list[Broken | HdfsRefusal] = []
         for at in self._in_turn():
             try:
                 answer = self._ask_authenticated(at, method, target)
@@ -249,9 +249,9 @@ class Client:
             self._avoided[node.transfer] = time.monotonic()
             raise
 
-    def may_ask_again(self, error: Broken | Refused) -> bool:
+    def may_ask_again(self, error: Broken | HdfsRefusal) -> bool:
         """True if a redirect may be retried: at once if DataNodes were excluded, which is undone; else after a wait."""
-        if self._avoided and isinstance(error, Refused) and _lacks_datanode(error):
+        if self._avoided and isinstance(error, HdfsRefusal) and _lacks_datanode(error):
             self._avoided.clear()
             return True
         return is_passing(error) and self.budget.wait()
@@ -263,24 +263,24 @@ class Client:
         return {"excludedatanodes": ",".join(names)} if names else {}
 
 
-def is_passing(error: Broken | Refused) -> bool:
+def is_passing(error: Broken | HdfsRefusal) -> bool:
     """True if the same call may succeed later without any repair."""
     return isinstance(error, Broken) or error.exception in _PASSING or _lacks_datanode(error)
 
 
-def _lacks_datanode(error: Refused) -> bool:
+def _lacks_datanode(error: HdfsRefusal) -> bool:
     return error.exception == "IOException" and any(part in error.message for part in _NO_DATANODE)
 
 
-def _worst(failures: list[Broken | Refused]) -> Broken | Refused:
+def _worst(failures: list[Broken | HdfsRefusal]) -> Broken | HdfsRefusal:
     """Return one error for a round in which no NameNode gave a final answer, with the text of each."""
     if len(failures) == 1:
         return failures[0]
     text = "; ".join(map(str, failures))
-    named = {error.exception for error in failures if isinstance(error, Refused)}
+    named = {error.exception for error in failures if isinstance(error, HdfsRefusal)}
     for state in _STATES:
         if state in named:
-            return Refused("HDFS", state, text)
+            return HdfsRefusal("HDFS", state, text)
     return Broken("HDFS", text, sent=any(isinstance(error, Broken) and error.sent for error in failures))
 
 

@@ -22,7 +22,7 @@ import urllib3
 from warcmill.errors import BadInput
 from warcmill.stores.remote import Broken
 from warcmill.stores.webhdfs.client import Client
-from warcmill.stores.webhdfs.http import ANSWER_SECONDS, CONNECT_SECONDS, Address, HdfsResponse, Refused, why
+from warcmill.stores.webhdfs.http import ANSWER_SECONDS, CONNECT_SECONDS, Address, HdfsRefusal, HdfsResponse, why
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -52,7 +52,7 @@ class HdfsCli:
         while True:
             try:
                 return Bytes(self._hdfs, path, offset, str(self._client.cluster))
-            except Refused as error:
+            except HdfsRefusal as error:
                 if not self._client.may_ask_again(error):
                     raise
 
@@ -65,7 +65,7 @@ class Bytes:
         try:
             self._raw = self._open.enter_context(client.read(path, offset=offset))
         except hdfs.HdfsError as error:
-            raise Refused(what, error.exception or "", error.message.partition("\n")[0]) from None
+            raise HdfsRefusal(what, error.exception or "", error.message.partition("\n")[0]) from None
         except _FAULTS as error:
             raise Broken(what, _why(error)) from None
 
@@ -137,7 +137,7 @@ class _Session:
 
 
 def _checked(answer: requests.Response, what: str) -> requests.Response:
-    """Return an answer that HdfsCLI understands: bytes, or a refusal with its reason. Else raise Refused."""
+    """Return an answer that HdfsCLI understands: bytes, or a refusal with its reason. Else raise HdfsRefusal."""
     if answer.status_code == http.client.OK:
         return answer
     refusal = HdfsResponse(answer.status_code, "", answer.content).refusal(what)

@@ -41,7 +41,7 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
-class Refused(Unavailable):
+class HdfsRefusal(Unavailable):
     """The server refused a request. `exception` is the name that identifies the fault; '' when it gave none."""
 
     def __init__(self, what: str, exception: str, message: str) -> None:
@@ -63,17 +63,17 @@ class HdfsResponse:
         try:
             body = json.loads(self.data or b"{}")
         except ValueError as error:
-            raise Refused(what, "", f"answered with status {self.status} and no JSON; is it HDFS?") from error
+            raise HdfsRefusal(what, "", f"answered with status {self.status} and no JSON; is it HDFS?") from error
         return body if isinstance(body, dict) else {}
 
-    def refusal(self, what: str) -> Refused:
+    def refusal(self, what: str) -> HdfsRefusal:
         """Return the error for a refusal, with the exception's name and the first line of its message."""
         try:
             remote = json.loads(self.data)["RemoteException"]
-            return Refused(what, str(remote["exception"]), str(remote["message"]).partition("\n")[0])
+            return HdfsRefusal(what, str(remote["exception"]), str(remote["message"]).partition("\n")[0])
         except (ValueError, KeyError, TypeError):
             hint = "; it does not let us in (?auth=kerberos, kinit)" if self.status == http.client.UNAUTHORIZED else ""
-            return Refused(what, "", f"answered with status {self.status}{hint}")
+            return HdfsRefusal(what, "", f"answered with status {self.status}{hint}")
 
 
 class _Lines(io.BufferedReader):
@@ -100,7 +100,7 @@ class _Connection(http.client.HTTPConnection):
     response_class = _Response
 
 
-class Stream:
+class HdfsStream:
     """The body of an answer, read as it arrives."""
 
     def __init__(self, what: str, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
@@ -144,10 +144,10 @@ class Connections:
         self._keep(at, connection, response)
         return HdfsResponse(response.status, location, data, response.headers.get("Set-Cookie", ""))
 
-    def stream(self, at: Address, target: str, headers: dict[str, str]) -> Stream:
-        """Send a GET for a body of any length; Refused when the server refuses it."""
+    def stream(self, at: Address, target: str, headers: dict[str, str]) -> HdfsStream:
+        """Send a GET for a body of any length; HdfsRefusal when the server refuses it."""
         connection, response = self._send(at, "GET", target, headers, None)
-        stream = Stream(str(at), connection, response)
+        stream = HdfsStream(str(at), connection, response)
         if response.status == http.client.OK:
             return stream
         try:

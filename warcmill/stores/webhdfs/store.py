@@ -26,7 +26,7 @@ from warcmill.stores.remote import (
     SMALL,
     Body,
     Broken,
-    Part,
+    RemotePart,
     RemoteReader,
     beside,
     check_path,
@@ -34,7 +34,7 @@ from warcmill.stores.remote import (
     rewound,
 )
 from warcmill.stores.webhdfs.client import Client, is_passing
-from warcmill.stores.webhdfs.http import Refused
+from warcmill.stores.webhdfs.http import HdfsRefusal
 
 LARGEST_SENTINEL = 1 << 16
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
@@ -67,7 +67,7 @@ class WebHdfsStore:
         while left:
             try:
                 answer = self._client.ask("GET", self._real(folder), "LISTSTATUS_BATCH", startafter=last)
-            except Refused as error:
+            except HdfsRefusal as error:
                 if not _is_absence(error):
                     raise
                 self._check_sentinel()
@@ -99,8 +99,8 @@ class WebHdfsStore:
             temp = beside(path, temporary.name(path.rpartition("/")[2]))
             try:
                 return self._publish(temp, path, source, promise)
-            except (Broken, Refused) as error:
-                if isinstance(error, Refused) and self._status(path) is not None:
+            except (Broken, HdfsRefusal) as error:
+                if isinstance(error, HdfsRefusal) and self._status(path) is not None:
                     return False  # the file is there already, so quota and safe mode do not matter
                 if not is_passing(error) or not rewound(source) or not self._client.budget.wait():
                     raise
@@ -109,7 +109,7 @@ class WebHdfsStore:
         """Return HDFS's checksum: the two parts of facts["hdfs"] of files.Checksum, before and after the colon."""
         try:
             found = self._client.fetch(self._real(path), "GETFILECHECKSUM")["FileChecksum"]
-        except Refused as error:
+        except HdfsRefusal as error:
             if _is_absence(error) and self.stat(path) is None:
                 return None
             raise
@@ -121,7 +121,7 @@ class WebHdfsStore:
         self._client.ask("PUT", self._real(parent(to)), "MKDIRS")
         try:
             done = self._rename(path, to, lambda found: _version(found) == only.version)
-        except Refused as error:
+        except HdfsRefusal as error:
             if _is_absence(error):
                 return False  # another was first
             raise
@@ -182,7 +182,7 @@ class WebHdfsStore:
             try:
                 self._client.ask_once("PUT", self._real(path), "RENAME", **destination)
                 return True
-            except (Broken, Refused) as error:
+            except (Broken, HdfsRefusal) as error:
                 status = self._status(to)
                 if status is not None:
                     return is_it(status)
@@ -195,7 +195,7 @@ class WebHdfsStore:
             try:
                 self._client.ask_once("DELETE", self._real(path), "DELETE", recursive="false")
                 return
-            except (Broken, Refused) as error:
+            except (Broken, HdfsRefusal) as error:
                 if not is_passing(error):
                     raise
                 waited = self._client.budget.wait()
@@ -217,7 +217,7 @@ class WebHdfsStore:
             raise Unavailable(self.where(path), f"not a plain file ({self._client.cluster})")
         return found
 
-    def _reader(self, read: Callable[[str, int], Part], path: str, found: Stat, start: int = 0) -> BinaryIO:
+    def _reader(self, read: Callable[[str, int], RemotePart], path: str, found: Stat, start: int = 0) -> BinaryIO:
         real = self._real(path)
         raw = RemoteReader(lambda at: read(real, at), found.size, start, self._client.budget)
         return cast(BinaryIO, io.BufferedReader(raw, digests.CHUNK))
@@ -225,7 +225,7 @@ class WebHdfsStore:
     def _status(self, path: str) -> Status | None:
         try:
             return cast(Status, self._client.ask("GET", self._real(path), "GETFILESTATUS")["FileStatus"])
-        except Refused as error:
+        except HdfsRefusal as error:
             if _is_absence(error):
                 return None
             raise
@@ -254,7 +254,7 @@ class WebHdfsStore:
         return f"{self._base}/{path}" if path else self._base
 
 
-def _is_absence(error: Refused) -> bool:
+def _is_absence(error: HdfsRefusal) -> bool:
     """True if HDFS reports that nothing is there. For a path below a file it may use another exception."""
     return error.exception == "FileNotFoundException" or (
         error.exception == "AccessControlException" and "is not a directory" in error.message
