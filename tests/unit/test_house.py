@@ -35,13 +35,11 @@ LARGE_LEFT: set[str] = {
     "warcmill/audit",
 }
 TWICE_LEFT: set[str] = {
-    "Answer", "Answered", "Before", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry",
-    "Event", "Expected", "Fetch", "Fields", "File", "Foreign", "Found", "Head", "History", "Input", "Item", "Job",
-    "Kind", "Known", "Limits", "Link", "Links", "Lookup", "Made", "Member", "Named", "Order", "Original", "Outcome",
-    "Packed", "Page", "Pages", "Part", "Payload", "Place", "Pool", "Prefixes", "Progress", "Reach", "Reading",
-    "Record", "Refused", "Resolver", "Result", "Run", "Scan", "Scanned", "Scope", "Seed", "Seen", "Session", "Sink",
-    "Sources", "Spool", "Status", "Stream", "Tally", "Tar", "Target", "Verdict", "Visit", "Wire", "Word", "Work",
-    "Workers", "Written",
+    "Answered", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry", "Event", "Expected", "Fetch",
+    "Fields", "File", "Found", "Head", "History", "Input", "Item", "Kind", "Known", "Limits", "Member", "Named",
+    "Outcome", "Packed", "Page", "Pages", "Payload", "Place", "Prefixes", "Progress", "Reach", "Record", "Resolver",
+    "Run", "Scan", "Scanned", "Scope", "Seed", "Seen", "Sink", "Sources", "Spool", "Tally", "Tar", "Target",
+    "Verdict", "Visit", "Word", "Work", "Workers",
 }  # fmt: skip
 
 

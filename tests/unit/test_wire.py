@@ -126,7 +126,7 @@ REPORTS = (
     Place("warcmill/launches/view.py", only=("Vitals", "span", "vitals", "_last_time", "_TIME")),
     Place("warcmill/launches/discovery.py", but=("Whole",)),  # `odd`, `bare` of `reconcile --json`, as the next two
     Place("warcmill/launches/misplaced.py"),
-    Place("warcmill/stores/engine_folder.py", only=("Links",)),
+    Place("warcmill/stores/engine_folder.py", only=("LinkRules",)),
     Place("warcmill/output/stage_report.py"),  # info.json and package.json
 )
 NOTICES = (
@@ -185,7 +185,7 @@ JSON = (
     Place("commands/reconcile.py", only=("gap_json",), documents=True),
     Place("commands/console/show.py", only=("days_json",)),
     Place("commands/search.py", documents=True),
-    Place("warcmill/versions/search.py", only=("MARKS",), fields=("Found",)),
+    Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
     Place("commands/status.py", but=("SIGNS",), documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
