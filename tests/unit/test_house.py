@@ -35,11 +35,11 @@ LARGE_LEFT: set[str] = {
     "warcmill/audit",
 }
 TWICE_LEFT: set[str] = {
-    "Answered", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry", "Event", "Expected", "Fetch",
-    "Fields", "File", "Found", "Head", "History", "Input", "Item", "Kind", "Known", "Limits", "Member", "Named",
-    "Outcome", "Packed", "Page", "Pages", "Payload", "Place", "Prefixes", "Progress", "Reach", "Record", "Resolver",
-    "Run", "Scan", "Scanned", "Scope", "Seed", "Seen", "Sink", "Sources", "Spool", "Tally", "Tar", "Target",
-    "Verdict", "Visit", "Word", "Work", "Workers",
+    "Answered", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry", "Event", "Expected",
+    "Fetch", "Fields", "File", "Found", "Head", "History", "Input", "Item", "Kind", "Known", "Limits", "Member",
+    "Named", "Outcome", "Packed", "Page", "Pages", "Payload", "Place", "Prefixes", "Progress", "Reach", "Record",
+    "Resolver", "Run", "Scan", "Scanned", "Scope", "Seed", "Seen", "Sink", "Sources", "Spool", "Tally", "Tar",
+    "Target", "Verdict", "Visit", "Word", "Work", "Workers",
 }  # fmt: skip
 
 
