@@ -35,7 +35,7 @@ from warcmill.layout import OutputLayout
 
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "links of the page": ((extract, "find"),),
-    "records and history: digests, headers": ((history, "judge"), (lines, "metadata")),
+    "records and history: digests, headers": ((history, "records"), (history, "compare"), (lines, "metadata")),
     "line of crawl.log, figures": ((lines, "of_answer"), (Reporter, "kept")),
     "judging and making of links": ((Offers, "of"),),
     "HTTP: framing, digests, what came": (

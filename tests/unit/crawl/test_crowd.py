@@ -24,8 +24,7 @@ from warcmill.crawl.logs import statistics
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies import robots
 from warcmill.crawl.uri import make
-from warcmill.crawl.visit import admission, hosts, offers
-from warcmill.crawl.visit import hosts as robots_files
+from warcmill.crawl.visit import admission, offers
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -60,9 +59,9 @@ def _tables() -> dict[str, float]:
     """Bytes of each table when it is full."""
     resolver = addresses.Resolver(servers=[("127.0.0.1", 9)])
     live, figures = Live(Job("news", ("http://a.example/",))), Figures()
-    known = hosts.Hosts(resolver, None, None, None)  # type: ignore[arg-type]
+    known = admission.Hosts(resolver, None, None, None)  # type: ignore[arg-type]
     polite = admission.Manners(live)
-    sites = robots_files.RobotsFiles(live, None, None, known, None, None)  # type: ignore[arg-type]
+    sites = admission.RobotsFiles(live, None, None, known, None, None)  # type: ignore[arg-type]
     offered: dict[tuple[str, str], None] = {}
     moment, now = crawllog.moment(1.8e9), datetime.now(UTC)
 
@@ -82,15 +81,15 @@ def _tables() -> dict[str, float]:
     async def measured() -> dict[str, float]:
         return {
             "dns": _each(look_up) * addresses.KEPT,
-            "logged": _each(lambda host, _: known._remember(host, 1)) * hosts.HOSTS_REMEMBERED,
+            "logged": _each(lambda host, _: known._remember(host, 1)) * admission.HOSTS_REMEMBERED,
             "manners": _each(lambda host, address: polite.after(live.job.politeness, host, address, None, 9.0, 300.0))
-            * admission.REMEMBERED,
+            * admission.HOSTS_REMEMBERED,
             "robots": _each(
                 lambda host, _: sites._remember(
                     SiteRow(f"http://{host}", 200, 2e10, 0, RULES), robots.rules_for(RULES, robots.PRODUCT), ""
                 )
             )
-            * robots_files.RULES_REMEMBERED / (robots_files.SITE + 4),
+            * admission.RULES_REMEMBERED / (admission.SITE + 4),
             "figures": _each(line) * statistics.HOSTS,
             "offers": _each(offer) * offers.REMEMBERED,
         }  # fmt: skip
@@ -111,7 +110,7 @@ def _each(add: Callable[[str, str], object]) -> float:
 def test_a_robots_txt_that_is_not_in_memory_any_more_is_read_from_the_books(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(robots_files, "REMEMBERED", 1)
+    monkeypatch.setattr(admission, "RULES_REMEMBERED", 1)
     names = ("a.example", "b.example", "c.example")
     site: dict[tuple[str, str], Page] = {}
     for name in names:
@@ -124,4 +123,4 @@ def test_a_robots_txt_that_is_not_in_memory_any_more_is_read_from_the_books(
     assert [uris.count(f"http://{name}/robots.txt") for name in names] == [1, 1, 1]
     found = crawled.statuses(tmp_path)
     assert [found[f"http://{name}/{path}"] for name in names for path in ("4", "no")] == [200, -9998] * 3
-    assert len(running.kit.admission.robots._sites) == 1
+    assert len(running.kit.admission._sites._sites) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from warcmill.crawl.frontier import LONGEST_HISTORY
 from warcmill.crawl.visit import history
-from warcmill.crawl.visit.history import History
+from warcmill.crawl.visit.history import PastVisit
 from warcmill.errors import BadInput
 from warcmill.formats.warc.records import sha1_text
 
@@ -21,7 +21,7 @@ def digests(body: bytes) -> tuple[str, int, str]:
     return sha1_text(hashlib.sha1(body).digest()), len(body), hashlib.sha256(body).hexdigest()
 
 
-def visit(etag: str = "", last_modified: str = "") -> History:
+def visit(etag: str = "", last_modified: str = "") -> PastVisit:
     return history.of_visit(*digests(BODY), DATE, RECORD).renewed(etag, last_modified)
 
 

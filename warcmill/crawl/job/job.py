@@ -159,6 +159,11 @@ class Job:
         """True if some URIs are visited again, each at its time."""
         return any(job.recrawl for job in self._all())
 
+    @property
+    def has_quotas(self) -> bool:
+        """True if some URIs have a quota."""
+        return any(job.quotas for job in self._all())
+
     def _all(self) -> tuple[Job, ...]:
         """The job as it is for each URI."""
         return (self, *self.sheets.by_prefix.values(), *self.sheets.by_seed.values())

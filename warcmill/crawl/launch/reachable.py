@@ -13,7 +13,7 @@ from warcmill.crawl.fetch.http import Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.uri import canonical
-from warcmill.crawl.visit.hosts import judged
+from warcmill.crawl.visit.admission import judged
 
 AT_ONCE = 20
 

@@ -1,31 +1,414 @@
-"""May this URI be fetched now? Asked at its lease.
+"""Admission: may this URI be fetched now, and from which addresses? The first step of a visit.
 
-MERGED warcmill/crawl/visit/admission.py: How long hosts are left alone, as their last answers say: by queue, and by
-the address that several may share.
+Policies that need no network are asked first, then the host's address, its robots.txt, and the turn among hosts
+of one address. `Admission.admit` is the step; below it are the three that it asks:
+
+    Hosts        the addresses of hosts: each look-up is judged, logged and recorded, once
+    RobotsFiles  the robots.txt of each site: fetched before its first page, kept for a day, and a record like any
+    Manners      until when a queue, and an address that several may share, is left alone
+
+Asks name servers, fetches robots.txt, and writes the results of both to the books.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple, TypeVar
 
 from warcmill.base import clock
-from warcmill.crawl.fetch.addresses import Judge
-from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.books.books import BookEntry, Books
+from warcmill.crawl.extract import feeds
+from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Found
+from warcmill.crawl.extract.links import links as header_links
+from warcmill.crawl.fetch import addresses as dns
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.addresses import Judge, Lookup, Resolver
+from warcmill.crawl.fetch.exchange import Exchange, Request
+from warcmill.crawl.fetch.http import Fetcher, Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
-from warcmill.crawl.frontier.accounts import Sums
-from warcmill.crawl.job.job import Job, Live
+from warcmill.crawl.frontier.accounts import SiteRow, Sums
+from warcmill.crawl.job.job import Job, Live, Retries
 from warcmill.crawl.logs import lines
-from warcmill.crawl.policies import decision, quotas
+from warcmill.crawl.logs.lines import Heard
+from warcmill.crawl.policies import decision, quotas, robots
 from warcmill.crawl.policies.decision import AT_LEASE, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.politeness import Politeness, wait
-from warcmill.crawl.policies.robots import Standing
-from warcmill.crawl.uri import Uri
-from warcmill.crawl.visit.hosts import Hosts, RobotsFiles, RobotsSite
+from warcmill.crawl.policies.robots import Rules, Standing
+from warcmill.crawl.uri import Uri, make
+from warcmill.crawl.visit.offers import Offers
+from warcmill.errors import BadInput
 
-REMEMBERED = 20_000  # hosts that are strained, and addresses that are left alone
+HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addresses that are left alone
+RULES_REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
+SMALL = 1 << 15  # bytes that the loop reads itself: the worst take some 25 ms
+LITTLE, MUCH = 1 << 20, 1 << 25  # letters that the loop compares itself, in some 20 ms, and that are compared for a URI
+TOO_MUCH = robots.Verdict(False, "more than can be judged for a URI of this length")
+_STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
+
+T = TypeVar("T")
+
+
+class Admitted(NamedTuple):
+    """It may be fetched from one of these addresses; `delay` is what its robots.txt asks for between two fetches."""
+
+    addresses: tuple[str, ...]
+    delay: float
+
+
+class Refusal(NamedTuple):
+    """It will not be fetched: the `status` of its line, and the policy that refused it."""
+
+    status: int
+    against: Decision
+
+
+class Later(NamedTuple):
+    """Not yet: its queue is left alone until `opens`, and it itself until `again`."""
+
+    opens: float
+    again: float = 0.0
+
+
+NotAdmitted = Refusal | Later | Failure
+
+
+class Admission:
+    """The first step of each visit of a launch."""
+
+    def __init__(self, live: Live, own: Own, books: Books, hosts: Hosts, sites: RobotsFiles, manners: Manners) -> None:
+        self._live, self._own, self._books = live, own, books
+        self._hosts, self._sites, self._manners = hosts, sites, manners
+        self._by, self._policies = live.job, self._policies_of(live.job)
+        self._sums: dict[tuple[str, str], Sums] = {}
+
+    async def admit(self, uri: Uri, job: Job) -> Admitted | NotAdmitted:
+        """Judge a leased URI; `job` is the job as it is for it. What is admitted is under way from now on."""
+        against = await self._judged(uri, job)
+        if against.verdict is Verdict.DEFER:
+            return Later(0.0, against.until)
+        if against.verdict is Verdict.REJECT:
+            return Refusal(_STATUSES.get(against.policy, lines.BY_OWN), against)
+        addresses = await self._hosts.addresses(uri)
+        if isinstance(addresses, Failure):
+            return _no_address(addresses)
+        manners, address, delay = self._manners, addresses[0], 0.0
+        if job.robots:
+            if not self._sites.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
+                if opens := manners.turn(job.politeness, address):
+                    return Later(opens)
+                manners.begin(job.politeness, address)
+            site = await self._sites.site(uri)
+            if answer := await self._by_robots(uri, job, site, address):
+                return answer
+            delay = site.rules.delay
+        if opens := manners.turn(job.politeness, address):
+            return Later(opens)
+        manners.begin(job.politeness, address)
+        return Admitted(addresses, delay)
+
+    def close(self) -> None:
+        """Ask no more: of no host, and of no site."""
+        self._sites.close()
+        self._hosts.close()
+
+    async def _judged(self, uri: Uri, job: Job) -> Decision:
+        """Ask the policies that need no network. Sums of quotas are read before, as a policy does not wait."""
+        if self._by is not self._live.job:  # an edit replaces it
+            self._by, self._policies = self._live.job, self._policies_of(self._live.job)
+        if not job.quotas:
+            return decision.judge(self._policies, uri)
+        self._sums[uri.crawl, uri.key] = await self._books.frontier.spent(uri)
+        try:
+            return decision.judge(self._policies, uri)
+        finally:
+            del self._sums[uri.crawl, uri.key]
+
+    def _policies_of(self, job: Job) -> Sequence[Ask]:
+        """The policies that need no network, in the job's order."""
+        built_in: dict[str, Ask] = {"scope": job.scope.judge}
+        if job.expiry.ends:
+            built_in["expiry"] = lambda uri: job.expiry.judge(uri, clock.steady())
+        if job.has_quotas:
+            built_in["quotas"] = self._within_quotas
+        return list(self._own.among(built_in, AT_LEASE).values())
+
+    def _within_quotas(self, uri: Uri) -> Decision | None:
+        return quotas.judge(self._live.job.of(uri).quotas, self._sums.get((uri.crawl, uri.key), {}), uri)
+
+    async def _by_robots(self, uri: Uri, job: Job, site: RobotsSite, address: str) -> NotAdmitted | None:
+        if site.standing is Standing.DEFERRED:
+            if not self._sites.is_given_up(site):
+                return Later(site.until, site.until)
+            why = f"its robots.txt cannot be had: {site.why}"
+            return Refusal(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why))
+        verdict = await self._sites.judge(site, uri)
+        if not verdict.allowed:
+            return Refusal(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
+        if not site.is_new:
+            return None
+        opens = self._manners.after(job.politeness, uri.queue, address, None, 0.0, site.rules.delay)
+        return Later(opens) if opens else None
+
+
+def _no_address(why: Failure) -> Refusal | Failure:
+    """The host has no address, or none that may be dialled."""
+    if why.status == NOT_ALLOWED:
+        return Refusal(why.status, Decision(Verdict.REJECT, "addresses", why.why))
+    return replace(why, status=lines.NO_HOST)
+
+
+class Hosts:
+    """Finds the addresses of hosts; `via` is the URI for whose sake a host is asked for."""
+
+    def __init__(self, resolver: Resolver, judge: Judge, books: Books, heard: Heard) -> None:
+        self._resolver, self._judge, self._books, self._heard = resolver, judge, books, heard
+        self._logged: OrderedDict[str, int] = OrderedDict()
+        self._asking: dict[str, asyncio.Task[Lookup | Failure]] = {}
+
+    async def addresses(self, via: Uri) -> tuple[str, ...] | Failure:
+        """The addresses that may be dialled for a URI; why there is none."""
+        host = Site.of(via.uri).host
+        if _is_address(host):
+            return judged(self._judge, (host,))
+        known = self._resolver.known(host)
+        found = known if known is not None and host in self._logged else await self._shared(host, via)
+        return found if isinstance(found, Failure) else judged(self._judge, found.addresses)
+
+    def close(self) -> None:
+        """Ask no more."""
+        for task in self._asking.values():
+            task.cancel()
+
+    async def _shared(self, host: str, via: Uri) -> Lookup | Failure:
+        """Ask for a host; all who want it meanwhile wait for one answer."""
+        if host not in self._asking:
+            self._asking[host] = asyncio.create_task(self._ask(host, via))
+            self._asking[host].add_done_callback(lambda _: self._asking.pop(host, None))
+        return await asyncio.shield(self._asking[host])
+
+    async def _ask(self, host: str, via: Uri) -> Lookup | Failure:
+        began = time.time()
+        found = await self._resolver.lookup(host)
+        status = found.status
+        if found.status != dns.BY_DNS and await self._last(host, via) == status:
+            self._remember(host, status)
+            return found  # the same as before: once in the log is enough
+        uri = lines.prerequisite(f"dns:{host}", via)
+        lines.visited(self._books.frontier.transitions, uri, status, failed=isinstance(found, Failure))
+        record = dns.record_of(found) if isinstance(found, Lookup) else None
+        line = lines.of_lookup(uri, found, record, began)
+        await self._books.keep(BookEntry(uri, None, [record] if record else (), line))
+        if isinstance(found, Failure):
+            self._heard.failed(line, found.why)
+        self._remember(host, status)
+        return found
+
+    async def _last(self, host: str, via: Uri) -> int:
+        """The status that was logged last for a host in this launch, also before a kill; 0 for none."""
+        if host in self._logged:
+            return self._logged[host]
+        seen = (await self._books.frontier.list(via.crawl, keys=[f"dns:{host}"])).uris
+        return seen[0].http_status if seen else 0
+
+    def _remember(self, host: str, status: int) -> None:
+        self._logged[host] = status
+        if len(self._logged) > HOSTS_REMEMBERED:
+            self._logged.popitem(last=False)
+
+
+def judged(judge: Judge, addresses: tuple[str, ...]) -> tuple[str, ...] | Failure:
+    """Return those of a host's addresses that may be dialled; why there is none."""
+    refused = {address: judge.why_refused(address) for address in addresses}
+    if all(refused.values()):
+        address, why = next(iter(refused.items()))
+        return Failure(NOT_ALLOWED, f"{address} is not dialled: {why}", final=True)
+    return tuple(address for address in addresses if not refused[address])
+
+
+@lru_cache(10_000)
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsSite:
+    """What is known of a site's robots.txt until a time; `failures`: how often it could not be had. `is_new`: it was
+    fetched just now, so its host should be left alone before the next fetch."""
+
+    standing: Standing
+    rules: Rules
+    until: float
+    failures: int = 0
+    why: str = ""
+    is_new: bool = False
+
+
+class RobotsFiles:
+    """Asks each site for its rules, when the first URI of it is to be fetched."""
+
+    def __init__(self, live: Live, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: Heard) -> None:
+        self._live, self._books, self._fetcher = live, books, fetcher
+        self._hosts, self._offers, self._heard = hosts, offers, heard
+        self._sites: OrderedDict[str, RobotsSite] = OrderedDict()
+        self._size = 0
+        self._asking: dict[str, asyncio.Task[RobotsSite]] = {}
+        self._thread = ThreadPoolExecutor(1, "robots")  # one: each takes its turn with the loop's
+
+    async def site(self, via: Uri) -> RobotsSite:
+        """What the robots.txt of a URI's site says now."""
+        origin = origin_of(via.uri)
+        known = self._sites.get(origin)
+        if known and clock.steady() < known.until:
+            return known
+        if origin not in self._asking:
+            self._asking[origin] = asyncio.create_task(self._find(origin, via, known))
+            self._asking[origin].add_done_callback(lambda _: self._asking.pop(origin, None))
+        return await asyncio.shield(self._asking[origin])
+
+    def knows(self, uri: Uri) -> bool:
+        """True if the robots.txt of a URI's site is known, or is being asked for."""
+        known = self._sites.get(origin_of(uri.uri))
+        return origin_of(uri.uri) in self._asking or (known is not None and clock.steady() < known.until)
+
+    def close(self) -> None:
+        """Ask no more."""
+        for task in self._asking.values():
+            task.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def judge(self, site: RobotsSite, uri: Uri) -> robots.Verdict:
+        """Judge a URI by the rules of its site. It is refused where that is too much work."""
+        rules, path = site.rules, path_of(uri.uri)
+        if (work := rules.work(path)) > MUCH:
+            return TOO_MUCH
+        return await self._beside(lambda: rules.judge(path), work <= LITTLE)
+
+    def is_given_up(self, site: RobotsSite) -> bool:
+        """True if a site was asked so often in vain that it is given up."""
+        return site.standing is Standing.DEFERRED and site.failures >= self._retries.times
+
+    @property
+    def _retries(self) -> Retries:
+        return self._live.job.retries
+
+    async def _find(self, origin: str, via: Uri, known: RobotsSite | None) -> RobotsSite:
+        """Read it from the books, if the launch went on after a kill; else ask."""
+        frontier = self._books.frontier
+        row = None if known else await frontier.within(lambda: frontier.ledger.sites.get(origin))
+        if row and clock.steady() < row.until:
+            return await self._taken(row, "")
+        return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)
+
+    async def _ask(self, origin: str, via: Uri, failures: int) -> RobotsSite:
+        uri: Uri | None = lines.prerequisite(origin + robots.PATH, via)
+        row, why = self._row(origin, 0, failures), ""
+        for _ in range(robots.REDIRECTS + 1):
+            if uri is None:
+                break
+            answer = await self._fetched(uri)
+            if isinstance(answer, Failure):
+                row, why = self._row(origin, answer.status, failures), answer.why
+                await self._give_up(uri, answer, row)
+                break
+            with closing(answer):
+                row = await self._keep(uri, answer, origin, failures)
+            why = f"it is answered by {answer.status}"
+            uri = _redirected(uri, answer)
+        return await self._taken(row, why)
+
+    async def _fetched(self, uri: Uri) -> Exchange | Failure:
+        addresses = await self._hosts.addresses(uri)
+        if isinstance(addresses, Failure):
+            return addresses
+        return await self._fetcher.fetch(Request(uri.uri), addresses, self._live.job.of(uri).limits)
+
+    async def _keep(self, uri: Uri, answer: Exchange, origin: str, failures: int) -> SiteRow:
+        """Write a robots.txt, and offer the sitemaps that it names."""
+        job = self._live.job.of(uri)
+        data, cut = exchange.document(answer, replace(job.limits, decoded=min(job.limits.decoded, robots.LIMIT)))
+        row = self._row(origin, answer.status, failures, data, answer.retry_after)
+        links, notes = Found(), answer.annotations
+        if "sitemap" in job.extractors and answer.status == 200:
+            links = await self._beside(lambda: feeds.from_robots(data, uri.uri), len(data) <= SMALL)
+            notes = (*notes, *((cut,) if cut else ()), *((TOO_MANY,) if links.cut else ()))
+        found = await self._offers.of_many(uri, links, self._books.frontier)
+        lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
+        line = lines.of_answer(uri, answer, notes)
+        records = exchange.records_of(answer, lines.metadata(uri, links))
+        await self._books.keep(BookEntry(uri, None, records, line, found=found, site=row))
+        return row
+
+    async def _give_up(self, uri: Uri, answer: Failure, row: SiteRow) -> None:
+        """Log a robots.txt that cannot be had; only the last time, as Heritrix does."""
+        uri.tries = row.failures
+        line = lines.of_failure(uri, answer.status)
+        self._heard.failed(line, answer.why)
+        if row.failures >= self._retries.times:
+            lines.visited(self._books.frontier.transitions, uri, answer.status, failed=True)
+            await self._books.keep(BookEntry(uri, None, (), line, site=row))
+
+    def _row(self, origin: str, status: int, failures: int, text: bytes = b"", asked: float = 0.0) -> SiteRow:
+        deferred = robots.standing(status) is Standing.DEFERRED
+        failures = failures + 1 if deferred else 0
+        waits = deferred and failures < self._retries.times
+        keep = max(self._retries.next(failures), asked) if waits else robots.KEPT
+        return SiteRow(origin, status, clock.steady() + keep, failures, text)
+
+    async def _beside(self, act: Callable[[], T], is_little: bool = False) -> T:
+        """Do something in the loop if it is little, else beside it."""
+        return act() if is_little else await asyncio.get_running_loop().run_in_executor(self._thread, act)
+
+    async def _taken(self, row: SiteRow, why: str) -> RobotsSite:
+        rules = Rules()
+        if robots.standing(row.status) is Standing.RULES:
+            rules = await self._beside(lambda: robots.rules_for(row.text, robots.PRODUCT), len(row.text) <= SMALL)
+        return self._remember(row, rules, why)
+
+    def _remember(self, row: SiteRow, rules: Rules, why: str) -> RobotsSite:
+        why = why or f"it is answered by {row.status}"
+        site = RobotsSite(robots.standing(row.status), rules, row.until, row.failures, why)
+        self._size += _size(site) - _size(self._sites.pop(row.origin, None))
+        self._sites[row.origin] = site
+        while self._size > RULES_REMEMBERED and len(self._sites) > 1:  # the books have the others
+            self._size -= _size(self._sites.popitem(last=False)[1])
+        return site
+
+
+def _size(site: RobotsSite | None) -> int:
+    return SITE + site.rules.size if site else 0
+
+
+def origin_of(uri: str) -> str:
+    """The scheme, host and port of a canonical URI, without a path."""
+    return "/".join(uri.partition("?")[0].split("/", 3)[:3])
+
+
+def path_of(uri: str) -> str:
+    """The path and query of a canonical URI."""
+    return uri[len(origin_of(uri)) :] or "/"
+
+
+def _redirected(uri: Uri, answer: Exchange) -> Uri | None:
+    """Where a robots.txt is said to be; None when that is the end."""
+    where = next((link.uri for link in header_links(answer.fields, uri.uri, answer.status) if link.hop == REDIRECT), "")
+    if not where or not 300 <= answer.status < 400:
+        return None
+    try:
+        return make(where, crawl=uri.crawl, hops=uri.hops + REDIRECT, via=uri.uri, source=uri.source)
+    except BadInput:
+        return None
 
 
 class Manners:
@@ -85,123 +468,5 @@ class Manners:
 def _put(known: OrderedDict[str, float], name: str, value: float) -> None:
     known[name] = value
     known.move_to_end(name)
-    if len(known) > REMEMBERED:
+    if len(known) > HOSTS_REMEMBERED:
         known.popitem(last=False)
-
-
-class Admitted(NamedTuple):
-    """It may be fetched from one of these addresses; `delay` is what its robots.txt asks for between two fetches."""
-
-    addresses: tuple[str, ...]
-    delay: float
-
-
-class Refused(NamedTuple):
-    """It will not be fetched: the `status` of its line, and the policy that refused it."""
-
-    status: int
-    against: Decision
-
-
-class Later(NamedTuple):
-    """Not yet: its queue is left alone until `opens`, and it itself until `again`."""
-
-    opens: float
-    again: float = 0.0
-
-
-_STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
-Answer = Admitted | Refused | Later | Failure
-
-
-class JudgedSums:
-    """What quotas count, of the URIs that are judged now: it is read before, as a policy does not wait."""
-
-    def __init__(self, read: Callable[[Uri], Awaitable[Sums]]) -> None:
-        self._read = read
-        self._found: dict[tuple[str, str], Sums] = {}
-
-    async def read(self, uri: Uri) -> None:
-        """Read the sums of a URI, for `of`."""
-        self._found[uri.crawl, uri.key] = await self._read(uri)
-
-    def of(self, uri: Uri) -> Sums:
-        """Return the sums that were read; none, where the job has no quotas."""
-        return self._found.get((uri.crawl, uri.key), {})
-
-    def forget(self, uri: Uri) -> None:
-        """Forget the sums of a URI that was judged."""
-        self._found.pop((uri.crawl, uri.key), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What is asked at a lease: `policies` that need no network, then the address, robots.txt, and whose turn it is."""
-
-    live: Live
-    policies: Sequence[Ask]
-    sums: JudgedSums
-    hosts: Hosts
-    robots: RobotsFiles
-    manners: Manners
-
-    async def ask(self, uri: Uri) -> Answer:
-        """Judge a URI; what is admitted is under way from now on."""
-        job = self.live.job.of(uri)
-        if job.quotas:
-            await self.sums.read(uri)
-        against = decision.judge(self.policies, uri)
-        self.sums.forget(uri)
-        if against.verdict is Verdict.DEFER:
-            return Later(0.0, against.until)
-        if against.verdict is Verdict.REJECT:
-            return Refused(_STATUSES.get(against.policy, lines.BY_OWN), against)
-        addresses = await self.hosts.addresses(uri)
-        if isinstance(addresses, Failure):
-            return _no_address(addresses)
-        if job.robots and not self.robots.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
-            if opens := self.manners.turn(job.politeness, addresses[0]):
-                return Later(opens)
-            self.manners.begin(job.politeness, addresses[0])
-        site = await self.robots.site(uri) if job.robots else None
-        if site and (answer := await self._by_robots(uri, job, site, addresses[0])):
-            return answer
-        if opens := self.manners.turn(job.politeness, addresses[0]):
-            return Later(opens)
-        self.manners.begin(job.politeness, addresses[0])
-        return Admitted(addresses, site.rules.delay if site else 0.0)
-
-    async def _by_robots(self, uri: Uri, job: Job, site: RobotsSite, address: str) -> Answer | None:
-        if site.standing is Standing.DEFERRED:
-            if not self.robots.is_given_up(site):
-                return Later(site.until, site.until)
-            why = f"its robots.txt cannot be had: {site.why}"
-            return Refused(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why))
-        verdict = await self.robots.judge(site, uri)
-        if not verdict.allowed:
-            return Refused(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
-        if not site.is_new:
-            return None
-        opens = self.manners.after(job.politeness, uri.queue, address, None, 0.0, site.rules.delay)
-        return Later(opens) if opens else None
-
-
-def at_lease(live: Live, sums: JudgedSums, own: Own) -> list[Ask]:
-    """Return the policies that need no network, in the job's order, as its files have them at the time."""
-
-    def scope(uri: Uri) -> Decision | None:
-        return live.job.scope.judge(uri)  # the job's of now: an edit replaces it
-
-    built_in: dict[str, Ask] = {
-        "scope": scope,
-        "expiry": lambda uri: live.job.expiry.judge(uri, clock.steady()),
-        "quotas": lambda uri: quotas.judge(live.job.of(uri).quotas, sums.of(uri), uri),
-    }
-    return list(own.among(built_in, AT_LEASE).values())
-
-
-def _no_address(why: Failure) -> Answer:
-    """The host has no address, or none that may be dialled."""
-    if why.status == NOT_ALLOWED:
-        return Refused(why.status, Decision(Verdict.REJECT, "addresses", why.why))
-    return replace(why, status=lines.NO_HOST)

@@ -1,8 +1,8 @@
-"""Find the links of answers: of small ones at once, of large ones in worker processes, under limits of time and memory.
+"""Extraction: the links of answers, of small ones at once, of large ones in worker processes under limits.
 
     python -m warcmill.crawl.visit.extraction CPU WALL MEMORY      # `Readers` starts it; its input is a socket
 
-A page that loops or takes all memory costs its own links; its line in crawl.log says so. Other hosts do not wait.
+A page that loops or takes all memory costs its own links; its line in crawl.log names it. Other hosts do not wait.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _MOST_ANSWER = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The links of a document, and whether a limit left some out; or why there are none."""
+class WorkerReply:
+    """The links of a document, and if a limit left some out; or why there are none."""
 
     links: list[Link] = field(default_factory=list)
     cut: bool = False
     why: str = ""
 
 
-class Document(NamedTuple):
+class LinkSource(NamedTuple):
     """All that links are found by, besides the bytes."""
 
     uri: str
@@ -67,25 +67,25 @@ class Readers:
 
     async def read(self, uri: str, answer: Exchange, job: Job) -> Read:
         """The links of an answer, and what the log notes of it."""
-        one = Document(uri, answer.status, answer.fields, job.extractors)
+        source = LinkSource(uri, answer.status, answer.fields, job.extractors)
         few = replace(job.limits, decoded=min(job.limits.decoded, SMALL))
         data, note = exchange.document(answer, few)
         if len(data) < few.decoded or few.decoded == job.limits.decoded:
-            return await self.read_small(one, data, note)
+            return await self.read_small(source, data, note)
         if not extract.reads(data, uri, answer.fields, job.extractors):  # a picture, a film
-            return await self.read_small(one, b"", note if note != exchange.TOO_LONG else "")
+            return await self.read_small(source, b"", note if note != exchange.TOO_LONG else "")
         del data
-        return await self._elsewhere(one, lambda: exchange.document(answer, job.limits))
+        return await self._in_worker(source, lambda: exchange.document(answer, job.limits))
 
-    async def read_small(self, one: Document, data: bytes, note: str = "") -> Read:
+    async def read_small(self, source: LinkSource, data: bytes, note: str = "") -> Read:
         """The links of so few bytes that they are read at once, unless they unpack to many."""
-        if extract.unpacks(data, one.uri, one.fields, one.names):
-            return await self._elsewhere(one, lambda: (data, note))
-        found = extract.find(data, *one)
+        if extract.unpacks(data, source.uri, source.fields, source.names):
+            return await self._in_worker(source, lambda: (data, note))
+        found = extract.find(data, *source)
         return _noted(found, found.cut, note)
 
-    async def _elsewhere(self, one: Document, read: Callable[[], tuple[bytes, str]]) -> Read:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, one, read)
+    async def _in_worker(self, source: LinkSource, read: Callable[[], tuple[bytes, str]]) -> Read:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, source, read)
 
     def close(self) -> None:
         """End the processes, whatever they do: nobody waits for links any more."""
@@ -93,10 +93,11 @@ class Readers:
         self._threads.shutdown(cancel_futures=True)
         self._workers.close()
 
-    def _ask(self, one: Document, read: Callable[[], tuple[bytes, str]]) -> Read:
+    def _ask(self, source: LinkSource, read: Callable[[], tuple[bytes, str]]) -> Read:
         data, note = read()
         question: dict[str, object] = {
-            "uri": one.uri, "status": one.status, "fields": _told(one.fields), "names": sorted(one.names),
+            "uri": source.uri, "status": source.status, "fields": _link_fields(source.fields),
+            "names": sorted(source.names),
         }  # fmt: skip
         found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
         if isinstance(found, Outside) or found.why:
@@ -105,23 +106,23 @@ class Readers:
 
 
 def _noted(links: list[Link], cut: bool, note: str) -> Read:
-    return Read(links, tuple(one for one in (note, TOO_MANY if cut else "") if one))
+    return Read(links, tuple(filter(None, (note, TOO_MANY if cut else ""))))
 
 
-def _told(fields: Fields) -> list[tuple[str, str]]:
-    """The header fields that have links, or say how to read them."""
+def _link_fields(fields: Fields) -> list[tuple[str, str]]:
+    """The header fields that have links, or by which they are read."""
     wanted = ("content-type", "location", "refresh", "content-location", "link")
     return [(name, value) for name in wanted for value in fields.all(name)]
 
 
-def _found(text: bytes) -> Answer:
+def _found(text: bytes) -> WorkerReply:
     import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and a site may need no worker
 
-    return msgspec.json.decode(text, type=Answer)
+    return msgspec.json.decode(text, type=WorkerReply)
 
 
-def _failed(why: str) -> Answer:
-    return Answer(why=why)
+def _failed(why: str) -> WorkerReply:
+    return WorkerReply(why=why)
 
 
 def _answer(question: dict[str, Any], data: bytes) -> object:

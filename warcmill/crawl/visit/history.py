@@ -1,14 +1,8 @@
-"""What the last visit of a URI leaves, in up to 200 bytes, so that the next can tell whether anything changed.
+"""History: the up to 200 bytes that a visit of a URI leaves, so that the next can tell if anything changed. Pure.
 
-With it a request asks only for what is new, and a page that is the same becomes a
-revisit that names the record with its bytes. *The same* means SHA-1, length and a
-second digest: SHA-1 alone can be made to collide.
-
-MERGED warcmill/crawl/visit/history.py: When a URI is visited again, as its job says: after a visit that brought an
-answer, or none.
-
-MERGED warcmill/crawl/visit/history.py: What an answer is, next to what the last visit left: new, the same bytes, or
-not modified. Pure.
+With it a request asks only for what is new, and a page that is the same becomes a revisit that names the record with
+its bytes. *The same* means SHA-1, length and a second digest: SHA-1 alone can be made to collide. `compare` is the step
+of a visit that finds this out, `next_visit` the time at which the URI is visited again.
 """
 
 from __future__ import annotations
@@ -17,7 +11,6 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -38,7 +31,7 @@ _FIXED = struct.Struct(f"<B20sQ{SECOND}sI16sB")
 _VALIDATOR = re.compile(r"[\x20-\x7e\x80-\xff]*")  # what may stand in a header of a request
 
 
-class History(NamedTuple):
+class PastVisit(NamedTuple):
     """A visit: digests and length of its payload, the validators that the server sent with it, and its record."""
 
     sha1: bytes
@@ -68,19 +61,19 @@ class History(NamedTuple):
         """The record that a revisit of this URI refers to."""
         return Original(self.record_id, self.date, uri)
 
-    def renewed(self, etag: str, last_modified: str) -> History:
+    def renewed(self, etag: str, last_modified: str) -> PastVisit:
         """The history after a revisit: the record is still the first, and the validators are the newest."""
         return self._replace(etag=etag or self.etag, last_modified=last_modified or self.last_modified)
 
 
 def of_visit(
     sha1: str, length: int, second: str, date: str, record_id: str, etag: str = "", last_modified: str = ""
-) -> History:  # fmt: skip
+) -> PastVisit:  # fmt: skip
     """The history that a stored payload leaves; digests, date and id are as its record has them."""
-    return History(_sha1(sha1), length, bytes.fromhex(second)[:SECOND], date, record_id, etag, last_modified)
+    return PastVisit(_sha1(sha1), length, bytes.fromhex(second)[:SECOND], date, record_id, etag, last_modified)
 
 
-def pack(history: History) -> bytes:
+def pack(history: PastVisit) -> bytes:
     """Return a history in at most 200 bytes; a validator that does not fit, or was no header, is left out."""
     etag, last_modified = _validator(history.etag), _validator(history.last_modified)
     room = LONGEST_HISTORY - _FIXED.size
@@ -101,14 +94,14 @@ def pack(history: History) -> bytes:
     return fixed + etag + last_modified
 
 
-def read(raw: bytes) -> History | None:
+def read(raw: bytes) -> PastVisit | None:
     """Return the history of these bytes; None when there is none, or it is of another version: all is fetched anew."""
     if len(raw) < _FIXED.size or raw[0] != _VERSION:
         return None
     _, sha1, length, second, moment, record, etag = _FIXED.unpack_from(raw)
     text = raw[_FIXED.size :].decode("latin-1")
     date = clock.text(datetime.fromtimestamp(moment, UTC))
-    return History(sha1, length, second, date, f"<{UUID(bytes=record).urn}>", text[:etag], text[etag:])
+    return PastVisit(sha1, length, second, date, f"<{UUID(bytes=record).urn}>", text[:etag], text[etag:])
 
 
 def since(raw: bytes, now: float) -> float:
@@ -127,7 +120,50 @@ def _validator(text: str) -> bytes:
     return text.encode("latin-1") if _VALIDATOR.fullmatch(text) else b""
 
 
-def when(job: Job, uri: Uri, left: bytes) -> float:
+DUPLICATE, NOT_MODIFIED = "duplicate:digest", "duplicate:server-not-modified"
+_UNCHANGED = 304
+
+
+class Comparison(NamedTuple):
+    """An answer next to the visit before: `word` is what the log has for a revisit, '' for a new payload; `original` is
+    the record that a revisit refers to."""
+
+    before: PastVisit | None
+    word: str = ""
+    original: Original | None = None
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        """The notes of the log."""
+        return (self.word,) if self.word else ()
+
+
+def compare(answer: Exchange, before: PastVisit | None) -> Comparison:
+    """Compare an answer with the visit before: new, the same bytes, or not modified.
+
+    An empty payload, or one that is cut, is never the same.
+    """
+    if answer.status == _UNCHANGED:
+        return Comparison(before, NOT_MODIFIED, before.original(answer.uri) if before else None)
+    is_whole = bool(answer.payload_length) and not answer.truncated
+    if before and is_whole and before.same(answer.payload_sha1, answer.payload_length, answer.payload_sha256):
+        return Comparison(before, DUPLICATE, before.original(answer.uri))
+    return Comparison(before)
+
+
+def records(answer: Exchange, compared: Comparison, metadata: Pairs) -> tuple[Sequence[Record], bytes]:
+    """The records of an answer, and the history that it leaves; `metadata` are fields of the metadata record."""
+    made = exchange.records_of(answer, metadata, compared.original)
+    etag, modified = answer.fields.first("etag"), answer.fields.first("last-modified")
+    if compared.word:
+        return made, pack(compared.before.renewed(etag, modified)) if compared.before else b""
+    if answer.truncated:
+        return made, b""
+    sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
+    return made, pack(of_visit(sha1, length, second, made[0].date, made[0].id, etag, modified))
+
+
+def next_visit(job: Job, uri: Uri, left: bytes) -> float:
     """The time of the next visit after one that ends now and has `left` this history; 0: there is none.
 
     A visit after the end of its crawl would not be made, so nothing waits for it.
@@ -135,43 +171,5 @@ def when(job: Job, uri: Uri, left: bytes) -> float:
     if job.recrawl is None or uri.uri.startswith("data:"):
         return recrawl.NEVER
     now = clock.steady()
-    found = recrawl.again(job.recrawl, now, since(left, now))
-    return found if found < job.expiry.ends.get(uri.crawl, math.inf) else recrawl.NEVER
-
-
-DUPLICATE, NOT_MODIFIED = "duplicate:digest", "duplicate:server-not-modified"
-_UNCHANGED = 304
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The records of an answer, the word that the log has for a revisit, and the history that it leaves."""
-
-    records: Sequence[Record]
-    annotations: tuple[str, ...]
-    history: bytes
-
-
-def judge(answer: Exchange, before: History | None, metadata: Pairs) -> Answered:
-    """Compare an answer with the visit before; a revisit refers to that one's record."""
-    uri, etag, modified = answer.uri, answer.fields.first("etag"), answer.fields.first("last-modified")
-    if answer.status == _UNCHANGED:
-        original = before.original(uri) if before else None
-        left = pack(before.renewed(etag, modified)) if before else b""
-        return Answered(exchange.records_of(answer, metadata, original), (NOT_MODIFIED,), left)
-    if before and is_same(answer, before):
-        records = exchange.records_of(answer, metadata, before.original(uri))
-        return Answered(records, (DUPLICATE,), pack(before.renewed(etag, modified)))
-    records = exchange.records_of(answer, metadata)
-    return Answered(records, (), b"" if answer.truncated else _left(answer, records[0], etag, modified))
-
-
-def is_same(answer: Exchange, before: History) -> bool:
-    """True if a whole payload is that of the visit before: an empty one needs no revisit."""
-    same = before.same(answer.payload_sha1, answer.payload_length, answer.payload_sha256)
-    return same and bool(answer.payload_length) and not answer.truncated
-
-
-def _left(answer: Exchange, record: Record, etag: str, modified: str) -> bytes:
-    sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
-    return pack(of_visit(sha1, length, second, record.date, record.id, etag, modified))
+    due = recrawl.again(job.recrawl, now, since(left, now))
+    return due if due < job.expiry.ends.get(uri.crawl, math.inf) else recrawl.NEVER

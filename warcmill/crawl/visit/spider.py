@@ -1,7 +1,7 @@
-"""The loop of a crawl: lease what may be fetched now and visit it, until nothing waits, or it is asked to stop.
+"""The spider, the loop of a crawl: it leases what may be fetched now and visits it, until nothing waits.
 
-It keeps as many visits under way as the job has workers. Between visits it can be
-paused, and drained for a checkpoint.
+It keeps as many visits under way as the job has workers. Between visits it can be paused, and drained for a
+checkpoint; it ends sooner when it is asked to, or when a ceiling is reached.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Spider:
         self._held += 1
 
     def resume(self) -> None:
-        """Go on."""
+        """Begin new visits again, when nobody else holds it paused."""
         self._held -= 1
         self._woken.set()
 
