@@ -50,7 +50,6 @@ def closed_port() -> Iterator[int]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-point", action="store_true", help="the crash sweeps at all their points; minutes of work")
-    parser.addoption("--each", default=1, metavar="N", help="with it: every kill, but only each Nth error or full disk")
     parser.addoption("--outbackcdx", metavar="URL", help="a live OutbackCDX, http://HOST:PORT, in place of its double")
 
 

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),
     "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
     "scripts/test services": (".ci/run", "suite ./scripts/test services"),
-    "scripts/test sweep": (".ci/run", "suite ./scripts/test sweep --each 8 "),
+    "scripts/test sweep": ("scripts/test", "        tests $side_by_side --every-point\n"),
     "scripts/test": (".ci/run", "suite ./scripts/test "),
     "python -m benchmarks.books_sweep": ("tests/unit/crawl/test_books_killed.py", "sweep"),
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),
@@ -43,7 +43,7 @@ ELSEWHERE = {
 # No test runs these. What needs root changes the machine itself: users, units, packages.
 BY_HAND = {
     "apt-get install": "needs root; scripts/packages, which does the same, is run by .ci/run",
-    "crontab config/crontab": "changes its user's crontab; its lines are run by tests/services/test_week.py",
+    "crontab config/crontab": "changes its user's crontab; its lines are run by tests/services/full/test_week.py",
     "git clone": "names a repository of the reader's own",
     "install": "needs root; tests/services/test_installed.py holds what is installed to be sound",
     "journalctl": "needs the units to be installed",

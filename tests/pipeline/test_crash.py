@@ -38,11 +38,10 @@ def test_no_call_can_fail_so_that_something_is_lost_doubled_or_false(
     """A sample stands for all points, which are many: `scripts/test sweep` tries them.
 
     Of the line it has each way to go wrong; of the others, which take as long together, only kills.
-    .ci/run tries every kill, and a fixed eighth of the errors and full disks.
     """
     is_sample = not pytestconfig.getoption("--every-point")
     kinds = [] if words == ["line"] else ["--kind", "kill"]
-    more = ["--sample", *kinds] if is_sample else ["--each", str(pytestconfig.getoption("--each"))]
+    more = ["--sample", *kinds] if is_sample else []
     done = preloaded.run("crash.sweep", *words, *more, env=preloaded.of_harness())
     tell(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -56,13 +56,10 @@ KINDS = pytest.StashKey[list[str]]()
 
 # First, the longest of all at the top, so that no worker is left with one of them while another has nothing to do.
 LONGEST = (
-    "test_week.py",
     "test_fault_sweep.py",
     "test_recrawl_heritrix.py",
     "test_pulse_heritrix.py",
-    "test_clamd_crash.py",
     "test_feed_heritrix.py",
-    "test_several_engines.py",
     "test_feed_chain.py",
     "test_documented_pulse.py",
     "test_documented_demo.py",

@@ -77,17 +77,6 @@ def points(trace: Trace, every_read: bool = False) -> list[Fault]:
     return faults
 
 
-def every_kill(faults: Sequence[Fault], each: int) -> list[Fault]:
-    """Every kill, and of each other way to go wrong only each so-manyth point, in their order."""
-    numbers: Counter[str] = Counter()
-    some: list[Fault] = []
-    for fault in faults:
-        if fault.kind.startswith("kill") or numbers[fault.kind] % each == 0:
-            some.append(fault)
-        numbers[fault.kind] += 1
-    return some
-
-
 def sample(trace: Trace, faults: Sequence[Fault]) -> list[Fault]:
     """A fixed part of the points, in their order: two of each step, and each way to go wrong at least once.
 
@@ -211,13 +200,11 @@ def run(scenario: Scenario, args: argparse.Namespace) -> tuple[str, bool]:
         wrong = list(durable.unsynced(bench.trace, bench.before, bench.reference))
         found = points(bench.trace, args.every_read)
         faults = [one for one in found if one.at in (args.at or [one.at]) and one.kind in (args.kind or runs.KINDS)]
-        some = sample(bench.trace, faults) if args.sample else every_kill(faults, args.each)
+        some = sample(bench.trace, faults) if args.sample else faults
         wrong += sweep(bench, some)
         text = report(scenario.name, some, len(bench.trace.calls), wrong)
         if args.sample:
             text = "\n".join([text, f"  a fixed sample of {len(faults)} points:", *names(bench.trace, some)])
-        elif len(some) < len(faults):
-            text = f"{text}\n  every kill, and of each other kind each {args.each}th, of {len(faults)} points"
         return text, not wrong
 
 
@@ -228,7 +215,6 @@ def main() -> int:
     parser.add_argument("--at", type=int, action="append", default=[], help="only this call, to look into a finding")
     parser.add_argument("--kind", action="append", default=[], choices=runs.KINDS, help="only faults of this kind")
     parser.add_argument("--sample", action="store_true", help="only a fixed part of the points, which it prints")
-    parser.add_argument("--each", type=int, default=1, help="every kill, but of errors and full disks only each Nth")
     parser.add_argument("--every-read", action="store_true", help="fail also reads that a step does again")
     args = parser.parse_args()
     fine = True

@@ -1,7 +1,7 @@
 """A week of daily crawls that nobody attends to: the lines of config/crontab, a real engine, a real archive, bad days.
 
-It is lived by either engine: the configuration's `kind` is the key. It ends on the day after the last fault; that of
-Heritrix has its seven days in `scripts/test full`.
+It is lived by either engine: the configuration's `kind` is the key. That of the built-in crawler ends on the day after
+the last fault.
 
 One clock, which jumps from one minute of the crontab to the next, is shared by the engine and by all that cron
 runs; HDFS keeps the real time. The lines are run as they are there, but for the paths at the top; those that are
@@ -102,7 +102,7 @@ Served = tuple[Crawler, Archive, str, str, int]
 
 @contextmanager
 def by_heritrix(request: pytest.FixtureRequest, base: Path, clock: SharedClock) -> Iterator[Served]:
-    """Heritrix, and HDFS as the archive. Up to the day after the last fault; a whole week with --every-point."""
+    """Heritrix, and HDFS as the archive."""
     work, hdfs = request.getfixturevalue("work"), request.getfixturevalue("hdfs")
     server = heritrix_server.up(work / "week", pins.free(pins.HERITRIX), clock.of_java)
     server.resolve(HOST)
@@ -111,8 +111,7 @@ def by_heritrix(request: pytest.FixtureRequest, base: Path, clock: SharedClock) 
     (base / "profile.cxml").write_text(swift_profile().replace("DelayMs=40", "DelayMs=100"))
     login, of_feed = LOGIN.format(engine=server), OF_FEED.format(base=base, engine=server)
     try:
-        days = 7 if request.config.getoption("--every-point") else OUTAGE + 1
-        yield OfHeritrix(server, client), archive, login, of_feed, days
+        yield OfHeritrix(server, client), archive, login, of_feed, 7
     finally:
         if not archive.is_up():
             archive.start()  # it is other tests' too

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from servers.clamd import ClamdServer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LIMIT = 14_400  # seconds; on a fast machine it takes minutes
 
 
