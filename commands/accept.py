@@ -85,7 +85,7 @@ class NamedFinding:
         return self.kinds <= set(lost_seeds.OF_SEEDS)
 
     def names(self) -> tuple[str, ...]:
-        """What an operator may type for it: the whole name or the file name; also as a terminal shows them."""
+        """The words that an operator may type for it: the whole or the file name; also as a terminal shows them."""
         short = self.name.rstrip("/").rpartition("/")[2]
         return self.name, short, printable(self.name), printable(short)
 

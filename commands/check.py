@@ -1,9 +1,7 @@
-"""warcmill check: are these WARCs and bags whole, and do their bytes match their declared digests?
+"""warcmill check: are these WARCs and bags whole, and do their bytes match their declared digests? Reads only.
 
-MERGED commands/check.py: The bags among the files of `warcmill check`: which they are, how they are read, and what
-is printed of them.
-
-MERGED commands/check.py: Where the verdict of our gate on a WARC differs from what warcio finds in it.
+A WARC is judged by the gate, a bag as a stream, and its WARCs with it. The second opinion is that of warcio: a line
+names each record on which the two disagree.
 """
 
 from __future__ import annotations
@@ -65,11 +63,18 @@ the second opinion), 2 usage, 4 one or more could not be read (the others were c
 also if some were refused)
 """
 DIFFERS, AGREES = "differs", "agrees"
+OK, INCOMPLETE, REFUSED, UNREADABLE = "ok", "incomplete", "refused", "unreadable"
+_TARS, _GZIPPED, _ZIPS = (".tar",), (".tar.gz", ".tgz"), (".zip",)
+_SIGNS = ("bagit.txt", "bag-info.txt", "data")  # of a bag that has lost the first
+_RESULTS = {Result.VALID: OK, Result.INCOMPLETE: INCOMPLETE, Result.INVALID: REFUSED}
+SHOWN = 50  # faults, and as many files to be fetched, of one bag; --json has all
+Watch = Callable[[BinaryIO], Readable]
+NOTHING_WRONG = "nothing wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """The result for one file. Without a verdict it could not be read, and `why` says why."""
+    """The result for one file. Without a verdict it could not be read, and `why` has the reason."""
 
     file: str
     verdict: Verdict | None
@@ -85,6 +90,33 @@ class CheckedFile:
     @property
     def differences(self) -> tuple[Difference, ...]:
         return differences(self.verdict, self.second) if self.verdict and self.second else ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBag:
+    """The result for one bag. Without a verdict it could not be read, and `why` has the reason."""
+
+    file: str
+    verdict: BagVerdict | None
+    why: str = ""
+
+    @property
+    def result(self) -> str:
+        return _RESULTS[self.verdict.result] if self.verdict else UNREADABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One point on which the two disagree. `offset` in bytes; None: the file as a whole."""
+
+    offset: int | None
+    record: str
+    ours: str
+    theirs: str
+
+    def __str__(self) -> str:
+        where = "" if self.offset is None else f" at offset {self.offset}"
+        return f"{where}{self.record and f', {self.record}'}: the gate: {self.ours}; warcio: {self.theirs}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -215,28 +247,6 @@ def _digests(verdict: Verdict) -> Iterator[str]:
         yield "payload digests " + ", ".join(f"{number} {reading}" for reading, number in sorted(counts.items()))
 
 
-OK, INCOMPLETE, REFUSED, UNREADABLE = "ok", "incomplete", "refused", "unreadable"
-_TARS, _GZIPPED, _ZIPS = (".tar",), (".tar.gz", ".tgz"), (".zip",)
-_SIGNS = ("bagit.txt", "bag-info.txt", "data")  # of a bag that has lost the first
-_RESULTS = {Result.VALID: OK, Result.INCOMPLETE: INCOMPLETE, Result.INVALID: REFUSED}
-SHOWN = 50  # faults, and as many files to be fetched, of one bag; --json has all
-
-Watch = Callable[[BinaryIO], Readable]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBag:
-    """The result for one bag. Without a verdict it could not be read, and `why` says why."""
-
-    file: str
-    verdict: BagVerdict | None
-    why: str = ""
-
-    @property
-    def result(self) -> str:
-        return _RESULTS[self.verdict.result] if self.verdict else UNREADABLE
-
-
 def is_bag(path: Path) -> bool:
     """True if a file or folder is to be judged as a bag: by its name, a folder by what is in it."""
     if path.is_dir():
@@ -276,7 +286,7 @@ def check(path: Path, watch: Watch) -> CheckedBag:
 
 
 def name_inside(path: Path, inner: str) -> str:
-    """How a file of a bag is called: a folder's by its own path, an archive's after a colon."""
+    """The name of a file of a bag: a folder's by its own path, an archive's after a colon."""
     return str(path / inner) if path.is_dir() else f"{path}:{inner}"
 
 
@@ -326,23 +336,6 @@ def bag_json(checked: CheckedBag) -> dict[str, Json]:
         "warnings": [asdict(warning) for warning in verdict.warnings],
         "to_fetch": [asdict(fetch) for fetch in verdict.to_fetch],
     }
-
-
-NOTHING_WRONG = "nothing wrong"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One point on which the two disagree. `offset` in bytes; None: the file as a whole."""
-
-    offset: int | None
-    record: str
-    ours: str
-    theirs: str
-
-    def __str__(self) -> str:
-        where = "" if self.offset is None else f" at offset {self.offset}"
-        return f"{where}{self.record and f', {self.record}'}: the gate: {self.ours}; warcio: {self.theirs}"
 
 
 def differences(verdict: Verdict, other: Opinion) -> tuple[Difference, ...]:

@@ -60,7 +60,7 @@ def _json(faults: list[BadInput]) -> list[Json]:
 
 
 def counted(targets: list[Target]) -> dict[str, Json]:
-    """How many targets there are, by kind. A target counts once for each of its frequencies."""
+    """The number of targets by kind. A target counts once for each of its frequencies."""
     by_target = ({schedule.frequency for schedule in target.schedules} for target in targets)
     frequencies = [frequency for of_target in by_target for frequency in of_target]
     return {
@@ -76,7 +76,7 @@ def counted(targets: list[Target]) -> dict[str, Json]:
 
 
 def _tally(words: Iterable[str], values: Iterable[object]) -> dict[str, Json]:
-    """How often each word occurs: the known words first, then others."""
+    """The number of times that each word occurs: the known words first, then others."""
     counts = Counter(map(str, values))
     known = [str(word) for word in words]
     return {word: counts[word] for word in [*known, *sorted(set(counts) - set(known))]}

@@ -155,7 +155,7 @@ def _verbs() -> list[str]:
 
 
 def overview() -> str:
-    """What `warcmill --help` prints: every verb, by purpose."""
+    """The text of `warcmill --help`: every verb, by purpose."""
     lines = [
         USAGE,
         "",

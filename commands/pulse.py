@@ -1,6 +1,6 @@
 """warcmill pulse: start, checkpoint or stop a crawl, as cron does; and show how crawls progress.
 
-MERGED commands/pulse.py: warcmill pulse status: what the engines report of their jobs now. Changes nothing.
+An act is run as its luigi task, unless its marker is there. `status` asks the engines, and changes nothing.
 """
 
 from __future__ import annotations
@@ -67,6 +67,19 @@ exit codes: 0 done, or done already, 1 nothing to checkpoint or stop, or too ear
 engine or a root does not answer; else luigi's own: 30 the step failed, 35 nothing could
 be planned
 """
+HEADS = ("job", "launch", "state", "done", "queued", "per min", "KiB/s", "alerts")
+FIGURES = HEADS[3:]
+WIDEST = 1_000  # columns
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedJob:
+    """A job as its engine reports it. `progress`: None if the engine has no such job, or if there is an `error`."""
+
+    job: str
+    engine: str
+    progress: CrawlProgress | None = None
+    error: WarcmillError | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -226,21 +239,6 @@ ACTIONS: dict[str, Callable[[OpenRoots, argparse.Namespace], int]] = {
     "checkpoint": _checkpoint,
     "stop": _stop,
 }
-
-
-HEADS = ("job", "launch", "state", "done", "queued", "per min", "KiB/s", "alerts")
-FIGURES = HEADS[3:]
-WIDEST = 1_000  # columns
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedJob:
-    """A job as its engine reports it. `progress`: None if the engine has no such job, or if there is an `error`."""
-
-    job: str
-    engine: str
-    progress: CrawlProgress | None = None
-    error: WarcmillError | None = None
 
 
 def print_status(job: str | None, json: bool) -> int:

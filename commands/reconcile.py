@@ -107,12 +107,12 @@ def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = N
 
 
 def catalogue_lookup(line: OpenRoots) -> Catalogued | None:
-    """What the catalogue has; None without an index. Its disk is looked at when a launch needs it."""
+    """A look-up in the catalogue; None without an index. Its disk is looked at when a launch needs it."""
     return (lambda launch: catalogue_of(line).of_launch(launch)) if line.settings.index else None
 
 
 def resolver(line: OpenRoots, launches: Iterable[Launch]) -> Resolver | None:
-    """What looks up the revisits of launches; None without an index."""
+    """The resolver of the revisits of launches; None without an index."""
     index = line.settings.index
     return Resolver(line.state, open_folder("index", index), line.store, launches) if index else None
 

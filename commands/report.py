@@ -58,7 +58,7 @@ _SHORTEST_FIRST = ("cut", "refused", "rejected", "by_tries", "by_hop", "by_statu
 
 @dataclass(frozen=True, slots=True)
 class LaunchFigures:
-    """What is known of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none."""
+    """The reports of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none."""
 
     launch: Launch
     seeds: Seeds | None

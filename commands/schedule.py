@@ -1,9 +1,7 @@
 """warcmill schedule: have a job crawled daily, weekly, ..., and have cron or systemd run the archive.
 
-MERGED commands/schedule.py: What cron or systemd runs for an archive: start what is due, scan, back up. Installed
-for this user, and removed.
-
-The same commands as those of config/crontab, which is for the machine's own user of an archive.
+Writes luigi.cfg; with --install this user's crontab or units of systemd. These run the same commands as
+config/crontab, which is for the machine's own user of an archive: start what is due, scan, back up.
 """
 
 from __future__ import annotations
@@ -61,14 +59,53 @@ FREQUENCY: hourly, daily, weekly, monthly, quarterly, sixmonthly, annual, or eve
 exit codes: 0 done, or done already, 1 the job was never crawled here, 2 usage,
 3 configuration, 4 luigi.cfg, the crontab or systemd could not be changed
 """
+_SINCE = "$(date -u -d {} +%F)-$(date -u -d tomorrow +%F)"
+_LUIGI = "luigi --module tasks.{} {} --date-interval"
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledTarget:
-    """What was typed: a job, or a URL that names one."""
+    """The words that were typed: a job, or a URL that names one."""
 
     job: str
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A command, when cron and when systemd run it, and the exit codes that are no failure of it."""
+
+    about: str
+    command: str  # its first word is the program, beside this Python
+    cron: str
+    calendar: str
+    fine: tuple[int, ...] = ()
+    kill: str = "mixed"
+
+
+TIMED: Final[Mapping[str, Timed]] = {
+    "due": Timed(
+        "start the crawls that are due",
+        f'{_LUIGI.format("pulse", "pulse.ScanForLaunches")} "{_SINCE.format("yesterday")}"',
+        "*/5 * * * *",
+        "*:0/5",
+        (10, 25),
+        "process",  # a crawl of kind=warcmill is a process that the unit has begun, and must outlive it
+    ),
+    "scan": Timed(
+        "bring the last 60 days of crawls into the archive",
+        f'warcmill scan "{_SINCE.format("-60days")}"',
+        "*/15 * * * *",
+        "*:0/15",
+        (5, 25),
+    ),
+    "backup": Timed(
+        "keep the state safe in the store",
+        f'{_LUIGI.format("state", "state.BackupState")} "{_SINCE.format("-60days")}"',
+        "10 2 * * *",
+        "*-*-* 02:10",
+    ),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -170,47 +207,6 @@ def _remove(config: Path, job: str) -> int:
     for name in remove_all(config):
         out(f"{name}: no longer runs this archive")
     return 0
-
-
-_SINCE = "$(date -u -d {} +%F)-$(date -u -d tomorrow +%F)"
-_LUIGI = "luigi --module tasks.{} {} --date-interval"
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A command, when cron and when systemd run it, and the exit codes that are no failure of it."""
-
-    about: str
-    command: str  # its first word is the program, beside this Python
-    cron: str
-    calendar: str
-    fine: tuple[int, ...] = ()
-    kill: str = "mixed"
-
-
-TIMED: Final[Mapping[str, Timed]] = {
-    "due": Timed(
-        "start the crawls that are due",
-        f'{_LUIGI.format("pulse", "pulse.ScanForLaunches")} "{_SINCE.format("yesterday")}"',
-        "*/5 * * * *",
-        "*:0/5",
-        (10, 25),
-        "process",  # a crawl of kind=warcmill is a process that the unit has begun, and must outlive it
-    ),
-    "scan": Timed(
-        "bring the last 60 days of crawls into the archive",
-        f'warcmill scan "{_SINCE.format("-60days")}"',
-        "*/15 * * * *",
-        "*:0/15",
-        (5, 25),
-    ),
-    "backup": Timed(
-        "keep the state safe in the store",
-        f'{_LUIGI.format("state", "state.BackupState")} "{_SINCE.format("-60days")}"',
-        "10 2 * * *",
-        "*-*-* 02:10",
-    ),
-}
 
 
 class Timers(Protocol):
@@ -380,7 +376,7 @@ def _quoted(text: str, *, dollars: bool = False) -> str:
 
 
 def _slug(config: Path) -> str:
-    """What tells the units of one archive from those of another: its folder's name, and digits of its path."""
+    """A part of the units' names that no other archive has: its folder's name, and digits of its path."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", config.parent.name).strip("-")[:40]
     return f"{name or 'archive'}-{sha256(os.fsencode(config)).hexdigest()[:8]}"
 

@@ -1,7 +1,6 @@
-"""warcmill status: show how far each launch has come.
+"""warcmill status: show how far each launch has come, one line a launch under its day. Reads markers only.
 
-MERGED commands/status.py: Draw the grid of `warcmill status`: one line per launch, under its day. Fast also for
-thousands of launches.
+Its drawing is fast also for thousands of launches.
 """
 
 from __future__ import annotations
@@ -61,6 +60,18 @@ failed, waiting, refused, stale, not due.
 exit codes: 0 shown, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
 Scans = list[tuple[str, int]]  # name and process id
+SIGNS: dict[Mark, tuple[str, str]] = {
+    Mark.DONE: ("✔", "green"),
+    Mark.PARTIAL: ("◐", "yellow"),
+    Mark.WAITING: ("○", "cyan"),
+    Mark.FAILED: ("✘", "bold red"),
+    Mark.REFUSED: ("!", "bold magenta"),
+    Mark.STALE: ("↻", "bold yellow"),
+    Mark.NOT_DUE: ("·", "dim"),
+}
+FOLDED = "   "  # before the id of a launch whose job is on its own line
+SHORTEST = 17  # columns: a folded id
+StyledText = tuple[str, str]  # a text and its style
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -167,21 +178,6 @@ def _cells(cells: Cells) -> dict[str, Json]:
     return {step: {"mark": str(cell.mark), "done": cell.done, "of": cell.of} for step, cell in cells.items()}
 
 
-SIGNS: dict[Mark, tuple[str, str]] = {
-    Mark.DONE: ("✔", "green"),
-    Mark.PARTIAL: ("◐", "yellow"),
-    Mark.WAITING: ("○", "cyan"),
-    Mark.FAILED: ("✘", "bold red"),
-    Mark.REFUSED: ("!", "bold magenta"),
-    Mark.STALE: ("↻", "bold yellow"),
-    Mark.NOT_DUE: ("·", "dim"),
-}
-FOLDED = "   "  # before the id of a launch whose job is on its own line
-SHORTEST = 17  # columns: a folded id
-
-StyledText = tuple[str, str]  # a text and its style
-
-
 def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Iterator[str]:
     """The lines of the grid, then the totals. A name too wide for the terminal is broken at its `/`."""
     columns = [row for row in chain.steps(chain.ROWS) if row.due == chain.ALWAYS or _is_in_use(grids, row.word)]
@@ -251,7 +247,7 @@ def sign(cell: Cell | None) -> StyledText:
 
 
 def legend() -> Text:
-    """What each sign means."""
+    """The meaning of each sign."""
     words = (Text.assemble((text, style), f" {mark}") for mark, (text, style) in SIGNS.items())
     return Text("\n") + Text("   ").join(words)
 

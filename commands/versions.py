@@ -139,7 +139,7 @@ Hides = Mapping[int, int | None] | None  # documents by version; None for an ind
 
 
 def _hidden_of(index: LocalStore, found: Published, kept: Hidden) -> int | None:
-    """How many documents of a version no search shows now; None, and an error line, if a segment is damaged."""
+    """The number of documents of a version that no search shows now; None, with an error line, if a segment is bad."""
     try:
         return hidden_documents(index, found, tuple(kept.prefixes()))
     except BadInput as error:
@@ -179,7 +179,7 @@ def _table(
 
 
 def _cells(found: Published | None, hides: Hides) -> list[str]:
-    """What is shown of a version, what is hidden of it where that is in its files, and what its files take."""
+    """The figures of a version: its lines that are shown, those that are hidden, and the bytes of its files."""
     if found is None:
         return ["-"] * (3 if hides is None else 4)
     files = [f"{len(found.segments):,}", f"{found.bytes:,}"]
@@ -202,7 +202,7 @@ def _diff(name: str, old: int, new: int) -> int:
 
 
 def _hidden_since(store: LocalStore, index: LocalStore, before: VersionList, after: VersionList) -> Iterator[str]:
-    """What is hidden and shown again, with the captures of it that the version shows which has them."""
+    """The entries that are hidden, and those that are shown again, with their captures in the version that has them."""
     was, now = (set(hidden.at(store, one.hiding).entries) for one in (before, after))
     yield from (f"hidden: {surt}  {_counted(index, before, surt)}" for surt in sorted(now - was))
     yield from (f"shown again: {surt}  {_counted(index, after, surt)}" for surt in sorted(was - now))
@@ -219,7 +219,7 @@ def _counted(index: LocalStore, listed: VersionList, surt: str) -> str:
 
 
 def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
-    """How many captures or documents of a version an entry means."""
+    """The number of captures or documents of a version that an entry means, in words."""
     prefixes = hidden.prefixes_of(surt)
     if name == text.NAME:
         return counted(hidden_documents(index, found, prefixes), "document", "documents")
@@ -272,7 +272,7 @@ def _decide(entry: str, why: str, *, hides: bool) -> int:
 
 
 def _affected(index: LocalStore, surt: str) -> str:
-    """How many captures of the current version an entry means."""
+    """The number of captures of the current version that an entry means, in words."""
     published = Payloads(index, cdx.NAME).current()
     if published is None:
         return "no version is published yet"

@@ -1,7 +1,4 @@
-"""warcmill wacz: write a launch as one file that replays in a browser.
-
-MERGED commands/wacz.py: Write a new file whole, or not at all: never over one that is there.
-"""
+"""warcmill wacz: write a launch as one file that replays in a browser. Writes that file, whole or not at all."""
 
 from __future__ import annotations
 
@@ -54,6 +51,7 @@ to be had, or not written: no such launch or stage, it is not verified yet, it h
 replay, a stored WARC is missing or changed, or FILE is there already; 2 usage,
 3 configuration, 4 a root or the folder of FILE is unavailable or full
 """
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of a file system without hard links, as on a USB stick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,9 +101,6 @@ def _texts(path: Path, what: Contents, written: Written, *, with_originals: bool
         yield f"  will not replay: {lost}: the original is {one.why}: {', '.join(one.where)}"
     if wanting:
         yield f"{counted(wanting, 'capture', 'captures')} will not replay"
-
-
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of a file system without hard links, as on a USB stick
 
 
 @contextmanager

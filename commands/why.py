@@ -149,13 +149,13 @@ def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
     open_gaps, accepted = (tuple(gap for gap in listed if asked(gap.stage)) for listed in both)
     last = [(key, tried[-1]) for key, tried in seen.attempts.items() if tried] + list(_pulse_attempts(line, seen))
     tried = tuple((key, attempt) for key, attempt in last if asked(dict(key.params).get("stage", "")))
-    engine_says, broke_off = ("", 0) if seen.ended else _engine_says(seen.launch)
-    waiting = tuple((name, why) for name, why in _waiting(line, seen, engine_says) if asked(name))
+    of_engine, broke_off = ("", 0) if seen.ended else _engine_says(seen.launch)
+    waiting = tuple((name, why) for name, why in _waiting(line, seen, of_engine) if asked(name))
     return Explanation(seen, waiting, open_gaps, accepted, tried, unreachable, broke_off)
 
 
-def _waiting(line: OpenRoots, seen: Survey, engine_says: str) -> Iterator[tuple[str, str]]:
-    """What has not ended yet, and which sign would end it."""
+def _waiting(line: OpenRoots, seen: Survey, of_engine: str) -> Iterator[tuple[str, str]]:
+    """The stages that have not ended yet, or the launch, and which sign would end each."""
     for stage in seen.stages:
         if stage not in seen.sealed and not stage.is_final:
             yield str(stage), "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
@@ -167,7 +167,7 @@ def _waiting(line: OpenRoots, seen: Survey, engine_says: str) -> Iterator[tuple[
                 yield "", error.why
                 return
             signs = vitals(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
-            yield "", f"it has been {signs}.{engine_says} {error.why[:1].upper()}{error.why[1:]}"
+            yield "", f"it has been {signs}.{of_engine} {error.why[:1].upper()}{error.why[1:]}"
 
 
 def _engine_says(launch: Launch) -> tuple[str, int]:

@@ -50,7 +50,7 @@ def open_page(config: Path, words: str) -> None:
 
 
 def _look(server: RunningServe, words: str) -> None:
-    """What a reader gets: a page of results, and the page that the first one leads to."""
+    """The sight of a reader: a page of results, and the page that the first one leads to."""
     address = f"{server.address}search?{urlencode({'q': words})}"
     found = _found(server, f"{address}&format=json")
     print(f"{address}    {found['captures']} captures found", flush=True)

@@ -1,10 +1,7 @@
-"""What a Dask scheduler and a Spark master have in common: two workers, and how they are killed and ended.
+"""Clusters for `[scale]`: a Dask scheduler or a Spark master, each with two workers that can be killed and frozen.
 
-MERGED servers/cluster.py: A Dask scheduler, and workers of one thread each: Pythons with Warcmill, without it, or
-with another one.
-
-MERGED servers/cluster.py: A Spark standalone cluster: a master, and workers of one core each. Its executors run the
-Python of the driver.
+Dask's workers have one thread each: Pythons with Warcmill, without it, or with another one. Spark's have one core
+each, and their executors run the Python of the driver.
 """
 
 from __future__ import annotations
@@ -23,6 +20,9 @@ from servers.pins import HOST, Ports, answers, refuse_taken
 
 WORKERS = ("one", "two")
 READY_SECONDS = 300
+DASK = "dask"
+_REGISTERED = "Registered to:"
+SPARK = "spark"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class WorkerCluster(ABC):
         """Start a worker, and wait until the head has it."""
 
     def kill(self, name: str) -> None:
-        """SIGKILL a worker, or the head. What a killed Spark worker had started ends by itself."""
+        """SIGKILL a worker, or the head. The executors of a killed Spark worker end by themselves."""
         process.kill(self.folder, name)
 
     def stop(self, name: str) -> None:
@@ -83,10 +83,6 @@ def down(cluster: WorkerCluster) -> list[str]:
     return [name for name in names if process.stop(cluster.folder, name)]
 
 
-DASK = "dask"
-_REGISTERED = "Registered to:"
-
-
 @dataclass(frozen=True)
 class DaskCluster(WorkerCluster):
     """A scheduler: its address, and methods to start and kill it and its workers."""
@@ -101,7 +97,7 @@ class DaskCluster(WorkerCluster):
 
     @property
     def libraries(self) -> str:
-        """What PYTHONPATH has to name to use it."""
+        """The entry of PYTHONPATH with which a process can use it."""
         return str(packages.libraries(DASK))
 
     def start(self) -> None:
@@ -150,9 +146,6 @@ def dask_down(work: Path) -> list[str]:
     return down(dask_at(work))
 
 
-SPARK = "spark"
-
-
 @dataclass(frozen=True)
 class SparkCluster(WorkerCluster):
     """A master: its address, and methods to start and kill it and its workers."""
@@ -167,7 +160,7 @@ class SparkCluster(WorkerCluster):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a driver on this machine needs."""
+        """The environment that a driver on this machine needs."""
         return {"PYTHONPATH": str(packages.libraries(SPARK)), **self._shared}
 
     def start(self) -> None:

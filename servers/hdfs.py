@@ -1,7 +1,6 @@
 """HDFS: a NameNode and two DataNodes with WebHDFS on, without security. Superuser: `hdfs`.
 
-MERGED servers/hdfs.py: Shared by all HDFS set-ups: configuration files, the java command line, and the NameNode's
-own figures.
+The functions before `Hdfs` serve the other HDFS set-ups too: configuration files, the java command line, figures.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ COMMON_HDFS = {
     "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
 }
+NAME = "hdfs"
+NAMENODE = "namenode"
 
 
 def configure(folder: Path, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
@@ -122,10 +123,6 @@ def _site(properties: Mapping[str, str]) -> str:
         for name, value in properties.items()
     )
     return f"<configuration>\n{''.join(entries)}</configuration>\n"
-
-
-NAME = "hdfs"
-NAMENODE = "namenode"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""HDFS with Kerberos: a NameNode and a DataNode, with their own KDC. Access needs a ticket.
+"""HDFS with Kerberos: a NameNode and a DataNode, with their own KDC (MIT krb5) and realm. Access needs a ticket.
 
-MERGED servers/hdfs_kerberos.py: A Kerberos KDC (MIT krb5) with its own realm for one HDFS; runs as any user,
-configured by the environment.
+The KDC runs as any user, configured by the environment.
 """
 
 from __future__ import annotations
@@ -17,6 +16,38 @@ from servers.pins import HOST, Ports, answers, refuse_taken
 
 NAME = "hdfs-kerberos"
 NAMENODE = "namenode"
+KDC: Final = "kdc"
+REALM: Final = "WARCMILL.TEST"
+# Principals name a host: there are no tickets for 127.0.0.1.
+HOST_NAME: Final = "localhost"
+USER: Final = "archivist"
+READY_SECONDS: Final = 120
+TOOL_SECONDS: Final = 300
+KRB5_CONF: Final = """[libdefaults]
+  default_realm = {realm}
+  dns_lookup_kdc = false
+  dns_lookup_realm = false
+  rdns = false
+  dns_canonicalize_hostname = false
+  udp_preference_limit = 1
+[realms]
+  {realm} = {{
+    kdc = {host}:{port}
+  }}
+[domain_realm]
+  localhost = {realm}
+"""
+KDC_CONF: Final = """[kdcdefaults]
+  kdc_listen = {host}:{port}
+  kdc_tcp_listen = {host}:{port}
+[realms]
+  {realm} = {{
+    database_name = {folder}/principal
+    key_stash_file = {folder}/stash
+    acl_file = {folder}/acl
+    supported_enctypes = aes256-cts-hmac-sha1-96:normal
+  }}
+"""
 
 
 @dataclass(frozen=True)
@@ -129,40 +160,6 @@ def _configure(server: HdfsKerberos) -> None:
         "ignore.secure.ports.for.testing": "true",
     }
     hadoop.configure(server.folder, core, hdfs)
-
-
-KDC: Final = "kdc"
-REALM: Final = "WARCMILL.TEST"
-# Principals name a host: there are no tickets for 127.0.0.1.
-HOST_NAME: Final = "localhost"
-USER: Final = "archivist"
-READY_SECONDS: Final = 120
-TOOL_SECONDS: Final = 300
-KRB5_CONF: Final = """[libdefaults]
-  default_realm = {realm}
-  dns_lookup_kdc = false
-  dns_lookup_realm = false
-  rdns = false
-  dns_canonicalize_hostname = false
-  udp_preference_limit = 1
-[realms]
-  {realm} = {{
-    kdc = {host}:{port}
-  }}
-[domain_realm]
-  localhost = {realm}
-"""
-KDC_CONF: Final = """[kdcdefaults]
-  kdc_listen = {host}:{port}
-  kdc_tcp_listen = {host}:{port}
-[realms]
-  {realm} = {{
-    database_name = {folder}/principal
-    key_stash_file = {folder}/stash
-    acl_file = {folder}/acl
-    supported_enctypes = aes256-cts-hmac-sha1-96:normal
-  }}
-"""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
-"""commons-ip, Java's validator of E-ARK packages, as a judge of ours: its report, never its exit code.
+"""Judges of what Warcmill wrote: commons-ip, for E-ARK packages, and jwarc, for WARCs. Both are Java, and read only.
 
-It exits 0 on an invalid package, and its own `validate` fails at a second input: `ValidateAll.java` calls the same
-validator for all of them in one JVM (a JVM takes about a second to start).
+commons-ip exits 0 on an invalid package, so its report counts; its own `validate` fails at a second input, so
+`ValidateAll.java` calls the same validator for all of them in one JVM (a JVM takes about a second to start).
 
-MERGED servers/judges.py: jwarc, Java's reader of WARCs, as a judge of ours.
-
-Known differences, which are no faults of a WARC: jwarc computes a payload digest over the de-chunked body, Heritrix
+Differences of jwarc which are no faults of a WARC: it computes a payload digest over the de-chunked body, Heritrix
 over the body as transferred (`PAYLOAD`); and it refuses an HTTP answer that the server cut or garbled.
 """
 
@@ -26,6 +24,11 @@ from warcmill.errors import Unavailable
 SPECIFICATION = "2.2.0"  # of E-ARK CSIP and SIP
 DRIVER = Path(__file__).parent / "ValidateAll.java"
 SCHEMAS = ("mets1_12.xsd", "xlink.xsd", "DILCISExtensionMETS.xsd", "DILCISExtensionSIPMETS.xsd")
+SECONDS = 600
+PAYLOAD = "payload digest failed"
+_FAULT = re.compile(r"(?P<file>.*?): ERROR: (?P<why>.*)")
+_PLACE = re.compile(r".*?:   offset (?P<offset>[0-9]+) \(.*failed")
+_BROKEN = re.compile(r"Exception validating (?P<file>.*?): (?P<why>.*)")
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class PackageFault:
 
 @dataclass(frozen=True)
 class PackageReport:
-    """What commons-ip found in one package: its result, its figures by name, and what failed."""
+    """The report of commons-ip on one package: its result, its figures by name, and what failed."""
 
     package: Path
     result: str
@@ -53,7 +56,7 @@ class PackageReport:
 
     @property
     def errors(self) -> tuple[PackageFault, ...]:
-        """What breaks a MUST."""
+        """The findings that break a MUST."""
         return tuple(finding for finding in self.failed if finding.level == "MUST")
 
     @property
@@ -126,16 +129,9 @@ def _failed(validation: list[dict[str, object]]) -> list[PackageFault]:
     return failed
 
 
-SECONDS = 600
-PAYLOAD = "payload digest failed"
-_FAULT = re.compile(r"(?P<file>.*?): ERROR: (?P<why>.*)")
-_PLACE = re.compile(r".*?:   offset (?P<offset>[0-9]+) \(.*failed")
-_BROKEN = re.compile(r"Exception validating (?P<file>.*?): (?P<why>.*)")
-
-
 @dataclass(frozen=True)
 class WarcFault:
-    """What jwarc finds wrong in the record at `offset` of a file; without one, it could not read the file on."""
+    """A fault that jwarc finds in the record at `offset` of a file; without one, it could not read the file on."""
 
     file: str
     why: str

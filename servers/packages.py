@@ -1,21 +1,10 @@
-"""Fetch the servers' software by Maven and npm, verify it against the pins, and keep it under {work}/packages.
+"""Other people's programs: fetched once by Maven, npm or pip, verified against the pins, kept under {work}/packages.
 
-MERGED servers/packages.py: Install other people's Python libraries into a folder of their own, for PYTHONPATH: once
-for each lock.
-
-A process that is to have them gets the folder, and one that is not gets none: so one Python serves both. The lock is
-`config/oracles/{name}.lock`, as in `oracles`.
-
-MERGED servers/packages.py: Fetch programs for browsers by npm: as the files of their package, without what they
-depend on.
-
-npm comes from PyPI, with a Node.js of its own: a system that has another one is left as it is.
-
-MERGED servers/packages.py: Make environments of their own for other people's Python programs that tests compare
-Warcmill with.
-
-Some of them are GPL or AGPL, so nothing of Warcmill imports them: each runs as a process of its own. The lock of each
-is `config/oracles/{name}.lock`, with the hash of every file; `scripts/lock_oracle NAME PACKAGE...` writes it.
+Python programs that tests compare Warcmill with have an environment each, by `config/oracles/{name}.lock`, which has
+the hash of every file; `scripts/lock_oracle NAME PACKAGE...` writes it. Some are GPL or AGPL, so nothing of Warcmill
+imports them. Libraries for a cluster are a folder for PYTHONPATH instead, by such a lock: a process that is to have
+them gets the folder, so one Python serves both. npm comes from PyPI, with a Node.js of its own: a system that has
+another one is left as it is.
 """
 
 from __future__ import annotations
@@ -72,6 +61,15 @@ SOLR_DEPENDENCIES = """    <dependency>
     <dependency>
       <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j2-impl</artifactId><version>{log4j}</version>
     </dependency>"""
+LIBRARY_SECONDS = 1200  # pyspark comes as 450 MB of source
+NPM_SECONDS = 300
+LOCKS = Path(__file__).resolve().parent.parent / "config/oracles"
+ORACLE_SECONDS = 600
+SOURCES = (
+    "bagit",
+    "bagit-profile",
+    "surt",
+)  # no wheels exist: built last, with what the same lock has installed before
 
 
 def default_work() -> Path:
@@ -225,9 +223,6 @@ def making(home: Path) -> Iterator[Path | None]:
         building.rename(home)
 
 
-LIBRARY_SECONDS = 1200  # pyspark comes as 450 MB of source
-
-
 def libraries(name: str) -> Path:
     """The folder with what `config/oracles/{name}.lock` lists."""
     lock = LOCKS / f"{name}.lock"
@@ -241,9 +236,6 @@ def libraries(name: str) -> Path:
                 f"libraries of {lock.name}", building, [*command, *how, "--target", building / "lib"], LIBRARY_SECONDS
             )
     return home / "lib"
-
-
-NPM_SECONDS = 300
 
 
 def package(named: str, pin: str) -> Path:
@@ -265,15 +257,6 @@ def _fetch(named: str, pin: str, building: Path) -> None:
     with tarfile.open(archive) as packed:
         packed.extractall(building, filter="data")
     archive.unlink()
-
-
-LOCKS = Path(__file__).resolve().parent.parent / "config/oracles"
-ORACLE_SECONDS = 600
-SOURCES = (
-    "bagit",
-    "bagit-profile",
-    "surt",
-)  # no wheels exist: built last, with what the same lock has installed before
 
 
 def bin_folder(name: str) -> Path:

@@ -1,7 +1,4 @@
-"""All versions, checksums and ports of the servers. config/compose.yaml repeats them.
-
-MERGED servers/pins.py: Check whether ports are taken, and find free ones.
-"""
+"""All versions, checksums and ports of the servers, and ports that are free. config/compose.yaml repeats the pins."""
 
 from __future__ import annotations
 
@@ -14,23 +11,19 @@ from typing import Final
 from warcmill.errors import Unavailable
 
 HOST: Final = "127.0.0.1"
-
 HERITRIX_VERSION: Final = "3.13.0"
 HERITRIX_ARTIFACT: Final = f"org.archive.heritrix:heritrix:{HERITRIX_VERSION}:zip:dist"
 HERITRIX_SHA256: Final = "3376c6ecec719e79df4d97d4c3fd1d55b4300747b9a14355fd635bebc794ac0a"
-
 HADOOP_VERSION: Final = "3.5.0"
 HADOOP_ARTIFACTS: Final = ("hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client")
 # sha256 of the listing `{sha256}  {name}` of all jars by name, as packages.listing() writes it: 128 lines.
 HADOOP_SHA256: Final = "d9091653e998a354a89a6ad46b6f8e99064ce0aa57ee2267eccd3a95b130abd4"
-
 # Solr has no distribution there: its own servlet filter runs in Jetty, the one of that version.
 SOLR_VERSION: Final = "9.10.1"
 SOLR_JETTY_VERSION: Final = "10.0.26"
 SOLR_LOG4J_VERSION: Final = "2.25.3"
 # sha256 of the listing of all jars by name, as above: 129 lines.
 SOLR_SHA256: Final = "0a887afa8abcf37e0a819f6f35aeb13b9a2390a606034c713b862cd83c60872c"
-
 # The judges: they are no servers, they read what Warcmill wrote. org.roda-community publishes only this version there.
 COMMONS_IP: Final = "org.roda-community:commons-ip2"
 COMMONS_IP_VERSION: Final = "2.10.0"
@@ -44,14 +37,10 @@ JWARC: Final = "org.netpreserve:jwarc:0.36.0"
 JWARC_SHA256: Final = "b472300077903e33c1efcb05d94e62bef8abe3179c6166c9597e6ec6d7c426da"
 TIKA: Final = "org.apache.tika:tika-app:3.2.2"  # newer ones are not published there
 TIKA_SHA256: Final = "7b6da1143ea867fc162e1397bfde904a3ee059491fa7079383b63dbad15a38e3"
-
 REPLAYWEB: Final = "replaywebpage@2.5.3"
 REPLAYWEB_SHA256: Final = "b7d35c39c4da9b7121c5a393911d8675d4cc6f19513c380191e16b086bea812c"
-
 DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
-
 Ports = Mapping[str, int]
-
 HERITRIX: Final[Ports] = {"rest": 8443}
 HDFS: Final[Ports] = {
     "namenode_rpc": 9000,
@@ -87,8 +76,6 @@ SOLR: Final[Ports] = {"http": 8983}
 # Workers choose their own ports.
 DASK: Final[Ports] = {"scheduler": 8786}
 SPARK: Final[Ports] = {"master": 7077, "master_http": 8180}
-
-
 # Below the system's range for outgoing connections, so that none of them takes a port chosen here.
 FREE_FROM, FREE_TO = 20_000, 32_000
 

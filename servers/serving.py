@@ -1,12 +1,8 @@
-"""A running `warcmill serve`, with pywb from its own environment: for tests, demos and pictures.
+"""A running `warcmill serve` with pywb, and browsers that look at it: for tests, demos and pictures.
 
-MERGED servers/serving.py: A real browser for tests and pictures: Debian's Chromium without a window, driven by
-Selenium.
-
-MERGED servers/serving.py: ReplayWeb.page, as a judge of WACZ files: does a page open in a browser, with its images
-and styles?
-
-It is AGPL: a site of its own, which a test serves on loopback (its service worker needs that), never imported.
+The browser is Debian's Chromium without a window, driven by Selenium. ReplayWeb.page judges WACZ files in it: does a
+page open, with its images and styles? It is AGPL: a site of its own, served on loopback (its service worker needs
+that), never imported.
 """
 
 from __future__ import annotations
@@ -41,6 +37,24 @@ from warcmill.errors import Unavailable
 
 SECONDS = 300  # a loaded machine needs minutes to start pywb
 ROOT = Path(__file__).resolve().parent.parent
+SIZE = (1280, 900)
+# The browser's maker is never reached from a closed network; each attempt would only be one more refused connection.
+QUIET = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-first-run",
+)
+# As root, which a build machine is, Chromium has no sandbox; containers have a small /dev/shm.
+AS_ROOT = ("--no-sandbox", "--disable-dev-shm-usage")
+_PATIENCE = 60  # seconds before the page is opened again
+PAGE = """<!doctype html>
+<html><head><meta charset="utf-8"><title>WACZ</title><script src="ui.js"></script>
+<style>html,body{{margin:0;height:100%}} replay-web-page{{display:block;height:100vh}}</style></head>
+<body><replay-web-page source="/archive.wacz" url="{url}" replaybase="/replay/" embed="default"></replay-web-page>
+</body></html>
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class RunningServe:
             return connection.getresponse().headers.get("Location", "")
 
     def health(self) -> dict[str, object]:
-        """What /healthz says, well or not."""
+        """The document of /healthz, well or not."""
         try:
             with urlopen(f"{self.address}healthz", timeout=SECONDS) as answer:  # noqa: S310
                 return dict(json.load(answer))
@@ -119,19 +133,6 @@ def _started(process: subprocess.Popen[str], log: Path) -> RunningServe:
     return RunningServe(address, token, process)
 
 
-SIZE = (1280, 900)
-# The browser's maker is never reached from a closed network; each attempt would only be one more refused connection.
-QUIET = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-    "--no-first-run",
-)
-# As root, which a build machine is, Chromium has no sandbox; containers have a small /dev/shm.
-AS_ROOT = ("--no-sandbox", "--disable-dev-shm-usage")
-
-
 @contextmanager
 def opened(folder: Path) -> Iterator[Chrome]:
     """A browser whose profile and driver's log are in `folder`; it ends with the block."""
@@ -147,15 +148,6 @@ def opened(folder: Path) -> Iterator[Chrome]:
         yield browser
     finally:
         browser.quit()
-
-
-_PATIENCE = 60  # seconds before the page is opened again
-PAGE = """<!doctype html>
-<html><head><meta charset="utf-8"><title>WACZ</title><script src="ui.js"></script>
-<style>html,body{{margin:0;height:100%}} replay-web-page{{display:block;height:100vh}}</style></head>
-<body><replay-web-page source="/archive.wacz" url="{url}" replaybase="/replay/" embed="default"></replay-web-page>
-</body></html>
-"""
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The steps from a frozen list of files to the store: read, copy, verify, read back and, where allowed, retire.
 
-MERGED tasks/files.py: Who listens while files.Checksum reads a WARC: the makers of extracts, by the switches of the
-configuration.
+Makers of extracts listen while Checksum reads a WARC, as the switches of the configuration have it.
 """
 
 from __future__ import annotations

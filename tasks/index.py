@@ -194,7 +194,7 @@ class FollowCrawl(luigi.Task):
     Requires: nothing; the crawl logs of a launch that is not indexed yet.
     Output:   none; up to where they were read is in the index root, below `follow/`.
     Changes:  adds captures at `[index] cdx_server`. FoldCdx deletes them once the launch is indexed.
-    Re-run:   safe; posts what is new. What was lost in the index root is posted again.
+    Re-run:   safe; posts what is new, and again what was lost in the index root.
     """
 
     task_namespace = "index"
@@ -233,7 +233,7 @@ class FoldText(luigi.Task):
     Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
               again that are missing or damaged. Posts to Solr, where it is set, what that has not acknowledged, and
               deletes there what the version does not show.
-    Re-run:   safe; as FoldCdx. What Solr has not acknowledged is posted again.
+    Re-run:   safe; as FoldCdx. Posts again what Solr has not acknowledged.
     """
 
     task_namespace = "index"
@@ -394,12 +394,12 @@ def _ends(rows: chain.Rows) -> tuple[type[StageStep], ...]:
 
 
 def _before_the_fold(task: luigi.Task) -> list[luigi.Task]:
-    """What has to be done before the folds: they run the steps that verify themselves."""
+    """The steps that have to be done before the folds: they run the steps that verify themselves."""
     return list(task.requires()) if isinstance(task, VerifyCdx | VerifySolr) else [task]
 
 
 def _of_the_store(step: StageStep) -> list[luigi.Task]:
-    """What proves the stored WARCs of a stage; BadConfig on a line without an index."""
+    """The task that proves the stored WARCs of a stage; BadConfig on a line without an index."""
     if not settings().index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
     wanted = settings().wanted()

@@ -1,15 +1,10 @@
-"""Log one line per event on stderr: `time level task job launch stage: message`.
+"""The log of a run: one line an event on stderr, `time level task job launch stage: message`.
 
 A start has no launch yet, so its due time takes that place. A checkpoint's number takes the place of the stage.
 
-MERGED tasks/logs.py: The output of luigi when `warcmill scan` or `backfill` runs it: warnings and errors in one
-line each, and events.
-
-An event is a line that begins with MARK: JSON that `commands.console.scanner` reads and shows. Whatever is logged is in
-the log file.
-
-MERGED tasks/logs.py: Shorten an error that Luigi logs to one line: which task, and the message, without the
-traceback.
+Where a verb such as `warcmill scan` runs luigi, stderr has only warnings and errors, each in one line without its
+traceback, and events: lines that begin with MARK, JSON that `commands.console.scanner` reads and shows. The log file
+has all that is logged.
 """
 
 from __future__ import annotations
@@ -32,6 +27,16 @@ from warcmill.errors import WarcmillError
 from warcmill.model import Key
 
 _context: ContextVar[str] = ContextVar("step", default="- - - -")
+LOG = "WARCMILL_LOG"  # the log file, set likewise
+ATTENDED = "WARCMILL_ATTENDED"  # set in the environment by a command that runs steps
+EVENTS = "WARCMILL_EVENTS"  # likewise, by one that reads their events
+NOTES = "WARCMILL_NOTES"  # likewise: a file for `note`
+TOO_MANY = "too many steps for one scan"
+MARK = "\x1e"  # no log line has one: control characters are escaped
+_LONGEST = 500  # characters of a name: a line of one write stays whole beside those of other processes
+log = logging.getLogger(__name__)
+
+
 escape_last_resort()  # Luigi reports a wrong parameter before any task of ours can set up logging
 
 
@@ -82,15 +87,6 @@ def of_step(key: Key) -> Iterator[None]:
         yield
     finally:
         _context.reset(token)
-
-
-LOG = "WARCMILL_LOG"  # the log file, set likewise
-ATTENDED = "WARCMILL_ATTENDED"  # set in the environment by a command that runs steps
-EVENTS = "WARCMILL_EVENTS"  # likewise, by one that reads their events
-NOTES = "WARCMILL_NOTES"  # likewise: a file for `note`
-TOO_MANY = "too many steps for one scan"
-MARK = "\x1e"  # no log line has one: control characters are escaped
-_LONGEST = 500  # characters of a name: a line of one write stays whole beside those of other processes
 
 
 def is_attended() -> bool:
@@ -150,9 +146,6 @@ def _silently_interrupted(kind: type[BaseException], error: BaseException, trace
     """Print nothing for a SIGINT: `warcmill scan` passed it on, and reports it itself."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
-
-
-log = logging.getLogger(__name__)
 
 
 class LastWords(logging.Handler):

@@ -153,7 +153,7 @@ class StageStep(Step):
 
 @dataclass
 class ToRun:
-    """What a scan found: the launches of its days, the tasks to run, and why some launches could not be read."""
+    """The result of a scan: the launches of its days, the tasks to run, and why some launches could not be read."""
 
     launches: tuple[Launch, ...] = ()
     tasks: list[luigi.Task] = field(default_factory=list)
@@ -163,7 +163,7 @@ class ToRun:
 class Scan(luigi.Task):
     """Find the steps that some days still lack, and require them. A scan leaves no marker.
 
-    It lists once per process. What cannot be read fails the scan at its end, after the others.
+    It lists once per process. A launch that cannot be read fails the scan at its end, after the others.
     """
 
     date_interval = luigi.DateIntervalParameter(
@@ -202,7 +202,7 @@ class Scan(luigi.Task):
         return listed
 
     def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
-        """What these days lack."""
+        """The tasks that these days lack."""
         raise NotImplementedError(f"{self.task_family} scans for nothing")
 
 

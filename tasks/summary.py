@@ -1,4 +1,4 @@
-"""What a scan leaves for people when its process ends: the summaries of its days, and a notice.
+"""The end of a scan, for people: the summaries of its days, and a notice. Writes summaries; sends the notice.
 
 Luigi never runs a scan of which a step has failed, so the scan's own `run` is the wrong
 place. This is registered when the scan begins to list, and runs when the process ends,
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class ScanEnding:
-    """What a scan has found so far; reported when the process that made it ends."""
+    """The results of a scan so far; reported when the process that made it ends."""
 
     scan: str
     dates: DateInterval
@@ -67,7 +67,7 @@ class ScanEnding:
         except (WarcmillError, OSError) as error:
             why = str(error)
             log.error("%s: %s: %s", self.scan, what, error)
-        except Exception as fault:  # a fault in Warcmill; the notice says so
+        except Exception as fault:  # a fault in Warcmill; the notice names it
             why = errors.describe(fault)
             log.exception("%s: %s", self.scan, what)
         if why and not any(trouble.why == why for trouble in self.unreadable):

@@ -21,7 +21,7 @@ from warcmill.model import FINAL, Launch, parse_job
 
 
 def candidates(words: list[str], verbs: Iterable[str], names: ArchiveNames) -> list[str]:
-    """What the last word may become; it may be empty. None: the shell offers files."""
+    """The words that the last one may become; it may be empty. None: the shell offers files."""
     *before, begun = words or [""]
     if not before:
         offers: Iterable[str] = [*verbs, "--help", "--version"]

@@ -53,7 +53,7 @@ class Dues:
 
 
 def of_days(line: OpenRoots, first: date, end: date) -> Dues:
-    """What was due from `first` up to, not including, `end`, by the schedules of all jobs."""
+    """The crawls that were due from `first` up to, not including, `end`, by the schedules of all jobs."""
     schedules, wrong = engines.schedules()
     dues = Dues([JobGap("", "unreadable", error.key, error.why, "correct it in luigi.cfg") for error in wrong])
     begin, stop = (datetime.combine(day, time(), UTC) for day in (first, end))
@@ -71,7 +71,7 @@ def of_days(line: OpenRoots, first: date, end: date) -> Dues:
 
 
 def _decisions(line: OpenRoots, dues: Dues, now: datetime) -> list[Decision]:
-    """The decisions on findings. What is wrong with any of them, or with their backups, is added to the dues."""
+    """The decisions on findings. The faults of any of them, and those of their backups, are added to the dues."""
     accepted, wrong = decisions.readable(line.state.store, decisions.ACCEPTED)  # also of a damaged one
     made = list(accepted)
     try:

@@ -12,7 +12,7 @@ from warcmill.base.printable import did_you_mean, printable
 
 
 class Verb(Protocol):
-    """What the module of a verb provides."""
+    """The interface of a verb's module."""
 
     SUMMARY: str
     EPILOG: str
@@ -24,7 +24,7 @@ class Verb(Protocol):
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that suggests the closest option or choice for an unknown one.
 
-    What was typed, perhaps a file's name, is repeated only as printable text.
+    The typed word, perhaps a file's name, is repeated only as printable text.
     """
 
     def error(self, message: str) -> NoReturn:

@@ -1,10 +1,8 @@
-"""Run the scans of the line, each in its own luigi process; show what it does, and pass signals on to it.
-
-MERGED commands/console/scanner.py: Show what a luigi does, on stderr: its warnings and errors, and how far it is;
-at the end a line with the sum.
+"""Scans of the line, each in its own luigi process: run it, show its progress on stderr, and pass signals on to it.
 
 On a terminal each step that is done has its line, above one that is always there and moves: the step, its bar, rate
-and seconds. Elsewhere a line comes every 30 seconds. A reader that is gone ends no scan.
+and seconds. Elsewhere a line comes every 30 seconds. Warnings and errors are shown as they come, at the end a line with
+the sums. A reader that is gone ends no scan.
 """
 
 from __future__ import annotations
@@ -35,10 +33,10 @@ from warcmill.stores import LocalStore
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 _LARGEST = 50 << 20  # bytes
 ALREADY_RUNNING = 10  # [retcode] already_running; `check_hardened` enforces it
+_WAIT = 5.0  # seconds for what is still in the pipe of a luigi that has ended
 
 
 def log_file(state: LocalStore) -> str:
@@ -100,9 +98,6 @@ class Scanner:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-_WAIT = 5.0  # seconds for what is still in the pipe of a luigi that has ended
 
 
 class ScanProgress:

@@ -97,7 +97,7 @@ def _check_job(engine: Engine, section: str, job: str) -> Check:
 
 
 def _checkpoints(engine: WarcmillEngine, job: str) -> str:
-    """What the job's checkpoints take of the disk: an operator may delete old ones."""
+    """The room that the job's checkpoints take on the disk: an operator may delete old ones."""
     number, size = engine.checkpoints(job)
     return f"; {number} checkpoints, {size / MIB:.0f} MiB" if number else ""
 

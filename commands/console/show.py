@@ -1,7 +1,4 @@
-"""What the verbs that report share: printable text, one console, one form of JSON.
-
-MERGED commands/console/show.py: Print texts for every verb, one line each: control characters are escaped.
-"""
+"""Results and messages of every verb: printable text, one console, one form of JSON. Control characters are escaped."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ def lines(target: Console, *texts: Text | str) -> None:
 def report_unreachable(discovered: Discovery) -> bool:
     """Report on stderr the roots that did not answer or hold no launch; return whether one did not answer.
 
-    What was listed is then incomplete.
+    Then the list of launches is incomplete.
     """
     for bare in discovered.bare:
         print(printable(bare.text), file=sys.stderr)

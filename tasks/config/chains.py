@@ -1,18 +1,8 @@
-"""[text] solr and [collection.NAME]: which Solr gets the text, and which of its collections what.
+"""The sections of the chains' steps: [index], [columns], [text], [collection.NAME], [viruses] and [package].
 
-MERGED tasks/config/chains.py: [columns]: the launches whose captures are written as Parquet files.
-
-MERGED tasks/config/chains.py: [index]: the launches whose WARCs are indexed.
-
-MERGED tasks/config/chains.py: [package] of luigi.cfg: from which day on, for which jobs and how SIPs are built, and
-where they are submitted.
-
-MERGED tasks/config/chains.py: The switches of steps that not every launch goes through: `since` and `jobs` in a
-section of the switch's name.
-
-MERGED tasks/config/chains.py: [text]: the launches whose documents are extracted for a text index.
-
-MERGED tasks/config/chains.py: [viruses]: the clamd that scans what is stored.
+`since` and `jobs` of a section are the switch of its steps, which not every launch goes through. The rest names the
+servers that get the index, the clamd that scans, and how SIPs are built and where they are submitted. Nothing is asked
+of any of them here.
 """
 
 from __future__ import annotations
@@ -41,71 +31,38 @@ from warcmill.index.sink_solr import Routing, SolrTarget, routing
 from warcmill.package.sips import Form, Terms
 
 COLLECTION, COLLECTION_KEYS = "collection.", ("hosts", "surts")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # as Solr allows them
-_NO_NAME = re.compile(r"[^A-Za-z0-9.-]+")
-_KEY = "[text] solr"
-
-
-def solr() -> SolrTarget | None:
-    """The configured Solr, or BadConfig; None if there is none. It is not asked for anything."""
-    url = sections.value("text", "solr").rstrip("/")
-    named = sections.named(COLLECTION)
-    if not url:
-        if named:
-            raise BadConfig(_KEY, f"is not set, and [{named[0]}] routes to one of its collections")
-        return None
-    server, _, default = url.rpartition("/")
-    parts = urlsplit(server)
-    if parts.scheme not in ("http", "https") or len(parts.path) < 2 or not _NAME.fullmatch(default):
-        raise BadConfig(_KEY, "is not the URL of a collection, such as http://127.0.0.1:8983/solr/discovery")
-    place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-    return SolrTarget(server, _routing(default, named), f"solr-{_NO_NAME.sub('-', place)}")
-
-
-def _routing(default: str, named: list[str]) -> Routing:
-    tables = {}
-    for section in named:
-        name = section.removeprefix(COLLECTION)
-        if not _NAME.fullmatch(name):
-            raise BadConfig(f"[{section}]", "its name is not that of a collection of Solr")
-        sections.refuse_unknown(section, COLLECTION_KEYS)
-        tables[name] = (_list(section, "hosts"), _list(section, "surts"))
-        if not any(tables[name]):
-            raise BadConfig(f"[{section}]", "routes nothing: set hosts or surts")
-    try:
-        return routing(default, tables)
-    except BadInput as error:
-        section = next((one for one in named if error.path in _entries(one)), named[0])
-        raise BadConfig(f"[{section}]", str(error)) from error
-
-
-def _entries(section: str) -> tuple[str, ...]:
-    return (*_list(section, "hosts"), *_list(section, "surts"))
-
-
-def _list(section: str, key: str) -> tuple[str, ...]:
-    """Entries by blanks or the ends of lines: SURTs have commas in them. Hosts may be separated by commas too."""
-    return tuple(filter(None, re.split(r"[,\s]+" if key == "hosts" else r"\s+", sections.value(section, key))))
-
-
+_COLLECTION_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # as Solr allows them
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9.-]+")
+_SOLR_KEY = "[text] solr"
 COLUMNS = "columns"  # as `Row.due` names it
-_PACKAGE, _EXTRA = "pyarrow", "warcmill[columns]"
+_PYARROW, _COLUMNS_EXTRA = "pyarrow", "warcmill[columns]"
+PACKAGE, SUBMISSION, CATALOGUE = "package", "destination", "catalogue"  # as `Row.due` names them
+_FORMS, _STAGES = ("value", "reference"), ("final", "every")
+_NAAN, _SHOULDER = re.compile(rf"[{BETANUMERIC}]{{5,9}}"), re.compile(rf"[{BETANUMERIC}]+")
+SWITCHES = ("viruses", "index", "text", "columns")
+TEXT = "text"  # as `Row.due` names it
 
 
-class columns(luigi.Config):  # noqa: N801 - Luigi names the section after the class
-    """[columns]: Parquet files of captures; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
-
-    since = luigi.Parameter(default="", description="write the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="write only these jobs, separated by commas; empty: all")
+def wanted() -> dict[str, Switch]:
+    """The switches that are on, or BadConfig."""
+    return {name: switch for name in SWITCHES if (switch := read(name))}
 
 
-def check_columns_installed() -> str:
-    """The package that writes Parquet, with its version; BadConfig if it is missing."""
+def read(section: str) -> Switch | None:
+    """The switch of a section; None when its `since` is not set."""
+    since, jobs = sections.value(section, "since"), sections.value(section, "jobs")
+    if since:
+        return Switch(_day(since, section), frozenset(sections.names(jobs, f"[{section}] jobs")) if jobs else None)
+    if jobs:
+        raise BadConfig(f"[{section}] jobs", "is set without since, which switches the step on: set it to a day")
+    return None
+
+
+def _day(text: str, section: str) -> date:
     try:
-        return f"{_PACKAGE} {version(_PACKAGE)}"
-    except PackageNotFoundError as error:
-        how = f"pip install '{_EXTRA}', or empty it"
-        raise BadConfig("[columns] since", f"is set, and {_PACKAGE} cannot be found: {how}") from error
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise BadConfig(f"[{section}] since", f"is {text!r}; a day such as 2016-10-19, of the launches' ids") from error
 
 
 class index(luigi.Config):  # noqa: N801 - Luigi names the section after the class
@@ -127,9 +84,128 @@ def cdx_server() -> str:
     return url
 
 
-PACKAGE, SUBMISSION, CATALOGUE = "package", "destination", "catalogue"  # as `Row.due` names them
-_FORMS, _STAGES = ("value", "reference"), ("final", "every")
-_NAAN, _SHOULDER = re.compile(rf"[{BETANUMERIC}]{{5,9}}"), re.compile(rf"[{BETANUMERIC}]+")
+class columns(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[columns]: Parquet files of captures; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
+
+    since = luigi.Parameter(default="", description="write the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="write only these jobs, separated by commas; empty: all")
+
+
+def check_columns_installed() -> str:
+    """The package that writes Parquet, with its version; BadConfig if it is missing."""
+    try:
+        return f"{_PYARROW} {version(_PYARROW)}"
+    except PackageNotFoundError as error:
+        how = f"pip install '{_COLUMNS_EXTRA}', or empty it"
+        raise BadConfig("[columns] since", f"is set, and {_PYARROW} cannot be found: {how}") from error
+
+
+class text(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[text]: the words of stored documents; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
+
+    since = luigi.Parameter(default="", description="extract the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="extract only these jobs, separated by commas; empty: all")
+    tika = luigi.Parameter(default="", description="path of tika-app's jar, for office documents; empty: not extracted")
+    solr = luigi.Parameter(default="", description="URL of a Solr's collection that gets the text too; empty: none")
+
+
+def check_text_installed() -> None:
+    """BadConfig if a package of the extra is missing, or what extracts office documents."""
+    if missing := document.missing():
+        how = f"pip install '{document.EXTRA}', or empty it"
+        raise BadConfig("[text] since", f"is set, and {' and '.join(missing)} cannot be found: {how}")
+    tika()
+
+
+def tika() -> Tika | None:
+    """The Tika that is configured, or BadConfig; None if there is none. It is not started."""
+    path = sections.value(TEXT, "tika")
+    if not path:
+        return None
+    found = Tika(os.path.abspath(path))
+    try:
+        found.check()
+    except Unavailable as error:
+        raise BadConfig("[text] tika", f"is set, and {error}") from error
+    return found
+
+
+def solr() -> SolrTarget | None:
+    """The configured Solr, or BadConfig; None if there is none. It is not asked for anything."""
+    url = sections.value("text", "solr").rstrip("/")
+    named = sections.named(COLLECTION)
+    if not url:
+        if named:
+            raise BadConfig(_SOLR_KEY, f"is not set, and [{named[0]}] routes to one of its collections")
+        return None
+    server, _, default = url.rpartition("/")
+    parts = urlsplit(server)
+    if parts.scheme not in ("http", "https") or len(parts.path) < 2 or not _COLLECTION_NAME.fullmatch(default):
+        raise BadConfig(_SOLR_KEY, "is not the URL of a collection, such as http://127.0.0.1:8983/solr/discovery")
+    place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return SolrTarget(server, _routing(default, named), f"solr-{_NOT_IN_A_NAME.sub('-', place)}")
+
+
+def _routing(default: str, named: list[str]) -> Routing:
+    tables = {}
+    for section in named:
+        name = section.removeprefix(COLLECTION)
+        if not _COLLECTION_NAME.fullmatch(name):
+            raise BadConfig(f"[{section}]", "its name is not that of a collection of Solr")
+        sections.refuse_unknown(section, COLLECTION_KEYS)
+        tables[name] = (_list(section, "hosts"), _list(section, "surts"))
+        if not any(tables[name]):
+            raise BadConfig(f"[{section}]", "routes nothing: set hosts or surts")
+    try:
+        return routing(default, tables)
+    except BadInput as error:
+        section = next((section for section in named if error.path in _entries(section)), named[0])
+        raise BadConfig(f"[{section}]", str(error)) from error
+
+
+def _entries(section: str) -> tuple[str, ...]:
+    return (*_list(section, "hosts"), *_list(section, "surts"))
+
+
+def _list(section: str, key: str) -> tuple[str, ...]:
+    """Entries by blanks or the ends of lines: SURTs have commas in them. Hosts may be separated by commas too."""
+    return tuple(filter(None, re.split(r"[,\s]+" if key == "hosts" else r"\s+", sections.value(section, key))))
+
+
+class viruses(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[viruses]: the scan of stored WARCs; off unless `since` is set."""
+
+    clamd = luigi.Parameter(default="", description="where clamd listens: the path of its socket, or HOST:PORT")
+    since = luigi.Parameter(default="", description="scan the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="scan only these jobs, separated by commas; empty: all")
+    stream_max_length = luigi.IntParameter(default=100 << 20, description="bytes; StreamMaxLength of clamd.conf")
+    max_file_size = luigi.IntParameter(default=100 << 20, description="bytes; MaxFileSize of clamd.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class VirusScanner:
+    """A clamd, and the limits that it is configured with."""
+
+    clamd: Clamd
+    limits: Limits
+
+
+def is_configured() -> bool:
+    """True if a clamd is named, or its step is switched on."""
+    return bool(sections.value("viruses", "clamd") or sections.value("viruses", "since"))
+
+
+def scanner() -> VirusScanner:
+    """The configured clamd, or BadConfig. It is not asked for anything."""
+    keys = sections.read(viruses)
+    try:
+        address = clamd.parse(sections.needed("viruses", "clamd"))
+    except ValueError as error:
+        raise BadConfig("[viruses] clamd", str(error)) from error
+    for key, limit in (("stream_max_length", keys.stream_max_length), ("max_file_size", keys.max_file_size)):
+        if limit < 1:
+            raise BadConfig(f"[viruses] {key}", f"is {limit}; bytes, as in clamd.conf, where there must be a limit")
+    return VirusScanner(Clamd(address), Limits(keys.stream_max_length, keys.max_file_size))
 
 
 class package(luigi.Config):  # noqa: N801 - Luigi names the section after the class
@@ -153,7 +229,7 @@ def switches(*, has_index: bool) -> dict[str, Switch]:
     """The switches of the steps of SIPs that are on, or BadConfig. The catalogue is in the index."""
     sips = switch()
     known = {PACKAGE: sips, SUBMISSION: submission(), CATALOGUE: sips if has_index else None}
-    return {name: one for name, one in known.items() if one}
+    return {name: switch for name, switch in known.items() if switch}
 
 
 def switch() -> Switch | None:
@@ -171,7 +247,7 @@ def submission() -> Switch | None:
 
 
 def terms(store: str = "") -> Terms:
-    """How SIPs are built, or BadConfig. `store`: the store's folder or URL, where SIPs by reference say files are."""
+    """The terms on which SIPs are built, or BadConfig. `store`: its folder or URL, which SIPs by reference name."""
     keys = sections.read(package)
     if not keys.organisation:
         raise BadConfig("[package] organisation", "is not set; the name of the archive, which every SIP states")
@@ -235,97 +311,3 @@ def _place(key: str, text: str) -> str:
     if text and not text.startswith(("/", "sftp://", "webhdfs://")):
         raise BadConfig(f"[package] {key}", f"is {text}; an absolute path, sftp:// or webhdfs://")
     return text.rstrip("/")
-
-
-SWITCHES = ("viruses", "index", "text", "columns")
-
-
-def wanted() -> dict[str, Switch]:
-    """The switches that are on, or BadConfig."""
-    return {name: switch for name in SWITCHES if (switch := read(name))}
-
-
-def read(section: str) -> Switch | None:
-    """The switch of a section; None when its `since` is not set."""
-    since, jobs = sections.value(section, "since"), sections.value(section, "jobs")
-    if since:
-        return Switch(_day(since, section), frozenset(sections.names(jobs, f"[{section}] jobs")) if jobs else None)
-    if jobs:
-        raise BadConfig(f"[{section}] jobs", "is set without since, which switches the step on: set it to a day")
-    return None
-
-
-def _day(text: str, section: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise BadConfig(f"[{section}] since", f"is {text!r}; a day such as 2016-10-19, of the launches' ids") from error
-
-
-TEXT = "text"  # as `Row.due` names it
-
-
-class text(luigi.Config):  # noqa: N801 - Luigi names the section after the class
-    """[text]: the words of stored documents; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
-
-    since = luigi.Parameter(default="", description="extract the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="extract only these jobs, separated by commas; empty: all")
-    tika = luigi.Parameter(default="", description="path of tika-app's jar, for office documents; empty: not extracted")
-    solr = luigi.Parameter(default="", description="URL of a Solr's collection that gets the text too; empty: none")
-
-
-def tika() -> Tika | None:
-    """The Tika that is configured, or BadConfig; None if there is none. It is not started."""
-    path = sections.value(TEXT, "tika")
-    if not path:
-        return None
-    found = Tika(os.path.abspath(path))
-    try:
-        found.check()
-    except Unavailable as error:
-        raise BadConfig("[text] tika", f"is set, and {error}") from error
-    return found
-
-
-def check_text_installed() -> None:
-    """BadConfig if a package of the extra is missing, or what extracts office documents."""
-    if missing := document.missing():
-        how = f"pip install '{document.EXTRA}', or empty it"
-        raise BadConfig("[text] since", f"is set, and {' and '.join(missing)} cannot be found: {how}")
-    tika()
-
-
-class viruses(luigi.Config):  # noqa: N801 - Luigi names the section after the class
-    """[viruses]: the scan of stored WARCs; off unless `since` is set."""
-
-    clamd = luigi.Parameter(default="", description="where clamd listens: the path of its socket, or HOST:PORT")
-    since = luigi.Parameter(default="", description="scan the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="scan only these jobs, separated by commas; empty: all")
-    stream_max_length = luigi.IntParameter(default=100 << 20, description="bytes; StreamMaxLength of clamd.conf")
-    max_file_size = luigi.IntParameter(default=100 << 20, description="bytes; MaxFileSize of clamd.conf")
-
-
-@dataclass(frozen=True, slots=True)
-class VirusScanner:
-    """A clamd, and the limits that it is configured with."""
-
-    clamd: Clamd
-    limits: Limits
-
-
-def is_configured() -> bool:
-    """True if a clamd is named, or its step is switched on."""
-    return bool(sections.value("viruses", "clamd") or sections.value("viruses", "since"))
-
-
-def scanner() -> VirusScanner:
-    """The configured clamd, or BadConfig. It is not asked for anything."""
-    keys = sections.read(viruses)
-    try:
-        address = clamd.parse(sections.needed("viruses", "clamd"))
-    except ValueError as error:
-        raise BadConfig("[viruses] clamd", str(error)) from error
-    for key, limit in (("stream_max_length", keys.stream_max_length), ("max_file_size", keys.max_file_size)):
-        if limit < 1:
-            raise BadConfig(f"[viruses] {key}", f"is {limit}; bytes, as in clamd.conf, where there must be a limit")
-    return VirusScanner(Clamd(address), Limits(keys.stream_max_length, keys.max_file_size))

@@ -38,7 +38,7 @@ class pulse(luigi.Config):  # noqa: N801 - Luigi names the section after the cla
 
 
 def catch_up() -> timedelta:
-    """How long after its due time a crawl may still be launched, or BadConfig."""
+    """The time after its due time in which a crawl may still be launched, or BadConfig."""
     hours = int(sections.read(pulse).catch_up_hours)
     if not 0 < hours <= 24 * 366:
         raise BadConfig("[pulse] catch_up_hours", f"is {hours}; hours, from 1 up to a year's")

@@ -98,7 +98,7 @@ def source() -> Source:
 
 
 def recipe(line: Settings, job: str) -> Recipe:
-    """What a job is made from, or BadConfig."""
+    """The recipe that a job is made from, or BadConfig."""
     keys = configured()
     if not keys.contact.startswith(("http://", "https://")):
         raise BadConfig("[feed] contact", "is not set; a URL that tells webmasters who crawls and how to ask")

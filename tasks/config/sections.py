@@ -1,10 +1,7 @@
 """Sections of luigi.cfg with a name of their own, such as [engine.first]: read by key; unknown keys are refused.
 
-MERGED tasks/config/sections.py: Where luigid is, by [core] of luigi.cfg.
-
-MERGED tasks/config/sections.py: Keep what was read of the configuration for as long as that stays the same.
-
-To read a section through Luigi takes a millisecond, and each task of a run needs it several times.
+To read a section through Luigi takes a millisecond, and each task of a run needs it several times: `while_unchanged`
+keeps what was read for as long as the configuration stays the same.
 """
 
 from __future__ import annotations
@@ -30,6 +27,9 @@ from warcmill.model import parse_job
 CLOSE = 0.75  # how close a key must be to count as misspelt: Luigi reads keys that it does not list
 Config = TypeVar("Config", bound=luigi.Config)
 _VARIABLE = re.compile(r"\$\{[^}]+\}")
+Value = TypeVar("Value")
+Rest = ParamSpec("Rest")
+_NAMED_VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
 def named(prefix: str) -> list[str]:
@@ -126,11 +126,6 @@ def luigid() -> tuple[str, int] | None:
         return config.scheduler_host, config.scheduler_port
     url = urlsplit(config.scheduler_url)
     return url.hostname or "", url.port or 80
-
-
-Value = TypeVar("Value")
-Rest = ParamSpec("Rest")
-_NAMED_VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
 def while_unchanged(read: Callable[Rest, Value]) -> Callable[Rest, Value]:

@@ -236,7 +236,7 @@ def _folders(text: str) -> tuple[str, ...]:
 
 
 def silent_after() -> timedelta | None:
-    """How long an engine may be silent before its running launch is reported; None: for ever. Or BadConfig."""
+    """The time that an engine may be silent before its running launch is reported; None: for ever. Or BadConfig."""
     hours = int(sections.read(notice).silent_hours)
     if not 0 <= hours <= 24 * 366:
         raise BadConfig("[notice] silent_hours", f"is {hours}; hours, from 0 (never) up to a year's")
@@ -293,7 +293,7 @@ def check_hardened() -> None:
 
 
 def _where_to_look() -> str:
-    """How to correct a configuration that is not hardened: edit the file, or point Luigi to it."""
+    """The way to correct a configuration that is not hardened: edit the file, or point Luigi to it."""
     if _is_ours():
         return f"Correct it in {config_file()}"
     return _missing_file() or "Luigi found no hardened luigi.cfg: run from its folder, or set LUIGI_CONFIG_PATH"

@@ -1,7 +1,7 @@
 """Compare what a launch brought with the launch of its job before it: new, changed, same and gone pages.
 
-It is worked out when it is first asked for, and kept in the index root, if there is one: it can be made again, and is
-in no claim. Memory does not grow with the logs: their lines are sorted on disk, and read side by side.
+It is computed when it is first asked for, and kept in the index root, if there is one; it is in no claim. Memory does
+not grow with the logs: their lines are sorted on disk, and read side by side.
 
     index root   reports/{job}/{launch}.{digest}.json      the digest is of all markers that it follows from
 """
@@ -36,7 +36,7 @@ _NOT_MODIFIED, _SAME, _DUPLICATE = b"304", b"=", b"d"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many pages are new, changed, same and gone, and the first of each by URL."""
+    """The numbers of pages that are new, changed, same and gone, and the first of each by URL."""
 
     before: Launch
     counts: dict[str, int]
@@ -91,7 +91,7 @@ def _kept(index: LocalStore, path: str, before: Launch) -> Comparison | None:
         counts = {kind: int(found["counts"][kind]) for kind in KINDS}
         return Comparison(before, counts, {kind: [str(url) for url in found["first"][kind]] for kind in KINDS})
     except (NotReady, BadInput, ValueError, KeyError, TypeError):
-        return None  # it is not there, or damaged: it is made again
+        return None  # it is not there, or damaged: it is computed anew
 
 
 def _compared(store: Store, folder: Path, ours: list[Evidence], theirs: list[Evidence], before: Launch) -> Comparison:
@@ -130,7 +130,7 @@ def _is_same(ours: bytes, theirs: bytes) -> bool:
 
 
 class _Pages:
-    """The pages that crawl logs have, by URL, each with what its last line says of its bytes: `=` for 304; else `+`, or
+    """The pages that crawl logs have, by URL, each with the mark of its last line: `=` for 304; else `+`, or
     `d` for a duplicate of earlier bytes, and their digest."""
 
     def __init__(self, folder: Path) -> None:

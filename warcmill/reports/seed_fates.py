@@ -35,7 +35,7 @@ _CONNECTION = {-2: "no connection", -3: "the connection was closed", -4: "no ans
 
 
 def of(seed: Seed, lines: SeedLines, target: str = "") -> SeedFate:
-    """What became of a seed."""
+    """The fate of a seed."""
     answer = lines.of(seed.url)
     if answer is None and (why := lines.refused.get(seed.url)):
         return SeedFate(seed.text, SeedState.DEAD, None, why, "", target, seed.added_from)
@@ -95,7 +95,7 @@ def _plain(answer: SeedAnswer, lines: SeedLines) -> tuple[SeedState, int, str]:
 
 
 def _first(answer: SeedAnswer, code: int, lines: SeedLines) -> str:
-    """What it needed first and did not get, where that is known."""
+    """The URL that it needed first and did not get, where that is known."""
     what, failed = lines.failed_first.get(host(answer.uri), ("", 0))
     return f" ({_CONNECTION.get(failed, f'code {failed}')})" if code == -61 and what == "robots.txt" else ""
 

@@ -46,7 +46,7 @@ Part = tuple[Launch, Stage]
 
 @dataclass(frozen=True, slots=True)
 class _Papers:
-    """What a launch's papers say: its list of seeds, None without one; how it ended; whether a person ended it."""
+    """The papers of a launch: its list of seeds, None without one; how it ended; whether a person ended it."""
 
     seeds: bytes | None
     end: str
@@ -128,7 +128,7 @@ class _Logs:
         return None, markers
 
     def look_up(self, urls: list[str], *, with_pages: bool) -> tuple[SeedLines, list[str]]:
-        """What the logs have of some URLs, and of what they lead to; also the logs that could not be read whole."""
+        """The lines of some URLs, and of those that they lead to; also the logs that could not be read whole."""
         lines = SeedLines(urls, with_pages=with_pages)
         if not urls:
             return lines, []

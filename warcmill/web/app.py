@@ -26,7 +26,7 @@ class Replay(Protocol):
 
     @property
     def address(self) -> str:
-        """What comes before the time and the URL of a capture."""
+        """The address before the time and the URL of a capture."""
         ...
 
     @property
@@ -90,7 +90,7 @@ class App:
             return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, why, request)
 
     def missing(self) -> list[str]:
-        """What is not there to be searched or replayed, each with the command that brings it."""
+        """The parts that are not there to be searched or replayed, each with the command that brings it."""
         return [*dict.fromkeys(filter(None, (*self.archive.missing(), self.replay.missing)))]
 
     def home(self, request: PageRequest) -> PageAnswer:

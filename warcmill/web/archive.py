@@ -1,4 +1,4 @@
-"""What the pages ask of the archive. Each request reads the versions that are current, and what is hidden then."""
+"""The archive as pages show it. Reads only: each request reads the current versions, and what is hidden then."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ShownCapture:
 
 @dataclass(frozen=True, slots=True)
 class ShownCaptures:
-    """How many captures a URL has, in which version of the CDX; and the last ones, the newest first."""
+    """The number of captures of a URL, in which version of the CDX; and the last ones, the newest first."""
 
     version: int
     captures: int
@@ -84,7 +84,7 @@ class Archive:
     store: Store
 
     def missing(self) -> list[str]:
-        """What is not published, each with the command that publishes it."""
+        """The versions that are not published, each with the command that publishes it."""
         if self.index is None:
             return [NO_INDEX]
         return [MISSING[name] for name, number in self.versions().items() if number is None]

@@ -1,11 +1,7 @@
-"""Who may ask for what: one table of role and route; and the token by which a reader is known.
+"""Requests and answers of the pages: the roles of the routes, the fields of a request, an answer's headers. Pure.
 
-`replay` is pywb, which asks for the WARCs of a store on another host.
-
-MERGED warcmill/web/http.py: An answer, and the headers that every answer has.
-
-MERGED warcmill/web/http.py: What a request asks for: its route, its fields, its secret. Everything in it is
-hostile, and limited.
+Everything in a request is hostile, and limited. The role `replay` is pywb's, which asks for the WARCs of a store on
+another host.
 """
 
 from __future__ import annotations
@@ -38,6 +34,26 @@ ROUTES: Mapping[str, Role] = {
 }
 METHODS = ("GET", "HEAD")
 SHORTEST = 16  # characters of a token
+HTML, CSS, JSON = "text/html; charset=utf-8", "text/css; charset=utf-8", "application/json"
+_POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+# Nothing is loaded, run or framed but our own style sheet, and no other site gets the address of a page.
+GUARDS = (
+    ("Content-Security-Policy", _POLICY),
+    ("Cache-Control", "no-store"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+LONGEST = 1_000  # characters of the words that are asked for
+WORDS = 32
+PAGES = 50  # of results
+LONGEST_URL = 8_000
+_FIELDS = 20
+_TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
+_HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
+_URL = re.compile(r"(https?://)?[\w-]+(\.[\w-]+)*\.?(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
+_SECOND = re.compile(r"[0-9]{14}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +100,6 @@ def may(role: Role, path: str) -> bool:
     return ROUTES[path] in ("anyone", role)
 
 
-HTML, CSS, JSON = "text/html; charset=utf-8", "text/css; charset=utf-8", "application/json"
-_POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-# Nothing is loaded, run or framed but our own style sheet, and no other site gets the address of a page.
-GUARDS = (
-    ("Content-Security-Policy", _POLICY),
-    ("Cache-Control", "no-store"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Referrer-Policy", "no-referrer"),
-    ("X-Content-Type-Options", "nosniff"),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
     """A status, a body, and headers of its own."""
@@ -125,17 +128,6 @@ def in_json(document: Mapping[str, Json], status: HTTPStatus = HTTPStatus.OK) ->
 def moved(to: str, *more: tuple[str, str]) -> PageAnswer:
     """The way to another address; it is plain ASCII."""
     return PageAnswer(HTTPStatus.SEE_OTHER, more=(("Location", to), *more))
-
-
-LONGEST = 1_000  # characters of the words that are asked for
-WORDS = 32
-PAGES = 50  # of results
-LONGEST_URL = 8_000
-_FIELDS = 20
-_TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
-_HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
-_URL = re.compile(r"(https?://)?[\w-]+(\.[\w-]+)*\.?(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
-_SECOND = re.compile(r"[0-9]{14}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +174,7 @@ class Search:
 
     @property
     def skipped(self) -> int:
-        """How many results are on the pages before."""
+        """The number of results on the pages before."""
         return (self.page - 1) * MOST
 
 
@@ -205,7 +197,7 @@ def parse(environ: Mapping[str, Any]) -> PageRequest:
 
 
 def search_of(fields: Mapping[str, str]) -> Search:
-    """What a search asks for, or BadInput."""
+    """The search of a request, or BadInput."""
     typed = _printable(fields.get("q", "")).strip()
     if len(typed) > LONGEST:
         raise BadInput("the words", f"they have {len(typed)} characters, {LONGEST} are the most")
@@ -220,7 +212,7 @@ def search_of(fields: Mapping[str, str]) -> Search:
 
 
 def url_of(typed: str) -> str:
-    """What was typed as a URL, with a scheme; '' if it is none: `https://example.org/`, `example.org/page`."""
+    """The typed words as a URL, with a scheme; '' if it is none: `https://example.org/`, `example.org/page`."""
     match = _URL.fullmatch(typed)
     if not match or not (match[1] or match[2] or match[4]):  # one plain word
         return ""

@@ -1,16 +1,9 @@
-"""pywb, which replays: a program of its own, started and watched here. It is GPL, so nothing of it is imported.
+"""pywb, which replays: installed by its lock, started and watched here; and the server of the pages beside it.
 
-It listens on loopback, under another name and port than search, and reads the files that the current version's link
-leads to, at each request anew.
-
-MERGED warcmill/web/replay.py: Serve the pages on loopback, with limits: waitress reads requests, and keeps slow
-clients from holding a thread.
-
-MERGED warcmill/web/replay.py: Install pywb by its lock into an environment of its own, a folder beside the state.
-It starts pip.
-
-pywb is GPL, so it is not among what Warcmill requires, and runs as a process of its own. A file that is written last
-proves that the environment is whole: an installation that was killed begins again.
+pywb is GPL: a program of its own in an environment beside the state, of which nothing is imported. A file that is
+written last proves that the environment is whole: an installation that was killed begins again. It listens on
+loopback, under another name and port than search, and reads the files that the current version's link leads to, at
+each request anew. The pages are served on loopback by waitress, which keeps slow clients from holding a thread.
 """
 
 from __future__ import annotations
@@ -45,6 +38,26 @@ LARGEST_BODY = 1_024  # nothing is posted here
 CONNECTIONS = 100
 IDLE_SECONDS = 30
 THREADS = 4
+LOCK = Path(__file__).with_name("pywb.lock")  # a link to the one of the tests, so that the wheel contains it
+LICENCE = "pywb is free software under the GNU GPL 3: a program of its own, which Warcmill starts and does not contain"
+FOLDER = "replay"  # beside the state
+_WHOLE = "installed"
+_SOURCES = ("surt",)  # no wheel of it exists: built last, with what the lock has installed before
+_KEPT = 40  # lines of pip
+_WIDTH = 100
+_NEEDED = "pip asks for the network, or for the index that its own configuration names; then repeat the command"
+_VENV = "the module venv of Python is needed, as of the package python3-venv of Debian"
+LOOPBACK = "127.0.0.1"
+NAME = "localhost"  # a cookie of 127.0.0.1 reaches all its ports, and never this name
+VERSION = "2.10."
+INSTALL = "'warcmill serve --get-replay' installs one that fits"
+_SECONDS = 60  # that pywb may take to print its version, or to end
+_PATIENCE = 20  # seconds that it may take to answer when it is asked whether it is there
+_FIRST_PAUSE, _LONGEST_PAUSE = 1, 60  # seconds before it is started again
+_LONGEST_LINE = 2_000
+_DIRECTLY = {"no_proxy": LOOPBACK, "NO_PROXY": LOOPBACK, "NETRC": os.devnull}  # to our own server of WARCs
+_IF_OURS = '[ "$PPID" = "$0" ] && exec "$@"'  # we may be killed before the kernel knows that it ends with us
+log = logging.getLogger(__name__)
 
 
 def serve(app: App, port: int, started: Callable[[], None]) -> None:
@@ -75,17 +88,6 @@ def create(app: Callable[..., Any], port: int, threads: int, sockets: dict[int, 
     except OSError as error:
         why = f"{error.strerror}; end the program that has it, or set another port: [serve] port"
         raise Unavailable(f"port {port} of {LOOPBACK}", why) from error
-
-
-LOCK = Path(__file__).with_name("pywb.lock")  # a link to the one of the tests, so that the wheel contains it
-LICENCE = "pywb is free software under the GNU GPL 3: a program of its own, which Warcmill starts and does not contain"
-FOLDER = "replay"  # beside the state
-_WHOLE = "installed"
-_SOURCES = ("surt",)  # no wheel of it exists: built last, with what the lock has installed before
-_KEPT = 40  # lines of pip
-_WIDTH = 100
-_NEEDED = "pip asks for the network, or for the index that its own configuration names; then repeat the command"
-_VENV = "the module venv of Python is needed, as of the package python3-venv of Debian"
 
 
 def program(folder: Path) -> Path | None:
@@ -153,7 +155,7 @@ def _run(words: list[str], todo: str, say: Callable[[str], None]) -> None:
 
 
 def _why(lines: list[str]) -> str:
-    """What went wrong, of the last lines of pip or venv."""
+    """The error among the last lines of pip or venv."""
     text = " ".join(lines)
     if "DO NOT MATCH THE HASHES" in text:
         return "a file has another hash than the lock names: it was changed on its way"
@@ -162,19 +164,6 @@ def _why(lines: list[str]) -> str:
     said = [line for line in lines if line]
     errors = [line for line in said if line.startswith("ERROR")]
     return (errors or said or ["it printed nothing"])[-1]
-
-
-LOOPBACK = "127.0.0.1"
-NAME = "localhost"  # a cookie of 127.0.0.1 reaches all its ports, and never this name
-VERSION = "2.10."
-INSTALL = "'warcmill serve --get-replay' installs one that fits"
-_SECONDS = 60  # that pywb may take to print its version, or to end
-_PATIENCE = 20  # seconds that it may take to answer when it is asked whether it is there
-_FIRST_PAUSE, _LONGEST_PAUSE = 1, 60  # seconds before it is started again
-_LONGEST_LINE = 2_000
-_DIRECTLY = {"no_proxy": LOOPBACK, "NO_PROXY": LOOPBACK, "NETRC": os.devnull}  # to our own server of WARCs
-_IF_OURS = '[ "$PPID" = "$0" ] && exec "$@"'  # we may be killed before the kernel knows that it ends with us
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +245,7 @@ class Pywb:
 
     @property
     def address(self) -> str:
-        """What comes before the time and the URL of a capture."""
+        """The address before the time and the URL of a capture."""
         return f"{self.public or f'http://{NAME}:{self.port}'}/{self.secret}/"
 
     def state(self) -> str:
