@@ -55,7 +55,7 @@ ON_FREE_PORT = """
 import sys
 from servers import __main__ as command, sshd
 found = {"ssh": int(sys.argv[1])}
-command.SERVERS["sshd"] = command.Server(lambda work: sshd.up(work, found), sshd.down, found)
+command.SERVERS["sshd"] = command.ServerModule(lambda work: sshd.up(work, found), sshd.down, found)
 sys.exit(command.main(["up", "sshd"]))
 """
 
