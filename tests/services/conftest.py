@@ -16,8 +16,7 @@ import pytest
 from faults.tally import FaultLog, Tally
 
 from servers import clamd as clamd_server
-from servers import cluster as dask_server
-from servers import cluster as spark_server
+from servers import cluster
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
@@ -36,17 +35,17 @@ from servers.solr import SolrServer
 from servers.sshd import Sshd
 
 SESSIONS = packages.default_work() / "tests"
-SERVERS = (
-    heritrix_server,
-    hdfs_server,
-    hdfs_ha_server,
-    hdfs_kerberos_server,
-    sshd_server,
-    luigid_server,
-    clamd_server,
-    solr_server,
-    dask_server,
-    spark_server,
+DOWN = (
+    heritrix_server.down,
+    hdfs_server.down,
+    hdfs_ha_server.down,
+    hdfs_kerberos_server.down,
+    sshd_server.down,
+    luigid_server.down,
+    clamd_server.down,
+    solr_server.down,
+    cluster.dask_down,
+    cluster.spark_down,
 )
 
 
@@ -123,8 +122,8 @@ def work() -> Iterator[Path]:
 
 
 def end(folder: Path) -> None:
-    for server in SERVERS:
-        server.down(folder)
+    for down in DOWN:
+        down(folder)
     heritrix_server.down(folder / "week")  # the engine of test_week, which has a clock of its own
     shutil.rmtree(folder)
 
