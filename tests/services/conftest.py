@@ -16,13 +16,12 @@ import pytest
 from faults.tally import FaultLog, Tally
 
 from servers import clamd as clamd_server
-from servers import cluster
+from servers import cluster, packages, pins
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
-from servers import packages, pins
 from servers import solr as solr_server
 from servers import sshd as sshd_server
 from servers.clamd import ClamdServer
