@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.gate import child_cpu
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
+from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.formats.index.cdxj import GENERATION, all_named
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import sentinel
@@ -123,7 +123,9 @@ def _fold(folder: Path) -> None:
     state = MarkerStore(FileStore("state", folder / "state"))
     index = FileStore("index", folder / "index")
     store = FileStore("store", folder / "store")
-    done = fold(state, lambda: store, index, Given(state, Here(store, Extracts(index)), index), "file:///warcs")
+    done = fold(
+        state, lambda: store, index, Given(state, LocalExtractor(store, Extracts(index)), index), "file:///warcs"
+    )
     assert done.new, done
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.crawllog import SIZE, Row, by_turns, make
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import Member, Packed
+from warcmill.formats.logs.logzip import LogToPack, PackedLog
 
 CHUNK = 1 << 18
 
@@ -51,12 +51,12 @@ def rows() -> Iterator[Row]:
 
 
 def pack(logs: list[Path], target: Path) -> None:
-    members = [Member(log.name, log.stat().st_size, lambda log=log: log.open("rb")) for log in logs]  # type: ignore[misc]
+    members = [LogToPack(log.name, log.stat().st_size, lambda log=log: log.open("rb")) for log in logs]  # type: ignore[misc]
     with target.open("wb", buffering=0) as out:
         logzip.write(out, members, evidence)
 
 
-def evidence(packed: list[Packed]) -> bytes:
+def evidence(packed: list[PackedLog]) -> bytes:
     return json.dumps([member.sha512 for member in packed]).encode()
 
 

@@ -25,7 +25,7 @@ from servers import cluster as dask
 from servers import cluster as spark
 from servers import pins
 from warcmill.base.side_by_side import side_by_side
-from warcmill.extracts.per_warc import Order, Place, What, make, reach
+from warcmill.extracts.per_warc import ExtractOrder, ExtractPlace, ExtractWanted, make, reach
 from warcmill.formats.text import document
 from warcmill.scale import Runner
 from warcmill.scale.opening import RunOn, open_runner
@@ -50,12 +50,12 @@ class Archive(NamedTuple):
     base: Path
     warcs: list[tuple[str, str]]
 
-    def works(self, what: What, name: str, cores: int = 1) -> list[Work]:
+    def works(self, what: ExtractWanted, name: str, cores: int = 1) -> list[Work]:
         """What has to be done for an index root of its own."""
         index = self.base / name
         sentinel.adopt({"index": index})
-        place = Place(str(self.base / "store"), Access(), str(index))
-        orders = [Order(what, place, *warc, frozenset(), cores) for warc in self.warcs]
+        place = ExtractPlace(str(self.base / "store"), Access(), str(index))
+        orders = [ExtractOrder(what, place, *warc, frozenset(), cores) for warc in self.warcs]
         return [Work(order.path, make, order, versions(document.PACKAGES)) for order in orders]
 
 
@@ -93,7 +93,7 @@ def _archive(base: Path) -> Archive:
 def _processes(archive: Archive) -> Iterator[Row]:
     """Two processes beside this one, bound to a core."""
     cores = sorted(os.sched_getaffinity(0))[:2]
-    for what in What:
+    for what in ExtractWanted:
         os.sched_setaffinity(0, cores[:1])
         one = _run(ProcessRunner(1), archive.works(what, f"one-{what}"))
         os.sched_setaffinity(0, cores)
@@ -106,11 +106,11 @@ def _processes(archive: Archive) -> Iterator[Row]:
 def _cluster(archive: Archive, run_on: RunOn, cluster: dask.DaskCluster | spark.SparkCluster) -> Iterator[Row]:
     """Two workers beside one."""
     runner = open_runner(run_on, cluster.url)
-    begin = seconds(lambda: _begin(runner, archive.works(What.CDX, f"begin-{run_on}")))
-    two = _run(runner, archive.works(What.CDX, f"two-{run_on}"))
+    begin = seconds(lambda: _begin(runner, archive.works(ExtractWanted.CDX, f"begin-{run_on}")))
+    two = _run(runner, archive.works(ExtractWanted.CDX, f"two-{run_on}"))
     cluster.kill("two")
-    _begin(runner, archive.works(What.CDX, f"alone-{run_on}"))
-    one = _run(runner, archive.works(What.CDX, f"one-{run_on}"))
+    _begin(runner, archive.works(ExtractWanted.CDX, f"alone-{run_on}"))
+    one = _run(runner, archive.works(ExtractWanted.CDX, f"one-{run_on}"))
     yield _row(f"cdx, {run_on}", two, one, BY_CLUSTER, begin)
 
 

@@ -24,7 +24,7 @@ from typing import IO, cast
 
 from benchmarks.gate import medians, own_cpu
 from warcmill.formats.sip import eark, mets, premis, xml
-from warcmill.formats.sip.tar import CHUNK, Member, Spool, Tar, file_chunks
+from warcmill.formats.sip.tar import CHUNK, DocumentSpool, TarMember, TarStream, file_chunks
 
 FILES, SIZE = 4, 64 << 20
 MANY = 100_000
@@ -36,7 +36,7 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         sources = [_source(Path(folder, f"{number}.warc.gz"), number) for number in range(FILES)]
         target = Path(folder, "made.tar")
-        members = [Member(path.name, SIZE, _sha512(path), file_chunks(partial(path.open, "rb"))) for path in sources]
+        members = [TarMember(path.name, SIZE, _sha512(path), file_chunks(partial(path.open, "rb"))) for path in sources]
         ours, least, peer = medians(
             *(lambda work=work: own_cpu(work) for work in _works(members, sources, target))  # type: ignore[misc]
         )
@@ -61,7 +61,7 @@ def make_many() -> None:
     """Make a package's documents, and read them; print the peak memory of this process in kB."""
     form = premis.Format("GZIP Format", pronom="x-fmt/266")
     files = [
-        eark.Payload(
+        eark.PackageFile(
             "warcs",
             f"BL-20161019234430000-{number:05}-1~crawler01~8443.warc.gz",
             10**9,
@@ -74,7 +74,7 @@ def make_many() -> None:
     ]
     header = mets.Header("daily.20161019234428.final", "2016-10-20T00:00:00Z", "Warcmill", "1")
     package = eark.Package(header, xml.Description(("daily",)), files, [], [])
-    with Spool(Path(tempfile.gettempdir())) as spool:
+    with DocumentSpool(Path(tempfile.gettempdir())) as spool:
         for document in eark.documents(package, spool.keep):
             for _ in document.chunks():
                 pass
@@ -83,14 +83,14 @@ def make_many() -> None:
     print(found[1])
 
 
-def _works(members: list[Member], sources: list[Path], target: Path) -> Iterator[Callable[[], None]]:
+def _works(members: list[TarMember], sources: list[Path], target: Path) -> Iterator[Callable[[], None]]:
     yield partial(_ours, members, target)
     yield partial(_two_digests_and_a_copy, sources, target)
     yield partial(_tarfile, sources, target)
 
 
-def _ours(members: list[Member], target: Path) -> None:
-    tar, whole = Tar(members, MTIME), hashlib.sha512()
+def _ours(members: list[TarMember], target: Path) -> None:
+    tar, whole = TarStream(members, MTIME), hashlib.sha512()
     with target.open("wb", buffering=0) as file:
         while chunk := tar.read(CHUNK):
             whole.update(chunk)

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from commands.init import configuration
 from warcmill import layout
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import Member
+from warcmill.formats.logs.logzip import LogToPack
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim, Input, claim_digest
 from warcmill.markers.facts.output import NUMBERS, TABLES
@@ -144,7 +144,7 @@ def _bytes(state: MarkerStore, claim: Claim) -> bytes:
     if claim.key.task != "output.PackageLogs":
         return state.document(claim)
     target = BytesIO()
-    members = [Member(item.file.name, 4, lambda: BytesIO(b"log\n")) for item in claim.items]
+    members = [LogToPack(item.file.name, 4, lambda: BytesIO(b"log\n")) for item in claim.items]
     logzip.write(target, members, lambda _: state.document(claim))
     return target.getvalue()
 

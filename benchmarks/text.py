@@ -26,7 +26,7 @@ from benchmarks.gate import NAME, SAMPLE
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import TextHearer
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.formats.warc.gate import examine
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -54,7 +54,7 @@ def ours(warcs: list[bytes]) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as folder:
         sentinel.adopt({"index": Path(folder)})
         extracts = Extracts(FileStore("index", Path(folder)))
-        with Workers() as workers:
+        with TextWorkers() as workers:
             for data in warcs:
                 sha512 = hashlib.sha512(data).hexdigest()
                 with closing(TextHearer(extracts, sha512, workers.submit)) as hearer:

@@ -32,7 +32,7 @@ from warcmill import layout
 from warcmill.base import digests
 from warcmill.clients.clamd import Clamd, Scans
 from warcmill.files import virus_scan
-from warcmill.files.virus_scan import Limits, PayloadScan
+from warcmill.files.virus_scan import ClamdLimits, PayloadScan
 from warcmill.formats.warc import gate
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore
@@ -42,7 +42,7 @@ from warcmill.stores.file import FileStore
 
 SIZE = 16 << 20
 BIG = 1 << 30
-LIMITS = Limits(server.STREAM_MAX_LENGTH, server.MAX_FILE_SIZE)
+LIMITS = ClamdLimits(server.STREAM_MAX_LENGTH, server.MAX_FILE_SIZE)
 PAGES, PAGE = 3_000, 20_000  # pages, and their bytes
 PEAK = """
 import sys

@@ -20,7 +20,7 @@ from warcmill.errors import WarcmillError
 from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, Launch
 from warcmill.package.catalogue import STATES, Catalogue, RowSet, row_set
-from warcmill.package.catalogue_query import SHORTEST, Found, Question, Record, ask
+from warcmill.package.catalogue_query import SHORTEST, CatalogueMatch, Question, Record, ask
 from warcmill.package.index_sip import entered
 
 SUMMARY = "find SIPs, WARCs and ARKs in the catalogue, or make it anew from the markers"
@@ -122,7 +122,7 @@ def _all_rows(line: OpenRoots, troubles: list[str]) -> Iterator[RowSet]:
                 troubles.append(f"{launch} {stage} is left out: {error}")
 
 
-def _texts(found: Found, question: Question) -> Iterator[Text]:
+def _texts(found: CatalogueMatch, question: Question) -> Iterator[Text]:
     sip = found.sip
     launch = f"{sip['job']}/{sip['launch_id']} {sip['sip']}"
     covers = "" if sip["covers"] == sip["sip"] else f", covers {str(sip['covers']).replace(' ', ', ')}"
@@ -147,7 +147,7 @@ def _warc(warc: Record, arks: dict[str, str]) -> Text:
     return Text.assemble(text, (word, "yellow"), (f"  {ark}" if ark else "", "cyan"))
 
 
-def _json(found: Found) -> dict[str, Json]:
+def _json(found: CatalogueMatch) -> dict[str, Json]:
     sip: dict[str, Json] = {name: value for name, value in found.sip.items() if name not in ("sip", "covers")}
     parts = {"warcs": found.warcs, "arks": found.arks, "events": found.events}
     return {

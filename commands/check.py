@@ -21,7 +21,7 @@ from warcmill.base.digests import Readable
 from warcmill.base.progress import Advance, Counted
 from warcmill.formats.bagit import bag
 from warcmill.formats.bagit.containers import Container, Folder, Tar, Zip, gunzipped
-from warcmill.formats.bagit.findings import BagVerdict, Result
+from warcmill.formats.bagit.findings import BagResult, BagVerdict
 from warcmill.formats.bagit.tag_files import manifest_of
 from warcmill.formats.warc.gate import Verdict, examine
 from warcmill.formats.warc.second_opinion import Opinion, Problem, opinion
@@ -66,7 +66,7 @@ DIFFERS, AGREES = "differs", "agrees"
 OK, INCOMPLETE, REFUSED, UNREADABLE = "ok", "incomplete", "refused", "unreadable"
 _TARS, _GZIPPED, _ZIPS = (".tar",), (".tar.gz", ".tgz"), (".zip",)
 _SIGNS = ("bagit.txt", "bag-info.txt", "data")  # of a bag that has lost the first
-_RESULTS = {Result.VALID: OK, Result.INCOMPLETE: INCOMPLETE, Result.INVALID: REFUSED}
+_RESULTS = {BagResult.VALID: OK, BagResult.INCOMPLETE: INCOMPLETE, BagResult.INVALID: REFUSED}
 SHOWN = 50  # faults, and as many files to be fetched, of one bag; --json has all
 Watch = Callable[[BinaryIO], Readable]
 NOTHING_WRONG = "nothing wrong"

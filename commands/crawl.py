@@ -14,7 +14,7 @@ from warcmill.crawl.fetch import addresses
 from warcmill.crawl.fetch.addresses import Judge
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
-from warcmill.formats.feed import Scope
+from warcmill.formats.feed import TargetScope
 from warcmill.model import parse_job
 
 SUMMARY = "crawl some sites, and bring what came into an archive in this folder"
@@ -47,7 +47,12 @@ be fetched, nothing was, or the launch has a gap, 2 usage, 3 configuration, 4 a 
 server did not answer, 5 the job runs already, 130 after Ctrl-C
 """
 
-SCOPES = {"root": Scope.ROOT, "subdomains": Scope.SUBDOMAINS, "plus1": Scope.PLUS1, "page": Scope.RESOURCE}
+SCOPES = {
+    "root": TargetScope.ROOT,
+    "subdomains": TargetScope.SUBDOMAINS,
+    "plus1": TargetScope.PLUS1,
+    "page": TargetScope.RESOURCE,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +110,7 @@ def _made() -> Path:
 
 def _scope(text: str) -> str:
     """One of our words; what a feed calls `resource` is `page` here."""
-    return "page" if text == Scope.RESOURCE else text
+    return "page" if text == TargetScope.RESOURCE else text
 
 
 def _url(text: str) -> str:

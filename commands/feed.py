@@ -11,7 +11,7 @@ from commands.console.show import as_json, out
 from warcmill.base.schedule import NAMED
 from warcmill.clients import feed_source
 from warcmill.errors import BadInput
-from warcmill.formats.feed import Depth, Feed, Scope, Target, read
+from warcmill.formats.feed import Depth, Feed, Target, TargetScope, read
 from warcmill.model import Json
 
 SUMMARY = "check a crawl feed for faults, and count its targets"
@@ -67,7 +67,7 @@ def counted(targets: list[Target]) -> dict[str, Json]:
         "targets": len(targets),
         "seeds": sum(len(target.seeds) for target in targets),
         "depths": _tally(Depth, (target.depth for target in targets)),
-        "scopes": _tally(Scope, (target.scope for target in targets)),
+        "scopes": _tally(TargetScope, (target.scope for target in targets)),
         "frequencies": _tally(NAMED, frequencies),
         "refresh": sum(any(schedule.refresh for schedule in target.schedules) for target in targets),
         "ignore_robots": sum(target.ignore_robots for target in targets),

@@ -18,7 +18,7 @@ from tasks.config.settings import NO_INDEX
 from tasks.step import open_line
 from warcmill.audit.survey import did_you_mean_launch
 from warcmill.errors import BadInput, Conflict, Unavailable
-from warcmill.package.wacz import Contents, Sources, Written, contents, write
+from warcmill.package.wacz import WaczContents, WaczSources, WrittenWacz, contents, write
 from warcmill.stores import temporary
 
 SUMMARY = "write a launch, or a stage of it, as a WACZ: one file that replays in a browser"
@@ -74,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
     refuse_existing(path)
     what = contents(line.state, launch, args.stage)
     no_index = f"not looked for: [warcmill] index is not set, {NO_INDEX}"
-    sources = Sources(line.state, line.store, line.extracts, path.parent, no_index)
+    sources = WaczSources(line.state, line.store, line.extracts, path.parent, no_index)
     with new_file(path) as file, bytes_done("writing", what.size) as advance:
         written = write(sources, what, file, advance, with_originals=not args.without_originals)
     out(*_texts(path, what, written, with_originals=not args.without_originals))
     return 1 if written.lost else 0
 
 
-def _texts(path: Path, what: Contents, written: Written, *, with_originals: bool) -> Iterator[str]:
+def _texts(path: Path, what: WaczContents, written: WrittenWacz, *, with_originals: bool) -> Iterator[str]:
     captures, pages = counted(written.captures, "capture", "captures"), counted(written.pages, "page", "pages")
     text = ", with text" if written.has_text else ""
     more = f" of seeds and {written.extra_pages:,} more{text}"

@@ -39,7 +39,7 @@ from warcmill.crawl.launch import checkpoint as checkpoints
 from warcmill.crawl.launch import folders, job_log, reachable, reports
 from warcmill.crawl.launch.job_log import Last
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
-from warcmill.formats.feed import Scope
+from warcmill.formats.feed import TargetScope
 from warcmill.markers import locks
 from warcmill.model import Json, Launch, stamp_time
 from warcmill.stores.file import FileStore
@@ -62,7 +62,7 @@ class CrawlPlan(NamedTuple):
     allow_private: tuple[str, ...] = ()
 
 
-def plan(args: argparse.Namespace, scope: Scope, *, is_new: bool) -> CrawlPlan:
+def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> CrawlPlan:
     """The crawl that the words ask for; BadConfig if it cannot be crawled so. `is_new`: there is no archive yet."""
     name = args.job or job_of(args.urls[0])
     written = files(_settings(args), args.urls, scope)

@@ -24,7 +24,7 @@ from warcmill.clients import clamd
 from warcmill.clients.clamd import Clamd
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.extracts.tika import Tika
-from warcmill.files.virus_scan import Limits
+from warcmill.files.virus_scan import ClamdLimits
 from warcmill.formats.sip.ark import BETANUMERIC, MOST_GIVEN
 from warcmill.formats.text import document
 from warcmill.index.sink_solr import Routing, SolrTarget, routing
@@ -187,7 +187,7 @@ class VirusScanner:
     """A clamd, and the limits that it is configured with."""
 
     clamd: Clamd
-    limits: Limits
+    limits: ClamdLimits
 
 
 def is_configured() -> bool:
@@ -205,7 +205,7 @@ def scanner() -> VirusScanner:
     for key, limit in (("stream_max_length", keys.stream_max_length), ("max_file_size", keys.max_file_size)):
         if limit < 1:
             raise BadConfig(f"[viruses] {key}", f"is {limit}; bytes, as in clamd.conf, where there must be a limit")
-    return VirusScanner(Clamd(address), Limits(keys.stream_max_length, keys.max_file_size))
+    return VirusScanner(Clamd(address), ClamdLimits(keys.stream_max_length, keys.max_file_size))
 
 
 class package(luigi.Config):  # noqa: N801 - Luigi names the section after the class

@@ -10,7 +10,7 @@ import luigi
 from tasks.config import chains, sections
 from warcmill.errors import BadConfig
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Elsewhere, Making, Place
+from warcmill.extracts.per_warc import Extractor, ExtractPlace, RemoteExtractor
 from warcmill.scale import Runner
 from warcmill.scale.opening import RunOn, open_runner
 from warcmill.stores.engine_folder import LinkRules
@@ -63,18 +63,18 @@ def runner() -> Runner:
     return open_runner(*run_on())
 
 
-def place(config: Settings) -> Place:
+def place(config: Settings) -> ExtractPlace:
     """Where workers find the store and the index root; no symbolic link is followed there."""
     access = config.access
     reached = Access(access.block_size, access.known_hosts, access.key_file, links=LinkRules())
-    return Place(config.store, reached, config.index, chains.tika())
+    return ExtractPlace(config.store, reached, config.index, chains.tika())
 
 
-def making(config: Settings, extracts: Extracts) -> Making:
+def making(config: Settings, extracts: Extracts) -> Extractor:
     """Who makes the extracts of a line; or BadConfig."""
-    return Elsewhere(runner(), place(config), extracts)
+    return RemoteExtractor(runner(), place(config), extracts)
 
 
 def probe(config: Settings) -> None:
     """Ask the workers whether they can work; raises what keeps one from it. Nothing is made."""
-    Elsewhere(runner(), place(config), Extracts(open_folder("index", config.index))).at_once(1)
+    RemoteExtractor(runner(), place(config), Extracts(open_folder("index", config.index))).at_once(1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bags import verdict
 
-from warcmill.formats.bagit.findings import Result
+from warcmill.formats.bagit.findings import BagResult
 
 # What a file system has lost of them: the suite allows either verdict for these.
 LOST = {
@@ -37,7 +37,7 @@ def test_the_verdict_on_every_bag_of_the_conformance_suite(suite: Path, tmp_path
             if bag.parent.name == "warning":
                 lost = LOST.get(bag.name)
                 assert judged.warnings or lost, where
-                assert (judged.result == Result.VALID) == (lost is None), where
+                assert (judged.result == BagResult.VALID) == (lost is None), where
                 assert all(fault.path in (lost, "bag-info.txt") for fault in judged.faults), where
             else:
-                assert (judged.result == Result.VALID) == (bag.parent.name == "valid"), where
+                assert (judged.result == BagResult.VALID) == (bag.parent.name == "valid"), where

@@ -21,7 +21,7 @@ from servers import judges
 from warcmill.base import digests
 from warcmill.formats.bagit import writer
 from warcmill.formats.sip import eark
-from warcmill.formats.sip.tar import CHUNK, Document, Member, Tar, size_of
+from warcmill.formats.sip.tar import CHUNK, PackageDocument, TarMember, TarStream, size_of
 
 FILES: dict[tuple[eark.Kind, str], bytes] = {
     ("warcs", WEEKLY.name): WEEKLY.read_bytes(),
@@ -40,12 +40,12 @@ ABOUT = (
 )
 
 
-def members(about: tuple[tuple[str, str], ...], *, by_reference: bool) -> Iterator[Member]:
+def members(about: tuple[tuple[str, str], ...], *, by_reference: bool) -> Iterator[TarMember]:
     made = package(FILES)
     everything = eark.members(made.files, eark.documents(made))
     left_out = {one.path for one in made.files if one.kind != "logs"} if by_reference else set()
     entries = [
-        writer.Entry(
+        writer.PayloadFile(
             f"data/{IDENTIFIER}/{one.path}",
             one.size,
             one.sha512,
@@ -54,11 +54,11 @@ def members(about: tuple[tuple[str, str], ...], *, by_reference: bool) -> Iterat
         for number, one in enumerate(everything)
     ]
     for tag in writer.tag_files(about, entries):
-        yield Member(f"{IDENTIFIER}/{tag.path}", tag.size, tag.sha512, tag.chunks)
+        yield TarMember(f"{IDENTIFIER}/{tag.path}", tag.size, tag.sha512, tag.chunks)
     for one in everything:
         if one.path not in left_out:
-            chunks = one.chunks if isinstance(one, Document) else partial(iter, (FILES[one.kind, one.name],))
-            yield Member(f"{IDENTIFIER}/data/{IDENTIFIER}/{one.path}", one.size, one.sha512, chunks)
+            chunks = one.chunks if isinstance(one, PackageDocument) else partial(iter, (FILES[one.kind, one.name],))
+            yield TarMember(f"{IDENTIFIER}/data/{IDENTIFIER}/{one.path}", one.size, one.sha512, chunks)
 
 
 def bag(folder: Path, *, by_reference: bool = False, about: tuple[tuple[str, str], ...] = ABOUT) -> Path:
@@ -66,7 +66,7 @@ def bag(folder: Path, *, by_reference: bool = False, about: tuple[tuple[str, str
     folder.mkdir()
     listed = list(members(about, by_reference=by_reference))
     with (folder / "bag.tar").open("wb") as file:
-        tar = Tar(listed, 1795248000)
+        tar = TarStream(listed, 1795248000)
         while chunk := tar.read(CHUNK):
             file.write(chunk)
     assert (folder / "bag.tar").stat().st_size == size_of((one.name, one.size) for one in listed)

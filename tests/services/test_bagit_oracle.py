@@ -11,7 +11,7 @@ import pytest
 from bags import PAYLOAD, Files, as_folder, make, manifest, sealed, verdict
 
 from servers import packages
-from warcmill.formats.bagit.findings import Result
+from warcmill.formats.bagit.findings import BagResult
 
 Change = Callable[[Files], Files]
 
@@ -25,7 +25,7 @@ def theirs(bag: Path) -> bool:
 
 
 def ours(bag: Path) -> bool:
-    return verdict(bag).result == Result.VALID
+    return verdict(bag).result == BagResult.VALID
 
 
 def fetch(path: str) -> Change:

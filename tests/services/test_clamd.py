@@ -30,11 +30,11 @@ from warcmill.audit.health_services import check_clamd
 from warcmill.clients.clamd import Clamd, ClamdStream, parse
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.files import virus_scan
-from warcmill.files.virus_scan import Limits, Scan
+from warcmill.files.virus_scan import ClamdLimits, ScannedStage
 from warcmill.launches import holdings
 from warcmill.model import FINAL
 
-LIMITS = Limits(STREAM_MAX_LENGTH, MAX_FILE_SIZE)
+LIMITS = ClamdLimits(STREAM_MAX_LENGTH, MAX_FILE_SIZE)
 Warcs = dict[str, bytes]
 
 
@@ -59,12 +59,12 @@ def stored(tmp_path: Path, warcs: Warcs) -> Engine:
     return engine
 
 
-def scan(engine: Engine, clamd: Clamd, limits: Limits = LIMITS) -> Scan:
+def scan(engine: Engine, clamd: Clamd, limits: ClamdLimits = LIMITS) -> ScannedStage:
     """The scan of the stage, not published."""
     return virus_scan.scan(engine.state, engine.store, clamd, limits, LAUNCH, FINAL)
 
 
-def told(found: Scan) -> dict[str, dict[str, Any]]:
+def told(found: ScannedStage) -> dict[str, dict[str, Any]]:
     """The facts of each stored file, by its name."""
     return {(item.made or item.file).name: dict(item.facts) for item in found.claim.items}
 
@@ -226,7 +226,7 @@ def test_a_changed_copy_fails_the_item_by_name(tmp_path: Path, clamd: ClamdServe
 def test_limits_that_are_not_clamds_fail_the_item_with_its_own_words(tmp_path: Path, clamd: ClamdServer) -> None:
     """clamd answers early, and closes the connection while we still send."""
     engine = stored(tmp_path, {"a.warc.gz": warc_gz(warcinfo(), response(of_size(40 << 20)))})
-    too_high = Limits(100 << 20, 100 << 20)
+    too_high = ClamdLimits(100 << 20, 100 << 20)
     for client in (clamd.client, Clamd(("127.0.0.1", clamd.port))):
         with pytest.raises(Unsettled, match="INSTREAM size limit exceeded"):
             scan(engine, client, too_high)
@@ -337,20 +337,20 @@ def test_addresses(tmp_path: Path, clamd: ClamdServer) -> None:
 # --- warcmill doctor
 
 UP = STREAM_MAX_LENGTH * 2
-CHECKS: dict[str, tuple[dict[str, Any], Limits, list[str]]] = {
+CHECKS: dict[str, tuple[dict[str, Any], ClamdLimits, list[str]]] = {
     "as configured": ({}, LIMITS, ["ok: StreamMaxLength", "ok: MaxFileSize"]),
     "too low here": (
         {},
-        Limits(STREAM_MAX_LENGTH - 1, MAX_FILE_SIZE - 1),
+        ClamdLimits(STREAM_MAX_LENGTH - 1, MAX_FILE_SIZE - 1),
         ["warn: takes streams over", "warn: scans files over"],
     ),
     "too high here": (
         {},
-        Limits(STREAM_MAX_LENGTH + 1, MAX_FILE_SIZE + 1),
+        ClamdLimits(STREAM_MAX_LENGTH + 1, MAX_FILE_SIZE + 1),
         ["fail: its StreamMaxLength is smaller", "fail: its MaxFileSize is smaller"],
     ),
     "AlertExceedsMax off": ({"alert": False}, LIMITS, ["ok:", "fail: AlertExceedsMax is off"]),
-    "files larger than streams": ({"file": UP}, Limits(STREAM_MAX_LENGTH, UP), ["ok:", "ok:"]),
+    "files larger than streams": ({"file": UP}, ClamdLimits(STREAM_MAX_LENGTH, UP), ["ok:", "ok:"]),
 }
 
 

@@ -28,7 +28,7 @@ from warcs import WEEKLY, warc_gz, warcinfo
 from commands.init import configuration
 from servers import serving
 from servers.serving import SECONDS, RunningServe
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.versions import hidden
@@ -63,7 +63,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     config = configured(made)
     (port,) = re.findall(r"^port=(\d+)$", config.read_text(), re.MULTILINE)
     thief = response("http://thief.example/", HTML, body=THIEF.replace("SEARCH", f"http://127.0.0.1:{port}").encode())
-    with Workers(1) as made.workers:
+    with TextWorkers(1) as made.workers:
         made.add("20261121081735", {WEEKLY.name: WEEKLY.read_bytes()}, job="weekly")
         made.add("20261122081735", {"thief.warc.gz": warc_gz(warcinfo(), thief)})
         made.fold()

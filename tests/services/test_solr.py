@@ -20,7 +20,7 @@ from servers.solr import CORE, SolrServer
 from warcmill import layout
 from warcmill.clients import solr as client
 from warcmill.errors import NotReady, Unavailable, Unsettled
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index import sink_solr, verify_text
 from warcmill.index.sink_solr import Routing, SolrTarget, routing
 from warcmill.markers.claim import Claim
@@ -35,7 +35,7 @@ PAGES = {f"e{number % 3}.example/{number:02}": f"word{number} and quokkas" for n
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[TextArchive]:
     made = TextArchive(tmp_path)
-    with Workers(1) as made.workers:
+    with TextWorkers(1) as made.workers:
         made.add(ONE, {"a~1.warc.gz": warc(PAGES), "b.warc.gz": warc({})})
         made.fold()
         yield made

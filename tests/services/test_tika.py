@@ -19,7 +19,7 @@ from pdfs import pdf
 from warcs import warc_gz, warcinfo
 
 from servers import packages
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.extracts.tika import LIMITS, Tika, TikaWorkers
 from warcmill.formats.text import document
 from warcmill.formats.text.document import Document, Kind
@@ -107,7 +107,7 @@ def test_an_entity_is_fetched_from_nowhere(tika: TikaWorkers) -> None:
 
 def test_a_document_that_takes_too_long_is_ended(jar: str) -> None:
     """Java has to load hundreds of classes for its first document: no less than no time."""
-    with TikaWorkers(Tika(jar), 1, Limits(0, LIMITS.wall, LIMITS.memory)) as workers:
+    with TikaWorkers(Tika(jar), 1, WorkerLimits(0, LIMITS.wall, LIMITS.memory)) as workers:
         assert ask(workers, made.docx("words")).why == "timeout: over 0 s of CPU time"
 
 

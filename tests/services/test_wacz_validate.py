@@ -19,7 +19,7 @@ from warcs import WEEKLY, sha1, warc_gz, warcinfo
 from servers import packages
 from warcmill.extracts.extracts import Extracts
 from warcmill.model import FINAL, Stage
-from warcmill.package.wacz import Sources, contents, write
+from warcmill.package.wacz import WaczSources, contents, write
 from warcmill.versions import hidden
 
 CP = Stage.parse("cp00001-20161020000000")
@@ -58,7 +58,7 @@ def made(folder: Path, lay_out: Callable[[Engine], tuple[Stage, ...]]) -> Path:
     path = folder / "made.wacz"
     what = contents(engine.state, engine.launch, None)
     with path.open("wb") as file:
-        write(Sources(engine.state, engine.store, None, folder), what, file, lambda _: None)
+        write(WaczSources(engine.state, engine.store, None, folder), what, file, lambda _: None)
     return path
 
 
@@ -85,7 +85,7 @@ def test_one_with_originals_and_without_what_is_hidden_is_valid(tmp_path: Path) 
     hidden.decide(archive.state.store, lambda: archive.store, "example,b", "asked for", hides=True)
     path = tmp_path / "made.wacz"
     with path.open("wb") as file:
-        sources = Sources(archive.state, archive.store, Extracts(archive.index), tmp_path)
+        sources = WaczSources(archive.state, archive.store, Extracts(archive.index), tmp_path)
         written = write(sources, contents(archive.state, launch, None), file, lambda _: None)
     assert (written.originals.total(), written.hidden.total(), written.lost) == (1, 1, [])
     assert validate(path) == (0, VALID)

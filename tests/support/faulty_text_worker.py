@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.extracts.text_worker import serve
 from warcmill.formats.text.document import Document, Kind, refused
 
@@ -51,4 +51,4 @@ _FAULTS: dict[str, Callable[[int], object]] = {
 
 if __name__ == "__main__":
     with socket.socket(fileno=0) as parent:
-        serve(parent, parse, Limits(*map(int, sys.argv[1:])))
+        serve(parent, parse, WorkerLimits(*map(int, sys.argv[1:])))

@@ -16,7 +16,7 @@ import threading
 from typing import Any
 
 from warcmill.base import worker
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.crawl import process
 from warcmill.crawl.visit import extraction, spider
 
@@ -33,9 +33,9 @@ def _answer(question: dict[str, Any], data: bytes) -> object:
 
 if __name__ == "__main__" and sys.argv[1] == "worker":
     with socket.socket(fileno=0) as parent:
-        worker.serve(parent, _answer, Limits(*map(int, sys.argv[2:])))
+        worker.serve(parent, _answer, WorkerLimits(*map(int, sys.argv[2:])))
 elif __name__ == "__main__":
     extraction.COMMAND = (sys.executable, __file__, "worker")
-    extraction.LIMITS = Limits(cpu=600, wall=int(os.environ["HANGING_WALL"]), memory=extraction.LIMITS.memory)
+    extraction.LIMITS = WorkerLimits(cpu=600, wall=int(os.environ["HANGING_WALL"]), memory=extraction.LIMITS.memory)
     spider.PATIENCE = float(os.environ["HANGING_PATIENCE"])
     sys.exit(process.main(sys.argv[1:]))

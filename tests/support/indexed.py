@@ -15,7 +15,7 @@ from luigi.configuration import LuigiConfigParser
 from commands.init import configuration
 from warcmill import layout
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
+from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.index.cdx import cdx
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
@@ -63,7 +63,7 @@ class Archive:
 
     @property
     def data(self) -> Cdx:
-        return Cdx(self.state, Here(self.store, Extracts(self.index)), self.index)
+        return Cdx(self.state, LocalExtractor(self.store, Extracts(self.index)), self.index)
 
     @property
     def lists(self) -> Lists:
@@ -112,7 +112,7 @@ class Archive:
 
     def reindex(self, launch: Launch) -> None:
         """Publish its index.cdx."""
-        claim = cdx(self.state, Here(self.store, Extracts(self.index)), Extracts(self.index), launch, FINAL)
+        claim = cdx(self.state, LocalExtractor(self.store, Extracts(self.index)), Extracts(self.index), launch, FINAL)
         self.state.publish(claim.key, claim)
 
     def fold(self, *, base: bool = False) -> Folded:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import faulty_text_worker
 
-from warcmill.base.worker import Limits
-from warcmill.extracts.text_workers import Workers
+from warcmill.base.worker import WorkerLimits
+from warcmill.extracts.text_workers import TextWorkers
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
 WORD = b"Content-Type: application/msword"
 
 
-class PlainOffice(Workers):
+class PlainOffice(TextWorkers):
     """Its documents are words; the text of one is `words of` its first word. Some words are faults."""
 
     tool = "plain 1"
 
     def __init__(self) -> None:
-        super().__init__(1, Limits(), FAULTY)
+        super().__init__(1, WorkerLimits(), FAULTY)

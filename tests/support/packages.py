@@ -9,7 +9,7 @@ from pathlib import Path
 from lxml import etree
 
 from warcmill.formats.sip import eark, mets, premis, xml
-from warcmill.formats.sip.tar import Document
+from warcmill.formats.sip.tar import PackageDocument
 
 IDENTIFIER = "weekly.20261121081735.final"
 SOFTWARE = premis.Identifier("local", "Warcmill 0.9")
@@ -27,10 +27,10 @@ HOSTILE = (
 )
 
 
-def payload(kind: eark.Kind, name: str, data: bytes) -> eark.Payload:
+def payload(kind: eark.Kind, name: str, data: bytes) -> eark.PackageFile:
     sha512 = hashlib.sha512(data).hexdigest()
     ark = f"ark:/99999/fk4{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    return eark.Payload(kind, name, len(data), sha512, "2026-11-21T08:17:35Z", GZIP, ark)
+    return eark.PackageFile(kind, name, len(data), sha512, "2026-11-21T08:17:35Z", GZIP, ark)
 
 
 def package(files: Mapping[tuple[eark.Kind, str], bytes], *, replaces: str = "") -> eark.Package:
@@ -52,22 +52,29 @@ def package(files: Mapping[tuple[eark.Kind, str], bytes], *, replaces: str = "")
     return eark.Package(header, described, held, events(held), agents(), ark="ark:/99999/fk4package")
 
 
-def events(files: list[eark.Payload]) -> list[premis.Event]:
+def events(files: list[eark.PackageFile]) -> list[premis.PremisEvent]:
     whole = (eark.package_identifier(IDENTIFIER),)
     first = tuple(eark.file_identifier(IDENTIFIER, file) for file in files[:1])
-    hit = premis.Outcome("hit", ("Eicar-Test at offset 1234, http://a.example/?a=1&b=<2>",))
+    hit = premis.PremisOutcome("hit", ("Eicar-Test at offset 1234, http://a.example/?a=1&b=<2>",))
     return [
-        event(premis.EventType.CAPTURE, whole, premis.Outcome("success")),
-        event(premis.EventType.MESSAGE_DIGEST_CALCULATION, whole, premis.Outcome("success")),
-        event(premis.EventType.VALIDATION, first, premis.Outcome("fail", ("cut at offset 10",))),
-        event(premis.EventType.VIRUS_CHECK, first, hit, premis.Outcome("not scanned", ("coding x: 1", "too large: 2"))),
+        event(premis.EventType.CAPTURE, whole, premis.PremisOutcome("success")),
+        event(premis.EventType.MESSAGE_DIGEST_CALCULATION, whole, premis.PremisOutcome("success")),
+        event(premis.EventType.VALIDATION, first, premis.PremisOutcome("fail", ("cut at offset 10",))),
+        event(
+            premis.EventType.VIRUS_CHECK,
+            first,
+            hit,
+            premis.PremisOutcome("not scanned", ("coding x: 1", "too large: 2")),
+        ),
         event(premis.EventType.FORMAT_IDENTIFICATION, whole),
     ]
 
 
-def event(kind: premis.EventType, objects: tuple[premis.Identifier, ...], *outcomes: premis.Outcome) -> premis.Event:
+def event(
+    kind: premis.EventType, objects: tuple[premis.Identifier, ...], *outcomes: premis.PremisOutcome
+) -> premis.PremisEvent:
     identifier = premis.Identifier("local", f"{IDENTIFIER}/{kind.name.lower()}")
-    return premis.Event(identifier, kind, "2026-11-21T08:30:00Z", "a step", outcomes, (SOFTWARE,), objects)
+    return premis.PremisEvent(identifier, kind, "2026-11-21T08:30:00Z", "a step", outcomes, (SOFTWARE,), objects)
 
 
 def agents() -> list[premis.Agent]:
@@ -84,7 +91,7 @@ def write(made: eark.Package, folder: Path, files: Mapping[tuple[eark.Kind, str]
     for member in eark.members(made.files, eark.documents(made)):
         path = home / member.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(member, Document):
+        if isinstance(member, PackageDocument):
             path.write_bytes(b"".join(member.chunks()))
         else:
             path.write_bytes(files[member.kind, member.name])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from indexed import PLACE, Archive
 
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.per_warc import LocalExtractor
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.text import text
 from warcmill.model import FINAL, Launch
 from warcmill.versions import fold
@@ -17,11 +17,11 @@ from warcmill.versions.text import Text
 class Searchable(Archive):
     """A line of which launches are stored, and indexed by URL and by words."""
 
-    workers: Workers
+    workers: TextWorkers
 
     @property
-    def making(self) -> Here:
-        return Here(self.store, Extracts(self.index), self.workers)
+    def making(self) -> LocalExtractor:
+        return LocalExtractor(self.store, Extracts(self.index), self.workers)
 
     def reindex(self, launch: Launch) -> None:
         super().reindex(launch)

@@ -9,8 +9,8 @@ from indexed import Archive
 from warcs import warc_gz, warcinfo
 
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.per_warc import LocalExtractor
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.text import text as index_text
 from warcmill.model import FINAL, Launch
 from warcmill.versions.inputs import Lists
@@ -25,11 +25,11 @@ HTML = b"Content-Type: text/html"
 class TextArchive(Archive):
     """A line whose launches are indexed by their text."""
 
-    workers: Workers
+    workers: TextWorkers
 
     @property
-    def making(self) -> Here:
-        return Here(self.store, Extracts(self.index), self.workers)
+    def making(self) -> LocalExtractor:
+        return LocalExtractor(self.store, Extracts(self.index), self.workers)
 
     @property
     def data(self) -> Text:  # type: ignore[override]

@@ -10,7 +10,7 @@ from luigi.configuration import LuigiConfigParser
 from tasks.config import chains
 from warcmill.chain import Switch
 from warcmill.errors import BadConfig
-from warcmill.files.virus_scan import Limits
+from warcmill.files.virus_scan import ClamdLimits
 
 MIB = 1 << 20
 
@@ -54,7 +54,7 @@ def test_a_wrong_switch_is_named(key: str, value: str, why: str, config: LuigiCo
 
 def test_the_scanner_and_its_limits(config: LuigiConfigParser) -> None:
     config.set("viruses", "clamd", "scan.example:3310")
-    assert chains.scanner().limits == Limits(100 * MIB, 100 * MIB), "as clamd's own defaults"
+    assert chains.scanner().limits == ClamdLimits(100 * MIB, 100 * MIB), "as clamd's own defaults"
     config.set("viruses", "max_file_size", str(MIB))
     found = chains.scanner()
     assert (found.limits.why_not(MIB), found.limits.why_not(MIB + 1)) == ("", "over MaxFileSize")

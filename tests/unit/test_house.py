@@ -22,8 +22,8 @@ LARGE_FOLDERS = {
 }  # fmt: skip
 QUESTION = re.compile(r"(?:^|[.!?]\s+|\n\s*\n\s*|\n\s*- )(What|Whether|How)\b")
 # Not yet as the rules have it: these only shrink.
-QUESTIONS_LEFT = 362
-SEAMS_LEFT = 134
+QUESTIONS_LEFT = 361
+SEAMS_LEFT = 130
 ALONE_LEFT: set[str] = {
     "targets/marker.py",
     "warcmill/crawl/launch/reachable.py",
@@ -35,11 +35,8 @@ LARGE_LEFT: set[str] = {
     "warcmill/audit",
 }
 TWICE_LEFT: set[str] = {
-    "Answered", "Block", "Claim", "Contents", "Counts", "Decision", "Document", "Entry", "Event", "Expected",
-    "Fetch", "Fields", "File", "Found", "Head", "History", "Input", "Item", "Kind", "Known", "Limits", "Member",
-    "Named", "Outcome", "Packed", "Page", "Pages", "Payload", "Place", "Prefixes", "Progress", "Reach", "Record",
-    "Resolver", "Run", "Scan", "Scanned", "Scope", "Seed", "Seen", "Sink", "Sources", "Spool", "Tally", "Tar",
-    "Target", "Verdict", "Visit", "Word", "Work", "Workers",
+    "Claim", "Decision", "Fields", "Found", "Input", "Item", "Prefixes", "Progress", "Record", "Resolver", "Run",
+    "Scanned", "Target", "Verdict", "Visit", "Word", "Work",
 }  # fmt: skip
 
 

@@ -169,7 +169,7 @@ JSON = (
         ),
     ),
     Place("warcmill/formats/bagit/bag.py"),
-    Place("warcmill/formats/bagit/findings.py", fields=("Finding", "Fetch")),
+    Place("warcmill/formats/bagit/findings.py", fields=("BagFinding", "FetchLine")),
     Place("warcmill/formats/bagit/tag_files.py"),
     Place("warcmill/formats/warc/second_opinion.py", fields=("Problem",)),
     Place("commands/depends.py", documents=True),

@@ -16,7 +16,7 @@ from warcmill.base import digests
 from warcmill.base.progress import Advance, Counted
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import Packed
+from warcmill.formats.logs.logzip import PackedLog
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import PackedLogs
 from warcmill.markers.state import MarkerStore
@@ -128,7 +128,7 @@ def _compare_zip(state: MarkerStore, path: str, marker: Evidence) -> None:
     """Raise BadInput unless the zip holds, byte for byte, the logs that its own claim lists."""
     members = PackedLogs.from_claim(marker.claim).members
     packed = [
-        Packed(name, file.size, str(file.sha512), crc=0)  # zipfile checks the CRC
+        PackedLog(name, file.size, str(file.sha512), crc=0)  # zipfile checks the CRC
         for file, name in members.items()
     ]
     with state.store.open(path) as stream:

@@ -25,7 +25,7 @@ from warcmill.backup.archive import NAME as ARCHIVE
 from warcmill.base import clock, digests
 from warcmill.errors import NotReady
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import Member, Packed
+from warcmill.formats.logs.logzip import LogToPack, PackedLog
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import BackedUp, Complete, Fed, Launched, Started
@@ -165,12 +165,12 @@ def _stored_path(claim: Claim) -> str:
 
 def _zip(state: MarkerStore, claim: Claim, target: Path) -> None:
     names = BackedUp.from_claim(claim).members
-    members = [Member(name, file.size, partial(state.store.open, file.path)) for file, name in names.items()]
+    members = [LogToPack(name, file.size, partial(state.store.open, file.path)) for file, name in names.items()]
     with target.open("xb", buffering=0) as file:
         logzip.write(file, members, lambda packed: state.document(_as_packed(claim, packed)))
 
 
-def _as_packed(claim: Claim, packed: list[Packed]) -> Claim:
+def _as_packed(claim: Claim, packed: list[PackedLog]) -> Claim:
     """Return the claim; NotReady unless the packed bytes are those it lists."""
     for item, member in zip(claim.items, packed, strict=True):
         if item.file.sha512 != member.sha512:

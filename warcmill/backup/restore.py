@@ -10,7 +10,7 @@ from warcmill.backup import archive
 from warcmill.backup.backup import FOLDER, DueBackup
 from warcmill.errors import BadInput, Foreign
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import Packed
+from warcmill.formats.logs.logzip import PackedLog
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import BackedUp
@@ -122,11 +122,11 @@ def restore(state: MarkerStore, store: Store, backup: Backup) -> Restored:
     return Restored(tuple(path for path, new in is_new.items() if new), different)
 
 
-def _expected(stream: BinaryIO, files: dict[str, FileRef]) -> list[Packed]:
+def _expected(stream: BinaryIO, files: dict[str, FileRef]) -> list[PackedLog]:
     """The expected members in the zip's order: the evidence lists them by path."""
     order = {entry.name: number for number, entry in enumerate(logzip.members(stream))}
     names = sorted(files, key=lambda name: order.get(name, len(order)))
-    return [Packed(name, files[name].size, files[name].sha512 or "", 0) for name in names]
+    return [PackedLog(name, files[name].size, files[name].sha512 or "", 0) for name in names]
 
 
 def _put(state: MarkerStore, stream: BinaryIO, name: str, file: FileRef) -> bool:

@@ -26,7 +26,7 @@ Answer = Callable[[dict[str, Any], bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
     """What one answer may take: seconds of CPU time, seconds, and bytes of memory above what a worker begins with."""
 
     cpu: int = 30
@@ -67,7 +67,7 @@ def receive_bytes(of: socket.socket, length: int) -> bytes:
     return bytes(data)
 
 
-def serve(parent: socket.socket, answer: Answer, limits: Limits) -> None:
+def serve(parent: socket.socket, answer: Answer, limits: WorkerLimits) -> None:
     """Answer questions until the starter ends. What has no answer, since its parser failed, is answered by `why`."""
     _limit_process(limits)
     send(parent, {"ready": True})
@@ -92,7 +92,7 @@ def _answered(answer: Answer, question: dict[str, Any], data: bytes) -> object:
         return {"why": f"its parser failed: {type(error).__name__}: {error}"}
 
 
-def _limit_process(limits: Limits) -> None:
+def _limit_process(limits: WorkerLimits) -> None:
     """No core files, no files at all, an upper bound of memory; and an end with the thread that started it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -102,7 +102,7 @@ def _limit_process(limits: Limits) -> None:
     _lower(resource.RLIMIT_AS, size + limits.memory)
 
 
-def _limit_answer(limits: Limits) -> None:
+def _limit_answer(limits: WorkerLimits) -> None:
     _lower(resource.RLIMIT_CPU, int(time.process_time()) + 1 + limits.cpu)
     signal.alarm(limits.wall + _LATE)
 

@@ -18,7 +18,7 @@ from dataclasses import astuple
 from queue import LifoQueue
 from typing import NamedTuple, Protocol, TypeVar
 
-from warcmill.base.worker import OUT_OF_MEMORY, Limits, receive, receive_text, send
+from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits, receive, receive_text, send
 
 _PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the environment, which may hold passwords
 _START = 600  # seconds that a worker may take to begin
@@ -26,14 +26,14 @@ _READY = 1 << 10
 _ASKED_TO_END = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
-class Answered(Protocol):
+class WorkerAnswer(Protocol):
     """An answer, or `why` there is none."""
 
     @property
     def why(self) -> str: ...
 
 
-T = TypeVar("T", bound=Answered)
+T = TypeVar("T", bound=WorkerAnswer)
 
 
 class Outside(NamedTuple):
@@ -45,7 +45,7 @@ class Outside(NamedTuple):
 class Workers:
     """Up to `number` worker processes, started when they are needed; `close` them."""
 
-    def __init__(self, command: Sequence[str], limits: Limits, number: int) -> None:
+    def __init__(self, command: Sequence[str], limits: WorkerLimits, number: int) -> None:
         self.number, self._command, self._limits = number, command, limits
         self._idle: LifoQueue[_Worker | None] = LifoQueue()  # one that runs is asked before another is started
         self.all: set[_Worker] = set()
@@ -117,7 +117,7 @@ class _Worker:
     `is_spoilt`: it, rather than its last question, may be why there is no answer.
     """
 
-    def __init__(self, command: Sequence[str], limits: Limits) -> None:
+    def __init__(self, command: Sequence[str], limits: WorkerLimits) -> None:
         self._limits = limits
         self.is_alive, self.is_spoilt = True, False
         self._socket, theirs = socket.socketpair()

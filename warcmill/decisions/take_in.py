@@ -25,7 +25,7 @@ from warcmill.base import clock
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch
 from warcmill.formats.warc import gate, hearers
-from warcmill.formats.warc.hearers import Head, Hearer, WholeRecord
+from warcmill.formats.warc.hearers import Hearer, RecordHead, WholeRecord
 from warcmill.model import parse_stamp
 from warcmill.stores import Stat
 from warcmill.stores.engine_folder import SourceFolder
@@ -58,7 +58,7 @@ class Dates(Hearer):
         self._raw: bytes | None = None
         self._stamp = ""
 
-    def begin(self, head: Head, /) -> None:
+    def begin(self, head: RecordHead, /) -> None:
         """Note a record's date."""
         self._note(head.fields.get(b"WARC-Date") or head.fields.get(b"Archive-date") or b"")
 

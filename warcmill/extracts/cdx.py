@@ -20,16 +20,16 @@ from itertools import chain, islice
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput
 from warcmill.extracts import extracts as making
-from warcmill.extracts.extracts import Extracts, Kind, Maker
+from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.cdxj import CdxLines
 from warcmill.stores import Store
 
-CDXJ = Kind("cdxj", cdxj.GENERATION, "cdxj.gz")
+CDXJ = ExtractKind("cdxj", cdxj.GENERATION, "cdxj.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CaptureCounts:
     """What an extract counts: captures by record type, and those without a line, by reason."""
 
     captures: Mapping[str, int]
@@ -37,7 +37,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally(Counts):
+class CaptureTally(CaptureCounts):
     """What an extract counts, and how many of its lines are for certain records."""
 
     found: int
@@ -65,12 +65,12 @@ class CdxHearer(Maker):
         self._sorted.close()
 
 
-def counts(extracts: Extracts, sha512: str) -> Counts:
+def counts(extracts: Extracts, sha512: str) -> CaptureCounts:
     """What the extract of a WARC counts. NotReady if there is none; BadInput if its first line is damaged."""
     return _counts(next(extracts.lines(CDXJ, sha512), b""), sha512)
 
 
-def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> Tally:
+def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> CaptureTally:
     """Read an extract to its end, and count its lines for records at these offsets.
 
     NotReady if there is none; BadInput if it is damaged, or has not the lines that it counts.
@@ -82,18 +82,18 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> T
         number += 1
         found += bool(offsets) and cdxj.offset(line) in offsets
     _check(known, number, sha512)
-    return Tally(known.captures, known.left_out, found)
+    return CaptureTally(known.captures, known.left_out, found)
 
 
-def _check(known: Counts, number: int, sha512: str) -> None:
+def _check(known: CaptureCounts, number: int, sha512: str) -> None:
     if number != sum(known.captures.values()):
         raise BadInput(CDXJ.path(sha512), f"it has {number} lines, and counts {dict(known.captures)}")
 
 
-def _counts(first: bytes, sha512: str) -> Counts:
+def _counts(first: bytes, sha512: str) -> CaptureCounts:
     try:
         document = json.loads(first)
-        return Counts(document["captures"], document["left_out"])
+        return CaptureCounts(document["captures"], document["left_out"])
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(CDXJ.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
 

@@ -37,7 +37,7 @@ _IN_MEMORY = 1 << 22  # compressed bytes; more of them go to a nameless file in 
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ExtractKind:
     """A kind of extract. Raise `generation` when its content changes for the same WARC; `ext` ends in `.gz`."""
 
     name: str
@@ -78,12 +78,12 @@ class Extracts:
         """The folder of the index root, for nameless files."""
         return self._index.base
 
-    def has(self, kind: Kind, sha512: str) -> bool:
+    def has(self, kind: ExtractKind, sha512: str) -> bool:
         """True if there is an extract, sound or not. The folder is listed: NFS may remember that a file was missing."""
         folder, _, name = kind.path(sha512).rpartition("/")
         return name in self._index.names(folder)
 
-    def digest(self, kind: Kind, sha512: str) -> str | None:
+    def digest(self, kind: ExtractKind, sha512: str) -> str | None:
         """Read an extract to its end; return the SHA-512 of its content. None if it is missing or damaged."""
         digest = hashlib.sha512()
         try:
@@ -93,7 +93,7 @@ class Extracts:
             return None
         return digest.hexdigest()
 
-    def read(self, kind: Kind, sha512: str) -> Iterator[bytes]:
+    def read(self, kind: ExtractKind, sha512: str) -> Iterator[bytes]:
         """Yield the content in pieces. NotReady if there is no such extract.
 
         BadInput if it is damaged, at the latest after the last piece: use nothing of it before.
@@ -109,12 +109,12 @@ class Extracts:
             if members.begin():
                 raise BadInput(path, "bytes after the end of the extract", members.offset)
 
-    def whole(self, kind: Kind, sha512: str) -> bytes:
+    def whole(self, kind: ExtractKind, sha512: str) -> bytes:
         """Return the content of an extract that is known to be small; otherwise as `read`."""
         small = self._small(kind, sha512)
         return b"".join(self.read(kind, sha512)) if small is None else small
 
-    def lines(self, kind: Kind, sha512: str) -> Iterator[bytes]:
+    def lines(self, kind: ExtractKind, sha512: str) -> Iterator[bytes]:
         """Yield the content in lines, with their ends; otherwise as `read`."""
         small = self._small(kind, sha512)
         held = b""
@@ -125,7 +125,7 @@ class Extracts:
         if held:
             yield held
 
-    def _small(self, kind: Kind, sha512: str) -> bytes | None:
+    def _small(self, kind: ExtractKind, sha512: str) -> bytes | None:
         """The content of a small extract; None for any that `read` has to look at: a large or a damaged one."""
         data = self._index.read(kind.path(sha512), _SMALL + 1)
         if len(data) > _SMALL or not data.startswith(_HEADER):
@@ -137,7 +137,7 @@ class Extracts:
             return None
         return content if inflater.eof and not inflater.unused_data else None
 
-    def leave(self, kind: Kind, sha512: str, content: Iterable[bytes]) -> None:
+    def leave(self, kind: ExtractKind, sha512: str, content: Iterable[bytes]) -> None:
         """Publish the extract of a WARC with this SHA-512. If one is there, it stays; a damaged one is replaced."""
         path = kind.path(sha512)
         self._index.sweep(path.rpartition("/")[0])
@@ -162,7 +162,7 @@ class Extracts:
         spool.seek(0)
         return self._index.commit_new(path, spool, size, sha512)
 
-    def remove(self, kind: Kind, sha512: str, *, if_damaged: bool = False) -> None:
+    def remove(self, kind: ExtractKind, sha512: str, *, if_damaged: bool = False) -> None:
         """Remove an extract, or only a damaged one; not one that another worker has just put in its place."""
         path = kind.path(sha512)
         found = self._index.stat(path)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from functools import cache, partial
 
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.extracts.extracts import Extracts, Kind, Maker
+from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
 from warcmill.formats.sip import pronom
-from warcmill.formats.sip.pronom import Formats, Seen
+from warcmill.formats.sip.pronom import Formats, TypeSample
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.hearers import Hearer
 from warcmill.launches.holdings import Holding
@@ -30,7 +30,7 @@ class _Digest(Hearer):
         self.sha512.update(piece)
 
 
-def of(store: Store, extracts: Extracts | None, holding: Holding) -> Mapping[str, Seen]:
+def of(store: Store, extracts: Extracts | None, holding: Holding) -> Mapping[str, TypeSample]:
     """The formats of a WARC's payloads, by declared type. Of a cut one: of its whole records."""
     sha512 = holding.stored.sha512 or ""
     if extracts is None:
@@ -59,9 +59,9 @@ def _hear(store: Store, holding: Holding, formats: Formats) -> None:
 
 
 @cache
-def kind() -> Kind:
+def kind() -> ExtractKind:
     """The kind of these extracts, for the signatures of PRONOM that are installed."""
-    return Kind(f"formats-{pronom.signatures()}", 1, "jsonl.gz")
+    return ExtractKind(f"formats-{pronom.signatures()}", 1, "jsonl.gz")
 
 
 class FormatsHearer(Formats, Maker):
@@ -79,7 +79,7 @@ class FormatsHearer(Formats, Maker):
         """Free what it holds: nothing but memory."""
 
 
-def read(extracts: Extracts, sha512: str) -> Mapping[str, Seen]:
+def read(extracts: Extracts, sha512: str) -> Mapping[str, TypeSample]:
     """The formats in the extract of a WARC. NotReady if there is none; BadInput if it is damaged."""
     made = kind()
     return pronom.read(extracts.whole(made, sha512), partial(made.path, sha512))

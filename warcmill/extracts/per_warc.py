@@ -16,9 +16,9 @@ from typing import Any, Protocol, TypeVar
 
 from warcmill.errors import NotReady, Unavailable
 from warcmill.extracts import cdx, text, tika
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.extracts.text import Office
-from warcmill.extracts.text_workers import Known, Workers, kept
+from warcmill.extracts.text_workers import DocumentCache, TextWorkers, kept
 from warcmill.extracts.tika import Tika
 from warcmill.formats.text import document
 from warcmill.scale import Ready, Runner
@@ -28,18 +28,18 @@ from warcmill.stores.opening import Access, open_folder, open_store
 
 Tally = TypeVar("Tally")
 NOWHERE: frozenset[int] = frozenset()
-KNOWN = Known()  # of all WARCs whose text this process has had extracted
+KNOWN = DocumentCache()  # of all WARCs whose text this process has had extracted
 
 
-class What(StrEnum):
+class ExtractWanted(StrEnum):
     """The extracts that are made."""
 
     CDX = "cdx"
     TEXT = "text"
 
 
-class Making(Protocol):
-    """Who makes extracts of stored WARCs: `Here`, or `Elsewhere`.
+class Extractor(Protocol):
+    """Who makes extracts of stored WARCs: `LocalExtractor`, or `RemoteExtractor`.
 
     `path` is that of the WARC in the store; `offsets` are of records that are counted apart. NotReady if the WARC is
     missing, Mismatch if it is no longer as it was verified.
@@ -52,20 +52,20 @@ class Making(Protocol):
     def at_once(self, number: int) -> int:
         """How many of so many WARCs are read at a time; asked before the first."""
 
-    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.Tally:
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.CaptureTally:
         """Make the extract of the CDXJ lines."""
 
-    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.Tally:
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.DocumentTally:
         """Make the extract of the text."""
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalExtractor:
     """Extracts are made by this process. Only text needs workers."""
 
     store: Store
     extracts: Extracts
-    workers: Workers | None = None
+    workers: TextWorkers | None = None
     office: Office | None = None
 
     @property
@@ -75,11 +75,11 @@ class Here:
     def at_once(self, _number: int) -> int:
         return 1
 
-    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.Tally:
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.CaptureTally:
         cdx.make(self.extracts, self.store, path, sha512)
         return _made(lambda: cdx.tally(self.extracts, sha512, offsets), cdx.CDXJ.path(sha512))
 
-    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.Tally:
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.DocumentTally:
         assert self.workers is not None, "who wants text gives workers"
         text.make(self.extracts, self.store, self.workers, path, sha512, self.office)
         return _made(lambda: text.tally(self.extracts, sha512, offsets), text.TEXT.path(sha512))
@@ -93,7 +93,7 @@ def _made(tally: Callable[[], Tally], path: str) -> Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExtractPlace:
     """Where the WARCs are, a path or a URL; the folder of the index root; and what extracts office documents."""
 
     store: str
@@ -107,38 +107,38 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ExtractOrder:
     """One WARC, and what is wanted of it; `cores`: for the processes that extract its text."""
 
-    what: What
-    place: Place
+    what: ExtractWanted
+    place: ExtractPlace
     path: str
     sha512: str
     offsets: frozenset[int]
     cores: int
 
 
-def make(order: Order) -> cdx.Tally | text.Tally:
+def make(order: ExtractOrder) -> cdx.CaptureTally | text.DocumentTally:
     """Make an extract; what it counts is the record of it."""
     store, extracts = order.place.open()
-    if order.what is What.CDX:
-        return Here(store, extracts).cdx(order.path, order.sha512, order.offsets)
+    if order.what is ExtractWanted.CDX:
+        return LocalExtractor(store, extracts).cdx(order.path, order.sha512, order.offsets)
     office = tika.kept(order.place.tika, order.cores) if order.place.tika else None
     with kept(order.cores, KNOWN) as workers:
-        return Here(store, extracts, workers, office).text(order.path, order.sha512, order.offsets)
+        return LocalExtractor(store, extracts, workers, office).text(order.path, order.sha512, order.offsets)
 
 
-def reach(place: Place) -> None:
+def reach(place: ExtractPlace) -> None:
     """Unavailable if this process does not reach the store and the index root, or has not what extracts."""
     place.open()
     if place.tika:
         place.tika.check()
 
 
-class Elsewhere:
+class RemoteExtractor:
     """Extracts are made by the workers of a runner, which reach the same store and index root."""
 
-    def __init__(self, runner: Runner, place: Place, extracts: Extracts) -> None:
+    def __init__(self, runner: Runner, place: ExtractPlace, extracts: Extracts) -> None:
         self._runner, self._place, self._extracts = runner, place, extracts
         self._versions = versions(document.PACKAGES)
         self._ready = Ready(1)
@@ -154,16 +154,18 @@ class Elsewhere:
             self._ready = self._runner.ready(number, probe)
         return self._ready.at_once
 
-    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.Tally:
-        tally: cdx.Tally = self._make(What.CDX, (cdx.CDXJ,), path, sha512, offsets)
+    def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.CaptureTally:
+        tally: cdx.CaptureTally = self._make(ExtractWanted.CDX, (cdx.CDXJ,), path, sha512, offsets)
         return tally
 
-    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.Tally:
-        tally: text.Tally = self._make(What.TEXT, text.KINDS, path, sha512, offsets)
+    def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.DocumentTally:
+        tally: text.DocumentTally = self._make(ExtractWanted.TEXT, text.KINDS, path, sha512, offsets)
         return tally
 
-    def _make(self, what: What, kinds: Sequence[Kind], path: str, sha512: str, offsets: Set[int]) -> Any:
-        order = Order(what, self._place, path, sha512, frozenset(offsets), self._ready.cores)
+    def _make(
+        self, what: ExtractWanted, kinds: Sequence[ExtractKind], path: str, sha512: str, offsets: Set[int]
+    ) -> Any:
+        order = ExtractOrder(what, self._place, path, sha512, frozenset(offsets), self._ready.cores)
         tally = self._runner.do(Work(f"store:{path}", make, order, self._versions))
         if not any(self._extracts.has(kind, sha512) for kind in kinds):
             why = f"a worker made it, and it is not here: share the folder {self._place.index} with all workers"

@@ -13,11 +13,11 @@ from hashlib import sha512
 
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.extracts import cdx
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.formats.index.cdxj import all_named
 from warcmill.formats.warc.http import comparable
 
-REVISITS = Kind("revisits", 1, "cdxj.gz")
+REVISITS = ExtractKind("revisits", 1, "cdxj.gz")
 Warcs = Sequence[tuple[str, str]]  # the name and the SHA-512 of each
 _REVISIT = b'"mime": "warc/revisit"'
 

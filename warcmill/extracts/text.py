@@ -36,12 +36,11 @@ from typing import Protocol
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput, Mismatch
 from warcmill.extracts import extracts as making
-from warcmill.extracts.extracts import Extracts, Maker
-from warcmill.extracts.extracts import Kind as ExtractKind
-from warcmill.extracts.text_workers import Workers
-from warcmill.formats.text.captures import Captured, Captures
+from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
+from warcmill.extracts.text_workers import TextWorkers
+from warcmill.formats.text.captures import Captured, DocumentHearer
 from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind, read_as, refused, tool_of
-from warcmill.formats.warc.hearers import Head, Listener
+from warcmill.formats.warc.hearers import Listener, RecordHead
 from warcmill.stores import Store
 
 # Raise both by 2 when the text of the same document, or the fields, change.
@@ -63,7 +62,7 @@ _OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class DocumentCounts:
     """What an extract counts: documents by kind, captures that are none by reason, and documents without text."""
 
     documents: Mapping[str, int]
@@ -73,7 +72,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally(Counts):
+class DocumentTally(DocumentCounts):
     """What an extract counts, and how many of its documents are certain records."""
 
     found: int
@@ -95,11 +94,11 @@ class TextHearer(Maker):
         self._extracts, self._sha512, self._submit, self._office = extracts, sha512, submit, office
         self._kind = TEXT
         self._sorted = SortedLines(extracts.folder, _IN_MEMORY)
-        self._captures = Captures(self._captured)
+        self._captures = DocumentHearer(self._captured)
         self._pending: deque[tuple[Captured, Kind | None, Future[Document], int]] = deque()
         self._pending_bytes = self._without_text = self._unread = 0
 
-    def begin(self, head: Head, /) -> Listener | None:
+    def begin(self, head: RecordHead, /) -> Listener | None:
         """Listen to captures."""
         return self._captures.begin(head)
 
@@ -174,7 +173,7 @@ def best(extracts: Extracts, sha512: str) -> ExtractKind:
     return OFFICE_TEXT if extracts.has(OFFICE_TEXT, sha512) else TEXT
 
 
-def counts(extracts: Extracts, kind: ExtractKind, sha512: str) -> Counts:
+def counts(extracts: Extracts, kind: ExtractKind, sha512: str) -> DocumentCounts:
     """What an extract counts, which is not read further. Otherwise as `tally`."""
     return _counts(next(extracts.lines(kind, sha512), b""), kind.path(sha512))
 
@@ -203,7 +202,7 @@ def _fields(captured: Captured, size: int, document: Document, capture: str) -> 
     return {name: value for name, value in known.items() if value not in ("", None)}
 
 
-def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> Tally:
+def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> DocumentTally:
     """Read an extract to its end, and count its documents that are records at these offsets.
 
     NotReady if there is none; BadInput if it is damaged, or has not the lines that it counts.
@@ -217,7 +216,7 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> T
         found += bool(offsets) and offset(line) in offsets
     if number != sum(known.documents.values()):
         raise BadInput(kind.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
-    return Tally(known.documents, known.left_out, known.without_text, found, unread=known.unread)
+    return DocumentTally(known.documents, known.left_out, known.without_text, found, unread=known.unread)
 
 
 def offset(line: bytes) -> int:
@@ -236,11 +235,11 @@ def lines(extracts: Extracts, sha512: str, without: Set[int] = frozenset()) -> I
             yield line
 
 
-def _counts(first: bytes, path: str) -> Counts:
+def _counts(first: bytes, path: str) -> DocumentCounts:
     try:
         document = json.loads(first)
         documents, left_out = document["documents"], document["left_out"]
-        return Counts(documents, left_out, document["without_text"], unread=document["unread"])
+        return DocumentCounts(documents, left_out, document["without_text"], unread=document["unread"])
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(path, f"its first line does not count its lines: {first[:80]!r}", 0) from error
 
@@ -270,7 +269,7 @@ def _length(line: bytes) -> tuple[int, int]:
 
 
 def make(
-    extracts: Extracts, store: Store, workers: Workers, path: str, sha512: str, office: Office | None = None
+    extracts: Extracts, store: Store, workers: TextWorkers, path: str, sha512: str, office: Office | None = None
 ) -> None:
     """Read a stored WARC, have its documents extracted, and leave its extract.
 

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from typing import Any
 
 from warcmill.base import worker
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.formats.text.document import Document, Kind
 
 Extract = Callable[[Kind, bytes, str], Document]
 
 
-def serve(parent: socket.socket, extract: Extract, limits: Limits) -> None:
+def serve(parent: socket.socket, extract: Extract, limits: WorkerLimits) -> None:
     """Answer questions until the starter ends."""
 
     def answer(question: dict[str, Any], data: bytes) -> object:
@@ -31,4 +31,4 @@ if __name__ == "__main__":
     from warcmill.formats.text.extract import document  # the extra, which only a worker needs
 
     with socket.socket(fileno=0) as _parent:
-        serve(_parent, document, Limits(*map(int, sys.argv[1:])))
+        serve(_parent, document, WorkerLimits(*map(int, sys.argv[1:])))

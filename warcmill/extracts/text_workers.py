@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Self
 
 from warcmill.base import workers as processes
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import Outside
 from warcmill.errors import Unavailable
 from warcmill.formats.text.document import MOST, Document, Kind, refused
@@ -34,20 +34,20 @@ COMMAND = (sys.executable, "-P", "-m", _MODULE)
 _MOST_ANSWER = 8 * MOST
 
 
-class Workers:
+class TextWorkers:
     """Worker processes, started when they are needed. Leave the block to end them."""
 
     def __init__(
         self,
         number: int | None = None,
-        limits: Limits | None = None,
+        limits: WorkerLimits | None = None,
         command: Sequence[str] = COMMAND,
-        known: Known | None = None,
+        known: DocumentCache | None = None,
     ) -> None:
         self.number = number or len(os.sched_getaffinity(0))
-        self._known = known or Known()
+        self._known = known or DocumentCache()
         self._threads = ThreadPoolExecutor(self.number)
-        self._processes = processes.Workers(command, limits or Limits(), self.number)
+        self._processes = processes.Workers(command, limits or WorkerLimits(), self.number)
 
     def __enter__(self) -> Self:
         return self
@@ -100,14 +100,14 @@ def _document(text: bytes) -> Document:
 class _Kept(local):
     """The workers of each thread: threads that share some would have to agree on when to end them."""
 
-    workers: Workers | None = None
+    workers: TextWorkers | None = None
 
 
 _kept = _Kept()
 
 
 @contextmanager
-def kept(number: int, known: Known) -> Iterator[Workers]:
+def kept(number: int, known: DocumentCache) -> Iterator[TextWorkers]:
     """Workers that this thread keeps. They end when the block raises, and with the process, in whatever way that ends.
 
     A worker ends by itself as soon as nobody has the other end of its socket open.
@@ -115,7 +115,7 @@ def kept(number: int, known: Known) -> Iterator[Workers]:
     workers = _kept.workers
     if workers is None or workers.number != number:
         _end_kept()
-        workers = _kept.workers = Workers(number, known=known)
+        workers = _kept.workers = TextWorkers(number, known=known)
     try:
         yield workers
     except BaseException:
@@ -143,7 +143,7 @@ os.register_at_fork(after_in_child=_forked)
 MOST_KEPT = 64 << 20  # bytes of text that are kept
 
 
-class Known:
+class DocumentCache:
     """Documents by what they were made of, those that were asked for last. Threads may share it."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:

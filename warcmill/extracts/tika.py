@@ -28,14 +28,14 @@ from pathlib import Path
 from threading import Lock
 from types import TracebackType
 
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.errors import Unavailable
 from warcmill.extracts.text import Office
-from warcmill.extracts.text_workers import Known, Workers
+from warcmill.extracts.text_workers import DocumentCache, TextWorkers
 from warcmill.formats.text.document import MOST, Document, Kind, made
 from warcmill.stores import temporary
 
-LIMITS = Limits(cpu=60, wall=240, memory=768 << 20)  # of Java's heap
+LIMITS = WorkerLimits(cpu=60, wall=240, memory=768 << 20)  # of Java's heap
 _TITLE, _VERSION = b"Implementation-Title: Apache Tika application", b"Implementation-Version: "
 _SECONDS = 120
 _MANIFEST, _MOST = "META-INF/MANIFEST.MF", 1 << 16
@@ -87,13 +87,13 @@ def java_version(program: str) -> str:
     return next(iter(done.stdout.decode("utf-8", "replace").splitlines()), "")
 
 
-class TikaWorkers(Workers):
+class TikaWorkers(TextWorkers):
     """Java processes that read office documents, started when they are needed. Leave the block to end them."""
 
-    def __init__(self, tika: Tika, number: int | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, tika: Tika, number: int | None = None, limits: WorkerLimits = LIMITS) -> None:
         self.tool = tika.tool()
         module = (sys.executable, "-P", "-m", "warcmill.extracts.tika")
-        super().__init__(number, limits, (*module, java(), os.path.abspath(tika.jar)), Known())
+        super().__init__(number, limits, (*module, java(), os.path.abspath(tika.jar)), DocumentCache())
 
     def __exit__(
         self, type_: type[BaseException] | None, error: BaseException | None, at: TracebackType | None

@@ -20,7 +20,7 @@ from warcmill.errors import Mismatch, Unavailable
 from warcmill.files import transfer
 from warcmill.files.transfer import Tee, place, present, stored
 from warcmill.formats.warc import gate
-from warcmill.formats.warc.hearers import Head, Hearer
+from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.formats.warc.payload import Payload, has_payload
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
@@ -33,7 +33,7 @@ OVER_STREAM, OVER_FILE = "over StreamMaxLength", "over MaxFileSize"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClamdLimits:
     """clamd's own limits, in bytes: up to both, "OK" means that all of a stream was scanned."""
 
     stream_max_length: int
@@ -49,13 +49,13 @@ class Limits:
 class PayloadScan(Hearer):
     """The scan of one WARC. Its counts are valid after `finish`."""
 
-    def __init__(self, scans: Scans, limits: Limits) -> None:
+    def __init__(self, scans: Scans, limits: ClamdLimits) -> None:
         self.clean, self.hits = 0, list[Hit]()
         self.not_scanned = Counter[str]()
         self.scans, self.limits = scans, limits
         self._record: _Record | None = None
 
-    def begin(self, head: Head, /) -> _Record | None:
+    def begin(self, head: RecordHead, /) -> _Record | None:
         """Listen to every record that has a payload."""
         self._abandon()
         if not has_payload(head):
@@ -84,7 +84,7 @@ class PayloadScan(Hearer):
 class _Record:
     """One record: its payload's readings on their way, and what clamd found in each."""
 
-    def __init__(self, scan: PayloadScan, head: Head) -> None:
+    def __init__(self, scan: PayloadScan, head: RecordHead) -> None:
         self._scan, self._head = scan, head
         self._readings: list[_Reading] = []
         self._ended = False
@@ -193,7 +193,7 @@ class _Reading:
         return self._stream
 
 
-def _uri(head: Head) -> str:
+def _uri(head: RecordHead) -> str:
     """The address of a record, as text that a claim can have."""
     uri = head.fields.get(b"WARC-Target-URI") or head.fields.get(b"URL") or b""
     return uri.strip().strip(b"<>").decode("utf-8", "backslashreplace")
@@ -202,14 +202,16 @@ def _uri(head: Head) -> str:
 AT_ONCE = 8  # payloads that wait for clamd's answer; MaxThreads of its own is 10
 
 
-class Scan(NamedTuple):
+class ScannedStage(NamedTuple):
     """The claim of files.scanned, and the tools of its run: the versions of engine and database."""
 
     claim: Claim
     tools: Mapping[str, str]
 
 
-def scan(state: MarkerStore, store: Store, clamd: Clamd, limits: Limits, launch: Launch, stage: Stage) -> Scan:
+def scan(
+    state: MarkerStore, store: Store, clamd: Clamd, limits: ClamdLimits, launch: Launch, stage: Stage
+) -> ScannedStage:
     """Scan a stage. A hit refuses nothing: the claim lists it, and who reads the claim leaves the record out.
 
     Unsettled when clamd does not answer, or answers with an error, and when a stored file is missing or has changed.
@@ -223,7 +225,7 @@ def scan(state: MarkerStore, store: Store, clamd: Clamd, limits: Limits, launch:
     items = run_items(attempts, groups, scanning.version, scanning.items)
     claim = Claim(key, rests_on(verified), items=items)
     counts = transfer.counts(items) | _totals(claim)
-    return Scan(replace(claim, counts=counts), tools(scanning.versions))
+    return ScannedStage(replace(claim, counts=counts), tools(scanning.versions))
 
 
 def _groups(verified: Claim) -> dict[FileRef, list[Item]]:
@@ -247,7 +249,7 @@ def tools(versions: list[str]) -> dict[str, str]:
 class _Scanning:
     store: Store
     clamd: Clamd
-    limits: Limits
+    limits: ClamdLimits
     groups: Mapping[FileRef, list[Item]]
     progress: Progress
     versions: list[str] = field(default_factory=list)

@@ -45,7 +45,7 @@ class Depth(StrEnum):
     DEEP = "DEEP"
 
 
-class Scope(StrEnum):
+class TargetScope(StrEnum):
     """How far from its seeds a target is crawled: the page with its parts, the pages that it links to, the site, or its
     subdomains too."""
 
@@ -66,7 +66,7 @@ class Target:
     title: str
     seeds: tuple[str, ...]
     depth: Depth = Depth.CAPPED
-    scope: Scope = Scope.ROOT
+    scope: TargetScope = TargetScope.ROOT
     ignore_robots: bool = False
     watched: bool = False
     schedules: tuple[Schedule, ...] = ()
@@ -172,7 +172,7 @@ def _read_target(read: _Fields, seeds: tuple[str, ...]) -> Target:
         title=read.text("title") or "",
         seeds=seeds,
         depth=Depth(read.choice("depth", Depth, Depth.CAPPED)),
-        scope=Scope(read.choice("scope", Scope, Scope.ROOT)),
+        scope=TargetScope(read.choice("scope", TargetScope, TargetScope.ROOT)),
         ignore_robots=read.truth("ignoreRobotsTxt"),
         watched=read.truth("watched"),
         schedules=tuple(_schedules(read)),

@@ -26,7 +26,7 @@ _DIRECTIVES = ("+", "-")
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
 
 
-class Seed(NamedTuple):
+class ListedSeed(NamedTuple):
     """A seed as it is written, its `url` in the form in which crawl logs are compared, and the seed that redirected to
     it, where Heritrix added it; else ''."""
 
@@ -35,12 +35,12 @@ class Seed(NamedTuple):
     added_from: str = ""
 
 
-def read(data: bytes) -> list[Seed]:
+def read(data: bytes) -> list[ListedSeed]:
     """Return the seeds of a list, each URL once, in their order. Raises for no content: what is no URL is a seed too.
 
     The list may be in UTF-16, with or without its mark, and its last line without an end.
     """
-    known: dict[str, Seed] = {}
+    known: dict[str, ListedSeed] = {}
     for seed in _seeds(data.decode(coding_of(data), "backslashreplace")):
         known.setdefault(seed.url, seed)
     return list(known.values())
@@ -58,7 +58,7 @@ def comparable(text: str) -> str:
         return scheme.lower() + colon + rest
 
 
-def _seeds(text: str) -> Iterator[Seed]:
+def _seeds(text: str) -> Iterator[ListedSeed]:
     added_from = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("#"):
@@ -66,7 +66,7 @@ def _seeds(text: str) -> Iterator[Seed]:
             added_from = match[1] if match else added_from
         elif line and not line.startswith(_DIRECTIVES):
             written = _NOTE.split(line, maxsplit=1)[0].rstrip()
-            yield Seed(written, comparable(written), added_from)
+            yield ListedSeed(written, comparable(written), added_from)
             added_from = ""
 
 

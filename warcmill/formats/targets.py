@@ -20,14 +20,14 @@ from typing import Final
 from warcmill.base.schedule import Frequency
 from warcmill.errors import BadConfig
 from warcmill.formats import surt
-from warcmill.formats.feed import Depth, Scope, Target
+from warcmill.formats.feed import Depth, Target, TargetScope
 
 SEEDS: Final = "seeds.txt"
 SURTS: Final = "surts.txt"
 EXCLUDE: Final = "exclude.txt"
 PART: Final = "[EIR]*X?[EIR]*"
 """The hops from a page to one of its parts, as a regular expression: embedded, inferred, redirected, one guessed."""
-SITES: Final = frozenset({Scope.ROOT, Scope.SUBDOMAINS})
+SITES: Final = frozenset({TargetScope.ROOT, TargetScope.SUBDOMAINS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Policy:
     ignore_robots: bool
 
 
-class Reach(StrEnum):
+class PageReach(StrEnum):
     """How far a seed that is a page reaches: with all its parts, as a site's seed too, or also to what it links to."""
 
     RESOURCE = "resource"
@@ -55,10 +55,10 @@ class Reach(StrEnum):
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Page:
+class PageCrawl:
     """How the URLs reached from one seed are crawled."""
 
-    reach: Reach
+    reach: PageReach
     policy: Policy
 
 
@@ -68,7 +68,7 @@ class Plan:
 
     seeds: frozenset[str]
     sites: Mapping[str, Policy]
-    pages: Mapping[str, Page]
+    pages: Mapping[str, PageCrawl]
     excluded: frozenset[str]
 
     def lists(self) -> dict[str, bytes]:
@@ -130,33 +130,33 @@ def _sites(targets: list[Target]) -> dict[str, Policy]:
     return sites
 
 
-def prefixes_of(seed: str, scope: Scope) -> list[str]:
+def prefixes_of(seed: str, scope: TargetScope) -> list[str]:
     """The SURT prefixes of the site that a canonical seed stands for; none for a page."""
-    if scope is Scope.SUBDOMAINS:
+    if scope is TargetScope.SUBDOMAINS:
         return [surt.domain_prefix(seed)]
-    return [surt.folder_prefix(url) for url in surt.with_and_without_www(seed)] if scope is Scope.ROOT else []
+    return [surt.folder_prefix(url) for url in surt.with_and_without_www(seed)] if scope is TargetScope.ROOT else []
 
 
-def _pages(targets: list[Target], sites: Mapping[str, Policy]) -> dict[str, Page]:
+def _pages(targets: list[Target], sites: Mapping[str, Policy]) -> dict[str, PageCrawl]:
     """The seeds of page targets, each with its reach and policy. A seed within a site counts only as `plus1`."""
-    pages: dict[str, Page] = {}
+    pages: dict[str, PageCrawl] = {}
     for target in targets:
         reach = _reach(target)
         for seed in map(surt.canonical, target.seeds):
-            if reach is Reach.PLUS1 or (reach and not _within(seed, sites)):
+            if reach is PageReach.PLUS1 or (reach and not _within(seed, sites)):
                 known = pages.get(seed)
-                widest = max(known.reach, reach, key=list(Reach).index) if known else reach
-                pages[seed] = Page(widest, _wider(known.policy if known else None, target))
+                widest = max(known.reach, reach, key=list(PageReach).index) if known else reach
+                pages[seed] = PageCrawl(widest, _wider(known.policy if known else None, target))
     return pages
 
 
-def _reach(target: Target) -> Reach | None:
+def _reach(target: Target) -> PageReach | None:
     """The reach of a page target, None for a site. A refresh never reaches further than the target itself."""
-    if target.scope is Scope.RESOURCE:
-        return Reach.RESOURCE
+    if target.scope is TargetScope.RESOURCE:
+        return PageReach.RESOURCE
     if target.refresh:
-        return Reach.REFRESH
-    return Reach.PLUS1 if target.scope is Scope.PLUS1 else None
+        return PageReach.REFRESH
+    return PageReach.PLUS1 if target.scope is TargetScope.PLUS1 else None
 
 
 def _within(seed: str, sites: Mapping[str, Policy]) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 
 from warcmill.extracts import cdx as cdx_extracts
-from warcmill.extracts.cdx import CDXJ, Tally
+from warcmill.extracts.cdx import CDXJ, CaptureTally
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Making
+from warcmill.extracts.per_warc import Extractor
 from warcmill.index.extracting import StageExtracts, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed
@@ -20,14 +20,14 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
 
 
-def cdx(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
+def cdx(state: MarkerStore, making: Extractor, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.cdx; fails as `extracted`."""
     work = StageExtracts((CDXJ,), making.at_once, making.cdx, partial(cdx_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "cdx", work)
     return replace(claim, counts=_counts(claim))
 
 
-def _facts(_copy: FileRef, tally: Tally) -> dict[str, Json]:
+def _facts(_copy: FileRef, tally: CaptureTally) -> dict[str, Json]:
     return {"captures": dict(tally.captures), "unfit": dict(tally.left_out), "hits": tally.found}
 
 

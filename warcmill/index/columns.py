@@ -165,7 +165,7 @@ def _about(
     state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, warcs: Mapping[str, str]
 ) -> About | None:
     """What other steps know about each capture of the stage; None if they know nothing."""
-    from warcmill.formats.index.columns import Known  # noqa: PLC0415 as above
+    from warcmill.formats.index.columns import CaptureNotes  # noqa: PLC0415 as above
 
     texts = {}
     if indexed := state.read(layout.step("text", launch, stage)):
@@ -179,8 +179,8 @@ def _about(
     if not texts and not hits:
         return None
 
-    def about(warc: str, offset: int) -> Known:
-        return Known(texts[warc].at(offset) if warc in texts else None, hits.get((warc, offset)))
+    def about(warc: str, offset: int) -> CaptureNotes:
+        return CaptureNotes(texts[warc].at(offset) if warc in texts else None, hits.get((warc, offset)))
 
     return about
 

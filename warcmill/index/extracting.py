@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from warcmill import chain, layout
 from warcmill.base.progress import Progress
 from warcmill.errors import BadInput, NotReady
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.launches import holdings
 from warcmill.launches.holdings import Holding
 from warcmill.markers.attempts import Attempts, run_items
@@ -33,7 +33,7 @@ class StageExtracts(Generic[Tally]):
     `tally`: NotReady where there is no extract.
     """
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[ExtractKind]
     at_once: Callable[[int], int]
     make: Callable[[str, str, frozenset[int]], Tally]
     tally: Callable[[str, frozenset[int]], Tally]

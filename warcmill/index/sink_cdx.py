@@ -25,7 +25,7 @@ from warcmill.clients.cdx_server import CapturePlace, CdxServer
 from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.extracts import cdx as cdx_making
 from warcmill.extracts.cdx import CDXJ
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.formats.index import cdxj
 from warcmill.index import provisional
 from warcmill.index.provisional import Followed, crawled
@@ -181,7 +181,7 @@ class CdxSink:
             if here.has(line) and not (there and there.has(line)):
                 yield cdxj.named(line, one.input.name)
 
-    def _sound_extract(self, one: ListedWarc) -> Kind:
+    def _sound_extract(self, one: ListedWarc) -> ExtractKind:
         """The extract of an input, which is made again where it is missing or damaged, if it can be."""
         kind = replace(CDXJ, generation=one.generation)
         if self._extracts.digest(kind, one.sha512) is None:

@@ -21,8 +21,8 @@ from typing import Any
 from warcmill.errors import Mismatch
 from warcmill.extracts import text as text_extracts
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Making
-from warcmill.extracts.text import KINDS, Tally, extract_kind
+from warcmill.extracts.per_warc import Extractor
+from warcmill.extracts.text import KINDS, DocumentTally, extract_kind
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.index.extracting import StageExtracts, extracted
 from warcmill.markers.claim import Claim
@@ -35,14 +35,14 @@ from warcmill.versions.inputs import ListedWarc
 log = logging.getLogger(__name__)
 
 
-def text(state: MarkerStore, making: Making, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
+def text(state: MarkerStore, making: Extractor, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
     """The claim of index.text; fails as `extracted`."""
     work = StageExtracts(KINDS, making.at_once, making.text, partial(text_extracts.tally, extracts), _facts)
     claim = extracted(state, extracts, launch, stage, "text", work)
     return replace(claim, counts=_counts(claim))
 
 
-def _facts(copy: FileRef, tally: Tally) -> dict[str, Json]:
+def _facts(copy: FileRef, tally: DocumentTally) -> dict[str, Json]:
     if tally.without_text:
         documents = sum(tally.documents.values())
         log.warning("%s: %d of %d documents have no text", copy.name, tally.without_text, documents)

@@ -25,7 +25,7 @@ from warcmill.clients.solr import Solr
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.text import Counts, extract_kind
+from warcmill.extracts.text import DocumentCounts, extract_kind
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
 from warcmill.index.extracting import unread
@@ -306,7 +306,7 @@ def _documents(file: TextIndexedFile) -> int:
     return sum(file.documents.values())
 
 
-def _is_same(known: TextIndexedFile, found: Counts) -> bool:
+def _is_same(known: TextIndexedFile, found: DocumentCounts) -> bool:
     """True if a marker and an extract count the same. Markers made before office documents were documents have them
     among captures of another type, and stay as they are."""
     documents, left_out = Counter(found.documents), Counter(found.left_out)
@@ -315,5 +315,5 @@ def _is_same(known: TextIndexedFile, found: Counts) -> bool:
     return documents == Counter(known.documents) and left_out == Counter(known.left_out)
 
 
-def _shown(counted: TextIndexedFile | Counts) -> str:
+def _shown(counted: TextIndexedFile | DocumentCounts) -> str:
     return f"{dict(counted.documents)}, and left out {dict(counted.left_out)}"

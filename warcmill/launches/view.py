@@ -61,7 +61,7 @@ class LaunchView:
         return list_files(self.roots, self.launch)
 
     @cached_property
-    def events(self) -> tuple[joblog.Event, ...]:
+    def events(self) -> tuple[joblog.JobEvent, ...]:
         """The events of its own job.log."""
         return job_log(self.roots, f"{self.launch.job}/{self.launch.id}/job.log")
 
@@ -231,7 +231,7 @@ def how_it_ended(state: MarkerStore, launch: Launch) -> tuple[str, str]:
     return str(stopped.how), stopped.finished
 
 
-def how_ended(roots: JobRoots, launch: Launch, events: Iterable[joblog.Event] | None = None) -> str:
+def how_ended(roots: JobRoots, launch: Launch, events: Iterable[joblog.JobEvent] | None = None) -> str:
     """Return how a launch ended by the engine's own logs: `finished`, `superseded`, or '' when they show no end.
 
     `events`: those of its job.log, where that is read already.
@@ -290,7 +290,7 @@ def checkpoints(roots: JobRoots, launch: Launch) -> list[Stage]:
     return checkpoints_in(job_log(roots, f"{launch.job}/{launch.id}/job.log"))
 
 
-def checkpoints_in(events: Iterable[joblog.Event]) -> list[Stage]:
+def checkpoints_in(events: Iterable[joblog.JobEvent]) -> list[Stage]:
     """Return the checkpoints among the events of a launch's job.log, in their order."""
     stages = []
     for event in events:
@@ -302,7 +302,7 @@ def checkpoints_in(events: Iterable[joblog.Event]) -> list[Stage]:
     return stages
 
 
-def job_log(roots: JobRoots, path: str) -> tuple[joblog.Event, ...]:
+def job_log(roots: JobRoots, path: str) -> tuple[joblog.JobEvent, ...]:
     """Return the events of a job.log, none without one. It is read as a whole: an event takes some 80 bytes."""
     try:
         file = roots.jobs.open(path)
@@ -313,7 +313,7 @@ def job_log(roots: JobRoots, path: str) -> tuple[joblog.Event, ...]:
     return tuple(joblog.events(io.BytesIO(text)))
 
 
-def _finished(events: Iterable[joblog.Event], launch: Launch) -> str:
+def _finished(events: Iterable[joblog.JobEvent], launch: Launch) -> str:
     """The time of a launch's FINISHED line; '' when there is none."""
     return next((event.time for event in events if event.word == "FINISHED" and event.subject == launch.id), "")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from warcmill import layout
 from warcmill.errors import NotReady
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import Member, Packed
+from warcmill.formats.logs.logzip import LogToPack, PackedLog
 from warcmill.launches.listing import Listing, papers_of
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import LaunchView
@@ -37,7 +37,7 @@ def pack(
     key = layout.key("output.PackageLogs", launch, stage=stage)
     claims: list[Claim] = []
 
-    def document(packed: list[Packed]) -> bytes:
+    def document(packed: list[PackedLog]) -> bytes:
         items = tuple(_item(file, member) for (_, file), member in zip(files, packed, strict=True))
         claims.append(Claim(key, inputs, items=items, facts={"absent": [*without]}))
         return state.plain_document(claims[0])
@@ -98,10 +98,10 @@ def absent(listing: Listing, stage: Stage) -> Iterable[str]:
         yield from () if listing.reports else ("reports/",)
 
 
-def _member(roots: JobRoots, name: str, file: FileRef) -> Member:
-    return Member(name, file.size, partial(roots.root(file.root).open, file.path))
+def _member(roots: JobRoots, name: str, file: FileRef) -> LogToPack:
+    return LogToPack(name, file.size, partial(roots.root(file.root).open, file.path))
 
 
-def _item(file: FileRef, packed: Packed) -> Item:
+def _item(file: FileRef, packed: PackedLog) -> Item:
     known = FileRef(file.root, layout.shown(file.path), packed.size, packed.sha512)
     return Item(known, Outcome.OK, facts={"member": packed.name})

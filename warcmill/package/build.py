@@ -27,15 +27,15 @@ from warcmill.errors import Conflict, Mismatch
 from warcmill.extracts.extracts import Extracts
 from warcmill.formats.bagit import writer
 from warcmill.formats.sip import eark, tar
-from warcmill.formats.sip.eark import Package, Payload
-from warcmill.formats.sip.tar import Chunks, Document, Make, Member, Spool, Tar
+from warcmill.formats.sip.eark import Package, PackageFile
+from warcmill.formats.sip.tar import Chunks, DocumentSpool, Make, PackageDocument, TarMember, TarStream
 from warcmill.formats.sip.xml import href
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package import identifiers, sips
-from warcmill.package.contents import Collector, Contents, replacing
+from warcmill.package.contents import Collector, SipContents, replacing
 from warcmill.package.sips import Terms
 from warcmill.stores import Store
 
@@ -61,17 +61,17 @@ class Sip:
 
     path: str
     bag: str
-    members: list[Member]
+    members: list[TarMember]
     size: int
     time: int
 
-    def stream(self, progress: Progress) -> Tar:
+    def stream(self, progress: Progress) -> TarStream:
         """The tar, to be read once."""
         watched = [
-            Member(one.name, one.size, one.sha512, partial(_watched, one.chunks, progress, one.name))
+            TarMember(one.name, one.size, one.sha512, partial(_watched, one.chunks, progress, one.name))
             for one in self.members
         ]
-        return Tar(watched, self.time)
+        return TarStream(watched, self.time)
 
 
 @kept()
@@ -117,16 +117,16 @@ def _numbers_in(stage: Stage, names: Iterable[str]) -> set[int]:
 
 
 def _numbered(
-    state: MarkerStore, store: Store, contents: Contents, terms: Terms, number: int, folder: Path
+    state: MarkerStore, store: Store, contents: SipContents, terms: Terms, number: int, folder: Path
 ) -> tuple[str, FileRef] | None:
     """Publish the SIP of a number; return its bag's name and itself, or None when other bytes have its name."""
-    with Spool(folder) as spool:
+    with DocumentSpool(folder) as spool:
         sip = _prepared(store, contents, terms, number, spool.keep)
         built = _published(state, store, contents, sip)
     return (sip.bag, built) if built else None
 
 
-def _published(state: MarkerStore, store: Store, contents: Contents, sip: Sip) -> FileRef | None:
+def _published(state: MarkerStore, store: Store, contents: SipContents, sip: Sip) -> FileRef | None:
     """Publish a SIP; return it, also when these very bytes are there already; None when other ones are."""
     found: list[str] = []
 
@@ -148,14 +148,14 @@ def _published(state: MarkerStore, store: Store, contents: Contents, sip: Sip) -
     return FileRef("store", sip.path, sip.size, found[-1])
 
 
-def _refuse_change(state: MarkerStore, contents: Contents) -> None:
+def _refuse_change(state: MarkerStore, contents: SipContents) -> None:
     now = sips.coverage(state, contents.launch)
     if (now.covers(contents.stage), now.before(contents.stage)) != (contents.covers, contents.before):
         where = layout.marker_path(layout.key(sips.BUILD, contents.launch, stage=contents.stage))
         raise Conflict(where, "another SIP of the launch was built meanwhile; run the step again")
 
 
-def _refuse_missing(store: Store, contents: Contents) -> None:
+def _refuse_missing(store: Store, contents: SipContents) -> None:
     """Raise Mismatch when a file that the SIP refers to is missing from the store, or has another length there."""
     wanted = {entry.stored.path: entry.stored.size for entry in contents.entries}
     for folder in sorted({path.rpartition("/")[0] for path in wanted}):
@@ -171,17 +171,17 @@ def _changed(path: str, size: int, found: str) -> Mismatch:
     return Mismatch(f"store:{path} changed since it was verified; length", f"{size} bytes", found)
 
 
-def _prepared(store: Store, contents: Contents, terms: Terms, number: int, make: Make) -> Sip:
+def _prepared(store: Store, contents: SipContents, terms: Terms, number: int, make: Make) -> Sip:
     """The SIP of this number: the first, or the one that replaces the one before."""
     package = replacing(contents.package, number)
     bag = package.header.identifier
     made = eark.documents(package, make)
     tags = writer.tag_files(_about(contents, package, terms), _Payload(bag, contents, made, terms), make)
-    members = [Member(f"{bag}/{tag.path}", tag.size, tag.sha512, tag.chunks) for tag in _in_order(tags)]
+    members = [TarMember(f"{bag}/{tag.path}", tag.size, tag.sha512, tag.chunks) for tag in _in_order(tags)]
     stored = {file: entry.stored for entry in contents.entries if not _is_left_out(file := entry.payload, terms)}
     for one in eark.members(stored, made):
-        chunks = one.chunks if isinstance(one, Document) else _stored(store, stored[one])
-        members.append(Member(f"{bag}/{_in_data(bag, one.path)}", one.size, one.sha512, chunks))
+        chunks = one.chunks if isinstance(one, PackageDocument) else _stored(store, stored[one])
+        members.append(TarMember(f"{bag}/{_in_data(bag, one.path)}", one.size, one.sha512, chunks))
     size = tar.size_of((one.name, one.size) for one in members)
     name = f"{contents.stage}.tar" if number == 1 else f"{contents.stage}.{number}.tar"
     path = layout.stored_path("sips", contents.launch, name)
@@ -193,20 +193,20 @@ class _Payload:
     """The payload of the bag: the package's documents, then its files. Made as it is read: there may be 100,000."""
 
     bag: str
-    contents: Contents
-    made: Sequence[Document]
+    contents: SipContents
+    made: Sequence[PackageDocument]
     terms: Terms
 
-    def __iter__(self) -> Iterator[writer.Entry]:
+    def __iter__(self) -> Iterator[writer.PayloadFile]:
         data, locate, terms = _in_data(self.bag, ""), self.terms.locate.rstrip("/"), self.terms
         for one in self.made:
-            yield writer.Entry(data + one.path, one.size, one.sha512)
+            yield writer.PayloadFile(data + one.path, one.size, one.sha512)
         for file, (_, path, *_) in self.contents.entries:
             url = f"{locate}/{href(path)}" if _is_left_out(file, terms) else ""
-            yield _made(writer.Entry, (data + file.path, file.size, file.sha512, url))
+            yield _made(writer.PayloadFile, (data + file.path, file.size, file.sha512, url))
 
 
-def _is_left_out(file: Payload, terms: Terms) -> bool:
+def _is_left_out(file: PackageFile, terms: Terms) -> bool:
     return terms.form == "reference" and file.kind != "logs"
 
 
@@ -214,12 +214,12 @@ def _in_data(bag: str, path: str) -> str:
     return f"{writer.PAYLOAD}{bag}/{path}"
 
 
-def _in_order(tags: Iterable[Document]) -> list[Document]:
+def _in_order(tags: Iterable[PackageDocument]) -> list[PackageDocument]:
     """`bagit.txt` first: it says what the others are."""
     return sorted(tags, key=lambda tag: (tag.path != "bagit.txt", tag.path))
 
 
-def _about(contents: Contents, package: Package, terms: Terms) -> Iterator[tuple[str, str]]:
+def _about(contents: SipContents, package: Package, terms: Terms) -> Iterator[tuple[str, str]]:
     yield "Source-Organization", terms.organisation
     yield "External-Identifier", package.ark or package.header.identifier
     yield "External-Description", package.description.title[0]
@@ -229,7 +229,7 @@ def _about(contents: Contents, package: Package, terms: Terms) -> Iterator[tuple
     yield "BagIt-Profile-Identifier", writer.PROFILE
 
 
-def _counts(contents: Contents) -> dict[str, int]:
+def _counts(contents: SipContents) -> dict[str, int]:
     sizes = [entry.payload.size for entry in contents.entries]
     return {"files": len(sizes), "bytes": sum(sizes)}
 

@@ -34,7 +34,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CatalogueMatch:
     """A SIP that fits: its row, and those of its WARCs, ARKs and events. Of a question about files only the WARCs and
     ARKs that it is about; a SIP that fits by its own digest or ARK may have none."""
 
@@ -44,7 +44,7 @@ class Found:
     events: tuple[Record, ...]
 
 
-def ask(catalogue: Catalogue, question: Question) -> Iterator[Found]:
+def ask(catalogue: Catalogue, question: Question) -> Iterator[CatalogueMatch]:
     """Yield the SIPs that fit, by launch and stage, one at a time."""
     with catalogue.reading() as database:
         where, values = _where(question)
@@ -89,7 +89,7 @@ def _of_file(question: Question, table: str) -> tuple[str, list[str]]:
     return " AND ".join(parts), values
 
 
-def _found(database: sqlite3.Connection, question: Question, sip: Record) -> Found:
+def _found(database: sqlite3.Connection, question: Question, sip: Record) -> CatalogueMatch:
     def rows(table: str) -> tuple[Record, ...]:
         asked = f"SELECT * FROM {table} WHERE job = ? AND launch_id = ? AND sip = ?"  # noqa: S608
         columns = ", ".join(TABLES[table])
@@ -101,7 +101,7 @@ def _found(database: sqlite3.Connection, question: Question, sip: Record) -> Fou
     if question.warc or question.digest:
         paths = {one["path"] for one in (sip, *warcs)}
         arks = tuple(one for one in arks if one["path"] in paths)
-    return Found(sip, warcs, arks, rows("events"))
+    return CatalogueMatch(sip, warcs, arks, rows("events"))
 
 
 def _fits(question: Question, warc: Record, arks: tuple[Record, ...]) -> bool:

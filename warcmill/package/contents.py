@@ -19,10 +19,10 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.formats import feed
 from warcmill.formats.feed import Target
 from warcmill.formats.sip import eark, premis, pronom
-from warcmill.formats.sip.eark import Kind, Package, Payload
+from warcmill.formats.sip.eark import Kind, Package, PackageFile
 from warcmill.formats.sip.mets import Header
-from warcmill.formats.sip.premis import Agent, EventType, Format, Identifier, Outcome
-from warcmill.formats.sip.pronom import Seen
+from warcmill.formats.sip.premis import Agent, EventType, Format, Identifier, PremisOutcome
+from warcmill.formats.sip.pronom import TypeSample
 from warcmill.formats.sip.xml import Description
 from warcmill.formats.targets import SEEDS, seeds, selected
 from warcmill.launches.holdings import Coverage
@@ -31,8 +31,8 @@ from warcmill.markers.facts import Accepted, Fed, Packaged, Started
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage, stamp_time
 from warcmill.package import identifiers, sips
-from warcmill.package.history import SUCCESS, History
-from warcmill.package.identifiers import Named
+from warcmill.package.history import SUCCESS, SipHistory
+from warcmill.package.identifiers import ArkFile
 from warcmill.package.sips import Proven, Terms
 from warcmill.stores import Store
 
@@ -49,22 +49,22 @@ _SUFFIXES = len(".warc.open")  # characters: more of a name's end say nothing of
 _made = tuple.__new__  # a named tuple of all its members, in half the time: a package may have 100,000
 
 
-class Entry(NamedTuple):
+class PackedFile(NamedTuple):
     """A file of the archive in a SIP, and its stored file."""
 
-    payload: Payload
+    payload: PackageFile
     stored: FileRef
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class SipContents:
     """All of a SIP but its form: `package` is for the first of its name."""
 
     launch: Launch
     stage: Stage
     covers: tuple[Stage, ...]
     before: Stage | None
-    entries: tuple[Entry, ...]
+    entries: tuple[PackedFile, ...]
     package: Package
     inputs: tuple[Input, ...]
     time: str
@@ -82,19 +82,19 @@ class Collector:
         self, state: MarkerStore, store: Store, extracts: Extracts | None, launch: Launch, terms: Terms
     ) -> None:
         self.state, self.store, self.extracts, self.launch, self.terms = state, store, extracts, launch, terms
-        self.entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in eark.KINDS}
+        self.entries: dict[Kind, dict[str, PackedFile]] = {kind: {} for kind in eark.KINDS}
         self.inputs: list[Input] = []
         self.times: list[str] = []
         self.dates: list[tuple[str, str]] = []
         self.relations: list[str] = []
-        self.formats: dict[str, Seen] = {}
+        self.formats: dict[str, TypeSample] = {}
 
-    def collect(self, known: Coverage, stage: Stage) -> Contents:
+    def collect(self, known: Coverage, stage: Stage) -> SipContents:
         """The contents of the SIP of a stage, as its coverage is now."""
         covers, before = known.covers(stage), known.before(stage)
         bag = f"{self.launch.job}.{self.launch.id}.{stage}"
         organisation = Agent(Identifier("local", self.terms.organisation), self.terms.organisation, "organization")
-        history = History(eark.package_identifier(bag), organisation, self._accepted())
+        history = SipHistory(eark.package_identifier(bag), organisation, self._accepted())
         for one in covers:
             self._add(sips.read(self.state, self.launch, one), bag, history)
         self._follow(before)
@@ -108,9 +108,9 @@ class Collector:
         described = describe(*about)
         agents = [organisation, *history.agents.values()]
         package = Package(header, described, [entry.payload for entry in entries], history.events, agents, ark)
-        return Contents(self.launch, stage, covers, before, entries, package, tuple(self.inputs), time)
+        return SipContents(self.launch, stage, covers, before, entries, package, tuple(self.inputs), time)
 
-    def _add(self, proven: Proven, bag: str, history: History) -> None:
+    def _add(self, proven: Proven, bag: str, history: SipHistory) -> None:
         self.inputs += rests_on(*proven.inputs)
         self.times += [marker.run.finished for marker in proven.inputs]
         known = proven.assembled
@@ -124,11 +124,11 @@ class Collector:
         of_warcs = (formats.of(self.store, self.extracts, one) for one in proven.holds.holdings)
         self.formats = pronom.merged([self.formats, *of_warcs])
 
-    def _files(self, proven: Proven) -> list[Entry]:
+    def _files(self, proven: Proven) -> list[PackedFile]:
         """Add a stage's files; a file that is there already, with the same bytes, is the same one."""
         holds = proven.holds
-        named = [Named(one.name, one.stored) for one in holds.holdings]
-        named += [Named(file.name, file) for file in holds.logs]
+        named = [ArkFile(one.name, one.stored) for one in holds.holdings]
+        named += [ArkFile(file.name, file) for file in holds.logs]
         arks = identifiers.of_files(self.state, self.launch, proven.stage, named, self.terms)
         created = proven.markers["checksum"].run.finished
         entries = [_entry(one, created, arks[one.stored.path]) for one in named]
@@ -139,9 +139,9 @@ class Collector:
                 raise BadInput(f"store:{entry.stored.path}", why)
         return entries
 
-    def _named(self) -> list[Named]:
+    def _named(self) -> list[ArkFile]:
         every = (entry for known in self.entries.values() for entry in known.values())
-        return [Named(entry.payload.name, entry.stored) for entry in every]
+        return [ArkFile(entry.payload.name, entry.stored) for entry in every]
 
     def _follow(self, before: Stage | None) -> None:
         """Rest on the SIP before this one, if there is one."""
@@ -159,17 +159,19 @@ class Collector:
         found = (Accepted.from_claim(marker.claim) for key in keys if (marker := self.state.read(key)))
         return {one.name: one for one in found}
 
-    def _end(self, history: History, bag: str, covers: tuple[Stage, ...], before: Stage | None, time: str) -> None:
+    def _end(self, history: SipHistory, bag: str, covers: tuple[Stage, ...], before: Stage | None, time: str) -> None:
         """Add the last two events: the formats, and the packaging itself."""
         looked_at = f"of each type the first {pronom.LOOKED_AT} of a WARC named by PRONOM"
         detail = f"payloads counted by declared type; {looked_at}"
-        counted = Outcome(SUCCESS, tuple(_counted(declared, seen) for declared, seen in sorted(self.formats.items())))
+        counted = PremisOutcome(
+            SUCCESS, tuple(_counted(declared, seen) for declared, seen in sorted(self.formats.items()))
+        )
         identified = Identifier("local", f"{bag}#formats"), EventType.FORMAT_IDENTIFICATION, time, detail
         history.add_own(*identified, (counted,), pronom.tools())
 
         place = f"after the SIP of stage {before}" if before else "the first SIP"
         detail = f"stages {', '.join(map(str, covers))}; {place}"
-        packed = Outcome(SUCCESS, (f"{sum(map(len, self.entries.values()))} files",))
+        packed = PremisOutcome(SUCCESS, (f"{sum(map(len, self.entries.values()))} files",))
         packaged = Identifier("local", f"{bag}#packaging"), EventType.PACKAGING, time, detail
         history.add_own(*packaged, (packed, *history.leftover()), {SOFTWARE.lower(): __version__})
 
@@ -189,12 +191,12 @@ def replacing(package: Package, number: int) -> Package:
     return replace(package, header=header, description=about)
 
 
-def _entry(one: Named, created: str, ark: str) -> Entry:
+def _entry(one: ArkFile, created: str, ark: str) -> PackedFile:
     kind: Kind = _kind(one.stored)
     assert one.stored.sha512 is not None
     format_ = _format(one.name[-_SUFFIXES:])
-    payload = _made(Payload, (kind, one.name, one.stored.size, one.stored.sha512, created, format_, ark))
-    return _made(Entry, (payload, one.stored))
+    payload = _made(PackageFile, (kind, one.name, one.stored.size, one.stored.sha512, created, format_, ark))
+    return _made(PackedFile, (payload, one.stored))
 
 
 def _kind(stored: FileRef) -> Kind:
@@ -214,11 +216,11 @@ def _format(end: str) -> Format:
     return premis.Format("unknown")
 
 
-def _identifier(bag: str, files: Mapping[str, Payload], stored: FileRef) -> Identifier:
+def _identifier(bag: str, files: Mapping[str, PackageFile], stored: FileRef) -> Identifier:
     return eark.file_identifier(bag, files[stored.path])
 
 
-def _counted(declared: str, seen: Seen) -> str:
+def _counted(declared: str, seen: TypeSample) -> str:
     found = ", ".join(f"{name} ({number})" for name, number in sorted(seen.formats.items())) or "none looked at"
     return f"{declared}: {seen.payloads} payloads; {found}"
 

@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from warcmill import layout
-from warcmill.formats.sip.premis import Agent, Event, EventType, Identifier, Outcome
+from warcmill.formats.sip.premis import Agent, EventType, Identifier, PremisEvent, PremisOutcome
 from warcmill.launches.holdings import Holding
 from warcmill.markers.claim import Claim, Record, Run
 from warcmill.markers.facts import Accepted, Assembled, Complete, Scanned, Stored, StoredFile, warnings
-from warcmill.model import FileRef, Item, Key
-from warcmill.model import Outcome as Result
+from warcmill.model import FileRef, Item, Key, Outcome
 from warcmill.package.sips import Proven
 
 SUCCESS, FAIL, WARNING = "success", "fail", "warning"
 
 
 @dataclass
-class History:
+class SipHistory:
     """The events and agents of a package that is being described.
 
     `accepted`: the findings that an operator accepted, by name. Each is listed with the finding, or at the end.
@@ -30,7 +29,7 @@ class History:
     package: Identifier
     organisation: Agent
     accepted: Mapping[str, Accepted]
-    events: list[Event] = field(default_factory=list)
+    events: list[PremisEvent] = field(default_factory=list)
     agents: dict[str, Agent] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
 
@@ -59,14 +58,14 @@ class History:
         kind: EventType,
         time: str,
         detail: str,
-        outcomes: tuple[Outcome, ...],
+        outcomes: tuple[PremisOutcome, ...],
         tools: Mapping[str, str],
     ) -> None:
         """Add an event that speaks of the package alone, and that no marker has."""
         by = (*self.agents_of(tools), self.organisation.identifier)
-        self.events.append(Event(name, kind, time, detail, outcomes, by, (self.package,)))
+        self.events.append(PremisEvent(name, kind, time, detail, outcomes, by, (self.package,)))
 
-    def leftover(self) -> tuple[Outcome, ...]:
+    def leftover(self) -> tuple[PremisOutcome, ...]:
         """The accepted findings that no event lists."""
         rest = sorted(set(self.accepted) - self.listed)
         notes = tuple(f"{self.accepted[name].kind} {name}{self._reason(name)}" for name in rest)
@@ -85,7 +84,7 @@ class History:
         marker: Record,
         kind: EventType,
         detail: str,
-        outcomes: tuple[Outcome, ...],
+        outcomes: tuple[PremisOutcome, ...],
         objects: Iterable[Identifier] = (),
     ) -> None:
         self._add(marker.claim.key, marker.run, kind, detail, outcomes, objects)
@@ -96,15 +95,15 @@ class History:
         run: Run,
         kind: EventType,
         detail: str,
-        outcomes: tuple[Outcome, ...],
+        outcomes: tuple[PremisOutcome, ...],
         objects: Iterable[Identifier] = (),
     ) -> None:
         name = _local(f"{layout.marker_name(key)}#{kind.value[1]}")
         by = (*self.agents_of(run.tools), self.organisation.identifier)
         about = tuple(dict.fromkeys((self.package, *objects)))
-        self.events.append(Event(name, kind, time_of(run), detail, outcomes, by, about))
+        self.events.append(PremisEvent(name, kind, time_of(run), detail, outcomes, by, about))
 
-    def _captured(self, proven: Proven, complete: Record | None) -> tuple[str, tuple[Outcome, ...]]:
+    def _captured(self, proven: Proven, complete: Record | None) -> tuple[str, tuple[PremisOutcome, ...]]:
         known = proven.assembled
         ended = f"; the crawl ended: {known.ended}" if known.ended else ""
         resumed = known.continues
@@ -114,15 +113,15 @@ class History:
         findings = [*_named(known), *_holes(complete)] if proven.stage.is_final else _named(known)
         notes = tuple(f"{kind}: {name}{self._reason(name)}" for kind, name in findings)
         unstored = tuple(f"not stored: {one.name}, {one.size} bytes: {one.why}" for one in proven.holds.unstored)
-        return detail, (Outcome(SUCCESS, (numbers,)), *_if_any(WARNING, notes), *_if_any(FAIL, unstored))
+        return detail, (PremisOutcome(SUCCESS, (numbers,)), *_if_any(WARNING, notes), *_if_any(FAIL, unstored))
 
-    def _validated(self, proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
+    def _validated(self, proven: Proven) -> tuple[str, tuple[PremisOutcome, ...]]:
         claim = proven.markers["checksum"].claim
         judged = [item for item in claim.items if item.file.is_engines]
-        refused = [item for item in judged if item.outcome is Result.REFUSED]
+        refused = [item for item in judged if item.outcome is Outcome.REFUSED]
         warned = tuple(f"{item.file.name}: {text}" for item, text in warnings(claim) if item.file.is_engines)
         detail = f"stage {proven.stage}: every record of its WARCs read; declared digests compared"
-        passed = (Outcome(SUCCESS, (f"{len(judged) - len(refused)} WARCs are whole",)),)
+        passed = (PremisOutcome(SUCCESS, (f"{len(judged) - len(refused)} WARCs are whole",)),)
         faults = tuple(f"{_fault(item)}{self._reason(item.file.label)}" for item in refused)
         return detail, (*passed, *_if_any(FAIL, faults), *_if_any(WARNING, warned))
 
@@ -166,12 +165,14 @@ def _holes(complete: Record | None) -> list[tuple[str, str]]:
     return [*(("serial hole", name) for name in known.serial_holes), *checkpoints]
 
 
-def _digested(proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
+def _digested(proven: Proven) -> tuple[str, tuple[PremisOutcome, ...]]:
     items = proven.markers["checksum"].claim.items
-    return f"stage {proven.stage}: SHA-512 of every file", (Outcome(SUCCESS, (f"{len(items)} files",)),)
+    return f"stage {proven.stage}: SHA-512 of every file", (PremisOutcome(SUCCESS, (f"{len(items)} files",)),)
 
 
-def _copied(proven: Proven, verified: Claim, facts: Mapping[FileRef, StoredFile]) -> tuple[str, tuple[Outcome, ...]]:
+def _copied(
+    proven: Proven, verified: Claim, facts: Mapping[FileRef, StoredFile]
+) -> tuple[str, tuple[PremisOutcome, ...]]:
     """From what files.Verify lists: the same files, with the same facts, as files.Copy did before it."""
     made = {item.made or item.file: item for item in verified.items}
     not_salvaged = tuple(
@@ -181,17 +182,17 @@ def _copied(proven: Proven, verified: Claim, facts: Mapping[FileRef, StoredFile]
         f"{file.name}: the whole records of {made[file].file.name}" for file, one in facts.items() if one.salvaged
     )
     detail = f"stage {proven.stage}: copied from the crawler's disk into the archive's store, bit for bit"
-    done = Outcome(SUCCESS, (f"{len(facts) - len(salvaged)} files", *salvaged))
+    done = PremisOutcome(SUCCESS, (f"{len(facts) - len(salvaged)} files", *salvaged))
     return detail, (done, *_if_any(WARNING, not_salvaged))
 
 
-def _compared(proven: Proven, facts: Mapping[FileRef, StoredFile], how: str) -> tuple[str, tuple[Outcome, ...]]:
+def _compared(proven: Proven, facts: Mapping[FileRef, StoredFile], how: str) -> tuple[str, tuple[PremisOutcome, ...]]:
     by = ", ".join(sorted({one.by for one in facts.values()}))
-    done = Outcome(SUCCESS, (f"{len(facts)} files",))
+    done = PremisOutcome(SUCCESS, (f"{len(facts)} files",))
     return f"stage {proven.stage}: length and digest of every file {how}" + (f", by {by}" if by else ""), (done,)
 
 
-def _scanned(proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
+def _scanned(proven: Proven) -> tuple[str, tuple[PremisOutcome, ...]]:
     facts = Scanned.from_claim(proven.markers["viruses"].claim).files
     clean = sum(one.clean for one in facts.values())
     names = {one.stored.path: one.name for one in proven.holds.holdings}
@@ -205,7 +206,7 @@ def _scanned(proven: Proven) -> tuple[str, tuple[Outcome, ...]]:
         for file, one in facts.items()
         for why, number in sorted(one.not_scanned.items())
     )
-    passed = Outcome(SUCCESS, (f"{clean} payloads are clean",))
+    passed = PremisOutcome(SUCCESS, (f"{clean} payloads are clean",))
     detail = f"stage {proven.stage}: the payloads of its WARCs scanned for viruses"
     return detail, (passed, *_if_any(FAIL, hits), *_if_any(WARNING, skipped))
 
@@ -214,8 +215,8 @@ def _fault(item: Item) -> str:
     return f"{item.file.name}: {item.why if item.offset is None else f'at offset {item.offset}: {item.why}'}"
 
 
-def _if_any(word: str, notes: tuple[str, ...]) -> tuple[Outcome, ...]:
-    return (Outcome(word, notes),) if notes else ()
+def _if_any(word: str, notes: tuple[str, ...]) -> tuple[PremisOutcome, ...]:
+    return (PremisOutcome(word, notes),) if notes else ()
 
 
 def _local(value: str) -> Identifier:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 GIVE = "package.GiveArks"
 
 
-class Named(NamedTuple):
+class ArkFile(NamedTuple):
     """A stored file with its own name."""
 
     name: str
@@ -29,7 +29,7 @@ class Named(NamedTuple):
 
 
 def of_files(
-    state: MarkerStore, launch: Launch, stage: Stage, files: Sequence[Named], terms: Terms
+    state: MarkerStore, launch: Launch, stage: Stage, files: Sequence[ArkFile], terms: Terms
 ) -> Mapping[str, str]:
     """The ARKs of a stage's files by stored path; '' where the configuration has no ARKs.
 
@@ -44,7 +44,7 @@ def of_files(
     return {stored.path: _derived(terms, launch, name, stored.sha512 or "") for name, stored in files}
 
 
-def of_sip(state: MarkerStore, launch: Launch, stage: Stage, bag: str, files: Sequence[Named], terms: Terms) -> str:
+def of_sip(state: MarkerStore, launch: Launch, stage: Stage, bag: str, files: Sequence[ArkFile], terms: Terms) -> str:
     """The ARK of the SIP of a stage: it names the content, so a SIP that is built again keeps it."""
     given = state.read(_key(launch, stage))
     if given:
@@ -88,7 +88,7 @@ def _given(known: GivenArks, launch: Launch, stage: Stage, file: FileRef) -> str
         raise BadInput(f"store:{file.path}", why) from None
 
 
-def _published(state: MarkerStore, launch: Launch, stage: Stage, files: Sequence[Named], url: str) -> Key:
+def _published(state: MarkerStore, launch: Launch, stage: Stage, files: Sequence[ArkFile], url: str) -> Key:
     """Have ARKs given, and publish them; the first who does so has given them for all."""
     key = _key(launch, stage)
     first, *rest = minter.arks(url, len(files) + 1)

@@ -143,7 +143,7 @@ class Torn:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Destination:
     """What is at the destination, in the order in which it is read.
 
     `is_taken`: something in the watched folder has the SIP's name. `staged`: the bytes of the file that the sending
@@ -170,7 +170,7 @@ def decode(data: bytes, *, sending: bool) -> Slip | Torn:
     return slip
 
 
-def decide(sip: Submission, seen: Seen, *, sent: bool) -> Next:
+def decide(sip: Submission, seen: Destination, *, sent: bool) -> Next:
     """Return the next step. `sent`: this process has staged the SIP.
 
     Conflict when what is there is another's, or cannot be known: then an operator has to look.
@@ -186,7 +186,7 @@ def decide(sip: Submission, seen: Seen, *, sent: bool) -> Next:
     return Next.ACKNOWLEDGE if seen.staged is None else _hand_over(sip, seen, seen.staged)
 
 
-def _hand_over(sip: Submission, seen: Seen, staged: int) -> Next:
+def _hand_over(sip: Submission, seen: Destination, staged: int) -> Next:
     if staged != sip.size:
         why = f"the staged file that it names has {staged} bytes, not {sip.size}; it was not handed over. {_GUIDE}"
         raise Conflict(f"destination:{layout.sending_path(sip.name)}", why)
@@ -245,7 +245,7 @@ class _Desk:
     sip: Submission
     open_sip: Open
 
-    def look(self) -> Seen:
+    def look(self) -> Destination:
         """Read what is there. In this order: a racer may do a step in between, and then nothing wrong is concluded.
 
         `ingest` comes before the staged file: if both are there, the file in `ingest` is not the staged one.
@@ -255,7 +255,7 @@ class _Desk:
         is_taken = self.store.stat(layout.ingest_path(name)) is not None
         sending = self._slip(layout.sending_path(name), sending=True)
         staged = self._stat(sending) if isinstance(sending, Slip) else None
-        return Seen(receipt, is_taken, sending, staged.size if staged else None)
+        return Destination(receipt, is_taken, sending, staged.size if staged else None)
 
     def stage(self) -> str:
         """Send the SIP under a name of its own; return the name."""

@@ -36,7 +36,7 @@ from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.bagit import bag
 from warcmill.formats.bagit import bag as reading
 from warcmill.formats.bagit.containers import Tar
-from warcmill.formats.bagit.findings import BagVerdict, Fetch
+from warcmill.formats.bagit.findings import BagVerdict, FetchLine
 from warcmill.formats.bagit.tag_files import Summed
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.checks import AS_TRANSFERRED
@@ -142,7 +142,7 @@ class _Reading:
         if sip.form == "value" and self.verdict.to_fetch:
             yield f"{len(self.verdict.to_fetch)} files are not in it, but it is a SIP by value"
 
-    def warc_faults(self, wanted: Expected) -> Iterator[str]:
+    def warc_faults(self, wanted: ExpectedFiles) -> Iterator[str]:
         """Where warcio finds other content than the gate: digests that do not fit."""
         for path, theirs, ours in self._compared(wanted):
             unlike = sum(number for reading, number in ours.payload.items() if reading != AS_TRANSFERRED)
@@ -150,7 +150,7 @@ class _Reading:
                 first, number = theirs.problems[0], theirs.differing
                 yield f"{path}: warcio finds {number} faults, the first at offset {first.offset}: {first.why}"
 
-    def unread(self, wanted: Expected) -> tuple[tuple[str, str], ...]:
+    def unread(self, wanted: ExpectedFiles) -> tuple[tuple[str, str], ...]:
         """The WARCs that warcio cannot read to their end, or reads in other records: name, and what it finds."""
         found = list[tuple[str, str]]()
         for path, theirs, ours in self._compared(wanted):
@@ -160,7 +160,7 @@ class _Reading:
                 found.append((path.rpartition("/")[2], why))
         return tuple(sorted(found))
 
-    def _compared(self, wanted: Expected) -> Iterator[tuple[str, Opinion, Checked]]:
+    def _compared(self, wanted: ExpectedFiles) -> Iterator[tuple[str, Opinion, Checked]]:
         """What both have read. A WARC that was cut has no such count."""
         for path, theirs in self.opinions.items():
             if ours := wanted.checked.get(self.digests.get(path, b"").hex()):
@@ -179,7 +179,7 @@ class _Counted:
         return data
 
 
-def _fetch_faults(store: Store, found: _Reading, sip: Packaged, wanted: Expected) -> Iterator[str]:
+def _fetch_faults(store: Store, found: _Reading, sip: Packaged, wanted: ExpectedFiles) -> Iterator[str]:
     """Each file of fetch.txt is in the store: at the path that its URL ends with, with its digest and length."""
     if sip.form == "value":
         return
@@ -198,7 +198,7 @@ def _fetch_faults(store: Store, found: _Reading, sip: Packaged, wanted: Expected
             yield f"{fetch.path}: store:{copy.path} {is_there}"
 
 
-def _is_at(fetch: Fetch, file: FileRef) -> bool:
+def _is_at(fetch: FetchLine, file: FileRef) -> bool:
     return unquote(urlsplit(fetch.url).path).endswith(f"/{file.path}") and fetch.length == file.size
 
 
@@ -206,7 +206,7 @@ _LOG = "log package"
 
 
 @dataclass(slots=True)
-class Expected:
+class ExpectedFiles:
     """`files`: what has to be in the bag, by path and sha512: the stage that has it, and the word for it.
 
     By sha512: `warcs`, the stored WARCs; `checked`, what the gate counted in those that it took.
@@ -265,9 +265,9 @@ class Expected:
         return False
 
 
-def of_sip(state: MarkerStore, launch: Launch, sip: Packaged) -> Expected:
+def of_sip(state: MarkerStore, launch: Launch, sip: Packaged) -> ExpectedFiles:
     """What has to be in a SIP. NotReady, with the step to run first, when a stage of it is not verified."""
-    expected = Expected(f"data/{sip.bag}")
+    expected = ExpectedFiles(f"data/{sip.bag}")
     for stage in sip.covers:
         checks = state.require(layout.step("checksum", launch, stage))
         expected.add(holdings.of_stage(state, launch, stage), Checksums.from_claim(checks.claim))
@@ -280,7 +280,7 @@ _SHA512 = "SHA-512"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class MetsEntry:
     """A file as METS has it."""
 
     size: str
@@ -291,7 +291,7 @@ class Named:
 class MetsFiles:
     """All files that the METS files of a bag name, by their paths in the bag, and what is wrong in those."""
 
-    named: dict[str, Named] = field(default_factory=dict)
+    named: dict[str, MetsEntry] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
     def read(self, path: str, stream: Readable) -> None:
@@ -315,7 +315,7 @@ class MetsFiles:
         if element.get("CHECKSUMTYPE") != _SHA512:
             self.faults.append(f"{mets}: {path} has no {_SHA512}")
             return
-        found = Named(element.get("SIZE", ""), element.get("CHECKSUM", "").lower())
+        found = MetsEntry(element.get("SIZE", ""), element.get("CHECKSUM", "").lower())
         if self.named.setdefault(path, found) != found:
             self.faults.append(f"{mets}: {path} is named twice, and not alike")
 

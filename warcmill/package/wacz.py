@@ -30,7 +30,7 @@ from warcmill.base import digests
 from warcmill.base.sorted_lines import SortedLines
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.extracts import cdx, text
-from warcmill.extracts.cdx import CDXJ, Counts
+from warcmill.extracts.cdx import CDXJ, CaptureCounts
 from warcmill.extracts.extracts import Extracts
 from warcmill.formats import wacz
 from warcmill.formats.index import cdxj
@@ -41,13 +41,13 @@ from warcmill.formats.text.titles import Titles
 from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import Verdict
-from warcmill.formats.warc.hearers import Head, Hearer
+from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.launches import holdings
 from warcmill.launches.holdings import Holding, StageHoldings, Word
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
-from warcmill.package.wacz_pages import Pages, Words
+from warcmill.package.wacz_pages import WaczPages, Words
 from warcmill.stores import Store
 from warcmill.versions import hidden
 from warcmill.versions.revisits import Originals
@@ -57,7 +57,7 @@ Named = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class WaczContents:
     """What a WACZ holds: WARCs by name. `left_out` has names, each with the reason."""
 
     launch: Launch
@@ -73,7 +73,7 @@ class Contents:
         return sum(one.stored.size for one in self.warcs)
 
 
-def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> Contents:
+def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> WaczContents:
     """What the WACZ of a stage holds; without a stage, that of all stages that the launch has so far.
 
     NotReady with the scan to run, if one is not verified. BadInput if there is no such stage, or no WARC to replay.
@@ -90,7 +90,7 @@ def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> Content
     if not warcs:
         raise BadInput(title, "no WARC to replay" + "".join(f"; {name}: {why}" for name, why in left_out[:3]))
     created = max(state.require(layout.step("verify", launch, one)).run.finished for one in stages)
-    return Contents(launch, stages, warcs, tuple(left_out), title, created)
+    return WaczContents(launch, stages, warcs, tuple(left_out), title, created)
 
 
 def _stages(state: MarkerStore, launch: Launch, stage: Stage | None) -> tuple[Stage, ...]:
@@ -139,7 +139,7 @@ Range = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenWacz:
     """What was written. `left_out`: names of files, each with what of it is not in the index or among the pages.
 
     `originals`: the WARCs of other launches, or stages, that have originals of revisits, and of how many. `lost`:
@@ -157,7 +157,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class WaczSources:
     """Where a WACZ is made from. `folder` has room for index lines that are being sorted.
 
     `no_index`: why there are no extracts.
@@ -180,17 +180,17 @@ class Sources:
 
 
 def write(
-    sources: Sources,
-    what: Contents,
+    sources: WaczSources,
+    what: WaczContents,
     target: BinaryIO,
     advance: Callable[[int], None],
     *,
     with_originals: bool = True,
-) -> Written:
+) -> WrittenWacz:
     """Write the WACZ to a file that can seek. Mismatch when a WARC is no longer as it was verified."""
-    written = Written()
+    written = WrittenWacz()
     with ExitStack() as stack:
-        pages = stack.enter_context(closing(Pages(sources.folder)))
+        pages = stack.enter_context(closing(WaczPages(sources.folder)))
         for stage in what.stages:
             logs = sources.state.require(layout.step("pack", what.launch, stage))
             unread = pages.add_logs(sources.state, logs)
@@ -209,10 +209,10 @@ class _Adding:
 
     def __init__(
         self,
-        sources: Sources,
+        sources: WaczSources,
         archive: Wacz,
-        pages: Pages,
-        written: Written,
+        pages: WaczPages,
+        written: WrittenWacz,
         advance: Callable[[int], None],
         stack: ExitStack,
     ) -> None:
@@ -331,7 +331,7 @@ def _examine(stream: digests.Readable, name: str, hearers: Sequence[Hearer]) -> 
     return verdict
 
 
-def _kept(extracts: Extracts | None, sha512: str) -> Counts | None:
+def _kept(extracts: Extracts | None, sha512: str) -> CaptureCounts | None:
     """What the extract of a WARC counts; None unless there is one, and it is sound."""
     try:
         sound = extracts is not None and extracts.digest(CDXJ, sha512) is not None
@@ -383,7 +383,7 @@ class _Hidden(Hearer):
         self._begins, self._gone = array("q"), array("q")
         self.met = Counter[str]()
 
-    def begin(self, head: Head, /) -> _Asked | None:
+    def begin(self, head: RecordHead, /) -> _Asked | None:
         """Note where a record begins, and judge it by its URL and date; `add_line` judges captures."""
         self._begins.append(head.offset)
         url = url_of(head.fields)
@@ -394,7 +394,7 @@ class _Hidden(Hearer):
             self.judge(head, urlkey(url).encode(), is_note=is_note)
         return None
 
-    def judge(self, head: Head, key: bytes, *, is_note: bool = False) -> None:
+    def judge(self, head: RecordHead, key: bytes, *, is_note: bool = False) -> None:
         """Leave a record out if its key is hidden; a request, or a note, if its capture may be."""
         line = key + b" " + date_of(head.fields).encode()
         is_timed = head.type == "request" or is_note
@@ -434,7 +434,7 @@ class _Hidden(Hearer):
 class _Asked:
     """Listens to a request: what it posts is in the key of its capture."""
 
-    def __init__(self, found: _Hidden, head: Head, url: str) -> None:
+    def __init__(self, found: _Hidden, head: RecordHead, url: str) -> None:
         self._found, self._head, self._url = found, head, url
         self._block = bytearray()
 

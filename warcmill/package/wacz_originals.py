@@ -28,7 +28,7 @@ from warcmill.formats.text.titles import Titles
 from warcmill.formats.wacz import Wacz, Write
 from warcmill.formats.warc import gate, hearers
 from warcmill.formats.warc.header import DATE, END_OF_RECORD
-from warcmill.formats.warc.hearers import Head, Hearer, WholeRecord
+from warcmill.formats.warc.hearers import Hearer, RecordHead, WholeRecord
 from warcmill.stores import Store
 from warcmill.versions.hidden import is_hidden
 from warcmill.versions.index_inputs import WARCS
@@ -64,7 +64,7 @@ class RefersTo(Hearer):
         if record.header[hearers.TYPE] == b"revisit":
             self.begin(record.head())
 
-    def begin(self, head: Head, /) -> None:
+    def begin(self, head: RecordHead, /) -> None:
         """Note a revisit; one without a URL or date gets no line, and is forgotten after a while."""
         if head.type == "revisit":
             url = head.fields.get(_URI, b"").strip().strip(b"<>").decode("utf-8", "replace")

@@ -36,7 +36,7 @@ Words = tuple[int, str, str]  # the offset of a record, its title and its text
 _SEED, _WORDS, _PAGE = "seed", b"0", b"1"  # words before the pages that have them
 
 
-class Pages:
+class WaczPages:
     """The pages of a WACZ: `add_logs` of each stage, `add_title`; `seen` through the whole index; then the lists."""
 
     def __init__(self, folder: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from warcmill.formats.logs.crawllog import host
-from warcmill.formats.seeds import Seed
+from warcmill.formats.seeds import ListedSeed
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.reports.seed_lines import MOST_HOPS, SeedAnswer, SeedLines
 
@@ -34,7 +34,7 @@ _WHY = {
 _CONNECTION = {-2: "no connection", -3: "the connection was closed", -4: "no answer in time"}
 
 
-def of(seed: Seed, lines: SeedLines, target: str = "") -> SeedFate:
+def of(seed: ListedSeed, lines: SeedLines, target: str = "") -> SeedFate:
     """The fate of a seed."""
     answer = lines.of(seed.url)
     if answer is None and (why := lines.refused.get(seed.url)):

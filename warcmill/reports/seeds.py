@@ -19,7 +19,7 @@ from warcmill.errors import Mismatch, NotReady
 from warcmill.formats import feed
 from warcmill.formats import seeds as seed_list
 from warcmill.formats.feed import Target
-from warcmill.formats.seeds import Seed, comparable
+from warcmill.formats.seeds import ListedSeed, comparable
 from warcmill.launches import stored_logs
 from warcmill.launches.stored_logs import StoredLogs
 from warcmill.markers.claim import Claim, Evidence
@@ -188,7 +188,9 @@ def _targets(state: MarkerStore, started: Evidence | None) -> list[Target]:
     return feed.read(data, path).targets
 
 
-def _without_page(targets: Iterable[Target], found: list[Seed], fates: list[SeedFate], lines: SeedLines) -> list[str]:
+def _without_page(
+    targets: Iterable[Target], found: list[ListedSeed], fates: list[SeedFate], lines: SeedLines
+) -> list[str]:
     """The ids of the targets whose seeds the launch all has, and from none of which it got a page."""
     got = {
         seed.url

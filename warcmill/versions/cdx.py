@@ -21,7 +21,7 @@ from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.extracts import cdx
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Making
+from warcmill.extracts.per_warc import Extractor
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.zipnum import CDX
 from warcmill.markers.state import MarkerStore
@@ -59,7 +59,7 @@ class Cdx:
     """The data set `cdx`."""
 
     state: MarkerStore
-    making: Making
+    making: Extractor
     index: LocalStore
     name: str = NAME
     generation: int = cdxj.GENERATION

@@ -76,7 +76,7 @@ class _Part:
             lines = self._lines(block)
             yield from islice(lines, bisect_left(lines, key), None)
 
-    def _lines(self, block: zipnum.Block) -> list[bytes]:
+    def _lines(self, block: zipnum.IndexBlock) -> list[bytes]:
         """The lines of a block. The last one is kept: keys that are asked for in order are often in it."""
         if self._held[0] != block.offset:
             self._stream.seek(block.offset)

@@ -33,7 +33,7 @@ from warcmill.base import digests
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.index import zipnum
-from warcmill.formats.index.zipnum import CDX, IDX, LOC, Block
+from warcmill.formats.index.zipnum import CDX, IDX, LOC, IndexBlock
 from warcmill.formats.sealed import seal, unseal
 from warcmill.model import FileRef
 from warcmill.stores import LocalStore
@@ -70,7 +70,7 @@ class Spooled:
     """A segment that has no name yet, in a nameless file."""
 
     stream: IO[bytes]
-    blocks: Sequence[Block]
+    blocks: Sequence[IndexBlock]
     lines: int
 
 
@@ -88,7 +88,7 @@ def spool(stream: IO[bytes], lines: Iterable[bytes]) -> Spooled:
     """Compress sorted lines into a nameless file."""
     stream.seek(0)
     stream.truncate()
-    blocks, number = list[Block](), 0
+    blocks, number = list[IndexBlock](), 0
     for packed in zipnum.pack(lines):
         stream.write(packed.data)
         blocks.append(packed.block)
@@ -227,7 +227,7 @@ class Merge:
 
     def _run(self, sources: Sequence[Source]) -> Source:
         run = self._open.enter_context(tempfile.TemporaryFile(dir=self._folder))  # noqa: SIM115 - `close` closes it
-        blocks = list[Block]()
+        blocks = list[IndexBlock]()
         for packed in zipnum.pack(chain.from_iterable(merged([source() for source in sources]))):
             run.write(packed.data)
             blocks.append(packed.block)
@@ -273,7 +273,7 @@ class _Left:
         self._batch, self._at = next(self._batches, []), 0
 
 
-def _read(run: IO[bytes], blocks: Sequence[Block]) -> Iterator[Batch]:
+def _read(run: IO[bytes], blocks: Sequence[IndexBlock]) -> Iterator[Batch]:
     for block in blocks:
         run.seek(block.offset)
         yield zipnum.unpack(run.read(block.length), "a nameless file", block.offset)

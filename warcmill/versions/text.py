@@ -43,7 +43,7 @@ from warcmill.base import digests
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Making
+from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.text import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, extract_kind
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.sealed import seal
@@ -67,7 +67,7 @@ class Text:
     """The data set `text`."""
 
     state: MarkerStore
-    making: Making
+    making: Extractor
     index: LocalStore
     name: str = NAME
     generation: int = GENERATION

@@ -16,7 +16,7 @@ from warcmill.base.schedule import DAILY, WEEKLY, Schedule
 from warcmill.clients.heritrix.job import TARGETS_HERE, files, filled
 from warcmill.errors import BadConfig
 from warcmill.formats import surt
-from warcmill.formats.feed import Depth, Scope, Target, read
+from warcmill.formats.feed import Depth, Target, TargetScope, read
 from warcmill.formats.targets import Caps, plan, selected
 
 DATA = Path(__file__).parent.parent.parent / "data" / "feed"
@@ -64,7 +64,7 @@ def test_the_configuration_is_sound_xml_and_holds_no_title_and_no_program() -> N
     assert "daily &amp; &quot;more&quot;" in text
 
 
-def target(seed: str, scope: Scope, depth: Depth = Depth.CAPPED, ignore: bool = False) -> Target:
+def target(seed: str, scope: TargetScope, depth: Depth = Depth.CAPPED, ignore: bool = False) -> Target:
     return Target(seed, "", (seed,), depth, scope, ignore, schedules=(Schedule(DUE, DAILY),))
 
 
@@ -82,7 +82,7 @@ def sheets_of(targets: list[Target]) -> dict[str, set[str]]:
 
 def test_of_two_sites_with_one_prefix_the_deeper_counts_and_ignoring_robots() -> None:
     site = "http://www.a.example/"
-    both = [target(site, Scope.ROOT, Depth.DEEP), target(site + "x", Scope.ROOT, Depth.CAPPED, ignore=True)]
+    both = [target(site, TargetScope.ROOT, Depth.DEEP), target(site + "x", TargetScope.ROOT, Depth.CAPPED, ignore=True)]
     assert sheets_of(both) == {
         "http://(example,a,www,)/": {"depth-DEEP", "robots-ignore"},
         "http://(example,a,)/": {"depth-DEEP", "robots-ignore"},
@@ -90,19 +90,22 @@ def test_of_two_sites_with_one_prefix_the_deeper_counts_and_ignoring_robots() ->
 
 
 def test_a_site_within_a_site_keeps_its_own_say() -> None:
-    outer, inner = target("http://a.example/", Scope.SUBDOMAINS, Depth.DEEP, ignore=True), "http://a.example/b/"
-    assert sheets_of([outer, target(inner, Scope.ROOT)])["http://(example,a,)/b/"] == {"depth-CAPPED", "robots-obey"}
+    outer, inner = target("http://a.example/", TargetScope.SUBDOMAINS, Depth.DEEP, ignore=True), "http://a.example/b/"
+    assert sheets_of([outer, target(inner, TargetScope.ROOT)])["http://(example,a,)/b/"] == {
+        "depth-CAPPED",
+        "robots-obey",
+    }
 
 
 def test_a_resource_within_a_site_is_crawled_as_the_site_says_and_a_plus1_as_both_say() -> None:
-    site, seed = target("http://a.example/", Scope.ROOT), "http://a.example/b/c"
-    assert seed not in sheets_of([site, target(seed, Scope.RESOURCE)])
-    assert "scope-plus1" in sheets_of([site, target(seed, Scope.PLUS1)])[seed]
+    site, seed = target("http://a.example/", TargetScope.ROOT), "http://a.example/b/c"
+    assert seed not in sheets_of([site, target(seed, TargetScope.RESOURCE)])
+    assert "scope-plus1" in sheets_of([site, target(seed, TargetScope.PLUS1)])[seed]
 
 
 def test_a_page_of_two_targets_is_crawled_by_the_wider() -> None:
     seed = "http://a.example/b"
-    both = [target(seed, Scope.PLUS1), target(seed, Scope.RESOURCE, Depth.DEEP, ignore=True)]
+    both = [target(seed, TargetScope.PLUS1), target(seed, TargetScope.RESOURCE, Depth.DEEP, ignore=True)]
     assert sheets_of(both)[seed] == sheets_of(both[::-1])[seed] == {"scope-plus1", "depth-DEEP", "robots-ignore"}
 
 
@@ -120,12 +123,12 @@ REFRESH, RECRAWL = Schedule(DUE, DAILY, refresh=True), Schedule(DUE, DAILY)
     ],
 )
 def test_a_target_is_refreshed_when_no_recrawl_of_it_is_due(schedules: tuple[Schedule, ...], refresh: bool) -> None:
-    (found,) = selected([replace(target("http://a.example/", Scope.ROOT), schedules=schedules)], DAILY, DUE)
+    (found,) = selected([replace(target("http://a.example/", TargetScope.ROOT), schedules=schedules)], DAILY, DUE)
     assert found.refresh is refresh
 
 
-@pytest.mark.parametrize("scope", [Scope.ROOT, Scope.SUBDOMAINS, Scope.PLUS1])
-def test_a_refresh_takes_seeds_and_what_they_embed_and_no_site(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [TargetScope.ROOT, TargetScope.SUBDOMAINS, TargetScope.PLUS1])
+def test_a_refresh_takes_seeds_and_what_they_embed_and_no_site(scope: TargetScope) -> None:
     seed = "http://a.example/b"
     refreshed = replace(target(seed, scope, Depth.DEEP), refresh=True)
     assert sheets_of([refreshed]) == {seed: {"scope-refresh", "depth-DEEP", "robots-obey"}}
@@ -135,12 +138,12 @@ def test_a_refresh_takes_seeds_and_what_they_embed_and_no_site(scope: Scope) -> 
 
 def test_a_refresh_takes_no_more_than_the_target_and_no_less_than_another_that_is_crawled() -> None:
     seed = "http://a.example/b"
-    alone = replace(target(seed, Scope.RESOURCE), refresh=True)
+    alone = replace(target(seed, TargetScope.RESOURCE), refresh=True)
     assert "scope-resource" in sheets_of([alone])[seed]
-    refreshed = replace(target(seed, Scope.ROOT), refresh=True)
-    assert "scope-refresh" in sheets_of([refreshed, target(seed, Scope.RESOURCE)])[seed]
-    assert "scope-plus1" in sheets_of([target(seed, Scope.PLUS1), refreshed])[seed]
-    assert seed not in sheets_of([refreshed, target("http://a.example/", Scope.ROOT)])
+    refreshed = replace(target(seed, TargetScope.ROOT), refresh=True)
+    assert "scope-refresh" in sheets_of([refreshed, target(seed, TargetScope.RESOURCE)])[seed]
+    assert "scope-plus1" in sheets_of([target(seed, TargetScope.PLUS1), refreshed])[seed]
+    assert seed not in sheets_of([refreshed, target("http://a.example/", TargetScope.ROOT)])
 
 
 @pytest.mark.parametrize("line", ["ftp://a.example/", "a.example", "http://(a b", "http://u:p@a.example/"])
@@ -161,8 +164,8 @@ def test_a_value_that_the_engine_would_run_or_cannot_hold_is_refused(value: str)
         filled(PROFILE, {"job": value}, "")
 
 
-@given(st.text(min_size=0, max_size=40), st.sampled_from(list(Scope)))
-def test_no_url_breaks_out_of_the_files(tail: str, scope: Scope) -> None:
+@given(st.text(min_size=0, max_size=40), st.sampled_from(list(TargetScope)))
+def test_no_url_breaks_out_of_the_files(tail: str, scope: TargetScope) -> None:
     seed = f"http://a.example/{tail}"
     try:
         seed = surt.canonical(seed)
@@ -170,7 +173,7 @@ def test_no_url_breaks_out_of_the_files(tail: str, scope: Scope) -> None:
         return
     found = files(plan([target(f"http://a.example/{tail}", scope)], ()), PROFILE, VALUES, CAPS)
     assert found["seeds.txt"] == f"{seed}\n".encode("ascii")
-    assert found["surts.txt"].count(b"\n") == {Scope.ROOT: 2, Scope.SUBDOMAINS: 1}.get(scope, 0)
+    assert found["surts.txt"].count(b"\n") == {TargetScope.ROOT: 2, TargetScope.SUBDOMAINS: 1}.get(scope, 0)
     fromstring(found["crawler-beans.cxml"])
-    if scope in (Scope.RESOURCE, Scope.PLUS1):
+    if scope in (TargetScope.RESOURCE, TargetScope.PLUS1):
         assert seed in sheets_of([target(seed, scope)])

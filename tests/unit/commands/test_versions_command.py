@@ -12,7 +12,7 @@ from text_archive import TextArchive, warc
 from warcs import warc_gz, warcinfo
 
 from commands.main import main
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import archived_path
 
 ONE, TWO = "20161019234428", "20161020234428"
@@ -216,7 +216,7 @@ def test_hidden_documents_are_counted_apart(
     archive = TextArchive(tmp_path)
     archive.configure(monkeypatch)
     operator = Operator(archive, capsys)
-    with Workers(1) as archive.workers:
+    with TextWorkers(1) as archive.workers:
         archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "b.example/": "x", "b.example/y": "x"})})
         archive.fold()
     rows = operator.types("list", "--of", "text")[1].splitlines()

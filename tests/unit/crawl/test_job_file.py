@@ -15,7 +15,7 @@ from warcmill.crawl.policies.recrawl import Calendar
 from warcmill.crawl.policies.scope import Reach
 from warcmill.crawl.uri import make
 from warcmill.errors import BadConfig
-from warcmill.formats.feed import Scope
+from warcmill.formats.feed import TargetScope
 
 SEED = "http://www.example.org/news/"
 
@@ -162,7 +162,7 @@ def test_every_kind_of_value_is_written_as_it_is_read() -> None:
     text = """expires = 2026-12-31T00:00:00Z\nquotas = [{ by = "host", documents = 9 }]\nworkers = 2\n
         [recrawl]\nage = 1.5\n[[settings]]\nprefixes = ["http://(org,"]\npoliteness = { least = 1.0 }\n"""
     found = tomllib.loads(text)
-    written = files(found, [SEED], Scope.ROOT)["crawl.toml"].decode()
+    written = files(found, [SEED], TargetScope.ROOT)["crawl.toml"].decode()
     assert tomllib.loads(written) == found
 
 
@@ -176,7 +176,7 @@ def test_every_kind_of_value_is_written_as_it_is_read() -> None:
     ],
 )
 def test_a_wrong_value_is_refused_by_name_also_where_it_is_written_anew(text: str, said: str) -> None:
-    written = files(tomllib.loads(text), [SEED], Scope.ROOT)
+    written = files(tomllib.loads(text), [SEED], TargetScope.ROOT)
     with pytest.raises(BadConfig, match=said):
         file.parse(written, "news")
 
@@ -193,14 +193,14 @@ def test_a_job_without_its_file_or_seeds_is_refused() -> None:
 @pytest.mark.parametrize(
     ("scope", "taken", "left"),
     [
-        (Scope.ROOT, "http://www.example.org/news/2", "http://www.example.org/sports"),
-        (Scope.ROOT, "https://example.org/news/2", "http://shop.example.org/news/2"),
-        (Scope.SUBDOMAINS, "http://shop.example.org/x", "http://example.com/"),
-        (Scope.PLUS1, "http://other.example/linked", ""),
-        (Scope.RESOURCE, "", "http://www.example.org/news/2"),
+        (TargetScope.ROOT, "http://www.example.org/news/2", "http://www.example.org/sports"),
+        (TargetScope.ROOT, "https://example.org/news/2", "http://shop.example.org/news/2"),
+        (TargetScope.SUBDOMAINS, "http://shop.example.org/x", "http://example.com/"),
+        (TargetScope.PLUS1, "http://other.example/linked", ""),
+        (TargetScope.RESOURCE, "", "http://www.example.org/news/2"),
     ],
 )
-def test_what_is_written_is_read_and_means_what_a_feed_means(scope: Scope, taken: str, left: str) -> None:
+def test_what_is_written_is_read_and_means_what_a_feed_means(scope: TargetScope, taken: str, left: str) -> None:
     written = files({"hops": 5, "contact": 'x"\x7f', "limits": {"documents": 3}}, [SEED], scope)
     job = file.parse({**written, "crawl.toml": written["crawl.toml"].replace(b'x\\"\\u007f', b"x")}, "news")
     assert (job.seeds, job.ceilings.documents, job.contact) == ((SEED,), 3, "x")
@@ -209,7 +209,9 @@ def test_what_is_written_is_read_and_means_what_a_feed_means(scope: Scope, taken
     if left:
         assert job.scope.judge(make(left, hops="L", source=SEED)) is not None
     assert job.scope.judge(make(SEED, source=SEED)) is None
-    assert job.scope.pages.get(SEED) == (Reach(scope.value) if scope in (Scope.PLUS1, Scope.RESOURCE) else None)
+    assert job.scope.pages.get(SEED) == (
+        Reach(scope.value) if scope in (TargetScope.PLUS1, TargetScope.RESOURCE) else None
+    )
 
 
 @pytest.mark.parametrize("line", ["org,example)/private", "https://www.example.org/private", "org,example,"])

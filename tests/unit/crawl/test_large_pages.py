@@ -17,7 +17,7 @@ import crawled
 import pytest
 from several_hosts import Page, page, serve
 
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.crawl.extract import html
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.visit import extraction
@@ -63,7 +63,7 @@ def test_the_links_of_a_large_page_are_found_by_a_worker(tmp_path: Path) -> None
 def test_a_page_that_takes_all_memory_costs_its_links_and_its_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extraction, "LIMITS", Limits(cpu=10, wall=15, memory=1 << 20))
+    monkeypatch.setattr(extraction, "LIMITS", WorkerLimits(cpu=10, wall=15, memory=1 << 20))
     site = {**SITE, ("a.example", "/large"): Page(b"<a href=/end>x</a>" + b"<p title=x>" * 1_000_000)}
     with serve(site) as port:
         crawled.crawl(tmp_path, crawled.job(port, "a.example"))

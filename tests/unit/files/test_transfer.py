@@ -18,7 +18,7 @@ from warcmill.errors import BadConfig, BadInput, Foreign, NotReady, Unavailable,
 from warcmill.files import checksum, copy
 from warcmill.files.transfer import stages_without
 from warcmill.formats.hdfs_checksum import Hasher
-from warcmill.formats.warc.hearers import Head, Hearer, Listener
+from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead
 from warcmill.layout import OutputLayout
 from warcmill.markers.attempts import Attempts
 from warcmill.model import FINAL, FileRef, Item, Launch, Outcome, Stage
@@ -212,7 +212,7 @@ class Bytes(Hearer):
         if self._fails:
             raise KeyError("of the hearer")
 
-    def begin(self, head: Head) -> Listener:
+    def begin(self, head: RecordHead) -> Listener:
         return self
 
     def feed(self, piece: memoryview) -> None:

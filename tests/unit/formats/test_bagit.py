@@ -11,7 +11,7 @@ import bags
 import pytest
 from bags import PAYLOAD, Files, judged, make, manifest, sealed
 
-from warcmill.formats.bagit.findings import Fetch, Result
+from warcmill.formats.bagit.findings import BagResult, FetchLine
 
 KINDS = ("folder", "tar", "tar.gz", "zip")
 NFC = "data/caf\u00e9.txt"
@@ -31,7 +31,7 @@ def warnings(files: Files, at: Path) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_valid_bag_wherever_it_lies(tmp_path: Path, kind: str) -> None:
     found = judged(make(), tmp_path, kind)
-    assert (found.result, found.faults, found.warnings) == (Result.VALID, (), ())
+    assert (found.result, found.faults, found.warnings) == (BagResult.VALID, (), ())
     assert (found.version, found.encoding, found.files, found.size) == ("1.0", "UTF-8", 2, 12)
     assert found.manifests == ("manifest-sha512.txt", "tagmanifest-sha512.txt")
 
@@ -68,7 +68,7 @@ def test_an_absent_file_and_one_too_many(tmp_path: Path, kind: str) -> None:
 def test_one_pass_or_two(tmp_path: Path, kind: str) -> None:
     """Tag files that come last: what came before is read again."""
     files = dict(reversed(make(algorithms=("md5", "sha512")).items()))
-    assert judged(files, tmp_path, kind).result == Result.VALID
+    assert judged(files, tmp_path, kind).result == BagResult.VALID
     files["data/hello.txt"] = b"hellO\n"
     assert len(judged(files, tmp_path / "changed" if kind == "folder" else tmp_path, kind).faults) == 2
 
@@ -106,7 +106,7 @@ def test_lines_may_end_in_three_ways_and_the_last_one_in_none(tmp_path: Path, en
     declaration = end.join([b"BagIt-Version: 1.0", b"Tag-File-Character-Encoding: UTF-8"])
     listed = manifest(PAYLOAD).replace(b"\n", end)
     files = make(tags={"bagit.txt": declaration, "manifest-sha512.txt": listed})
-    assert judged(files, tmp_path).result == Result.VALID
+    assert judged(files, tmp_path).result == BagResult.VALID
 
 
 def test_no_declaration(tmp_path: Path) -> None:
@@ -335,11 +335,11 @@ URL = "http://store.example/hello.txt"
 @pytest.mark.parametrize("length", ["6", "-"])
 def test_an_incomplete_bag_lists_what_is_to_be_fetched(tmp_path: Path, kind: str, length: str) -> None:
     files = make(tags={"fetch.txt": f"{URL} {length} data/hello.txt\n".encode()})
-    assert judged(files, tmp_path / "filled" if kind == "folder" else tmp_path, kind).result == Result.VALID
+    assert judged(files, tmp_path / "filled" if kind == "folder" else tmp_path, kind).result == BagResult.VALID
     del files["data/hello.txt"]
     found = judged(files, tmp_path, kind)
-    assert (found.result, found.faults) == (Result.INCOMPLETE, ())
-    assert found.to_fetch == (Fetch(URL, 6 if length == "6" else None, "data/hello.txt"),)
+    assert (found.result, found.faults) == (BagResult.INCOMPLETE, ())
+    assert found.to_fetch == (FetchLine(URL, 6 if length == "6" else None, "data/hello.txt"),)
 
 
 def test_what_is_to_be_fetched_counts_in_the_oxum(tmp_path: Path) -> None:

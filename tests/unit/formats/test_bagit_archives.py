@@ -21,7 +21,7 @@ from warcmill.base.digests import CHUNK
 from warcmill.errors import BadInput
 from warcmill.formats.bagit import bag
 from warcmill.formats.bagit.containers import FROM_INSIDE, Tar, Zip, gunzipped
-from warcmill.formats.bagit.findings import BagVerdict, Result
+from warcmill.formats.bagit.findings import BagResult, BagVerdict
 
 
 class Opened(io.BytesIO):
@@ -47,9 +47,9 @@ def faults(data: bytes) -> list[str]:
 
 def test_a_tar_whose_tag_files_come_first_takes_one_pass() -> None:
     Opened.times = 0
-    assert tar_verdict(tar_bytes(make())).result == Result.VALID
+    assert tar_verdict(tar_bytes(make())).result == BagResult.VALID
     assert Opened.times == 1
-    assert tar_verdict(tar_bytes(dict(reversed(make().items())))).result == Result.VALID
+    assert tar_verdict(tar_bytes(dict(reversed(make().items())))).result == BagResult.VALID
     assert Opened.times == 3
 
 
@@ -57,7 +57,7 @@ def test_a_manifest_that_comes_late_costs_a_second_pass_and_no_digest() -> None:
     files = make(algorithms=("md5", "sha512"))
     late = files.pop("manifest-md5.txt")
     files["manifest-md5.txt"] = late
-    assert tar_verdict(tar_bytes(files)).result == Result.VALID
+    assert tar_verdict(tar_bytes(files)).result == BagResult.VALID
     files["data/hello.txt"] = b"hellO\n"
     assert [fault.split()[2] for fault in faults(tar_bytes(files))] == ["md5", "sha512"]
 
@@ -274,7 +274,7 @@ def test_warcs_inside_are_judged_by_the_gate(tmp_path: Path, kind: str) -> None:
     good = warc_gz(warcinfo())
     payload = {"data/good.warc.gz": good, "data/cut.warc.gz.open": good[:-1], "data/x.warc.gz.txt": b"no WARC"}
     found = judged(make(payload), tmp_path, kind)
-    assert found.result == Result.VALID
+    assert found.result == BagResult.VALID
     assert {path: verdict.ok for path, verdict in found.warcs} == {
         "data/good.warc.gz": True,
         "data/cut.warc.gz.open": False,

@@ -13,18 +13,20 @@ from packages import HOSTILE
 
 from warcmill.errors import BadInput
 from warcmill.formats.bagit import writer
-from warcmill.formats.bagit.writer import Entry
-from warcmill.formats.sip.tar import Document
+from warcmill.formats.bagit.writer import PayloadFile
+from warcmill.formats.sip.tar import PackageDocument
 
 ABOUT = [("Source-Organization", "National Library"), ("Bagging-Date", "2026-11-21"), ("External-Identifier", "x")]
 CONTENTS = {"a.warc.gz": b"one", "b.warc": b"", "100%.warc": b"three", "a\nb\rc.warc": b"four"}
 
 
-def entries(contents: dict[str, bytes], url: str = "") -> list[Entry]:
-    return [Entry(f"data/{name}", len(data), hashlib.sha512(data).hexdigest(), url) for name, data in contents.items()]
+def entries(contents: dict[str, bytes], url: str = "") -> list[PayloadFile]:
+    return [
+        PayloadFile(f"data/{name}", len(data), hashlib.sha512(data).hexdigest(), url) for name, data in contents.items()
+    ]
 
 
-def texts(made: list[Document]) -> dict[str, str]:
+def texts(made: list[PackageDocument]) -> dict[str, str]:
     return {document.path: b"".join(document.chunks()).decode() for document in made}
 
 
@@ -92,7 +94,7 @@ def test_a_value_stays_on_its_line() -> None:
 
 def test_a_path_outside_the_payload_is_refused() -> None:
     with pytest.raises(BadInput, match="no path of a payload"):
-        writer.tag_files([], [Entry("bag-info.txt", 0, "")])
+        writer.tag_files([], [PayloadFile("bag-info.txt", 0, "")])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from warcmill.errors import BadInput
 from warcmill.formats.index import columns
-from warcmill.formats.index.columns import NOTHING, SCHEMA, Known
+from warcmill.formats.index.columns import NOTHING, SCHEMA, CaptureNotes
 
 FIELDS = {"url": "http://www.gov.example/", "length": "12", "offset": "34", "filename": "daily/1/a.warc.gz"}
 
@@ -21,7 +21,7 @@ def line(key: str = "example,gov)/", date: str = "20161019234428", **fields: str
     return f"{key} {date} {json.dumps(FIELDS | fields)}\n".encode()
 
 
-def rows(*lines: bytes, known: dict[int, Known] | None = None) -> list[dict[str, object]]:
+def rows(*lines: bytes, known: dict[int, CaptureNotes] | None = None) -> list[dict[str, object]]:
     """What is read again of lines that were written; columns without a value are left out."""
     file = BytesIO()
     assert columns.write([lines], "final", lambda _, offset: (known or {}).get(offset, NOTHING), file) == len(lines)
@@ -31,7 +31,7 @@ def rows(*lines: bytes, known: dict[int, Known] | None = None) -> list[dict[str,
 def test_a_capture_has_every_column_that_its_line_knows() -> None:
     url = "HTTPS://me:pass@WWW.Gov.Example:8443/a/b?q=1&r#top"
     more = {"mime": "text/html", "status": "200", "digest": "sha1:MQTF", "truncated": "length", "offset": "5000000000"}
-    (row,) = rows(line(url=url, **more), known={5_000_000_000: Known(77, "Eicar")})
+    (row,) = rows(line(url=url, **more), known={5_000_000_000: CaptureNotes(77, "Eicar")})
     assert row == {
         "url_surtkey": "example,gov)/",
         "url": url,

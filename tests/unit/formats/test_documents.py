@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
-from warcmill.formats.sip.tar import CHUNK, Spool, measured
+from warcmill.formats.sip.tar import CHUNK, DocumentSpool, measured
 
 
 def test_a_spool_keeps_what_is_generated_once(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_spool_keeps_what_is_generated_once(tmp_path: Path) -> None:
         generated.append(1)
         yield from (b"a" * CHUNK, b"b" * 7)
 
-    with Spool(tmp_path) as spool:
+    with DocumentSpool(tmp_path) as spool:
         first, empty, last = spool.keep("1", chunks), spool.keep("0", lambda: iter(())), spool.keep("2", chunks)
         assert len(generated) == 2
         assert (first.path, first.size, first.sha512) == (
@@ -36,7 +36,7 @@ def test_a_spool_keeps_what_is_generated_once(tmp_path: Path) -> None:
 
 def test_a_large_document_is_never_in_memory(tmp_path: Path) -> None:
     tracemalloc.start()
-    with Spool(tmp_path) as spool:
+    with DocumentSpool(tmp_path) as spool:
         made = spool.keep("1", lambda: (bytes([number]) * CHUNK for number in range(40)))
         assert sum(map(len, made.chunks())) == 40 * CHUNK
     _, peak = tracemalloc.get_traced_memory()

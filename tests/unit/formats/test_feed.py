@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from warcmill.base.schedule import MONTHLY, Schedule
 from warcmill.errors import BadInput
-from warcmill.formats.feed import Depth, Scope, Target, read, why_shrunken
+from warcmill.formats.feed import Depth, Target, TargetScope, read, why_shrunken
 
 DATA = Path(__file__).parent.parent.parent / "data" / "feed"
 TARGET: dict[str, Any] = {
@@ -53,7 +53,7 @@ def test_a_whole_target_from_lines_and_from_a_list() -> None:
         title="Office of Things",
         seeds=("http://www.example.org/", "https://b\u00fccher.example/"),
         depth=Depth.CAPPED_LARGE,
-        scope=Scope.SUBDOMAINS,
+        scope=TargetScope.SUBDOMAINS,
         ignore_robots=True,
         watched=True,
         schedules=(Schedule(datetime(2015, 7, 30, 9, tzinfo=UTC), MONTHLY, datetime(2016, 7, 30, 8, tzinfo=UTC)),),
@@ -67,7 +67,12 @@ def test_a_whole_target_from_lines_and_from_a_list() -> None:
 
 def test_what_is_left_out_has_the_cautious_default() -> None:
     (target,) = parse(lines({"id": "a", "seeds": ["http://a.example/"]}), "feed")
-    assert (target.depth, target.scope, target.ignore_robots, target.schedules) == (Depth.CAPPED, Scope.ROOT, False, ())
+    assert (target.depth, target.scope, target.ignore_robots, target.schedules) == (
+        Depth.CAPPED,
+        TargetScope.ROOT,
+        False,
+        (),
+    )
 
 
 @pytest.mark.parametrize(

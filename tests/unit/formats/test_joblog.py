@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warcmill.formats.logs.crawllog import LIMIT
-from warcmill.formats.logs.joblog import Event, events
+from warcmill.formats.logs.joblog import JobEvent, events
 
 JOBS = Path(__file__).parents[2] / "data" / "sample" / "kind-first" / "jobs" / "weekly"
 DONE = b"2026-11-21T08:18:32.776Z INFO FINISHED 20261121081735\n"
-FINISHED = Event("2026-11-21T08:18:32.776Z", "INFO", "FINISHED", "20261121081735")
+FINISHED = JobEvent("2026-11-21T08:18:32.776Z", "INFO", "FINISHED", "20261121081735")
 
 
-def read(data: bytes) -> list[Event]:
+def read(data: bytes) -> list[JobEvent]:
     return list(events(io.BytesIO(data)))
 
 
@@ -45,7 +45,7 @@ def test_the_rest_of_a_message_is_no_event() -> None:
         b"\tat 2026-11-21T08:18:32.776Z INFO FINISHED 20261121081735\n\n"
     )
     assert read(text + DONE) == [
-        Event("2026-11-21T08:18:31.000Z", "SEVERE", "Exception", "thrown by launch"), FINISHED
+        JobEvent("2026-11-21T08:18:31.000Z", "SEVERE", "Exception", "thrown by launch"), FINISHED
     ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_a_damaged_line_never_reports_finished(line: bytes) -> None:
 def test_other_endings_and_bytes() -> None:
     assert read(DONE[:-1] + b"\r\n") == [FINISHED]
     [event] = read(b"2026-11-21T08:18:32Z INFO ABORTED caf\xe9 \xc3\xa9 \n")
-    assert event == Event("2026-11-21T08:18:32Z", "INFO", "ABORTED", "caf\\xe9 é")
+    assert event == JobEvent("2026-11-21T08:18:32Z", "INFO", "ABORTED", "caf\\xe9 é")
 
 
 @given(st.binary(), st.integers(0, len(DONE)), st.integers(0, len(DONE)))

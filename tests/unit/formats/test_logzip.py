@@ -21,32 +21,32 @@ from hypothesis import strategies as st
 
 from warcmill.errors import BadInput, Mismatch
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import EVIDENCE, Entry, Member, Packed
+from warcmill.formats.logs.logzip import EVIDENCE, ListedLog, LogToPack, PackedLog
 
 LOGS = Path(__file__).parents[2] / "data" / "sample" / "kind-first" / "logs" / "weekly" / "20261121081735"
 
 
-def member(name: str, data: bytes, size: int | None = None) -> Member:
-    return Member(name, len(data) if size is None else size, lambda: io.BytesIO(data))
+def member(name: str, data: bytes, size: int | None = None) -> LogToPack:
+    return LogToPack(name, len(data) if size is None else size, lambda: io.BytesIO(data))
 
 
-def as_evidence(packed: list[Packed]) -> bytes:
+def as_evidence(packed: list[PackedLog]) -> bytes:
     return json.dumps([[one.name, one.size, one.sha512, one.crc] for one in packed]).encode()
 
 
-def packed_of(evidence: bytes) -> list[Packed]:
-    return [Packed(*one) for one in json.loads(evidence)]
+def packed_of(evidence: bytes) -> list[PackedLog]:
+    return [PackedLog(*one) for one in json.loads(evidence)]
 
 
-def zipped(*members: Member) -> bytes:
+def zipped(*members: LogToPack) -> bytes:
     target = io.BytesIO()
     logzip.write(target, members, as_evidence)
     return target.getvalue()
 
 
-def the_real_logs() -> list[Member]:
+def the_real_logs() -> list[LogToPack]:
     return [
-        Member(path.name, path.stat().st_size, lambda path=path: path.open("rb")) for path in sorted(LOGS.iterdir())
+        LogToPack(path.name, path.stat().st_size, lambda path=path: path.open("rb")) for path in sorted(LOGS.iterdir())
     ]  # type: ignore[misc]
 
 
@@ -57,10 +57,10 @@ def test_the_real_logs_there_and_back() -> None:
     assert len(names) == 7
     for one, name in zip(packed, names, strict=True):
         data = (LOGS / name).read_bytes()
-        assert one == Packed(name, len(data), hashlib.sha512(data).hexdigest(), zlib.crc32(data))
+        assert one == PackedLog(name, len(data), hashlib.sha512(data).hexdigest(), zlib.crc32(data))
         with logzip.open_member(stream, name) as log:
             assert log.read() == data
-    assert logzip.members(stream) == [Entry(one.name, one.size, one.crc) for one in packed]
+    assert logzip.members(stream) == [ListedLog(one.name, one.size, one.crc) for one in packed]
     logzip.verify(stream, packed)
 
 
@@ -122,7 +122,7 @@ def test_an_endless_log_is_not_read_to_its_end() -> None:
 
     endless = Endless()
     with pytest.raises(Mismatch):
-        logzip.write(io.BytesIO(), [Member("crawl.log", 10, lambda: endless)], as_evidence)  # type: ignore[arg-type,return-value]
+        logzip.write(io.BytesIO(), [LogToPack("crawl.log", 10, lambda: endless)], as_evidence)  # type: ignore[arg-type,return-value]
     assert endless.given == logzip.CHUNK
 
 
@@ -324,7 +324,7 @@ def test_memory_is_flat_both_ways(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         with (tmp_path / "logs.zip").open("w+b", buffering=0) as target:
-            logzip.write(target, [Member(name, 40 << 20, zeros) for name in ("a.log", "b.gz")], as_evidence)
+            logzip.write(target, [LogToPack(name, 40 << 20, zeros) for name in ("a.log", "b.gz")], as_evidence)
             logzip.verify(target, packed_of(logzip.evidence(target)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -15,12 +15,12 @@ WHOLE = premis.Identifier("local", "daily.20161019234428.final")
 ARK = premis.Identifier("ARK", "ark:/99999/fk4x")
 
 
-def file(name: str = "a.warc.gz", form: premis.Format = GZIP) -> premis.File:
+def file(name: str = "a.warc.gz", form: premis.Format = GZIP) -> premis.PremisFile:
     names = (premis.Identifier("local", name), premis.Identifier("ARK", f"ark:/99999/{name}"))
-    return premis.File(names, 9, "ab" * 64, form, name, "representations/warcs/data/a", WHOLE)
+    return premis.PremisFile(names, 9, "ab" * 64, form, name, "representations/warcs/data/a", WHOLE)
 
 
-def document(files: list[premis.File], events: list[premis.Event]) -> bytes:
+def document(files: list[premis.PremisFile], events: list[premis.PremisEvent]) -> bytes:
     return b"".join(premis.write(premis.Representation((WHOLE, ARK)), files, events, agents()))
 
 
@@ -29,7 +29,7 @@ def texts(written: bytes, element: str) -> list[str]:
 
 
 def test_a_whole_document_is_as_the_dictionary_has_it() -> None:
-    events = [event(kind, (WHOLE,), premis.Outcome("success", ("all", "of it"))) for kind in premis.EventType]
+    events = [event(kind, (WHOLE,), premis.PremisOutcome("success", ("all", "of it"))) for kind in premis.EventType]
     written = document([file(), file("b.warc", premis.Format("WARC", "1.1", "fmt/1281"))], events)
     assert faults(written) == []
     assert texts(written, "size") == ["9", "9"]
@@ -41,9 +41,9 @@ def test_a_whole_document_is_as_the_dictionary_has_it() -> None:
 
 def test_every_outcome_and_every_note_is_written() -> None:
     outcomes = (
-        premis.Outcome("hit", ("Eicar-Test at offset 12 of a.warc.gz", "Eicar-Test at offset 99 of a.warc.gz")),
-        premis.Outcome("not scanned", ("over StreamMaxLength: 3",)),
-        premis.Outcome("warning", ('accepted: "a test page" <site>',)),
+        premis.PremisOutcome("hit", ("Eicar-Test at offset 12 of a.warc.gz", "Eicar-Test at offset 99 of a.warc.gz")),
+        premis.PremisOutcome("not scanned", ("over StreamMaxLength: 3",)),
+        premis.PremisOutcome("warning", ('accepted: "a test page" <site>',)),
     )
     written = document([file()], [event(premis.EventType.VIRUS_CHECK, (WHOLE,), *outcomes)])
     assert faults(written) == []
@@ -87,6 +87,6 @@ def test_the_same_values_give_the_same_bytes() -> None:
 )
 def test_the_checker_notices(old: bytes, new: bytes) -> None:
     """Else the tests above prove nothing."""
-    good = document([file()], [event(premis.EventType.CAPTURE, (WHOLE,), premis.Outcome("success"))])
+    good = document([file()], [event(premis.EventType.CAPTURE, (WHOLE,), premis.PremisOutcome("success"))])
     assert old in good
     assert faults(good.replace(old, new)) != []

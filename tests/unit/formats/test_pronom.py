@@ -125,7 +125,7 @@ def test_a_step_that_a_worker_forks_can_identify() -> None:
     code = """
 import os, signal, sys
 import tasks.package
-from warcmill.formats import pronom
+from warcmill.formats.sip import pronom
 assert pronom.identified(b"%PDF-1.4")
 assert "pygfried" not in sys.modules, "its signatures take 85 MB, and its threads are lost in a fork"
 pid = os.fork()

@@ -19,7 +19,7 @@ from packages import HOSTILE
 from warcmill.base import digests
 from warcmill.errors import Mismatch
 from warcmill.formats.sip import tar as tar_writer
-from warcmill.formats.sip.tar import CHUNK, RECORD, Member, Tar, file_chunks, size_of
+from warcmill.formats.sip.tar import CHUNK, RECORD, TarMember, TarStream, file_chunks, size_of
 
 MTIME = 1476920668
 LONG = "weekly.20161019234428.final/data/weekly.20161019234428.final/representations/warcs/data/"
@@ -35,12 +35,12 @@ CONTENTS = {
 }
 
 
-def member(name: str, data: bytes) -> Member:
-    return Member(name, len(data), hashlib.sha512(data).hexdigest(), file_chunks(partial(io.BytesIO, data)))
+def member(name: str, data: bytes) -> TarMember:
+    return TarMember(name, len(data), hashlib.sha512(data).hexdigest(), file_chunks(partial(io.BytesIO, data)))
 
 
 def written(contents: dict[str, bytes], reads: int = CHUNK) -> bytes:
-    tar = Tar([member(name, data) for name, data in contents.items()], MTIME)
+    tar = TarStream([member(name, data) for name, data in contents.items()], MTIME)
     return b"".join(iter(partial(tar.read, reads), b""))
 
 
@@ -91,7 +91,7 @@ def test_a_record_counts_its_own_length(length: int) -> None:
 @pytest.mark.parametrize("size", [8 * 1024**3 - 1, 8 * 1024**3, 50 * 10**12])
 def test_a_size_beyond_eight_gibibytes_is_in_the_header(size: int) -> None:
     """Only the header is read: the content would take minutes."""
-    tar = Tar([Member("a.warc.gz", size, "", partial(iter, (b"first bytes",)))], MTIME)
+    tar = TarStream([TarMember("a.warc.gz", size, "", partial(iter, (b"first bytes",)))], MTIME)
     begin = tar.read(CHUNK) + bytes(2 * tarfile.BLOCKSIZE)
     with tarfile.open(fileobj=io.BytesIO(begin)) as archive:
         one = archive.next()
@@ -122,8 +122,8 @@ def test_the_same_members_give_the_same_bytes_however_they_are_read() -> None:
 )
 def test_a_member_that_changed_breaks_the_stream(now: bytes, what: str) -> None:
     once = b"as it w"
-    changed = Member("a.warc", len(once), hashlib.sha512(once).hexdigest(), file_chunks(lambda: io.BytesIO(now)))
-    tar = Tar([changed, member("next", b"never read")], MTIME)
+    changed = TarMember("a.warc", len(once), hashlib.sha512(once).hexdigest(), file_chunks(lambda: io.BytesIO(now)))
+    tar = TarStream([changed, member("next", b"never read")], MTIME)
     with pytest.raises(Mismatch, match=what):
         digests.drain(tar)
     assert tar.read(CHUNK) == b"", "after the fault nothing follows, least of all an end that looks whole"
@@ -137,7 +137,7 @@ def test_a_file_is_opened_when_its_turn_comes_and_closed_after_it() -> None:
         return opened[-1]
 
     digest = hashlib.sha512(b"x").hexdigest()
-    tar = Tar((Member(name, 1, digest, file_chunks(source)) for name in "ab"), MTIME)
+    tar = TarStream((TarMember(name, 1, digest, file_chunks(source)) for name in "ab"), MTIME)
     assert not opened
     while tar.read(CHUNK):
         assert len([file for file in opened if not file.closed]) <= 1
@@ -153,7 +153,7 @@ def test_memory_stays_flat() -> None:
         for _ in range(64):
             yield block
 
-    tar = Tar([Member("large", size, digest, blocks)], MTIME)
+    tar = TarStream([TarMember("large", size, digest, blocks)], MTIME)
     tracemalloc.start()
     while tar.read(CHUNK):
         pass

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from warcmill.errors import BadInput
 from warcmill.formats.logs import logzip
-from warcmill.formats.logs.logzip import EVIDENCE, Member, last_member
+from warcmill.formats.logs.logzip import EVIDENCE, LogToPack, last_member
 
 DOCUMENT = b'{"claim": {}}\n' + b"0" * 128 + b"\n"
 
@@ -20,7 +20,7 @@ DOCUMENT = b'{"claim": {}}\n' + b"0" * 128 + b"\n"
 def packed(*names: str, document: bytes = DOCUMENT) -> bytes:
     """A zip of logs, as a step leaves it."""
     target = io.BytesIO()
-    logzip.write(target, [Member(name, 4, lambda: io.BytesIO(b"log\n")) for name in names], lambda _: document)
+    logzip.write(target, [LogToPack(name, 4, lambda: io.BytesIO(b"log\n")) for name in names], lambda _: document)
     return target.getvalue()
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from warcmill.errors import BadInput
 from warcmill.formats.index import zipnum
-from warcmill.formats.index.zipnum import BYTES, LINES, Block, Packed
+from warcmill.formats.index.zipnum import BYTES, LINES, IndexBlock, PackedBlock
 
 
 def line(key: str, second: int = 0) -> bytes:
     return f'{key} {20161019000000 + second} {{"url": "x", "filename": "a"}}\n'.encode()
 
 
-def packed(lines: list[bytes]) -> tuple[bytes, bytes, list[Packed]]:
+def packed(lines: list[bytes]) -> tuple[bytes, bytes, list[PackedBlock]]:
     """The content of both files, and the blocks."""
     found = list(zipnum.pack(lines))
     return b"".join(one.data for one in found), b"".join(one.block.line("p") for one in found), found
@@ -54,7 +54,7 @@ def test_the_block_that_is_found_is_the_last_that_begins_before_the_key(tmp_path
     chance = random.Random(7)
     made = ((chance.choice(["com", "org"]), chance.randrange(60), "a" * chance.randrange(9)) for _ in range(90))
     keys = sorted({f"{top},{name})/{path}" for top, name, path in made})
-    idx = b"".join(Block(f"{key} 2016".encode(), at, 1, at + 1).line("part") for at, key in enumerate(keys))
+    idx = b"".join(IndexBlock(f"{key} 2016".encode(), at, 1, at + 1).line("part") for at, key in enumerate(keys))
     (tmp_path / "x.idx").write_bytes(idx)
     with (tmp_path / "x.idx").open("rb") as file:
         searched = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mapped else idx

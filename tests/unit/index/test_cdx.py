@@ -17,7 +17,7 @@ from warcmill.errors import BadInput, NotReady, Unavailable, Unsettled
 from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts.cdx import CDXJ, CdxHearer
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
+from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.files import checksum
 from warcmill.formats.warc.hearers import Hearer
 from warcmill.index.cdx import cdx
@@ -73,7 +73,7 @@ def verified(engine: Engine) -> Claim:
 
 
 def index(engine: Engine, extracts: Extracts) -> Claim:
-    return cdx(engine.state, Here(engine.store, extracts), extracts, LAUNCH, FINAL)
+    return cdx(engine.state, LocalExtractor(engine.store, extracts), extracts, LAUNCH, FINAL)
 
 
 def found(claim: Claim) -> dict[str, IndexedFile]:

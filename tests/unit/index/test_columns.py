@@ -17,9 +17,9 @@ from warcmill import layout
 from warcmill.errors import Mismatch, NotReady, Unavailable
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
+from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.extracts.text import TEXT
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.formats.index import columns as parquet_file
 from warcmill.index import columns
 from warcmill.index.cdx import cdx
@@ -49,7 +49,7 @@ def engine(tmp_path: Path) -> Engine:
     steps.upto(made, "Verify")
     sentinel.adopt({"index": tmp_path / "index"})
     extracts = Extracts(index_of(made))
-    publish(made, cdx(made.state, Here(made.store, extracts), extracts, LAUNCH, FINAL))
+    publish(made, cdx(made.state, LocalExtractor(made.store, extracts), extracts, LAUNCH, FINAL))
     return made
 
 
@@ -62,9 +62,9 @@ def publish(engine: Engine, claim: Claim) -> None:
 
 
 def extracted(engine: Engine) -> None:
-    with Workers(1) as workers:
+    with TextWorkers(1) as workers:
         extracts = Extracts(index_of(engine))
-        publish(engine, text(engine.state, Here(engine.store, extracts, workers), extracts, LAUNCH, FINAL))
+        publish(engine, text(engine.state, LocalExtractor(engine.store, extracts, workers), extracts, LAUNCH, FINAL))
 
 
 def written(engine: Engine) -> Claim:

@@ -27,7 +27,7 @@ from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.extracts import cdx
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index import sinks, verify_cdx, verify_text
 from warcmill.index.sink_cdx import CdxSink
 from warcmill.model import FINAL, Launch
@@ -115,12 +115,12 @@ def test_a_server_keeps_each_until_it_is_withdrawn(archive: Archive, index_versi
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with Workers(1) as made:
+def workers() -> Iterator[TextWorkers]:
+    with TextWorkers(1) as made:
         yield made
 
 
-def test_a_search_finds_each_by_its_own_words(tmp_path: Path, workers: Workers) -> None:
+def test_a_search_finds_each_by_its_own_words(tmp_path: Path, workers: TextWorkers) -> None:
     archive = TextArchive(tmp_path)
     archive.workers = workers
     for launch, body in BODIES.items():

@@ -20,9 +20,9 @@ from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unsettled
 from warcmill.extracts import text as text_extracts
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
+from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.extracts.text import TEXT
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.text import text
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
@@ -70,13 +70,13 @@ def extracts(tmp_path: Path) -> Extracts:
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with Workers(2) as some:
+def workers() -> Iterator[TextWorkers]:
+    with TextWorkers(2) as some:
         yield some
 
 
-def index(engine: Engine, extracts: Extracts, workers: Workers) -> Claim:
-    return text(engine.state, Here(engine.store, extracts, workers), extracts, LAUNCH, FINAL)
+def index(engine: Engine, extracts: Extracts, workers: TextWorkers) -> Claim:
+    return text(engine.state, LocalExtractor(engine.store, extracts, workers), extracts, LAUNCH, FINAL)
 
 
 def found(claim: Claim) -> dict[str, TextIndexedFile]:
@@ -93,7 +93,9 @@ def forget(engine: Engine) -> None:
         path.unlink()
 
 
-def test_it_counts_documents_of_whole_and_salvaged_warcs(engine: Engine, extracts: Extracts, workers: Workers) -> None:
+def test_it_counts_documents_of_whole_and_salvaged_warcs(
+    engine: Engine, extracts: Extracts, workers: TextWorkers
+) -> None:
     claim = index(engine, extracts, workers)
     assert found(claim) == {
         "good.warc.gz": TextIndexedFile({"html": 1, "pdf": 2}, {"other type": 1}, 0),
@@ -107,19 +109,19 @@ def test_it_counts_documents_of_whole_and_salvaged_warcs(engine: Engine, extract
 
 
 def test_the_claim_does_not_follow_from_what_extraction_found(
-    engine: Engine, extracts: Extracts, workers: Workers
+    engine: Engine, extracts: Extracts, workers: TextWorkers
 ) -> None:
     before = index(engine, extracts, workers)
     forget(engine)
     for path in left(extracts):
         path.unlink()
     faulty = (sys.executable, str(Path(faulty_text_worker.__file__)))
-    with Workers(1, command=faulty) as others:
+    with TextWorkers(1, command=faulty) as others:
         assert index(engine, extracts, others) == before
 
 
 def test_documents_without_text_are_counted_in_the_log(
-    engine: Engine, extracts: Extracts, workers: Workers, caplog: pytest.LogCaptureFixture
+    engine: Engine, extracts: Extracts, workers: TextWorkers, caplog: pytest.LogCaptureFixture
 ) -> None:
     index(engine, extracts, workers)
     assert "good.warc.gz: 1 of 3 documents have no text" in caplog.text
@@ -127,16 +129,16 @@ def test_documents_without_text_are_counted_in_the_log(
 
 
 def test_where_the_extracts_are_there_the_store_is_not_read_and_no_worker_begins(
-    engine: Engine, extracts: Extracts, workers: Workers
+    engine: Engine, extracts: Extracts, workers: TextWorkers
 ) -> None:
     first = index(engine, extracts, workers)
     forget(engine)
     engine.store.real(f"warcs/{LAUNCH}/good.warc.gz").unlink()
-    with Workers(1, command=("/bin/false",)) as none:
+    with TextWorkers(1, command=("/bin/false",)) as none:
         assert index(engine, extracts, none) == first
 
 
-def test_an_extract_with_a_flipped_byte_is_made_again(engine: Engine, extracts: Extracts, workers: Workers) -> None:
+def test_an_extract_with_a_flipped_byte_is_made_again(engine: Engine, extracts: Extracts, workers: TextWorkers) -> None:
     first = index(engine, extracts, workers)
     before = [path.read_bytes() for path in left(extracts)]
     forget(engine)
@@ -145,7 +147,7 @@ def test_an_extract_with_a_flipped_byte_is_made_again(engine: Engine, extracts: 
     assert [path.read_bytes() for path in left(extracts)] == before
 
 
-def test_a_record_with_a_hit_is_counted(engine: Engine, extracts: Extracts, workers: Workers) -> None:
+def test_a_record_with_a_hit_is_counted(engine: Engine, extracts: Extracts, workers: TextWorkers) -> None:
     known = engine.state.require(layout.step("verify", LAUNCH, FINAL))
     hits = {"hit.warc.gz": [{"offset": BAD_AT, "uri": "http://e.x/bad", "signature": "Eicar"}]}
     items = tuple(
@@ -165,7 +167,7 @@ def test_a_record_with_a_hit_is_counted(engine: Engine, extracts: Extracts, work
     assert claim.inputs[-1].marker.endswith("files.scanned.daily.20161019234428.final")
 
 
-def test_it_is_too_early_before_verify(tmp_path: Path, extracts: Extracts, workers: Workers) -> None:
+def test_it_is_too_early_before_verify(tmp_path: Path, extracts: Extracts, workers: TextWorkers) -> None:
     early = Engine(tmp_path / "early")
     early.logs(line_of("http://e.x/", "good.warc.gz"))
     early.warc("good.warc.gz", GOOD)
@@ -176,7 +178,7 @@ def test_it_is_too_early_before_verify(tmp_path: Path, extracts: Extracts, worke
 
 
 def test_a_stored_warc_that_vanished_or_changed_fails_and_the_others_are_done(
-    engine: Engine, extracts: Extracts, workers: Workers
+    engine: Engine, extracts: Extracts, workers: TextWorkers
 ) -> None:
     good, hit = (engine.store.real(f"warcs/{LAUNCH}/{name}") for name in ("good.warc.gz", "hit.warc.gz"))
     good.unlink()
@@ -191,9 +193,9 @@ def test_a_stored_warc_that_vanished_or_changed_fails_and_the_others_are_done(
 
 
 def test_workers_that_do_not_begin_and_a_full_index_leave_nothing(
-    engine: Engine, extracts: Extracts, workers: Workers, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, extracts: Extracts, workers: TextWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Workers(1, command=("/bin/false",)) as none, pytest.raises(Unsettled, match="did not begin"):
+    with TextWorkers(1, command=("/bin/false",)) as none, pytest.raises(Unsettled, match="did not begin"):
         index(engine, extracts, none)
     link = os.link
 
@@ -212,7 +214,7 @@ def test_workers_that_do_not_begin_and_a_full_index_leave_nothing(
 
 def test_nothing_is_left_open(engine: Engine, extracts: Extracts) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    with Workers(2) as some:
+    with TextWorkers(2) as some:
         index(engine, extracts, some)
     assert len(os.listdir("/proc/self/fd")) == before
 

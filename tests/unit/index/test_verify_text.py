@@ -12,7 +12,7 @@ from text_archive import ONE, TWO, TextArchive, warc
 
 from warcmill import layout
 from warcmill.errors import NotReady, Unsettled
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index import verify_text
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
@@ -24,13 +24,13 @@ PAGES = {f"e{number % 3}.example/{number:02}": f"<title>T</title>word{number} qu
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with Workers(1) as made:
+def workers() -> Iterator[TextWorkers]:
+    with TextWorkers(1) as made:
         yield made
 
 
 @pytest.fixture
-def archive(tmp_path: Path, workers: Workers) -> TextArchive:
+def archive(tmp_path: Path, workers: TextWorkers) -> TextArchive:
     made = TextArchive(tmp_path)
     made.workers = workers
     made.add(ONE, {"a.warc.gz": warc(PAGES), "b.warc.gz": warc({})})

@@ -13,7 +13,7 @@ from warcs import NAME, WEEKLY, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, NotReady
 from warcmill.extracts import cdx
-from warcmill.extracts.cdx import CDXJ, CdxHearer, Counts
+from warcmill.extracts.cdx import CDXJ, CaptureCounts, CdxHearer
 from warcmill.extracts.extracts import Extracts
 from warcmill.formats.index.cdxj import NO_DATE
 from warcmill.formats.warc.gate import examine
@@ -60,7 +60,7 @@ def test_its_lines_are_sorted_and_counted(extracts: Extracts) -> None:
     found = list(cdx.lines(extracts, SHA512))
     assert [line.split(b" ")[0] for line in found] == [b"x,a)/", b"x,a)/", b"x,a)/?__wb_method=post&q=1", b"x,b)/"]
     assert found == sorted(found)
-    expected = Counts({"response": 3, "resource": 1}, {NO_DATE: 1})
+    expected = CaptureCounts({"response": 3, "resource": 1}, {NO_DATE: 1})
     assert cdx.counts(extracts, SHA512) == expected
 
 
@@ -72,7 +72,7 @@ def test_the_same_warc_gives_the_same_bytes_whatever_its_name(extracts: Extracts
 
 def test_a_warc_without_captures_has_an_extract_too(extracts: Extracts) -> None:
     leave(extracts, warc_gz(warcinfo()))
-    assert cdx.counts(extracts, SHA512) == Counts({}, {})
+    assert cdx.counts(extracts, SHA512) == CaptureCounts({}, {})
     assert list(cdx.lines(extracts, SHA512)) == []
 
 

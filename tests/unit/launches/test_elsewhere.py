@@ -14,8 +14,8 @@ from warcs import warc_gz, warcinfo
 
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Elsewhere, Here, Making, Place
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.per_warc import Extractor, ExtractPlace, LocalExtractor, RemoteExtractor
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.cdx import cdx
 from warcmill.index.text import text
 from warcmill.markers.claim import Claim
@@ -58,8 +58,8 @@ def extracts_in(folder: Path) -> Extracts:
     return Extracts(FileStore("index", folder))
 
 
-def elsewhere(engine: Engine, runner: ProcessRunner, extracts: Extracts) -> Elsewhere:
-    return Elsewhere(runner, Place(str(engine.store.base), Access(), str(extracts.folder)), extracts)
+def elsewhere(engine: Engine, runner: ProcessRunner, extracts: Extracts) -> RemoteExtractor:
+    return RemoteExtractor(runner, ExtractPlace(str(engine.store.base), Access(), str(extracts.folder)), extracts)
 
 
 def files(extracts: Extracts) -> dict[str, bytes]:
@@ -67,7 +67,7 @@ def files(extracts: Extracts) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.gz")}
 
 
-def both(engine: Engine, making: Making, extracts: Extracts) -> tuple[Claim, Claim]:
+def both(engine: Engine, making: Extractor, extracts: Extracts) -> tuple[Claim, Claim]:
     return (
         cdx(engine.state, making, extracts, LAUNCH, FINAL),
         text(engine.state, making, extracts, LAUNCH, FINAL),
@@ -79,8 +79,8 @@ def test_claims_and_extracts_are_those_that_are_made_here(engine: Engine, two: P
     claims = both(engine, elsewhere(engine, two, there), there)
     for attempt in (engine.base / "state").rglob("*.jsonl"):
         attempt.unlink()
-    with Workers(1) as workers:
-        assert both(engine, Here(engine.store, here, workers), here) == claims
+    with TextWorkers(1) as workers:
+        assert both(engine, LocalExtractor(engine.store, here, workers), here) == claims
     assert files(there) == files(here)
     assert len(files(here)) == 6
 
@@ -106,17 +106,17 @@ def test_a_place_that_is_not_there_stops_it_before_anything_is_begun(
     engine: Engine, two: ProcessRunner, tmp_path: Path
 ) -> None:
     extracts = extracts_in(tmp_path / "index")
-    place = Place(str(tmp_path / "nowhere"), Access(), str(extracts.folder))
+    place = ExtractPlace(str(tmp_path / "nowhere"), Access(), str(extracts.folder))
     with pytest.raises(Unavailable, match="nowhere"):
-        cdx(engine.state, Elsewhere(two, place, extracts), extracts, LAUNCH, FINAL)
+        cdx(engine.state, RemoteExtractor(two, place, extracts), extracts, LAUNCH, FINAL)
     assert not list((engine.base / "state").rglob("index.cdx*.jsonl"))
 
 
 def test_an_index_root_that_workers_do_not_share_is_named(engine: Engine, two: ProcessRunner, tmp_path: Path) -> None:
     extracts, other = extracts_in(tmp_path / "index"), extracts_in(tmp_path / "other")
-    place = Place(str(engine.store.base), Access(), str(other.folder))
+    place = ExtractPlace(str(engine.store.base), Access(), str(other.folder))
     with pytest.raises(Unsettled, match=r"a worker made it, and it is not here: share the folder .*/other with all"):
-        cdx(engine.state, Elsewhere(two, place, extracts), extracts, LAUNCH, FINAL)
+        cdx(engine.state, RemoteExtractor(two, place, extracts), extracts, LAUNCH, FINAL)
 
 
 def test_the_extract_is_found_under_the_digest_of_the_warc(engine: Engine, two: ProcessRunner, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from warcmill.errors import BadInput, NotReady, Unavailable
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
-KIND = Kind("lines", 3, "txt.gz")
+KIND = ExtractKind("lines", 3, "txt.gz")
 WARC = hashlib.sha512(b"a WARC").hexdigest()
 LINES = [b"one\n", b"two\n", b"three"]
 CONTENT = b"".join(LINES)
@@ -169,7 +169,7 @@ import os, sys
 from pathlib import Path
 from warcmill.extracts.extracts import Extracts, Kind
 from warcmill.stores.file import FileStore
-extracts, kind = Extracts(FileStore("index", Path(sys.argv[1]))), Kind("lines", 3, "txt.gz")
+extracts, kind = Extracts(FileStore("index", Path(sys.argv[1]))), ExtractKind("lines", 3, "txt.gz")
 extracts.leave(kind, "{WARC}", (os.urandom(1 << 20) for _ in range(96)))
 assert extracts.digest(kind, "{WARC}")
 print(next(row.split()[1] for row in open("/proc/self/status") if row.startswith("VmHWM")))
@@ -185,7 +185,7 @@ from pathlib import Path
 from warcmill.extracts.extracts import Extracts, Kind
 from warcmill.stores.file import FileStore
 os.link = lambda *_: os._exit(9)
-Extracts(FileStore("index", Path(sys.argv[1]))).leave(Kind("lines", 3, "txt.gz"), "{WARC}", [b"x"])
+Extracts(FileStore("index", Path(sys.argv[1]))).leave(ExtractKind("lines", 3, "txt.gz"), "{WARC}", [b"x"])
 """
     assert subprocess.run([sys.executable, "-c", code, index.base], check=False).returncode == 9
     assert len(names(index)) == 1

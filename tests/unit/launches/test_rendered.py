@@ -18,7 +18,7 @@ from warcmill.errors import BadConfig, Conflict, NotReady
 from warcmill.formats.logs import logzip
 from warcmill.formats.logs.crawlcounts import Tally
 from warcmill.formats.logs.crawllog import CrawlRecord, Unread, parse
-from warcmill.formats.logs.logzip import Member
+from warcmill.formats.logs.logzip import LogToPack
 from warcmill.launches.roots import JobRoots, Rendered, WriterRoots
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
@@ -272,7 +272,7 @@ def test_markers_name_the_writer(several: Several) -> None:
 
 def test_the_zip_takes_members_in_folders_of_writers(tmp_path: Path) -> None:
     data = b"line\n"
-    member = Member("logs/writer.worker/crawl.log", len(data), lambda: io.BytesIO(data))
+    member = LogToPack("logs/writer.worker/crawl.log", len(data), lambda: io.BytesIO(data))
     with (tmp_path / "zip").open("xb") as target:
         logzip.write(target, [member], lambda _: b"{}")
     with (tmp_path / "zip").open("rb") as file:

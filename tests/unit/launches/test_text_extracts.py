@@ -20,12 +20,12 @@ from office import WORD, PlainOffice
 from pdfs import pdf
 from warcs import NAME, WEEKLY, warc_gz, warcinfo
 
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.extracts import text as text_extracts
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.text import NO_EXTRACTOR, OFFICE_TEXT, TEXT, Counts, Submit, Tally, TextHearer
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text import NO_EXTRACTOR, OFFICE_TEXT, TEXT, DocumentCounts, DocumentTally, Submit, TextHearer
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind, tool_of
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.payload import UNKNOWN_CODING
@@ -43,8 +43,8 @@ def extracts(tmp_path: Path) -> Extracts:
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with Workers(2) as some:
+def workers() -> Iterator[TextWorkers]:
+    with TextWorkers(2) as some:
         yield some
 
 
@@ -64,7 +64,7 @@ def documents(extracts: Extracts, sha512: str) -> dict[str, dict[str, Any]]:
     return {one["url"]: one for one in found}
 
 
-def test_the_line_of_a_page(extracts: Extracts, workers: Workers) -> None:
+def test_the_line_of_a_page(extracts: Extracts, workers: TextWorkers) -> None:
     body = b"<title>T\xfcr</title><p>words \xe4"
     digest = {"WARC_Payload_Digest": "unknown:1"}
     sha512 = leave(extracts, warc_gz(warcinfo(), response("http://e.x/", HTML, body=body, **digest)), workers.submit)
@@ -89,7 +89,7 @@ def test_the_line_of_a_page(extracts: Extracts, workers: Workers) -> None:
     assert text_extracts.offset(line) == offset
 
 
-def test_the_id_is_webarchive_discoverys_and_tells_two_captures_apart(extracts: Extracts, workers: Workers) -> None:
+def test_the_id_is_webarchive_discoverys_and_tells_two_captures_apart(extracts: Extracts, workers: TextWorkers) -> None:
     same = response("http://127.0.0.1:7070/policy/ch-archive.html", HTML, WARC_Date="2026-11-21T08:07:52Z")
     other = response("http://127.0.0.1:7070/policy/ch-archive.html", HTML, body=b"2", WARC_Date="2026-11-21T08:07:52Z")
     sha512 = leave(extracts, warc_gz(same, other), workers.submit)
@@ -99,7 +99,7 @@ def test_the_id_is_webarchive_discoverys_and_tells_two_captures_apart(extracts: 
     assert len(set(ids)) == 2
 
 
-def test_documents_without_text_say_why_and_cost_no_other(extracts: Extracts, workers: Workers) -> None:
+def test_documents_without_text_say_why_and_cost_no_other(extracts: Extracts, workers: TextWorkers) -> None:
     records = [
         response("http://e.x/good", PDF, body=pdf("Zymurgy", title="Of beer")),
         response("http://e.x/cut", PDF, body=pdf("cut")[:99]),
@@ -121,14 +121,14 @@ def test_documents_without_text_say_why_and_cost_no_other(extracts: Extracts, wo
     assert "tool" not in found["http://e.x/binary"]
     assert (found["http://e.x/sniffed"]["content"], found["http://e.x/deep"]["content"]) == ("sniffed", "deep")
     assert found["http://e.x/bomb"]["content_text_length"] == 200_000 * 5 - 1
-    known = Tally({"html": 3, "pdf": 2, "undeclared": 2}, {"other type": 1}, 3, 0)
+    known = DocumentTally({"html": 3, "pdf": 2, "undeclared": 2}, {"other type": 1}, 3, 0)
     assert text_extracts.tally(extracts, sha512) == known
 
 
 def test_a_document_that_kills_its_parser_is_named_and_costs_no_other(extracts: Extracts) -> None:
     texts = [b"one", b"signal 11", b"two", b"exit 3", b"raise", b"three"]
     records = [response(f"http://e.x/{text.decode()}", b"Content-Type: text/plain", body=text) for text in texts]
-    with Workers(2, Limits(), FAULTY) as faulty:
+    with TextWorkers(2, WorkerLimits(), FAULTY) as faulty:
         sha512 = leave(extracts, warc_gz(*records), faulty.submit)
     found = documents(extracts, sha512)
     why = {url.rpartition("/")[2]: one.get("parse_error", one.get("content")) for url, one in found.items()}
@@ -143,7 +143,7 @@ def test_a_document_that_kills_its_parser_is_named_and_costs_no_other(extracts: 
     assert text_extracts.tally(extracts, sha512).without_text == 3
 
 
-def test_office_documents_are_counted_and_read_where_something_does(extracts: Extracts, workers: Workers) -> None:
+def test_office_documents_are_counted_and_read_where_something_does(extracts: Extracts, workers: TextWorkers) -> None:
     records = [
         response("http://e.x/paper", WORD, body=b"zymurgy"),
         response("http://e.x/fault", WORD, body=b"signal 11"),
@@ -153,7 +153,7 @@ def test_office_documents_are_counted_and_read_where_something_does(extracts: Ex
     ]
     data, counted = warc_gz(*records), ({"office": 4, "undeclared": 1}, {})
     sha512 = leave(extracts, data, workers.submit)
-    assert text_extracts.tally(extracts, sha512) == Tally(*counted, 4, 0, unread=3)
+    assert text_extracts.tally(extracts, sha512) == DocumentTally(*counted, 4, 0, unread=3)
     found = documents(extracts, sha512)
     assert {url[11:]: one.get("parse_error") for url, one in found.items()} == {
         "paper": NO_EXTRACTOR, "fault": NO_EXTRACTOR, "sniffed": NO_EXTRACTOR, "page": None, "coding": UNKNOWN_CODING,
@@ -167,23 +167,23 @@ def test_office_documents_are_counted_and_read_where_something_does(extracts: Ex
     found = documents(extracts, sha512)
     why = {url[11:]: one["parse_error"] for url, one in found.items() if "parse_error" in one}
     assert why == {"fault": "its parser died: killed by SIGSEGV", "coding": UNKNOWN_CODING}
-    assert text_extracts.tally(extracts, sha512) == Tally(*counted, 2, 0), "of two, the one with more text"
+    assert text_extracts.tally(extracts, sha512) == DocumentTally(*counted, 2, 0), "of two, the one with more text"
     assert (found["http://e.x/paper"]["content"], found["http://e.x/paper"]["tool"]) == ("words of zymurgy", "plain 1")
 
 
-def test_the_same_warc_gives_the_same_bytes(extracts: Extracts, workers: Workers) -> None:
+def test_the_same_warc_gives_the_same_bytes(extracts: Extracts, workers: TextWorkers) -> None:
     data = WEEKLY.read_bytes()
     sha512 = leave(extracts, data, workers.submit)
     file = extracts.folder / TEXT.path(sha512)
     before = file.read_bytes()
     file.unlink()
-    with Workers(1) as one:
+    with TextWorkers(1) as one:
         leave(extracts, data, one.submit, "other-name.warc.gz.open")
     assert file.read_bytes() == before
     found = list(text_extracts.lines(extracts, sha512))
     assert found == sorted(found)
     assert len({json.loads(line)["id"] for line in found}) == len(found) == 206
-    assert text_extracts.tally(extracts, sha512) == Tally(
+    assert text_extracts.tally(extracts, sha512) == DocumentTally(
         {"html": 195, "pdf": 4, "plain": 4, "undeclared": 3},
         {"other type": 22, "revisit": 20, "status other than 2xx": 20},
         0,
@@ -191,7 +191,7 @@ def test_the_same_warc_gives_the_same_bytes(extracts: Extracts, workers: Workers
     )
 
 
-def test_records_with_a_hit_are_counted_and_can_be_left_out(extracts: Extracts, workers: Workers) -> None:
+def test_records_with_a_hit_are_counted_and_can_be_left_out(extracts: Extracts, workers: TextWorkers) -> None:
     records = [response("http://e.x/1", HTML), response("http://e.x/2", b"Content-Type: image/png")]
     sha512 = leave(extracts, warc_gz(*records, capture("resource", "ftp://e.x/3", b"x", "text/plain")), workers.submit)
     hits = {0, len(warc_gz(records[0]))}
@@ -211,14 +211,14 @@ def test_one_that_is_missing_or_does_not_count(extracts: Extracts) -> None:
         extracts.remove(TEXT, "1" * 128)
 
 
-def test_no_extract_is_left_under_another_digest(extracts: Extracts, workers: Workers) -> None:
+def test_no_extract_is_left_under_another_digest(extracts: Extracts, workers: TextWorkers) -> None:
     with closing(TextHearer(extracts, "0" * 128, workers.submit)) as hearer:
         assert examine(io.BytesIO(warc_gz(warcinfo())), NAME, hearers=[hearer]).ok
         with pytest.raises(Mismatch):
             hearer.leave("1" * 128)
         hearer.leave("0" * 128)
-    assert text_extracts.tally(extracts, "0" * 128) == Tally({}, {}, 0, 0)
-    assert Counts({}, {}, 0) != text_extracts.tally(extracts, "0" * 128)
+    assert text_extracts.tally(extracts, "0" * 128) == DocumentTally({}, {}, 0, 0)
+    assert DocumentCounts({}, {}, 0) != text_extracts.tally(extracts, "0" * 128)
 
 
 def test_few_documents_wait_at_a_time(extracts: Extracts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,30 +15,30 @@ import faulty_text_worker
 import pytest
 from pdfs import laughing, pdf
 
-from warcmill.base.worker import OUT_OF_MEMORY, Limits
+from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits
 from warcmill.errors import Unavailable
-from warcmill.extracts.text_workers import Known, Workers, kept
+from warcmill.extracts.text_workers import DocumentCache, TextWorkers, kept
 from warcmill.formats.text import document as documents
 from warcmill.formats.text.document import Document, Kind
 
 FAULTY = (sys.executable, str(Path(faulty_text_worker.__file__)))
-SMALL = Limits(cpu=20, wall=60, memory=64 << 20)
+SMALL = WorkerLimits(cpu=20, wall=60, memory=64 << 20)
 
 
 @pytest.fixture
-def one() -> Iterator[Workers]:
+def one() -> Iterator[TextWorkers]:
     """A single faulty worker."""
-    with Workers(1, SMALL, FAULTY) as workers:
+    with TextWorkers(1, SMALL, FAULTY) as workers:
         yield workers
 
 
-def ask(workers: Workers, *words: str) -> list[Document]:
+def ask(workers: TextWorkers, *words: str) -> list[Document]:
     """What is found of documents, in turn."""
     futures = [workers.submit(Kind.PLAIN, word.encode(), "") for word in words]
     return [future.result(300) for future in futures]
 
 
-def why(workers: Workers, word: str) -> str:
+def why(workers: TextWorkers, word: str) -> str:
     """Why a document between two others has no text; those have theirs."""
     before, found, after = ask(workers, "before", word, "after")
     assert (before.text, found.text, after.text) == ("words of before", "", "words of after")
@@ -58,34 +58,34 @@ def why(workers: Workers, word: str) -> str:
         ("", "empty"),
     ],
 )
-def test_a_fault_costs_one_document(word: str, expected: str, one: Workers) -> None:
+def test_a_fault_costs_one_document(word: str, expected: str, one: TextWorkers) -> None:
     assert why(one, word) == expected
 
 
 @pytest.mark.parametrize(
     ("word", "limits", "expected"),
     [
-        ("loop", Limits(cpu=1, wall=60), "timeout: over 1 s of CPU time"),
-        ("hang", Limits(wall=2), "timeout: over 2 s"),
+        ("loop", WorkerLimits(cpu=1, wall=60), "timeout: over 1 s of CPU time"),
+        ("hang", WorkerLimits(wall=2), "timeout: over 2 s"),
     ],
 )
-def test_one_that_loops_or_hangs_costs_itself(word: str, limits: Limits, expected: str) -> None:
-    with Workers(1, limits, FAULTY) as workers:
+def test_one_that_loops_or_hangs_costs_itself(word: str, limits: WorkerLimits, expected: str) -> None:
+    with TextWorkers(1, limits, FAULTY) as workers:
         found, after = ask(workers, word, "after")
     assert (found.why, after.text) == (expected, "words of after")
 
 
-def test_a_worker_writes_no_file(one: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_writes_no_file(one: TextWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "File too large" in why(one, "write")
 
 
-def test_memory_that_earlier_documents_hold_costs_no_later_one(one: Workers) -> None:
+def test_memory_that_earlier_documents_hold_costs_no_later_one(one: TextWorkers) -> None:
     found = ask(one, *["eat 30000000"] * 5)
     assert [document.why for document in found] == [""] * 5
 
 
-def test_a_worker_knows_no_secret_of_the_environment(one: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_knows_no_secret_of_the_environment(one: TextWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMTP_PASSWORD", "secret")
     (found,) = ask(one, "environment")
     assert "SMTP_PASSWORD" not in found.text.split()
@@ -93,30 +93,30 @@ def test_a_worker_knows_no_secret_of_the_environment(one: Workers, monkeypatch: 
 
 def test_an_answer_over_the_limit_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warcmill.extracts.text_workers._MOST_ANSWER", 1_000)
-    with Workers(1, SMALL, FAULTY) as workers:
+    with TextWorkers(1, SMALL, FAULTY) as workers:
         assert why(workers, "long 2000") == "its text is over the limit"
 
 
-def test_workers_that_are_ended_from_outside_are_no_fault_of_a_document(one: Workers) -> None:
+def test_workers_that_are_ended_from_outside_are_no_fault_of_a_document(one: TextWorkers) -> None:
     with pytest.raises(Unavailable, match="ended from outside"):
         ask(one, f"signal {signal.SIGTERM.value}")
     assert ask(one, "after")[0].text == "words of after"
 
 
 def test_a_worker_that_does_not_begin_is_no_fault_of_a_document() -> None:
-    with Workers(1, SMALL, ("/bin/false",)) as workers, pytest.raises(Unavailable, match="did not begin"):
+    with TextWorkers(1, SMALL, ("/bin/false",)) as workers, pytest.raises(Unavailable, match="did not begin"):
         ask(workers, "x")
 
 
 def test_leaving_ends_workers_that_hang() -> None:
-    with Workers(2, Limits(wall=1_000), FAULTY) as workers:
+    with TextWorkers(2, WorkerLimits(wall=1_000), FAULTY) as workers:
         ask(workers, "warm", "warm")
         hanging = [workers.submit(Kind.PLAIN, b"hang", "") for _ in range(3)]
     assert all(future.done() for future in hanging)
 
 
 def test_real_documents_by_several_workers() -> None:
-    with Workers(2) as workers:
+    with TextWorkers(2) as workers:
         page, paper = (
             workers.submit(Kind.HTML, b"<title>T</title><p>\xe4", "latin1"),
             workers.submit(Kind.PDF, pdf("Zymurgy"), ""),
@@ -128,7 +128,7 @@ def test_real_documents_by_several_workers() -> None:
 
 
 def test_a_page_nested_deep_and_one_of_a_million_tags() -> None:
-    with Workers(1) as workers:
+    with TextWorkers(1) as workers:
         deep = workers.submit(Kind.HTML, b"<div>" * 100_000 + b"deep", "")
         many = workers.submit(Kind.HTML, b"<p><a>x" * 300_000, "")
         assert deep.result().text == "deep"
@@ -138,12 +138,12 @@ def test_a_page_nested_deep_and_one_of_a_million_tags() -> None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (Limits(cpu=1, memory=8 << 30), r"timeout: over 1 s of CPU time"),
-        (Limits(memory=1 << 28), r"its parser died: killed by SIG\w+|out of memory"),
+        (WorkerLimits(cpu=1, memory=8 << 30), r"timeout: over 1 s of CPU time"),
+        (WorkerLimits(memory=1 << 28), r"its parser died: killed by SIG\w+|out of memory"),
     ],
 )
-def test_a_pdf_that_takes_all_time_or_all_memory_costs_itself(limits: Limits, expected: str) -> None:
-    with Workers(1, limits) as workers:
+def test_a_pdf_that_takes_all_time_or_all_memory_costs_itself(limits: WorkerLimits, expected: str) -> None:
+    with TextWorkers(1, limits) as workers:
         bad = workers.submit(Kind.PDF, laughing(9), "")
         good = workers.submit(Kind.PDF, pdf("Zymurgy"), "")
         assert re.fullmatch(expected, bad.result().why), bad.result()
@@ -151,12 +151,12 @@ def test_a_pdf_that_takes_all_time_or_all_memory_costs_itself(limits: Limits, ex
 
 
 def test_text_over_the_limit_is_cut_by_the_worker() -> None:
-    with Workers(1) as workers:
+    with TextWorkers(1) as workers:
         found = workers.submit(Kind.PLAIN, b"x" * (documents.MOST + 5), "").result()
     assert (len(found.text), found.is_cut) == (documents.MOST, True)
 
 
-def words(workers: Workers) -> str:
+def words(workers: TextWorkers) -> str:
     return workers.submit(Kind.PLAIN, b"some words", "").result(300).text
 
 
@@ -180,29 +180,29 @@ def wait_until_ended(pid: int) -> None:
 
 def test_kept_workers_serve_the_next_block_and_end_when_one_raises() -> None:
     before = children()
-    with kept(1, Known()) as first:
+    with kept(1, DocumentCache()) as first:
         assert words(first) == "some words"
     (pid,) = started(before)
-    with kept(1, Known()) as second:
+    with kept(1, DocumentCache()) as second:
         assert words(second) == "some words"
     assert second is first
     assert started(before) == {pid}
-    with pytest.raises(ValueError, match="of a WARC"), kept(1, Known()):
+    with pytest.raises(ValueError, match="of a WARC"), kept(1, DocumentCache()):
         raise ValueError("of a WARC")
     assert not started(before)
-    with kept(1, Known()) as third:
+    with kept(1, DocumentCache()) as third:
         assert words(third) == "some words"
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
 def test_a_kept_worker_that_ends_while_it_is_idle_costs_nothing(by: signal.Signals) -> None:
     before = children()
-    with kept(1, Known()) as workers:
+    with kept(1, DocumentCache()) as workers:
         assert words(workers) == "some words"
     (pid,) = started(before)
     os.kill(pid, by)
     wait_until_ended(pid)
-    with kept(1, Known()) as workers:
+    with kept(1, DocumentCache()) as workers:
         assert workers.submit(Kind.PLAIN, b"others", "").result(300).text == "others"
 
 

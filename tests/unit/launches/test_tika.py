@@ -12,7 +12,7 @@ from pathlib import Path
 import faulty_java
 import pytest
 
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.errors import Unavailable
 from warcmill.extracts import tika
 from warcmill.extracts.tika import LARGEST_FILE, Tika, TikaWorkers
@@ -43,7 +43,7 @@ def _jar(path: Path, manifest: str) -> str:
 
 @pytest.fixture
 def one(jar: str) -> Iterator[TikaWorkers]:
-    with TikaWorkers(Tika(jar), 1, Limits(wall=120)) as workers:
+    with TikaWorkers(Tika(jar), 1, WorkerLimits(wall=120)) as workers:
         yield workers
 
 
@@ -73,7 +73,7 @@ def test_a_java_with_a_fault_costs_one_document(word: str, why: str, one: TikaWo
 
 
 def test_one_that_hangs_is_ended(jar: str) -> None:
-    with TikaWorkers(Tika(jar), 1, Limits(wall=2)) as workers:
+    with TikaWorkers(Tika(jar), 1, WorkerLimits(wall=2)) as workers:
         found, after = ask(workers, "hang", "after")
     assert (found.why, after.text) == ("timeout: over 2 s", "words of after")
 

@@ -21,8 +21,8 @@ from warcmill.audit import day_summary, gaps, inventory, progress_grid, remedies
 from warcmill.audit.reconciliation import LaunchReport, report
 from warcmill.errors import BadInput
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.per_warc import LocalExtractor
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.formats.logs import logzip
 from warcmill.index import cdx, columns, text
 from warcmill.markers import claim as evidence
@@ -133,7 +133,7 @@ def indexed(engine: Engine, stage: Stage) -> None:
     folder = engine.base / "index"
     sentinel.adopt({"index": folder})
     extracts = Extracts(FileStore("index", folder))
-    claim = cdx.cdx(engine.state, Here(engine.store, extracts), extracts, engine.launch, stage)
+    claim = cdx.cdx(engine.state, LocalExtractor(engine.store, extracts), extracts, engine.launch, stage)
     item = claim.items[0]
     some = item._replace(facts={**item.facts, "captures": {"response": 1}, "unfit": {"no URL": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))
@@ -142,8 +142,8 @@ def indexed(engine: Engine, stage: Stage) -> None:
     found = tuple(item._replace(facts={"captures": 1}) for item in claim.items)
     key = layout.step("verify-cdx", engine.launch, stage)
     engine.state.publish(key, Claim(key, items=found, counts={"elsewhere": 2}))
-    with Workers(1) as workers:
-        claim = text.text(engine.state, Here(engine.store, extracts, workers), extracts, engine.launch, stage)
+    with TextWorkers(1) as workers:
+        claim = text.text(engine.state, LocalExtractor(engine.store, extracts, workers), extracts, engine.launch, stage)
     item = claim.items[0]
     some = item._replace(facts={**item.facts, "documents": {"html": 1}, "left_out": {"revisit": 1}})
     engine.state.publish(claim.key, replace(claim, items=(some, *claim.items[1:]), counts={}))

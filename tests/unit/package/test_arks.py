@@ -19,12 +19,12 @@ from warcmill.markers.facts import GivenArks
 from warcmill.model import FINAL, FileRef
 from warcmill.output import process
 from warcmill.package import identifiers
-from warcmill.package.identifiers import Named
+from warcmill.package.identifiers import ArkFile
 from warcmill.package.sips import Terms
 
 FILES = [
-    Named("b c.warc.gz", FileRef("store", "warcs/daily/1/b%20c.warc.gz", 1, "bb" * 64)),
-    Named("a.warc.gz", FileRef("store", "warcs/daily/1/a.warc.gz", 1, "aa" * 64)),
+    ArkFile("b c.warc.gz", FileRef("store", "warcs/daily/1/b%20c.warc.gz", 1, "bb" * 64)),
+    ArkFile("a.warc.gz", FileRef("store", "warcs/daily/1/a.warc.gz", 1, "aa" * 64)),
 ]
 KEY = layout.key("package.GiveArks", LAUNCH, stage=FINAL)
 DERIVED = Terms("NL", naan="12345", shoulder="x5")
@@ -41,7 +41,7 @@ def minter() -> Iterator[Minter]:
         yield made
 
 
-def named(engine: Engine, terms: Terms, files: list[Named] = FILES) -> tuple[dict[str, str], str]:
+def named(engine: Engine, terms: Terms, files: list[ArkFile] = FILES) -> tuple[dict[str, str], str]:
     """The ARKs of files by name, and that of the SIP."""
     arks = identifiers.of_files(engine.state, LAUNCH, FINAL, files, terms)
     sip = identifiers.of_sip(engine.state, LAUNCH, FINAL, "daily.1.final", files, terms)

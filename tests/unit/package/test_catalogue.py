@@ -27,7 +27,7 @@ from warcmill.model import FINAL, Launch, Stage
 from warcmill.package import build, identifiers, index_sip, submit
 from warcmill.package import catalogue as module
 from warcmill.package.catalogue import Catalogue, RowSet, row_set
-from warcmill.package.catalogue_query import Found, Question, ask
+from warcmill.package.catalogue_query import CatalogueMatch, Question, ask
 from warcmill.package.sips import Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -68,7 +68,7 @@ def hand_over(engine: Engine, base: Path) -> None:
     engine.state.publish(claim.key, claim)
 
 
-def asked(catalogue: Catalogue, **words: object) -> list[Found]:
+def asked(catalogue: Catalogue, **words: object) -> list[CatalogueMatch]:
     return list(ask(catalogue, Question(**words)))  # type: ignore[arg-type]
 
 
@@ -265,7 +265,7 @@ def test_a_writer_whose_file_a_rebuild_removed_fails_and_then_writes_again(
     assert catalogue.check() == 2
 
 
-def ark_of(found: Found, name: str) -> str:
+def ark_of(found: CatalogueMatch, name: str) -> str:
     (ark,) = [str(one["ark"]) for one in found.arks if str(one["name"]) == name]
     return ark
 
@@ -334,8 +334,8 @@ def test_every_ark_of_a_sip_that_mixes_minted_and_derived_stages(
     """A minter that is switched on or off between two stages: what it gave before a kill or a redo is kept."""
     made = two_stages(tmp_path / "line")
     held = holdings.of_stage(made.state, LAUNCH, stage)
-    files = [identifiers.Named(one.name, one.stored) for one in held.holdings]
-    files += [identifiers.Named(one.name, one) for one in held.logs]
+    files = [identifiers.ArkFile(one.name, one.stored) for one in held.holdings]
+    files += [identifiers.ArkFile(one.name, one) for one in held.logs]
     with minters.serving() as service:
         service.answer = lambda number: b"".join(b"ark:99999/fk%d\n" % one for one in range(number))
         identifiers.of_files(made.state, LAUNCH, stage, files, Terms("NL", minter=service.url))

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from warcmill.errors import Conflict
-from warcmill.package.submit import Next, Seen, Slip, Submission, Torn, decide, decode
+from warcmill.package.submit import Destination, Next, Slip, Submission, Torn, decide, decode
 
 SIP = Submission("daily.20161019234428.final.tar", "a" * 128, 10, "b" * 128)
 OURS, OTHERS, TORN = Slip(SIP.key, SIP.sha512), Slip("c" * 128, SIP.sha512), Torn("cut")
@@ -18,7 +18,7 @@ RECEIPTS = (None, OURS, OTHERS, OTHER_BYTES, TORN)
 SLIPS = (None, SENDING, OTHERS, TORN)
 
 
-def expected(seen: Seen, sent: bool) -> Next | str:
+def expected(seen: Destination, sent: bool) -> Next | str:
     """The table, written down a second time: the first line that fits. A text is part of a Conflict's."""
     for fits, answer in (
         (seen.receipt == OURS, Next.DONE),
@@ -42,7 +42,7 @@ def expected(seen: Seen, sent: bool) -> Next | str:
 @pytest.mark.parametrize("sent", [False, True])
 def test_every_state_has_one_next_step_or_needs_an_operator(sent: bool) -> None:
     for receipt, taken, sending, staged in product(RECEIPTS, (False, True), SLIPS, (None, 9, 10)):
-        seen = Seen(receipt, taken, sending, staged)
+        seen = Destination(receipt, taken, sending, staged)
         wanted = expected(seen, sent)
         if isinstance(wanted, Next):
             assert decide(SIP, seen, sent=sent) is wanted, seen
@@ -54,7 +54,7 @@ def test_every_state_has_one_next_step_or_needs_an_operator(sent: bool) -> None:
 
 def test_nothing_is_sent_or_renamed_once_the_file_of_a_sending_slip_is_gone() -> None:
     for receipt, taken, sent in product((None, OURS), (False, True), (False, True)):
-        assert decide(SIP, Seen(receipt, taken, SENDING, None), sent=sent) in (Next.ACKNOWLEDGE, Next.DONE)
+        assert decide(SIP, Destination(receipt, taken, SENDING, None), sent=sent) in (Next.ACKNOWLEDGE, Next.DONE)
 
 
 @pytest.mark.parametrize("slip", [OURS, SENDING])

@@ -23,7 +23,7 @@ from warcmill.formats.warc.gate import examine
 from warcmill.launches import holdings
 from warcmill.launches.holdings import Hit
 from warcmill.model import FINAL, Stage
-from warcmill.package.wacz import Contents, Sources, Written, contents, write
+from warcmill.package.wacz import WaczContents, WaczSources, WrittenWacz, contents, write
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -65,13 +65,13 @@ def verified(made: Engine, *stages: Stage) -> Engine:
 
 
 def written(
-    engine: Engine, what: Contents | None = None, extracts: Extracts | None = None
-) -> tuple[dict[str, bytes], Written]:
+    engine: Engine, what: WaczContents | None = None, extracts: Extracts | None = None
+) -> tuple[dict[str, bytes], WrittenWacz]:
     """The members of the WACZ, and what was said of it."""
     target = io.BytesIO()
     done: list[int] = []
     what = what or contents(engine.state, engine.launch, None)
-    said = write(Sources(engine.state, engine.store, extracts, engine.base), what, target, done.append)
+    said = write(WaczSources(engine.state, engine.store, extracts, engine.base), what, target, done.append)
     assert sum(done) == what.size
     with ZipFile(target) as archive:
         return {name: archive.read(name) for name in archive.namelist()}, said

@@ -21,7 +21,7 @@ from warcmill.errors import Mismatch
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import TEXT
 from warcmill.model import FINAL, Launch
-from warcmill.package.wacz import Sources, Written, contents, write
+from warcmill.package.wacz import WaczSources, WrittenWacz, contents, write
 from warcmill.versions import hidden
 
 FIRST, SECOND = "20161001000000", "20161101000000"
@@ -60,10 +60,10 @@ def of_second(archive: Archive, *records: bytes, name: str = "second.warc.gz") -
 
 def made(
     archive: Archive, launch: Launch, *, extracts: bool = True, originals: bool = True
-) -> tuple[dict[str, bytes], Written]:
+) -> tuple[dict[str, bytes], WrittenWacz]:
     """The members of the WACZ of a launch, and what is reported of it."""
     target = io.BytesIO()
-    sources = Sources(archive.state, archive.store, Extracts(archive.index) if extracts else None, archive.base)
+    sources = WaczSources(archive.state, archive.store, Extracts(archive.index) if extracts else None, archive.base)
     what = contents(archive.state, launch, None)
     written = write(sources, what, target, lambda _: None, with_originals=originals)
     with ZipFile(target) as opened:
@@ -89,7 +89,7 @@ def listed(members: dict[str, bytes], name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in members[f"pages/{name}.jsonl"].splitlines()[1:]]
 
 
-def lost(written: Written) -> Iterable[tuple[int, str, tuple[str, ...]]]:
+def lost(written: WrittenWacz) -> Iterable[tuple[int, str, tuple[str, ...]]]:
     return [(one.captures, one.why, one.where) for one in written.lost]
 
 

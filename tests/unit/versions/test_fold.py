@@ -17,7 +17,7 @@ from warcs import warc_gz, warcinfo
 from warcmill import layout
 from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Unavailable, Unsettled
 from warcmill.extracts.cdx import CDXJ
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.formats.index.zipnum import CDX, IDX
 from warcmill.formats.sealed import seal
 from warcmill.formats.warc import gate
@@ -183,7 +183,7 @@ def test_an_extract_that_a_disk_damages_each_time_is_named_and_the_rest_is_publi
     (bad,) = (item.made.sha512 for item in claim.items if item.made)
     read = Extracts.read
 
-    def damaged(self: Extracts, kind: Kind, sha512: str) -> Iterator[bytes]:
+    def damaged(self: Extracts, kind: ExtractKind, sha512: str) -> Iterator[bytes]:
         pieces = read(self, kind, sha512)
         if sha512 == bad:
             next(pieces)

@@ -12,7 +12,7 @@ from text_archive import ONE, TWO, warc
 
 from warcmill.backup import archive as backup
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import archived_path
 from warcmill.stores import Store
 from warcmill.stores.file import FileStore
@@ -27,7 +27,7 @@ FIRST, SECOND = "decisions/access/000001.json", "decisions/access/000002.json"
 def archive(tmp_path: Path) -> Iterator[Searchable]:
     """Version 2 of both indexes hides b.example; a third launch waits for its fold."""
     made = Searchable(tmp_path)
-    with Workers(1) as made.workers:
+    with TextWorkers(1) as made.workers:
         made.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "b.example/": "x"})})
         made.fold()
         hide(made, "example,b")

@@ -16,7 +16,7 @@ from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import TEXT
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden, search
 from warcmill.versions import text as text_segments
@@ -28,7 +28,7 @@ PDF = b"Content-Type: application/pdf"
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[TextArchive]:
     made = TextArchive(tmp_path)
-    with Workers(1) as made.workers:
+    with TextWorkers(1) as made.workers:
         yield made
 
 

@@ -17,9 +17,9 @@ from warcmill import layout
 from warcmill.errors import Unsettled
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Here
+from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.extracts.text import GENERATION, NO_EXTRACTOR, OFFICE_TEXT, TEXT, WITH_OFFICE
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.verify_text import verify
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextFound
@@ -37,7 +37,7 @@ class OfficeArchive(TextArchive):
     office: PlainOffice | None = None
 
     @property
-    def making(self) -> Here:
+    def making(self) -> LocalExtractor:
         return replace(super().making, office=self.office)
 
     def switched_on(self) -> None:
@@ -62,7 +62,7 @@ class OfficeArchive(TextArchive):
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[OfficeArchive]:
     made = OfficeArchive(tmp_path)
-    with Workers(1) as made.workers:
+    with TextWorkers(1) as made.workers:
         yield made
         if made.office:
             made.office.__exit__(None, None, None)

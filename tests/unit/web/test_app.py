@@ -15,7 +15,7 @@ from captures import capture, request, response
 from searchable import Searchable
 from warcs import warc_gz, warcinfo
 
-from warcmill.extracts.text_workers import Workers
+from warcmill.extracts.text_workers import TextWorkers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden
@@ -54,7 +54,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searchable]:
     many = (page(f"http://many.example/{number}", f"Page {number}", "heron") for number in range(PAGES))
     title = "&lt;script&gt;alert(1)&lt;/script&gt; \u202egpj.exe"
     odd = page(HOSTILE, title, "heron &lt;img src=x onerror=alert(2)&gt; \x02kingfisher\x03\x03 end")
-    with Workers(1) as made.workers:
+    with TextWorkers(1) as made.workers:
         made.add("20161019234428", {"a.warc.gz": warc_gz(warcinfo(), *many, odd)})
         made.fold()
         yield made

@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape
 
 from warcmill.errors import BadConfig
 from warcmill.formats.feed import Depth
-from warcmill.formats.targets import PART, Caps, Page, Plan, Policy
+from warcmill.formats.targets import PART, Caps, PageCrawl, Plan, Policy
 
 CONFIGURATION: Final = "crawler-beans.cxml"
 TARGETS_HERE: Final = "<!--@targets@-->"
@@ -51,10 +51,10 @@ def filled(profile: str, values: Mapping[str, str], beans: str) -> str:
     return profile.replace(TARGETS_HERE, beans)
 
 
-Kind = TypeVar("Kind", Policy, Page)
+Kind = TypeVar("Kind", Policy, PageCrawl)
 
 
-def sheet_beans(sites: Mapping[str, Policy], pages: Mapping[str, Page], caps: Caps) -> str:
+def sheet_beans(sites: Mapping[str, Policy], pages: Mapping[str, PageCrawl], caps: Caps) -> str:
     """All beans as XML: the sheets, then one association for each group of sites, or pages, crawled alike.
 
     `sites` maps SURT prefixes, `pages` maps seeds.
@@ -110,7 +110,7 @@ def _site_bean(name: str, policy: Policy, prefixes: list[str]) -> str:
  </bean>"""
 
 
-def _page_bean(name: str, page: Page, seeds: list[str]) -> str:
+def _page_bean(name: str, page: PageCrawl, seeds: list[str]) -> str:
     """`insideSites` rejects: the site, not the page, decides how a URL within a site is crawled."""
     return f"""\
  <bean id="{name}" class="org.archive.crawler.spring.DecideRuledSheetAssociation">

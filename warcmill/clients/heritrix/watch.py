@@ -17,7 +17,7 @@ from warcmill.clients.heritrix import xml
 from warcmill.clients.heritrix.http import EngineHttp
 from warcmill.clients.heritrix.xml import EngineJob, EngineStatus, JobState
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
-from warcmill.formats.logs.joblog import Event, events
+from warcmill.formats.logs.joblog import JobEvent, events
 from warcmill.model import Stage, parse_job, parse_stamp
 
 POLL_SECONDS: Final = 0.2
@@ -85,7 +85,7 @@ class Watch:
             raise NotReady(self._what(name), "the engine has no such job; create it first")
         return job
 
-    def _log(self, name: str, last: int = LOG_TAIL) -> tuple[Event, ...]:
+    def _log(self, name: str, last: int = LOG_TAIL) -> tuple[JobEvent, ...]:
         """The end of the job's job.log; empty if it has none yet."""
         return parse(self._tail(f"{job_path(name)}/jobdir/job.log", last))
 
@@ -103,7 +103,7 @@ class Watch:
         aim: str,
         seen: Callable[[EngineJob], T | None],
         *,
-        before: Sequence[Event] | None = None,
+        before: Sequence[JobEvent] | None = None,
         lost: Unavailable | None = None,
         seconds: float | None = None,
     ) -> T:
@@ -145,7 +145,7 @@ class Watch:
 
         return self._until(name, aim, reached, lost=lost, seconds=seconds)
 
-    def _refuse_complaint(self, name: str, aim: str, job: EngineJob, before: Sequence[Event]) -> None:
+    def _refuse_complaint(self, name: str, aim: str, job: EngineJob, before: Sequence[JobEvent]) -> None:
         """Raise `BadInput` with the engine's words if it logged a SEVERE error, or discarded the launch."""
         new = since(before, self._log(name))
         # `Finished: CREATED`: its configuration is invalid. No job is FINISHED before it is built or launched.
@@ -180,12 +180,12 @@ _GRAVE: Final = frozenset({"WARNING", "SEVERE"})
 _NOISE: Final = re.compile(r"error caught (in server resource|by status service)|should have an entity")
 
 
-def parse(log: bytes) -> tuple[Event, ...]:
+def parse(log: bytes) -> tuple[JobEvent, ...]:
     """The events of a log or of its end; a first line that is cut is no event."""
     return tuple(events(io.BytesIO(log)))
 
 
-def since(before: Sequence[Event], now: Sequence[Event]) -> tuple[Event, ...]:
+def since(before: Sequence[JobEvent], now: Sequence[JobEvent]) -> tuple[JobEvent, ...]:
     """The events of `now` that are newer than those of `before`; all, if the two do not overlap."""
     if not before or before[-1] not in now:
         return tuple(now)
@@ -193,7 +193,7 @@ def since(before: Sequence[Event], now: Sequence[Event]) -> tuple[Event, ...]:
     return tuple(now[last + 1 :])
 
 
-def launch_id(log: Sequence[Event]) -> str | None:
+def launch_id(log: Sequence[JobEvent]) -> str | None:
     """The newest launch in the log; None if it names none."""
     for event in reversed(log):
         if event.word in _STATES and _is_stamp(event.subject):
@@ -201,23 +201,23 @@ def launch_id(log: Sequence[Event]) -> str | None:
     return None
 
 
-def checkpoints(log: Sequence[Event]) -> tuple[str, ...]:
+def checkpoints(log: Sequence[JobEvent]) -> tuple[str, ...]:
     """The names of successful checkpoints, oldest first; the engine logs no others."""
     return tuple(event.subject for event in log if event.word == "CHECKPOINTED" and _is_stage(event.subject))
 
 
-def complaints(log: Sequence[Event]) -> tuple[str, ...]:
+def complaints(log: Sequence[JobEvent]) -> tuple[str, ...]:
     """The messages of level WARNING and SEVERE, each once, oldest first."""
     grave = (event for event in log if event.level in _GRAVE and not _is_noise(event))
     return tuple(dict.fromkeys(f"{event.level} {event.word} {event.subject}"[:600] for event in grave))
 
 
-def is_grave(log: Sequence[Event]) -> bool:
+def is_grave(log: Sequence[JobEvent]) -> bool:
     """True if there is a message of level SEVERE."""
     return any(event.level == "SEVERE" and not _is_noise(event) for event in log)
 
 
-def _is_noise(event: Event) -> bool:
+def _is_noise(event: JobEvent) -> bool:
     return bool(_NOISE.search(f"{event.word} {event.subject}"))
 
 

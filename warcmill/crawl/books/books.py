@@ -28,7 +28,7 @@ from warcmill.errors import Mismatch, NotReady, WarcmillError
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.records import Record
-from warcmill.formats.warc.writer import Place, WarcFiles
+from warcmill.formats.warc.writer import RecordPlace, WarcFiles
 from warcmill.layout import warc_serial
 
 GROUP, WAIT = 64, 0.25  # results, seconds
@@ -71,7 +71,7 @@ class Kept(NamedTuple):
     """
 
     held: bool
-    places: Sequence[Place] = ()
+    places: Sequence[RecordPlace] = ()
     offered: Sequence[Offered] = ()
 
 
@@ -248,7 +248,7 @@ class Books:
             self._log.append(b"".join(text))
             self._log.sync()
 
-    def _end_group(self, lines: Sequence[str], places: Sequence[Place]) -> None:
+    def _end_group(self, lines: Sequence[str], places: Sequence[RecordPlace]) -> None:
         """Journal a group, and note the files' lengths."""
         warcs = {place.name: place.offset + place.length for place in places}
         if self.warcs.name:
@@ -360,7 +360,7 @@ def _ends(result: BookEntry) -> bool:
     return result.uri.status not in (Status.SCHEDULED, Status.SUSPENDED)
 
 
-def _line(line: CrawlRecord, places: Sequence[Place]) -> bytes:
+def _line(line: CrawlRecord, places: Sequence[RecordPlace]) -> bytes:
     return crawllog.render(line, places[0].name, places[0].offset) if places else crawllog.render(line)
 
 

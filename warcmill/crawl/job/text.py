@@ -10,7 +10,7 @@ from typing import Any
 from warcmill.crawl.job.file import SEEDS, SURTS
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.errors import BadConfig
-from warcmill.formats.feed import Depth, Scope
+from warcmill.formats.feed import Depth, TargetScope
 from warcmill.formats.targets import Caps, Plan, Policy, prefixes_of
 
 OF_FEED = ("contact", "pages", "quotas", "settings")
@@ -19,12 +19,12 @@ FED = "# Written from the feed before each launch. To change it, change the feed
 HEAD = "# Written by 'warcmill crawl', and written anew by the next. To keep your own, take this line away.\n"
 
 
-def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: Scope) -> dict[str, bytes]:
+def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: TargetScope) -> dict[str, bytes]:
     """The files of a job that begins with these canonical URLs, and crawls what a feed's target of this scope does.
 
     BadConfig for pages among its further keys that differ from what the scope says.
     """
-    pages = dict.fromkeys(seeds, scope.value) if scope in (Scope.RESOURCE, Scope.PLUS1) else {}
+    pages = dict.fromkeys(seeds, scope.value) if scope in (TargetScope.RESOURCE, TargetScope.PLUS1) else {}
     if settings.get("pages", pages) != pages:
         raise BadConfig("--config pages", f"--scope decides it, which is {scope}; take it out of the file")
     return {

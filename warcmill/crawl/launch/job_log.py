@@ -132,7 +132,7 @@ def last(job: Path) -> Last | None:
     return found
 
 
-def _after(found: Last | None, event: joblog.Event) -> Last | None:
+def _after(found: Last | None, event: joblog.JobEvent) -> Last | None:
     if event.word == Word.PREPARING:
         return Last(event.subject, event.word)
     if found is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from warcmill.base import worker
-from warcmill.base.worker import Limits as WorkerLimits
+from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import Outside, Workers
 from warcmill.crawl import extract
 from warcmill.crawl.extract.links import TOO_MANY, Link

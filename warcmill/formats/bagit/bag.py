@@ -19,8 +19,8 @@ from io import BytesIO
 from warcmill.base.digests import Readable, drain
 from warcmill.errors import BadInput
 from warcmill.formats.bagit import containers, tag_files
-from warcmill.formats.bagit.containers import Container, Entry
-from warcmill.formats.bagit.findings import BagVerdict, Fetch, Finding, Findings, alike
+from warcmill.formats.bagit.containers import BagEntry, Container
+from warcmill.formats.bagit.findings import BagFinding, BagVerdict, FetchLine, Findings, alike
 from warcmill.formats.bagit.tag_files import DECLARATION, FETCH, OXUM, Declaration, Manifest, Summed, manifest_of
 from warcmill.formats.warc import gate
 
@@ -39,11 +39,11 @@ def examine(container: Container) -> BagVerdict:
     try:
         contents = read(container, listen)
     except BadInput as bad:
-        return BagVerdict("", "", (), 0, 0, (Finding("", bad.why),), (), (), ())
+        return BagVerdict("", "", (), 0, 0, (BagFinding("", bad.why),), (), (), ())
     return replace(judge(contents), warcs=tuple(warcs))
 
 
-def judge(contents: Contents) -> BagVerdict:
+def judge(contents: BagContents) -> BagVerdict:
     """The verdict on what was read of a bag."""
     findings = contents.findings
     declared = None
@@ -58,7 +58,7 @@ def judge(contents: Contents) -> BagVerdict:
     return _verdict(contents, declared, bag.manifests, bag.to_fetch())
 
 
-def listed(contents: Contents, manifest: str) -> Mapping[str, bytes]:
+def listed(contents: BagContents, manifest: str) -> Mapping[str, bytes]:
     """The digests of a manifest, by path; none where the bag has no such manifest, or is not declared."""
     data = contents.tag_files.get(DECLARATION)
     declared = tag_files.parse_declaration(data, Findings()) if data else None
@@ -69,7 +69,7 @@ def listed(contents: Contents, manifest: str) -> Mapping[str, bytes]:
 
 
 def _verdict(
-    contents: Contents, declared: Declaration, manifests: Sequence[Manifest], to_fetch: Iterable[Fetch]
+    contents: BagContents, declared: Declaration, manifests: Sequence[Manifest], to_fetch: Iterable[FetchLine]
 ) -> BagVerdict:
     payload = [seen.size for path, seen in contents.files.items() if path.startswith(containers.PAYLOAD)]
     return BagVerdict(
@@ -88,13 +88,13 @@ def _verdict(
 class _Bag:
     """A bag whose declaration is sound."""
 
-    def __init__(self, contents: Contents, declared: Declaration) -> None:
+    def __init__(self, contents: BagContents, declared: Declaration) -> None:
         self._contents, self._declared = contents, declared
         self._findings: Findings = contents.findings
         self.manifests = [self._manifest(name) for name in sorted(filter(tag_files.manifest_of, contents.tag_files))]
         self._payload = [manifest for manifest in self.manifests if not manifest.is_tag and manifest.algorithm]
         self._tags = [manifest for manifest in self.manifests if manifest.is_tag and manifest.algorithm]
-        self._wanted: dict[str, Fetch] = {}
+        self._wanted: dict[str, FetchLine] = {}
         if FETCH in contents.tag_files:
             self._wanted = tag_files.parse_fetch(self._text(FETCH), declared, self._findings)
 
@@ -122,7 +122,7 @@ class _Bag:
         names = {path: None for manifest in self.manifests for path in manifest.digests}
         return [path for path in names if path not in self._contents.files]
 
-    def to_fetch(self) -> list[Fetch]:
+    def to_fetch(self) -> list[FetchLine]:
         """What fetch.txt names and is not there."""
         return [fetch for path, fetch in self._wanted.items() if path not in self._contents.files]
 
@@ -229,7 +229,7 @@ _DEFINED = (DECLARATION, FETCH, "bag-info.txt", "package-info.txt")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DigestedFile:
     """A file that is there, and its digests by these algorithms."""
 
     size: int
@@ -241,12 +241,12 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Contents:
+class BagContents:
     """What a bag holds: all that is needed to judge it."""
 
     findings: Findings = field(default_factory=Findings)
     has_payload_folder: bool = False
-    files: dict[str, Seen] = field(default_factory=dict)
+    files: dict[str, DigestedFile] = field(default_factory=dict)
     tag_files: dict[str, bytes] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)  # what is there, but may not be
 
@@ -258,9 +258,9 @@ class Contents:
         return tuple(sorted(names - {""}))
 
 
-def read(container: Container, listener: Listener | None = None) -> Contents:
+def read(container: Container, listener: Listener | None = None) -> BagContents:
     """Read a bag whole. BadInput: the archive cannot be read on."""
-    contents = Contents()
+    contents = BagContents()
     for entry in container.entries():
         _take(contents, entry, listener)
     late = _undigested(contents)
@@ -272,7 +272,7 @@ def read(container: Container, listener: Listener | None = None) -> Contents:
     return contents
 
 
-def _take(contents: Contents, entry: Entry, listener: Listener | None) -> None:
+def _take(contents: BagContents, entry: BagEntry, listener: Listener | None) -> None:
     path = entry.path
     contents.has_payload_folder |= f"{path}/".startswith(containers.PAYLOAD)
     if entry.fault:
@@ -288,9 +288,9 @@ def _take(contents: Contents, entry: Entry, listener: Listener | None) -> None:
         contents.files[path] = _digested(contents, entry, listener if path.startswith(containers.PAYLOAD) else None)
 
 
-def _take_tag_file(contents: Contents, entry: Entry) -> None:
+def _take_tag_file(contents: BagContents, entry: BagEntry) -> None:
     assert entry.open is not None
-    contents.files[entry.path] = Seen(entry.size, (), ())
+    contents.files[entry.path] = DigestedFile(entry.size, (), ())
     with entry.open() as stream:
         if entry.size > TAG_FILE_LIMIT:
             contents.findings.fault(entry.path, f"{entry.size} bytes: more than a tag file of its kind may have")
@@ -300,7 +300,7 @@ def _take_tag_file(contents: Contents, entry: Entry) -> None:
     contents.tag_files[entry.path] = b"".join(pieces)
 
 
-def _digested(contents: Contents, entry: Entry, listener: Listener | None) -> Seen:
+def _digested(contents: BagContents, entry: BagEntry, listener: Listener | None) -> DigestedFile:
     """Read a file to its end for the digests that are asked of it, and for who listens."""
     assert entry.open is not None
     wanted = contents.wanted(entry.path)
@@ -309,10 +309,10 @@ def _digested(contents: Contents, entry: Entry, listener: Listener | None) -> Se
         if listener:
             listener(entry.path, summed)
         drain(summed)
-    return Seen(summed.size, wanted, summed.digests())
+    return DigestedFile(summed.size, wanted, summed.digests())
 
 
-def _undigested(contents: Contents) -> dict[str, int]:
+def _undigested(contents: BagContents) -> dict[str, int]:
     """The files that lack digests, with their sizes; tag files are digested here."""
     late: dict[str, int] = {}
     wanted = {is_payload: contents.wanted(containers.PAYLOAD if is_payload else "") for is_payload in (True, False)}
@@ -321,7 +321,7 @@ def _undigested(contents: Contents) -> dict[str, int]:
         if path in contents.tag_files:
             summed = Summed(BytesIO(contents.tag_files[path]), needed)
             drain(summed)
-            contents.files[path] = Seen(seen.size, needed, summed.digests())
+            contents.files[path] = DigestedFile(seen.size, needed, summed.digests())
         elif seen.algorithms != needed:
             late[path] = seen.size
     return late

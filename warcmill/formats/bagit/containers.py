@@ -43,7 +43,7 @@ Opened = AbstractContextManager[Readable]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BagEntry:
     """One thing in a bag: its path in the bag, and how to read it; a folder cannot be read.
 
     `fault` says why it may not be there. It can be read until the next entry is asked for, and once.
@@ -58,7 +58,7 @@ class Entry:
 class Container(Protocol):
     """A bag's files, in an order of its own; each call begins anew. BadInput: an archive that cannot be read on."""
 
-    def entries(self) -> Iterator[Entry]: ...
+    def entries(self) -> Iterator[BagEntry]: ...
 
 
 class Folder:
@@ -67,22 +67,22 @@ class Folder:
     def __init__(self, folder: Path, watch: Callable[[BinaryIO], Readable] = lambda stream: stream) -> None:
         self._folder, self._watch = folder, watch
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BagEntry]:
         return self._below(self._folder, "")
 
-    def _below(self, folder: Path, prefix: str) -> Iterator[Entry]:
+    def _below(self, folder: Path, prefix: str) -> Iterator[BagEntry]:
         with os.scandir(folder) as scan:
             found = sorted(scan, key=lambda entry: (entry.is_dir(follow_symlinks=False), entry.name))
         for entry in found:
             path = prefix + entry.name
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
-                yield Entry(path)
+                yield BagEntry(path)
                 yield from self._below(folder / entry.name, f"{path}/")
             elif stat.S_ISREG(status.st_mode):
-                yield Entry(path, status.st_size, lambda name=entry.path: self._open(name))  # type: ignore[misc]
+                yield BagEntry(path, status.st_size, lambda name=entry.path: self._open(name))  # type: ignore[misc]
             else:
-                yield Entry(path, fault=irregular(status.st_mode))
+                yield BagEntry(path, fault=irregular(status.st_mode))
 
     def _open(self, path: str) -> Opened:
         return _Watched(open(path, "rb"), self._watch)
@@ -119,21 +119,23 @@ class BaseFolder:
     def __init__(self) -> None:
         self._base: str | None = None
 
-    def entry(self, name: str, *, is_folder: bool) -> Entry:
+    def entry(self, name: str, *, is_folder: bool) -> BagEntry:
         """The entry of an archive's name, with its path in the bag; it cannot be read yet."""
         name = without_dot(name)
         if name in ("", "."):
-            return Entry("")
+            return BagEntry("")
         if why := unsafe(name):
-            return Entry(name, fault=why)
+            return BagEntry(name, fault=why)
         first, slash, rest = name.partition("/")
         if self._base is None:
             self._base = first if (slash or is_folder) and f"{first}/" != PAYLOAD else ""
         if not self._base:
-            return Entry(name)
+            return BagEntry(name)
         if first != self._base:
-            return Entry(name, fault=f"outside the bag's folder {self._base}/: an archive holds one bag in one folder")
-        return Entry(rest, fault="" if rest or is_folder else "a file where the bag's folder should be")
+            return BagEntry(
+                name, fault=f"outside the bag's folder {self._base}/: an archive holds one bag in one folder"
+            )
+        return BagEntry(rest, fault="" if rest or is_folder else "a file where the bag's folder should be")
 
     @property
     def is_missing(self) -> bool:
@@ -166,13 +168,13 @@ class Tar:
     def __init__(self, name: str, opening: Callable[[], AbstractContextManager[Readable]]) -> None:
         self._name, self._opening = name, opening
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BagEntry]:
         with self._opening() as stream:
             with _damage(self._name, "tar"):
                 yield from self._members(stream)
             drain(stream)
 
-    def _members(self, stream: Readable) -> Iterator[Entry]:
+    def _members(self, stream: Readable) -> Iterator[BagEntry]:
         base = BaseFolder()
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header, bufsize=_BUFFER) as tar:  # type: ignore[call-overload]
             while member := tar.next():
@@ -180,9 +182,9 @@ class Tar:
                 entry = base.entry(member.name, is_folder=member.isdir())
                 yield self._filled(entry, member, tar)
         if base.is_missing:
-            yield Entry("", fault=FROM_INSIDE)
+            yield BagEntry("", fault=FROM_INSIDE)
 
-    def _filled(self, entry: Entry, member: tarfile.TarInfo, tar: tarfile.TarFile) -> Entry:
+    def _filled(self, entry: BagEntry, member: tarfile.TarInfo, tar: tarfile.TarFile) -> BagEntry:
         if entry.fault or member.isdir():
             return entry
         if member.issparse():
@@ -258,19 +260,19 @@ class Zip:
     def __init__(self, name: str, stream: BinaryIO) -> None:
         self._name, self._stream = name, stream
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BagEntry]:
         with _damage(self._name, "zip"), zipfile.ZipFile(self._stream) as archive:
             yield from self._members(archive)
 
-    def _members(self, archive: zipfile.ZipFile) -> Iterator[Entry]:
+    def _members(self, archive: zipfile.ZipFile) -> Iterator[BagEntry]:
         base = BaseFolder()
         entries = [(base.entry(_name(info), is_folder=info.is_dir()), info) for info in archive.infolist()]
         for entry, info in sorted(entries, key=lambda both: ("/" in both[0].path, both[0].path)):
             yield self._zipped(entry, info, archive)
         if base.is_missing:
-            yield Entry("", fault=FROM_INSIDE)
+            yield BagEntry("", fault=FROM_INSIDE)
 
-    def _zipped(self, entry: Entry, info: zipfile.ZipInfo, archive: zipfile.ZipFile) -> Entry:
+    def _zipped(self, entry: BagEntry, info: zipfile.ZipInfo, archive: zipfile.ZipFile) -> BagEntry:
         mode = info.external_attr >> 16
         if entry.fault or info.is_dir():
             return entry

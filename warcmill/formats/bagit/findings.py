@@ -15,7 +15,7 @@ from warcmill.formats.bagit import containers
 from warcmill.formats.warc.gate import Verdict as WarcVerdict
 
 
-class Result(StrEnum):
+class BagResult(StrEnum):
     """A bag is valid; or whole but for files that its fetch.txt names; or wrong."""
 
     VALID = "valid"
@@ -24,7 +24,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BagFinding:
     """What is wrong, or unusual, at `path` in the bag; '' is the bag as a whole."""
 
     path: str
@@ -35,7 +35,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class FetchLine:
     """A line of fetch.txt: where a file of the bag is to be had, and its length, if it is given."""
 
     url: str
@@ -47,27 +47,27 @@ class Fetch:
 class Findings:
     """Collect what is found while a bag is read."""
 
-    faults: list[Finding] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
-    habits: Counter[Finding] = field(default_factory=Counter)  # of the program that wrote the bag: on many lines
+    faults: list[BagFinding] = field(default_factory=list)
+    warnings: list[BagFinding] = field(default_factory=list)
+    habits: Counter[BagFinding] = field(default_factory=Counter)  # of the program that wrote the bag: on many lines
 
     def fault(self, path: str, why: str) -> None:
-        self.faults.append(Finding(path, why))
+        self.faults.append(BagFinding(path, why))
 
     def warn(self, path: str, why: str) -> None:
-        self.warnings.append(Finding(path, why))
+        self.warnings.append(BagFinding(path, why))
 
     def count(self, path: str, why: str) -> None:
         """Count what is unusual in a line, for one warning a file."""
-        self.habits[Finding(path, why)] += 1
+        self.habits[BagFinding(path, why)] += 1
 
-    def all_warnings(self) -> tuple[Finding, ...]:
-        habits = (Finding(habit.path, f"{habit.why} ({number} lines)") for habit, number in self.habits.items())
+    def all_warnings(self) -> tuple[BagFinding, ...]:
+        habits = (BagFinding(habit.path, f"{habit.why} ({number} lines)") for habit, number in self.habits.items())
         return (*self.warnings, *habits)
 
     def judge(self, path: str, why: str, *, is_fault: bool) -> None:
         """A fault or a warning, as the bag's version has it."""
-        (self.faults if is_fault else self.warnings).append(Finding(path, why))
+        (self.faults if is_fault else self.warnings).append(BagFinding(path, why))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,16 @@ class BagVerdict:
     manifests: tuple[str, ...]
     files: int
     size: int
-    faults: tuple[Finding, ...]
-    warnings: tuple[Finding, ...]
-    to_fetch: tuple[Fetch, ...]
+    faults: tuple[BagFinding, ...]
+    warnings: tuple[BagFinding, ...]
+    to_fetch: tuple[FetchLine, ...]
     warcs: tuple[tuple[str, WarcVerdict], ...]
 
     @property
-    def result(self) -> Result:
+    def result(self) -> BagResult:
         if self.faults:
-            return Result.INVALID
-        return Result.INCOMPLETE if self.to_fetch else Result.VALID
+            return BagResult.INVALID
+        return BagResult.INCOMPLETE if self.to_fetch else BagResult.VALID
 
 
 def alike(names: Iterable[str], findings: Findings) -> None:

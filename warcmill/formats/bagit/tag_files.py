@@ -17,7 +17,7 @@ from functools import cache
 
 from warcmill.base.digests import CHUNK, Readable
 from warcmill.formats.bagit import containers
-from warcmill.formats.bagit.findings import Fetch, Findings
+from warcmill.formats.bagit.findings import FetchLine, Findings
 
 VERSIONS = ("0.93", "0.94", "0.95", "0.96", "0.97", "1.0")
 DECLARATION, FETCH = "bagit.txt", "fetch.txt"
@@ -175,9 +175,9 @@ def _is_new(manifest: Manifest, path: str, digest: bytes, declared: Declaration,
     return False
 
 
-def parse_fetch(text: str, declared: Declaration, findings: Findings) -> dict[str, Fetch]:
+def parse_fetch(text: str, declared: Declaration, findings: Findings) -> dict[str, FetchLine]:
     """fetch.txt: URL, length or '-', and path on each line (2.2.3)."""
-    wanted: dict[str, Fetch] = {}
+    wanted: dict[str, FetchLine] = {}
     for number, line in _numbered(text):
         match = _FETCH.fullmatch(line)
         if match is None or not _URL.fullmatch(match["url"]):
@@ -188,7 +188,7 @@ def parse_fetch(text: str, declared: Declaration, findings: Findings) -> dict[st
             findings.fault(FETCH, f"line {number}: {path} is listed twice")
         elif path:
             length = None if match["length"] == "-" else int(match["length"])
-            wanted[path] = Fetch(match["url"], length, path)
+            wanted[path] = FetchLine(match["url"], length, path)
     return wanted
 
 

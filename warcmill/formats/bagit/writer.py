@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from warcmill.errors import BadInput
-from warcmill.formats.sip.tar import Document, Make, measured
+from warcmill.formats.sip.tar import Make, PackageDocument, measured
 
 DECLARATION: Final = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"  # 2.1.1
 PROFILE: Final = "https://warcmill.example/bagit-profile.json"  # names config/bagit-profile.json: not on the web
@@ -27,7 +27,7 @@ _LABEL = re.compile(r"[!-9;-~](?:[ -9;-~]*[!-9;-~])?")  # printable, without a c
 _BREAK = re.compile(r"\s*[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
-class Entry(NamedTuple):  # cheap to make: a bag of 100,000 files has them made several times
+class PayloadFile(NamedTuple):  # cheap to make: a bag of 100,000 files has them made several times
     """A payload file: its path in the bag. With a `url` it is not in the bag, but has to be fetched from there."""
 
     path: str
@@ -36,13 +36,13 @@ class Entry(NamedTuple):  # cheap to make: a bag of 100,000 files has them made 
     url: str = ""
 
 
-class Payload(Protocol):
+class BagPayload(Protocol):
     """Payload files that can be gone through several times: a list, or what makes them each time."""
 
-    def __iter__(self) -> Iterator[Entry]: ...
+    def __iter__(self) -> Iterator[PayloadFile]: ...
 
 
-def tag_files(about: Iterable[tuple[str, str]], payload: Payload, make: Make = measured) -> list[Document]:
+def tag_files(about: Iterable[tuple[str, str]], payload: BagPayload, make: Make = measured) -> list[PackageDocument]:
     """Return the tag files by name, for a payload in the order given.
 
     bag-info.txt gets `about`, label and value, in its order; then Payload-Oxum and Bag-Size. There is a fetch.txt if
@@ -59,7 +59,7 @@ def tag_files(about: Iterable[tuple[str, str]], payload: Payload, make: Make = m
     ]
     if totals.fetched:
         made.append(make("fetch.txt", partial(_encoded, partial(_fetch_lines, payload))))
-    tags = [Entry(tag.path, tag.size, tag.sha512) for tag in made]
+    tags = [PayloadFile(tag.path, tag.size, tag.sha512) for tag in made]
     made.append(make(TAG_MANIFEST, partial(_encoded, partial(map, _tag_line, sorted(tags, key=_path)))))
     return sorted(made, key=lambda document: document.path)
 
@@ -97,7 +97,7 @@ def _field(field: tuple[str, str]) -> str:
     return f"{label}: {_BREAK.sub(' ', value).strip()}\n"
 
 
-def _manifest_lines(payload: Payload, totals: _Totals) -> Iterator[str]:
+def _manifest_lines(payload: BagPayload, totals: _Totals) -> Iterator[str]:
     """The lines of the manifest; when they are made, `totals` are those of the payload."""
     totals.size = totals.files = totals.fetched = 0
     for path, size, sha512, url in payload:
@@ -109,11 +109,11 @@ def _manifest_lines(payload: Payload, totals: _Totals) -> Iterator[str]:
         yield f"{sha512}  {encode_path(path)}\n"
 
 
-def _tag_line(entry: Entry) -> str:
+def _tag_line(entry: PayloadFile) -> str:
     return f"{entry.sha512}  {encode_path(entry.path)}\n"
 
 
-def _fetch_lines(payload: Iterable[Entry]) -> Iterator[str]:
+def _fetch_lines(payload: Iterable[PayloadFile]) -> Iterator[str]:
     for path, size, _, url in payload:
         if url:
             if url.split() != [url]:  # 2.2.3: percent-encoded by who knows the URL
@@ -131,5 +131,5 @@ def _encoded(lines: Callable[[], Iterable[str]]) -> Iterator[bytes]:
     yield "".join(held).encode()
 
 
-def _path(entry: Entry) -> str:
+def _path(entry: PayloadFile) -> str:
     return entry.path

@@ -12,7 +12,7 @@ its request in it. The request names the capture by WARC-Concurrent-To, or the c
 MERGED warcmill/formats/index/cdxj.py: What a line of a CDX index says of a capture: the URL, date, media type and
 status of its record, as they are shown.
 
-Captures meet their requests as `Made`. Most are made by `of_whole`, in one look at a record that `plain` accepted.
+Captures meet their requests as `IndexedCapture`. Most are made by `of_whole`, in one look at a record of usual form.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warcmill.formats.index.posted import BLOCK_LIMIT, Posted, posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.warc import hearers
 from warcmill.formats.warc.header import CONTENT_TYPE, END_OF_RECORD, PAYLOAD_DIGEST, RECORD_ID
-from warcmill.formats.warc.hearers import Head, Hearer, Listener, WholeRecord
+from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead, WholeRecord
 from warcmill.formats.warc.http import Hash, payload_start
 
 GENERATION = 1  # raise it when keys or fields change after a release: a new one has every WARC read again
@@ -80,10 +80,10 @@ class CdxLines(Hearer):
         self.captures: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self._sink = sink
-        self._waiting: dict[bytes, Made] = {}
+        self._waiting: dict[bytes, IndexedCapture] = {}
         self._requests: dict[bytes, _Requested] = {}
 
-    def begin(self, head: Head, /) -> Listener | None:
+    def begin(self, head: RecordHead, /) -> Listener | None:
         """Listen to captures and to requests."""
         kind = head.type
         if kind in _CAPTURES and not is_about_a_capture(head):
@@ -111,7 +111,7 @@ class CdxLines(Hearer):
             self._pass_on(made)
         self._waiting.clear()
 
-    def made(self, made: Made) -> None:
+    def made(self, made: IndexedCapture) -> None:
         """Pass a capture on, after its request if it may have one."""
         if self._requests:
             names = (made.record_id, *made.concurrent.split())
@@ -140,7 +140,7 @@ class CdxLines(Hearer):
             while len(self._requests) > 2 * _WAITING:
                 del self._requests[next(iter(self._requests))]
 
-    def _pass_on(self, made: Made, request: Posted | None = None) -> None:
+    def _pass_on(self, made: IndexedCapture, request: Posted | None = None) -> None:
         self.captures[made.kind] += 1
         if request is None:
             line = f"{urlkey(made.url)} {made.date} {{{made.fields}{made.last}}}\n"
@@ -164,7 +164,7 @@ class _Capture:
 
     __slots__ = ("_begun", "_hash", "_head", "_header", "_http", "_lines", "_url")
 
-    def __init__(self, lines: CdxLines, head: Head) -> None:
+    def __init__(self, lines: CdxLines, head: RecordHead) -> None:
         self._lines, self._head = lines, head
         self._url = url_of(head.fields)
         self._http = head.type in _OF_HTTP and self._url[:8].lower().startswith(HTTP)
@@ -205,7 +205,9 @@ class _Capture:
         )
         record_id = fields.get(RECORD_ID, b"").strip() if self._http else b""
         concurrent = fields.get(_CONCURRENT, b"").strip()
-        made = Made(self._head.type, self._url, date, shown, truncated_shown(truncated), record_id, concurrent)
+        made = IndexedCapture(
+            self._head.type, self._url, date, shown, truncated_shown(truncated), record_id, concurrent
+        )
         self._lines.made(made)
 
     def _about(self) -> str:
@@ -226,7 +228,7 @@ class _Request:
 
     __slots__ = ("_block", "_head", "_lines")
 
-    def __init__(self, lines: CdxLines, head: Head) -> None:
+    def __init__(self, lines: CdxLines, head: RecordHead) -> None:
         self._lines, self._head = lines, head
         self._block: bytearray | None = None
 
@@ -244,7 +246,7 @@ class _Request:
             self._lines.requested(_Requested(url_of(fields), request, record_id, concurrent))
 
 
-def is_about_a_capture(head: Head) -> bool:
+def is_about_a_capture(head: RecordHead) -> bool:
     """True if a record is what an engine notes about a capture."""
     return head.type == "metadata" and head.fields.get(CONTENT_TYPE, b"").strip() == _ABOUT_A_CAPTURE
 
@@ -264,7 +266,7 @@ _WANTED = (hearers.URL, hearers.DATE, hearers.DIGEST, hearers.ORIGINAL, hearers.
 _REMEMBERED, _LONG_FIELD = 256, 100  # records of one second, type and status follow each other; bytes of a type
 
 
-class Made(NamedTuple):
+class IndexedCapture(NamedTuple):
     """A capture that the gate accepted. Without `record_id` it waits for no request."""
 
     kind: str
@@ -276,7 +278,7 @@ class Made(NamedTuple):
     concurrent: bytes
 
 
-def of_whole(record: WholeRecord) -> Made | None:
+def of_whole(record: WholeRecord) -> IndexedCapture | None:
     """The capture of a response that declares its digest, or of a revisit. None for others, and for odd ones."""
     data, header = record.data, record.header
     raw, when, digest, original, truncated, record_id = header.group(*_WANTED)
@@ -296,7 +298,7 @@ def of_whole(record: WholeRecord) -> Made | None:
     )
     kind = "revisit" if is_revisit else "response"
     last = "" if truncated is None else truncated_shown(truncated)
-    return Made(kind, url, date, shown, last, record_id.strip(), b"")
+    return IndexedCapture(kind, url, date, shown, last, record_id.strip(), b"")
 
 
 def _body(data: bytes, begin: int) -> int:

@@ -190,15 +190,15 @@ _OF_FEW_VALUES = ["url_port", "fetch_time", "fetch_status", *(field.name for fie
 _SHA1 = "sha1:"
 
 
-class Known(NamedTuple):
+class CaptureNotes(NamedTuple):
     """What other steps know about a capture: the length of its text in characters, and the virus found in it."""
 
     text_length: int | None = None
     virus_hit: str | None = None
 
 
-NOTHING = Known()
-About = Callable[[str, int], Known]  # of a capture, by the stored name of its WARC and its offset there
+NOTHING = CaptureNotes()
+About = Callable[[str, int], CaptureNotes]  # of a capture, by the stored name of its WARC and its offset there
 
 
 def write(batches: Iterable[Sequence[bytes]], segment: str, about: About | None, file: IO[bytes]) -> int:

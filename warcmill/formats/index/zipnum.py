@@ -35,7 +35,7 @@ class Index(Protocol):
     def rfind(self, sub: bytes, start: int, end: int, /) -> int: ...
 
 
-class Block(NamedTuple):
+class IndexBlock(NamedTuple):
     """A line of an `.idx`: where the block is whose first line begins with `key`, which is key, blank and time."""
 
     key: bytes
@@ -48,20 +48,20 @@ class Block(NamedTuple):
         return b"%s\t%s\t%d\t%d\t%d\n" % (self.key, part.encode(), self.offset, self.length, self.number)
 
 
-class Packed(NamedTuple):
+class PackedBlock(NamedTuple):
     """A compressed block, its line for the `.idx`, and how many lines it has."""
 
     data: bytes
-    block: Block
+    block: IndexBlock
     lines: int
 
 
-def pack(lines: Iterable[bytes]) -> Iterator[Packed]:
+def pack(lines: Iterable[bytes]) -> Iterator[PackedBlock]:
     """Compress sorted lines, each with its end, block by block."""
     offset = 0
     for number, batch in enumerate(_batches(iter(lines)), 1):
         data = isal_zlib.compress(b"".join(batch), _LEVEL, _GZIP)
-        yield Packed(data, Block(_first_fields(batch[0]), offset, len(data), number), len(batch))
+        yield PackedBlock(data, IndexBlock(_first_fields(batch[0]), offset, len(data), number), len(batch))
         offset += len(data)
 
 
@@ -106,13 +106,13 @@ def find(idx: Index, key: bytes) -> int:
     return idx.rfind(b"\n", 0, low - 1) + 1 if low else 0
 
 
-def blocks(idx: Index, start: int, where: str) -> Iterator[Block]:
+def blocks(idx: Index, start: int, where: str) -> Iterator[IndexBlock]:
     """The blocks from the line at `start` on. BadInput for a line of another form."""
     while start < len(idx):
         end = idx.find(b"\n", start, len(idx))
         try:
             key, _part, offset, length, number = idx[start : end if end >= 0 else len(idx)].split(b"\t")
-            yield Block(key, int(offset), int(length), int(number))
+            yield IndexBlock(key, int(offset), int(length), int(number))
         except ValueError as error:
             raise BadInput(where, f"not a line of five fields with tabs: {error}", start) from error
         if end < 0:

@@ -23,7 +23,7 @@ _EVENT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class JobEvent:
     """`word` is what happened (PREPARING, CHECKPOINTED, FINISHED), `subject` the launch or checkpoint.
 
     Messages in prose (`Job launched`) are split likewise: word `Job`, subject `launched`.
@@ -35,7 +35,7 @@ class Event:
     subject: str
 
 
-def events(stream: BinaryIO) -> Iterator[Event]:
+def events(stream: BinaryIO) -> Iterator[JobEvent]:
     """Yield the events of a job.log in its order. Raises for no content.
 
     A last line without a newline is no event yet: its subject may be cut.
@@ -43,4 +43,4 @@ def events(stream: BinaryIO) -> Iterator[Event]:
     for lines in blocks(stream):
         for line in lines:
             if match := _EVENT.fullmatch(line):
-                yield Event(*(part.decode("utf-8", "backslashreplace").rstrip() for part in match.groups()))
+                yield JobEvent(*(part.decode("utf-8", "backslashreplace").rstrip() for part in match.groups()))

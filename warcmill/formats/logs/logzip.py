@@ -37,7 +37,7 @@ _COMPRESSED = re.compile(r".*\.gz(\.cp\d{5}-\d{14})?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class LogToPack:
     """A file to pack: its name in the zip, how many bytes it must have, and how to open it."""
 
     name: str
@@ -46,7 +46,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedLog:
     """A packed file: its size in bytes and digests before compression."""
 
     name: str
@@ -56,7 +56,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedLog:
     """A member as the zip's directory lists it; nothing of this is verified."""
 
     name: str
@@ -64,7 +64,7 @@ class Entry:
     crc: int
 
 
-def write(target: BinaryIO, members: Iterable[Member], last: Callable[[list[Packed]], bytes]) -> None:
+def write(target: BinaryIO, members: Iterable[LogToPack], last: Callable[[list[PackedLog]], bytes]) -> None:
     """Pack members in their order, then the evidence `last(packed)`, uncompressed.
 
     Mismatch if a member has not the size it was announced with: a log that still grows is not packed.
@@ -91,10 +91,10 @@ def evidence(stream: BinaryIO) -> bytes:
             return member.read(EVIDENCE_LIMIT)
 
 
-def members(stream: BinaryIO) -> list[Entry]:
+def members(stream: BinaryIO) -> list[ListedLog]:
     """List the packed logs in their order, without the evidence; BadInput as `evidence`."""
     with _opened(stream) as archive:
-        return [Entry(info.filename, info.file_size, info.CRC) for info in archive.infolist()[:-1]]
+        return [ListedLog(info.filename, info.file_size, info.CRC) for info in archive.infolist()[:-1]]
 
 
 def open_member(stream: BinaryIO, name: str) -> BinaryIO:
@@ -106,7 +106,7 @@ def open_member(stream: BinaryIO, name: str) -> BinaryIO:
         return io.BufferedReader(_Reader(name, archive.open(name)), CHUNK)
 
 
-def verify(stream: BinaryIO, expected: Iterable[Packed]) -> None:
+def verify(stream: BinaryIO, expected: Iterable[PackedLog]) -> None:
     """Read every packed log again and compare it with `expected`; BadInput names the first that differs."""
     wanted = list(expected)
     listed, names = [entry.name for entry in members(stream)], [packed.name for packed in wanted]
@@ -120,7 +120,7 @@ def verify(stream: BinaryIO, expected: Iterable[Packed]) -> None:
             raise BadInput(packed.name, f"has {now}; packed were {once}: pack the stage again")
 
 
-def _pack(archive: ZipFile, member: Member) -> Packed:
+def _pack(archive: ZipFile, member: LogToPack) -> PackedLog:
     info = _info(member.name, ZIP_STORED if _COMPRESSED.fullmatch(member.name) else ZIP_DEFLATED)
     info.file_size = member.size  # zipfile decides by it, before writing, whether it needs zip64
     sha512, size = hashlib.sha512(), 0
@@ -133,7 +133,7 @@ def _pack(archive: ZipFile, member: Member) -> Packed:
         if size != member.size:
             actual = size if size < member.size else f"{size} or more"
             raise Mismatch(f"size of {member.name} in bytes while it was packed", member.size, actual)
-    return Packed(member.name, size, sha512.hexdigest(), info.CRC)
+    return PackedLog(member.name, size, sha512.hexdigest(), info.CRC)
 
 
 def _info(name: str, method: int) -> ZipInfo:
@@ -143,7 +143,7 @@ def _info(name: str, method: int) -> ZipInfo:
     return info
 
 
-def _distinct(members: Iterable[Member]) -> Iterator[Member]:
+def _distinct(members: Iterable[LogToPack]) -> Iterator[LogToPack]:
     seen = {EVIDENCE}
     for member in members:
         if member.name in seen:

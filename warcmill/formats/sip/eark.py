@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 
 from warcmill.errors import BadInput
 from warcmill.formats.sip import mets, premis, xml
-from warcmill.formats.sip.tar import Document, Make, measured
+from warcmill.formats.sip.tar import Make, PackageDocument, measured
 from warcmill.formats.sip.xml import href
 
 Kind = Literal["warcs", "viral", "logs"]
@@ -38,7 +38,7 @@ _OTHER_MIME: Final = "application/octet-stream"
 _made = tuple.__new__  # a named tuple of all its members, in half the time: a package has several of each file
 
 
-class Payload(NamedTuple):  # cheap to make: a package may have 100,000
+class PackageFile(NamedTuple):  # cheap to make: a package may have 100,000
     """A file of the archive: `name` is its own, not the store's percent-encoded one; `ark` may be empty."""
 
     kind: Kind
@@ -61,13 +61,13 @@ class Package:
 
     header: mets.Header
     description: xml.Description
-    files: Sequence[Payload]
-    events: Sequence[premis.Event]
+    files: Sequence[PackageFile]
+    events: Sequence[premis.PremisEvent]
     agents: Sequence[premis.Agent]
     ark: str = ""
 
 
-def documents(package: Package, make: Make = measured) -> list[Document]:
+def documents(package: Package, make: Make = measured) -> list[PackageDocument]:
     """Return every document of a package, by path. Each is read once to be made, for its size and digest.
 
     BadInput for a name that is no file's, and for two files that would be at one path.
@@ -93,9 +93,9 @@ def documents(package: Package, make: Make = measured) -> list[Document]:
     return sorted([described, preserved, *schemas, *representations, make(ROOT, root)], key=_path_bytes)
 
 
-def members(files: Iterable[Payload], made: Sequence[Document]) -> list[Payload | Document]:
+def members(files: Iterable[PackageFile], made: Sequence[PackageDocument]) -> list[PackageFile | PackageDocument]:
     """Return files of a package and its documents in the order of their paths' bytes."""
-    everything: list[Payload | Document] = [*files, *made]
+    everything: list[PackageFile | PackageDocument] = [*files, *made]
     return sorted(everything, key=_path_bytes)
 
 
@@ -104,7 +104,7 @@ def package_identifier(identifier: str) -> premis.Identifier:
     return premis.Identifier("local", identifier)
 
 
-def file_identifier(identifier: str, file: Payload) -> premis.Identifier:
+def file_identifier(identifier: str, file: PackageFile) -> premis.Identifier:
     """Return the name by which events speak of a file of the package `identifier`."""
     return premis.Identifier("local", f"{identifier}/{href(file.path)}")
 
@@ -114,7 +114,7 @@ def _schema(name: str) -> bytes:
     return resources.files("warcmill.formats").joinpath("schemas", name).read_bytes()
 
 
-def _check_names(files: Sequence[Payload]) -> None:
+def _check_names(files: Sequence[PackageFile]) -> None:
     known: dict[Kind, set[str]] = {kind: set() for kind in KINDS}
     for file in files:
         if file.name in ("", ".", "..") or "/" in file.name or "\0" in file.name:
@@ -128,12 +128,12 @@ def _schema_chunks(name: str) -> Iterator[bytes]:
     yield _schema(name)
 
 
-def _path_bytes(member: Payload | Document) -> bytes:
+def _path_bytes(member: PackageFile | PackageDocument) -> bytes:
     return member.path.encode()
 
 
-def _listed(created: str, document: Document) -> mets.File:
-    return mets.File(document.path, document.size, document.sha512, created, _XML)
+def _listed(created: str, document: PackageDocument) -> mets.MetsFile:
+    return mets.MetsFile(document.path, document.size, document.sha512, created, _XML)
 
 
 def _representation(package: Package, kind: Kind) -> Iterator[bytes]:
@@ -141,11 +141,11 @@ def _representation(package: Package, kind: Kind) -> Iterator[bytes]:
     return mets.representation(package.header, kind, files)
 
 
-def _data(file: Payload) -> mets.File:
+def _data(file: PackageFile) -> mets.MetsFile:
     mime = _MIME.get(file.name.rpartition(".")[2], _OTHER_MIME)
     known = file.format
     facts = file.size, file.sha512, file.created, mime, known.name, known.version, known.pronom
-    return _made(mets.File, (f"data/{file.name}", *facts))
+    return _made(mets.MetsFile, (f"data/{file.name}", *facts))
 
 
 def _premis(package: Package) -> Iterator[bytes]:
@@ -156,11 +156,11 @@ def _premis(package: Package) -> Iterator[bytes]:
     return premis.write(premis.Representation(named), files, package.events, package.agents)
 
 
-def _object(identifier: str, whole: premis.Identifier, file: Payload) -> premis.File:
+def _object(identifier: str, whole: premis.Identifier, file: PackageFile) -> premis.PremisFile:
     location = f"representations/{file.kind}/data/{href(file.name)}"  # its path: only a name has what is encoded
     local = _made(premis.Identifier, ("local", f"{identifier}/{location}"))
     names = (local, _made(premis.Identifier, ("ARK", file.ark))) if file.ark else (local,)
-    return _made(premis.File, (names, file.size, file.sha512, file.format, file.name, location, whole))
+    return _made(premis.PremisFile, (names, file.size, file.sha512, file.format, file.name, location, whole))
 
 
 def _ark(ark: str) -> tuple[premis.Identifier, ...]:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from warcmill.formats.sip.xml import DECLARATION, chunks, escape, href
 
 
-class File(NamedTuple):  # cheap to make: a package has 100,000 of them
+class MetsFile(NamedTuple):  # cheap to make: a package has 100,000 of them
     """A file as METS lists it: `path` from the folder of the METS that lists it, not percent-encoded."""
 
     path: str
@@ -46,19 +46,27 @@ class Header:
 
 
 def package(
-    header: Header, descriptive: File, preservation: File, schemas: Iterable[File], representations: Iterable[File]
+    header: Header,
+    descriptive: MetsFile,
+    preservation: MetsFile,
+    schemas: Iterable[MetsFile],
+    representations: Iterable[MetsFile],
 ) -> Iterator[bytes]:
     """Yield the root METS. `representations` are the METS of each, `representations/NAME/METS.xml`."""
     return chunks(_package(header, descriptive, preservation, list(schemas), list(representations)))
 
 
-def representation(header: Header, name: str, files: Iterable[File]) -> Iterator[bytes]:
+def representation(header: Header, name: str, files: Iterable[MetsFile]) -> Iterator[bytes]:
     """Yield the METS of the representation `name`, which lists its files."""
     return chunks(_representation(header, name, files))
 
 
 def _package(
-    header: Header, descriptive: File, preservation: File, schemas: list[File], representations: list[File]
+    header: Header,
+    descriptive: MetsFile,
+    preservation: MetsFile,
+    schemas: list[MetsFile],
+    representations: list[MetsFile],
 ) -> Iterator[str]:
     yield from _root(header, header.identifier, "schemas/")
     yield f'  <dmdSec ID="dmd" CREATED="{escape(descriptive.created)}" STATUS="CURRENT">\n'
@@ -76,7 +84,7 @@ def _package(
     yield "</mets>\n"
 
 
-def _representation(header: Header, name: str, files: Iterable[File]) -> Iterator[str]:
+def _representation(header: Header, name: str, files: Iterable[MetsFile]) -> Iterator[str]:
     yield from _root(header, name, "../../schemas/")
     yield f'  <fileSec ID="{name}-files">\n'
     yield from _group(f"{name}-data", "Data", files)
@@ -112,7 +120,7 @@ def _root(header: Header, identifier: str, schemas: str) -> Iterator[str]:
     yield "  </metsHdr>\n"
 
 
-def _group(identifier: str, use: str, files: Iterable[File]) -> Iterator[str]:
+def _group(identifier: str, use: str, files: Iterable[MetsFile]) -> Iterator[str]:
     kind = f" {CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
     yield f'    <fileGrp ID="{identifier}" USE="{use}"{kind}>\n'
     for number, (path, size, sha512, created, mime, *known) in enumerate(files, 1):
@@ -123,7 +131,7 @@ def _group(identifier: str, use: str, files: Iterable[File]) -> Iterator[str]:
     yield "    </fileGrp>\n"
 
 
-def _struct_map(header: Header, representations: list[File], *, has_schemas: bool) -> Iterator[str]:
+def _struct_map(header: Header, representations: list[MetsFile], *, has_schemas: bool) -> Iterator[str]:
     yield '  <structMap ID="map" TYPE="PHYSICAL" LABEL="CSIP">\n'
     yield f'    <div ID="root" LABEL="{escape(header.identifier)}">\n'
     yield '      <div ID="metadata-div" LABEL="Metadata" DMDID="dmd" ADMID="digiprov"/>\n'
@@ -139,7 +147,7 @@ def _struct_map(header: Header, representations: list[File], *, has_schemas: boo
     yield "    </div>\n  </structMap>\n"
 
 
-def _md_ref(identifier: str, file: File, kind: str) -> str:
+def _md_ref(identifier: str, file: MetsFile, kind: str) -> str:
     where = f'LOCTYPE="URL" xlink:type="simple" xlink:href="{href(file.path)}"'
     return f'<mdRef ID="{identifier}" {where} {kind} {_facts(file.size, file.sha512, file.created, file.mime)}/>'
 
@@ -160,7 +168,7 @@ def _format(name: str, version: str, pronom: str) -> str:
     return f"{named}{versioned}{key}"
 
 
-def _name(mets_of_representation: File) -> str:
+def _name(mets_of_representation: MetsFile) -> str:
     return mets_of_representation.path.split("/")[-2]
 
 

@@ -59,7 +59,7 @@ class Representation:
     identifiers: tuple[Identifier, ...]
 
 
-class File(NamedTuple):
+class PremisFile(NamedTuple):
     """A file of the package: `name` as its engine gave it, `location` as a URI reference, whole of `part_of`."""
 
     identifiers: tuple[Identifier, ...]
@@ -72,7 +72,7 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PremisOutcome:
     """One outcome of an event and what it rests on. `success`, `fail` and `warning` are terms of the vocabulary."""
 
     word: str
@@ -80,14 +80,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PremisEvent:
     """What was done at a time, with every outcome, the agents that did it and the objects it was done to."""
 
     identifier: Identifier
     type: EventType
     time: str
     detail: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[PremisOutcome, ...]
     agents: tuple[Identifier, ...]
     objects: tuple[Identifier, ...]
 
@@ -104,14 +104,14 @@ class Agent:
 
 
 def write(
-    package: Representation, files: Iterable[File], events: Iterable[Event], agents: Iterable[Agent]
+    package: Representation, files: Iterable[PremisFile], events: Iterable[PremisEvent], agents: Iterable[Agent]
 ) -> Iterator[bytes]:
     """Yield the document: objects, then events, then agents, each in the order given."""
     return chunks(_pieces(package, files, events, agents))
 
 
 def _pieces(
-    package: Representation, files: Iterable[File], events: Iterable[Event], agents: Iterable[Agent]
+    package: Representation, files: Iterable[PremisFile], events: Iterable[PremisEvent], agents: Iterable[Agent]
 ) -> Iterator[str]:
     yield DECLARATION
     yield f'<premis xmlns="{NAMESPACE}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="3.0">\n'
@@ -122,7 +122,7 @@ def _pieces(
     yield "</premis>\n"
 
 
-def _file(file: File) -> str:
+def _file(file: PremisFile) -> str:
     identifiers, size, sha512, known, name, location, part_of = file
     return f"""\
   <object xsi:type="file">
@@ -158,7 +158,7 @@ def _part_of(whole: Identifier) -> str:
     return _name("relatedObject", whole)
 
 
-def _event(event: Event) -> str:
+def _event(event: PremisEvent) -> str:
     label, code = event.type.value
     return "".join(
         (
@@ -179,7 +179,7 @@ def _detail(text: str) -> str:
     return text and f"    <eventDetailInformation>{detail}</eventDetailInformation>\n"
 
 
-def _outcome(outcome: Outcome) -> str:
+def _outcome(outcome: PremisOutcome) -> str:
     notes = (f"<eventOutcomeDetailNote>{escape(note)}</eventOutcomeDetailNote>" for note in outcome.notes)
     details = (f"      <eventOutcomeDetail>{note}</eventOutcomeDetail>\n" for note in notes)
     word = _term("eventOutcome", "eventOutcome", outcome.word, OUTCOMES.get(outcome.word))

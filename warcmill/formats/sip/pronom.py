@@ -30,8 +30,8 @@ import msgspec
 
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.warc.header import CONTENT_TYPE
-from warcmill.formats.warc.hearers import Head, Hearer, Listener
-from warcmill.formats.warc.http import Readings, payload_start
+from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead
+from warcmill.formats.warc.http import BodyReadings, payload_start
 
 LOOKED_AT: Final = 3  # payloads of each type that are identified
 SAMPLE: Final = 1 << 20  # bytes of a block that are looked at
@@ -46,7 +46,7 @@ _VERSION = re.compile(r"V([0-9]+)\.xml.*?([0-9]{8})\.xml")
 
 
 @dataclass(slots=True)
-class Seen:
+class TypeSample:
     """The payloads of one declared type: how many, and how many of the first are of which format."""
 
     payloads: int = 0
@@ -72,9 +72,9 @@ class Formats(Hearer):
     """Hears the formats of one WARC; `types` is its result, by declared type."""
 
     def __init__(self) -> None:
-        self.types: dict[str, Seen] = {}
+        self.types: dict[str, TypeSample] = {}
 
-    def begin(self, head: Head) -> Listener | None:
+    def begin(self, head: RecordHead) -> Listener | None:
         if head.type not in _WITH_PAYLOAD:
             return None
         if head.type == "arc":
@@ -92,7 +92,7 @@ class Formats(Hearer):
     def count(self, declared: str, sample: Callable[[], bytes]) -> None:
         """Count a payload, and identify it if it is one of the first of its type. Only then is a sample asked for."""
         is_looked_at = self.is_looked_at(declared)
-        seen = self.types.setdefault(self._named(declared), Seen())
+        seen = self.types.setdefault(self._named(declared), TypeSample())
         seen.payloads += 1
         if is_looked_at and (first := sample()):
             seen.add(identified(first), 1)
@@ -144,22 +144,22 @@ class _Payload(Listener):
         return _decoded(bytes(self._block[: self._begin]), body) if self._is_http else body
 
 
-def read(content: bytes, path: Callable[[], str]) -> dict[str, Seen]:
+def read(content: bytes, path: Callable[[], str]) -> dict[str, TypeSample]:
     """Read what `Formats.lines` wrote; BadInput, with its path, when it did not."""
     try:
-        return {one.type: Seen(one.payloads, one.formats) for one in _LINES.decode_lines(content)}
+        return {one.type: TypeSample(one.payloads, one.formats) for one in _LINES.decode_lines(content)}
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadInput(path(), f"not a list of formats: {error!r}") from error
 
 
-def merged(several: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
+def merged(several: Iterable[Mapping[str, TypeSample]]) -> dict[str, TypeSample]:
     """The sum of the results for several WARCs."""
-    total: dict[str, Seen] = {}
+    total: dict[str, TypeSample] = {}
     for types in several:
         for declared, seen in types.items():
             sum_ = total.get(declared)
             if sum_ is None:
-                sum_ = total[declared] = Seen()
+                sum_ = total[declared] = TypeSample()
             sum_.payloads += seen.payloads
             for name, number in seen.formats.items():
                 sum_.add(name, number)
@@ -208,7 +208,7 @@ class _Collected:
 
 def _decoded(header: bytes, body: bytes) -> bytes:
     """The first bytes of a body with its codings undone, as far as they can be."""
-    readings = Readings(header, _Collected, len(body))
+    readings = BodyReadings(header, _Collected, len(body))
     readings.feed(memoryview(body))
     readings.close()
     made = readings.made

@@ -26,7 +26,7 @@ Chunks = Callable[[], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PackageDocument:
     """A made file: each call of `chunks` yields the same bytes."""
 
     path: str
@@ -35,20 +35,20 @@ class Document:
     chunks: Chunks
 
 
-Make = Callable[[str, Chunks], Document]
-"""Make a document of its path and its chunks: `measured`, or `Spool.keep`."""
+Make = Callable[[str, Chunks], PackageDocument]
+"""Make a document of its path and its chunks: `measured`, or `DocumentSpool.keep`."""
 
 
-def measured(path: str, chunks: Chunks) -> Document:
+def measured(path: str, chunks: Chunks) -> PackageDocument:
     """Read a document once, for its size and digest. It is generated again whenever it is read."""
     digest, size = hashlib.sha512(), 0
     for chunk in chunks():
         digest.update(chunk)
         size += len(chunk)
-    return Document(path, size, digest.hexdigest(), chunks)
+    return PackageDocument(path, size, digest.hexdigest(), chunks)
 
 
-class Spool:
+class DocumentSpool:
     """Keeps documents, so that each is generated once: small ones in memory, more in a nameless file in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -61,14 +61,14 @@ class Spool:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, path: str, chunks: Chunks) -> Document:
+    def keep(self, path: str, chunks: Chunks) -> PackageDocument:
         """Generate a document. It can be read until the spool is closed."""
         begin, digest = self._end, hashlib.sha512()
         self._file.seek(begin)
         for chunk in chunks():
             digest.update(chunk)
             self._end += self._file.write(chunk)
-        return Document(path, self._end - begin, digest.hexdigest(), partial(self._chunks, begin, self._end))
+        return PackageDocument(path, self._end - begin, digest.hexdigest(), partial(self._chunks, begin, self._end))
 
     def _chunks(self, begin: int, end: int) -> Iterator[bytes]:
         while begin < end:
@@ -87,7 +87,7 @@ _FILE, _PAX = b"0", b"x"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TarMember:
     """A file of the tar: `chunks` yields its bytes."""
 
     name: str
@@ -96,10 +96,10 @@ class Member:
     chunks: Chunks
 
 
-class Tar:
+class TarStream:
     """A tar as a stream that can be read once; Mismatch when a member is not what it was announced to be."""
 
-    def __init__(self, members: Iterable[Member], mtime: int) -> None:
+    def __init__(self, members: Iterable[TarMember], mtime: int) -> None:
         self._chunks = _tar(members, mtime)
         self._held = memoryview(b"")
 
@@ -129,7 +129,7 @@ def file_chunks(opened: Callable[[], BinaryIO]) -> Chunks:
     return chunks
 
 
-def _tar(members: Iterable[Member], mtime: int) -> Iterator[bytes]:
+def _tar(members: Iterable[TarMember], mtime: int) -> Iterator[bytes]:
     written = 0
     for member in members:
         header = _header(member.name, member.size, mtime)
@@ -141,7 +141,7 @@ def _tar(members: Iterable[Member], mtime: int) -> Iterator[bytes]:
     yield bytes(2 * BLOCK + -(written + 2 * BLOCK) % RECORD)
 
 
-def _content(member: Member) -> Iterator[bytes]:
+def _content(member: TarMember) -> Iterator[bytes]:
     digest, size = hashlib.sha512(), 0
     for chunk in member.chunks():
         size += len(chunk)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from warcmill.formats.index.cdxj import NO_DATE, NO_URL, date_of, url_of
 from warcmill.formats.text.document import Kind, kind_of
 from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST
-from warcmill.formats.warc.hearers import Head, Hearer
+from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.formats.warc.http import MessageHead
 from warcmill.formats.warc.payload import Payload, is_http
 
@@ -48,7 +48,7 @@ class Captured:
         return replace(self, payload=b"")
 
 
-class Captures(Hearer):
+class DocumentHearer(Hearer):
     """Passes each document to `sink`. Counts documents by kind, and other captures by why they are none.
 
     `most`: bytes of a payload to pass on, for a reader that wants only its beginning.
@@ -59,7 +59,7 @@ class Captures(Hearer):
         self.left_out: Counter[str] = Counter()
         self.sink, self.most = sink, MOST_PAYLOAD if most is None else most
 
-    def begin(self, head: Head, /) -> _Record | None:
+    def begin(self, head: RecordHead, /) -> _Record | None:
         """Listen to captures."""
         return _Record(self, head) if head.type in _HEARD else None
 
@@ -67,7 +67,7 @@ class Captures(Hearer):
 class _Record:
     """One capture. It keeps the payload of a document, and nothing of any other."""
 
-    def __init__(self, captures: Captures, head: Head) -> None:
+    def __init__(self, captures: DocumentHearer, head: RecordHead) -> None:
         self._captures, self._head = captures, head
         self._url, self._date = url_of(head.fields), date_of(head.fields)
         self._status: int | None = None

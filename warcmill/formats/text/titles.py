@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import unescape
 
 from warcmill.formats.text import extract
-from warcmill.formats.text.captures import Captured, Captures
+from warcmill.formats.text.captures import Captured, DocumentHearer
 from warcmill.formats.text.document import Kind, made
 from warcmill.formats.warc import hearers
 from warcmill.formats.warc.hearers import WholeRecord
@@ -18,7 +18,7 @@ _DECLARED = re.compile(rb"\ncontent-type[ \t]*:[ \t]*(?:text/html|application/xh
 _HEADER = 1 << 13  # bytes of a record in which its type is looked for, before anything is decoded
 
 
-class Titles(Captures):
+class Titles(DocumentHearer):
     """Passes the title of each HTML page to `sink`, with the offset of its record."""
 
     def __init__(self, sink: Callable[[int, str], object]) -> None:

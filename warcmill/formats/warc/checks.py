@@ -17,7 +17,7 @@ from hashlib import sha256
 
 from warcmill.formats.warc import http as digest
 from warcmill.formats.warc.header import BLOCK_DIGEST, CONTENT_TYPE, PAYLOAD_DIGEST, SEGMENT, TYPE, Bad, Fields
-from warcmill.formats.warc.http import Digest, MessageHead, Readings
+from warcmill.formats.warc.http import BodyReadings, Digest, MessageHead
 
 AS_TRANSFERRED, NOT_CHECKED, UNFIT = "as-transferred", "not checked", ""
 BLOCK, PAYLOAD = BLOCK_DIGEST.decode(), PAYLOAD_DIGEST.decode()
@@ -73,7 +73,7 @@ class HttpPayload(DigestCheck):
         self._length, self._head = length, MessageHead(response=response)
         self._kept: list[memoryview] = []
         self._kept_size = 0
-        self._others: Readings | None = None
+        self._others: BodyReadings | None = None
 
     def feed(self, piece: memoryview) -> None:
         if not self._head.ended:
@@ -99,8 +99,8 @@ class HttpPayload(DigestCheck):
         fitting = (reading.name for reading in others.made if reading.hash.digest() == self._digest.value)
         return next(fitting, UNFIT if others.complete else NOT_CHECKED)
 
-    def _start_other_readings(self) -> Readings:
-        self._others = Readings(bytes(self._head.header), self._digest.new, self._length)
+    def _start_other_readings(self) -> BodyReadings:
+        self._others = BodyReadings(bytes(self._head.header), self._digest.new, self._length)
         for piece in self._kept:
             self._others.feed(piece)
         self._kept.clear()

@@ -41,7 +41,7 @@ _NOT_OF_THE_STANDARD = frozenset({b"WARC-Etag", b"WARC-Last-Modified"})  # which
 _PLAIN_FIELDS = re.compile(rb"([^\r\n:]+): (.*)\r\n").findall
 
 
-class Head(NamedTuple):  # cheap to make: one for every record
+class RecordHead(NamedTuple):  # cheap to make: one for every record
     """The head of a record that the gate has not judged yet.
 
     `offset` is where the record, or its gzip member, begins in the file;
@@ -57,10 +57,10 @@ class Head(NamedTuple):  # cheap to make: one for every record
     length: int
 
 
-def warc_head(fields: warc.Fields, length: int, offset: int) -> Head:
+def warc_head(fields: warc.Fields, length: int, offset: int) -> RecordHead:
     """Make the head of a WARC record."""
     kind = fields[warc.TYPE].strip().lower().decode("ascii", "replace")
-    return Head(offset, kind, MappingProxyType(fields), length)
+    return RecordHead(offset, kind, MappingProxyType(fields), length)
 
 
 class WholeRecord(NamedTuple):
@@ -71,11 +71,11 @@ class WholeRecord(NamedTuple):
     offset: int
     extent: int
 
-    def head(self) -> Head:
+    def head(self) -> RecordHead:
         """Its head, as other records have one."""
         begin, kind = self.header.end(), self.header[TYPE].decode("ascii")
         length = len(self.data) - begin - len(warc.END_OF_RECORD)
-        return Head(self.offset, kind, _PlainFields(self.data[:begin]), length)
+        return RecordHead(self.offset, kind, _PlainFields(self.data[:begin]), length)
 
 
 class _PlainFields(Mapping[bytes, bytes]):
@@ -115,10 +115,10 @@ class _PlainFields(Mapping[bytes, bytes]):
         return len(self._read())
 
 
-def arc_head(header: bytes, length: int, offset: int) -> Head:
+def arc_head(header: bytes, length: int, offset: int) -> RecordHead:
     """Make the head of an ARC record."""
     kind = "filedesc" if header.startswith(reader.FIRST_RECORD) else "arc"
-    return Head(offset, kind, MappingProxyType(reader.fields(header)), length)
+    return RecordHead(offset, kind, MappingProxyType(reader.fields(header)), length)
 
 
 class Listener(Protocol):
@@ -138,7 +138,7 @@ class Listener(Protocol):
 class Hearer:
     """Gets one file. Inherit it, and override what you need."""
 
-    def begin(self, _head: Head, /) -> Listener | None:
+    def begin(self, _head: RecordHead, /) -> Listener | None:
         """Return a listener for the record that begins, or None."""
         return None
 
@@ -190,7 +190,7 @@ class Audience:
             except Exception as error:  # noqa: BLE001 - any error is the hearer's own, and is in the verdict
                 self._drop(hearer, error)
 
-    def begin(self, head: Head, header: int) -> bool:
+    def begin(self, head: RecordHead, header: int) -> bool:
         """Begin a record, with a header of `header` bytes; return whether anybody listens to it."""
         self.size = header + head.length
         listeners = []

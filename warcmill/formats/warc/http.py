@@ -158,7 +158,7 @@ class MessageHead:
 
 
 @dataclass(slots=True)
-class Reading:
+class BodyReading:
     """One reading of a body: the output of `step`, hashed. `left` is how many more bytes it may have."""
 
     name: str
@@ -171,7 +171,7 @@ class Reading:
         return self.left < 0 or self.step.gave_up
 
 
-class Readings:
+class BodyReadings:
     """The readings that an HTTP header allows beside "as transferred"; `length` is the block's, in bytes.
 
     `feed` the body's pieces, then `close`: then each of `made` has its digest.
@@ -200,7 +200,7 @@ class Readings:
         return any(isinstance(reading.step, UnknownCoding) for reading in self._all)
 
     @property
-    def made(self) -> list[Reading]:
+    def made(self) -> list[BodyReading]:
         """The whole readings, up to the first that was given up, or whose bytes were never of its coding."""
         return list(takewhile(lambda reading: not reading.gave_up and not reading.step.unfit, self._all))
 
@@ -213,7 +213,7 @@ class Readings:
         while reading.left >= 0 and (part := next(parts, None)) is not None:
             self._take(reading, part, at)
 
-    def _take(self, reading: Reading, part: bytes, at: int) -> None:
+    def _take(self, reading: BodyReading, part: bytes, at: int) -> None:
         reading.hash.update(part)
         reading.left -= len(part)
         self._push(part, at + 1)
@@ -229,6 +229,6 @@ def codings_of(header: bytes) -> list[bytes]:
     return codings[:CODINGS_LIMIT] + [b"and more"] * (len(codings) > CODINGS_LIMIT)
 
 
-def _reading(coding: bytes, new: NewHash, limit: int) -> Reading:
+def _reading(coding: bytes, new: NewHash, limit: int) -> BodyReading:
     step = STEPS.get(coding, UnknownCoding)()
-    return Reading(DECHUNKED if isinstance(step, Dechunk) else DECODED, step, new(), limit)
+    return BodyReading(DECHUNKED if isinstance(step, Dechunk) else DECODED, step, new(), limit)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from warcmill.formats.warc.header import CONTENT_TYPE, SEGMENT
-from warcmill.formats.warc.hearers import Head
-from warcmill.formats.warc.http import MessageHead, Readings
+from warcmill.formats.warc.hearers import RecordHead
+from warcmill.formats.warc.http import BodyReadings, MessageHead
 
 UNKNOWN_CODING, UNDECODED = "coding unknown", "beyond the limits of decoding"
 LONG_HEADER, SEGMENTED = "HTTP header beyond the limit", "segment of a larger record"
@@ -20,7 +20,7 @@ _NOTES = ("warcinfo", "metadata", "filedesc")  # what the crawler says of the cr
 _HTTP = b"application/http"
 
 
-class Sink(Protocol):
+class PayloadSink(Protocol):
     """Gets one reading of a payload."""
 
     def write(self, piece: bytes | memoryview) -> None:
@@ -35,8 +35,8 @@ class _Stage:
 
     digest_size = 0
 
-    def __init__(self, sink: Sink, before: _Stage | None) -> None:
-        self._sink: Sink | None = sink
+    def __init__(self, sink: PayloadSink, before: _Stage | None) -> None:
+        self._sink: PayloadSink | None = sink
         self._before = before
 
     def update(self, data: bytes | memoryview, /) -> None:
@@ -63,11 +63,11 @@ class Payload:
     `why_not`, valid after `close`: why a browser would get more than was passed on, '' when it would not.
     """
 
-    def __init__(self, head: Head, sink: Callable[[], Sink]) -> None:
+    def __init__(self, head: RecordHead, sink: Callable[[], PayloadSink]) -> None:
         self.why_not = "" if head.fields.get(SEGMENT) is None else SEGMENTED
         self._length, self._make, self._raw = head.length, sink, sink()
         self._http = MessageHead(response=head.type != "request") if is_http(head) else None
-        self._readings: Readings | None = None
+        self._readings: BodyReadings | None = None
         self._last: _Stage | None = None
 
     def feed(self, piece: memoryview) -> None:
@@ -76,7 +76,7 @@ class Payload:
             if not self._http.ended:
                 piece = self._http.feed(piece)
             if piece and self._readings is None:
-                self._readings = Readings(bytes(self._http.header), self._stage, self._length)
+                self._readings = BodyReadings(bytes(self._http.header), self._stage, self._length)
         if piece:
             self._raw.write(piece)
             if self._readings:
@@ -97,12 +97,12 @@ class Payload:
         return self._last
 
 
-def has_payload(head: Head) -> bool:
+def has_payload(head: RecordHead) -> bool:
     """True if a record may have something for a browser: all may but the crawler's own notes."""
     return head.type not in _NOTES
 
 
-def is_http(head: Head) -> bool:
+def is_http(head: RecordHead) -> bool:
     """True if a record's block is an HTTP message."""
     if head.type == "arc":
         return head.fields.get(b"URL", b"").lower().startswith(b"http")

@@ -27,7 +27,7 @@ ALWAYS = (("format", "WARC File Format 1.1"), ("conformsTo", CONFORMS_TO))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPlace:
     """Where a record is: the file's final name, offset and length of its member, in bytes."""
 
     name: str
@@ -82,7 +82,7 @@ class WarcFiles:
         """How many bytes the open file has."""
         return self._length
 
-    def append(self, records: Sequence[Record]) -> list[Place]:
+    def append(self, records: Sequence[Record]) -> list[RecordPlace]:
         """Append the records of one URI, in one file; return their places. Unavailable: none of them was written."""
         if self._fd >= 0 and self._length >= self._size:
             self.sync()
@@ -122,7 +122,7 @@ class WarcFiles:
         sync_folder(self._folder)
         self._write([warcinfo(name, clock.text(now), self._fields)])
 
-    def _write(self, records: Iterable[Record]) -> list[Place]:
+    def _write(self, records: Iterable[Record]) -> list[RecordPlace]:
         begin, places = self._length, []
         try:
             for record in records:
@@ -131,7 +131,7 @@ class WarcFiles:
                     self._held += piece
                     if len(self._held) > HELD:
                         self._write_held()
-                places.append(Place(self._name, offset, self._length + len(self._held) - offset))
+                places.append(RecordPlace(self._name, offset, self._length + len(self._held) - offset))
             self._write_held()
         except OSError as error:
             self._cut(begin)

@@ -14,7 +14,7 @@ from warcs import NAME, chunked, warc_gz, warcinfo
 
 from warcmill.formats.index.cdxj import NO_DATE, NO_URL
 from warcmill.formats.text import captures as module
-from warcmill.formats.text.captures import NOT_FETCHED, OTHER_TYPE, REVISIT, Captured, Captures
+from warcmill.formats.text.captures import NOT_FETCHED, OTHER_TYPE, REVISIT, Captured, DocumentHearer
 from warcmill.formats.text.document import Kind
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.payload import UNDECODED, UNKNOWN_CODING
@@ -27,7 +27,7 @@ PAGE = b"<p>some words of a page that is long enough to be packed</p>" * 3
 def heard(*records: bytes, name: str = NAME) -> tuple[list[Captured], dict[str, int], dict[str, int]]:
     """The documents; how many there are by kind, and how many captures are left out by reason."""
     found: list[Captured] = []
-    hearer = Captures(found.append)
+    hearer = DocumentHearer(found.append)
     data = warc_gz(*records) if name.endswith(".gz") else b"".join(records)
     verdict = examine(io.BytesIO(data), name, hearers=[hearer])
     assert (verdict.ok, verdict.unheard) == (True, ()), verdict

@@ -21,7 +21,7 @@ from warcmill.errors import BadInput
 from warcmill.formats.warc import header, hearers
 from warcmill.formats.warc.gate import Verdict, examine
 from warcmill.formats.warc.gzip import PIECE
-from warcmill.formats.warc.hearers import Head, Hearer, Listener
+from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead
 
 PLAIN = NAME.removesuffix(".gz")
 BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 3
@@ -51,7 +51,7 @@ UNPACKED = gzip.decompress(WEEKLY.read_bytes())
 class Heard:
     """A record as it was heard; without an end it was refused."""
 
-    head: Head
+    head: RecordHead
     block: bytes = b""
     at: tuple[int, int] | None = None
     pieces: list[int] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Recorder(Hearer):
         self.records: list[Heard] = []
         self.bytes = b""
 
-    def begin(self, head: Head) -> Listener:
+    def begin(self, head: RecordHead) -> Listener:
         self.records.append(Heard(head))
         return self.records[-1]
 
@@ -92,7 +92,7 @@ class Odd(Hearer):
         self._at, self._left, self._error = at, number, error or KeyError("of the hearer")
         self.calls = 0
 
-    def begin(self, head: Head) -> Listener:
+    def begin(self, head: RecordHead) -> Listener:
         self._met("begin")
         with pytest.raises(TypeError):
             head.fields[b"WARC-Record-ID"] = b"another"  # type: ignore[index]
@@ -302,7 +302,7 @@ def test_hearers_that_all_fail_leave_the_verdict() -> None:
 
 def test_a_hearer_chooses_its_records() -> None:
     class Responses(Recorder):
-        def begin(self, head: Head) -> Listener | None:  # type: ignore[override]
+        def begin(self, head: RecordHead) -> Listener | None:  # type: ignore[override]
             return super().begin(head) if head.type == "response" else None
 
     class Silent(Hearer):
@@ -371,11 +371,11 @@ def test_ends_are_reported_in_the_order_of_the_file() -> None:
         def __init__(self, name: str) -> None:
             self.name = name
 
-        def begin(self, head: Head) -> Listener:
+        def begin(self, head: RecordHead) -> Listener:
             return One(self.name, head)
 
     class One:
-        def __init__(self, name: str, head: Head) -> None:
+        def __init__(self, name: str, head: RecordHead) -> None:
             self.name, self.head = name, head
 
         def feed(self, piece: memoryview) -> None:

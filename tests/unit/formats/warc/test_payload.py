@@ -9,7 +9,7 @@ import brotli
 import pytest
 from warcs import chunked, http
 
-from warcmill.formats.warc.hearers import Head
+from warcmill.formats.warc.hearers import RecordHead
 from warcmill.formats.warc.http import HEADER_LIMIT
 from warcmill.formats.warc.payload import (
     LONG_HEADER,
@@ -49,7 +49,7 @@ def readings(block: bytes, kind: str = "response", size: int = 1000, **fields: b
         return sinks[-1]
 
     names = {name.replace("_", "-").encode(): value for name, value in fields.items()}
-    payload = Payload(Head(0, kind, MappingProxyType(names), len(block)), sink)
+    payload = Payload(RecordHead(0, kind, MappingProxyType(names), len(block)), sink)
     for at in range(0, len(block), size):
         payload.feed(memoryview(block)[at : at + size])
     payload.close()
@@ -114,4 +114,4 @@ def test_records_that_are_not_http() -> None:
     ],
 )
 def test_the_crawlers_own_notes_are_no_payload(kind: str, has: bool) -> None:
-    assert has_payload(Head(0, kind, {}, 9)) is has
+    assert has_payload(RecordHead(0, kind, {}, 9)) is has
