@@ -22,11 +22,11 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from warcmill.crawl.extract import html
-from warcmill.crawl.extract.links import Links
+from warcmill.crawl.extract.links import LinkCollector
 from warcmill.crawl.fetch.addresses import Judge
-from warcmill.crawl.fetch.exchange import Exchange, Request, records_of
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, records_of
 from warcmill.crawl.fetch.http import Fetcher
-from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Block, Capture
 from warcmill.formats.warc.writer import WarcFiles, Writer
@@ -60,7 +60,7 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
     """What, ours, peer, ratio, target."""
     yield _row("fetch over loopback, a kept connection", _fetches(), "-")
     yield _row("links of a page", _each(lambda: html.links(PAGE, URI)), "<= 220 us")
-    links = Links(URI)
+    links = LinkCollector(URI)
     ours, peer = _each(lambda: [links.join(href) for href in _HREFS]), _each(_joined_by_ada)
     yield "joining its 51 URLs", f"{ours:.0f} us", f"{peer:.0f} us ada-url alone", f"{peer / ours:.2f}", "<= 67 us"
     response = records.response(CAPTURE, Block.of(HEAD + PAGE), "")
@@ -143,8 +143,8 @@ def _fetches() -> float:
 
 
 async def _fetch_all(port: int, folder: Path) -> float:
-    fetcher, times = Fetcher(Judge(["127.0.0.0/8"]), Limits(), "Warcmill", folder), []
-    request = Request(f"http://127.0.0.1:{port}/en/0")
+    fetcher, times = Fetcher(Judge(["127.0.0.0/8"]), FetchLimits(), "Warcmill", folder), []
+    request = FetchRequest(f"http://127.0.0.1:{port}/en/0")
     for _ in range(ROUNDS):
         begin = time.process_time()
         for _ in range(PAGES):

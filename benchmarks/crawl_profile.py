@@ -21,7 +21,7 @@ from warcmill.crawl import extract, process
 from warcmill.crawl.durable import Appended
 from warcmill.crawl.fetch.answer import AnswerReader
 from warcmill.crawl.fetch.conversation import Conversation
-from warcmill.crawl.fetch.wire import Wire
+from warcmill.crawl.fetch.wire import Connection
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.state import Ledger
 from warcmill.crawl.launch.folders import Places
@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "line of crawl.log, figures": ((lines, "of_answer"), (Reporter, "kept")),
     "judging and making of links": ((Offers, "of"),),
     "HTTP: framing, digests, what came": (
-        (AnswerReader, "feed"), (Wire, "data_received"), (Conversation, "_result"), (Conversation, "__init__"),
+        (AnswerReader, "feed"), (Connection, "data_received"), (Conversation, "_result"), (Conversation, "__init__"),
     ),
     "gzip, and writing of WARCs": ((WarcFiles, "append"),),
     "fdatasync": ((WarcFiles, "sync"), (Appended, "sync")),

@@ -10,9 +10,9 @@ from raw_server import answering, serving
 
 from servers import judges
 from warcmill.crawl.fetch.addresses import Judge
-from warcmill.crawl.fetch.exchange import Exchange, Request, records_of
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, records_of
 from warcmill.crawl.fetch.http import Fetcher
-from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Block, Capture, Original
 from warcmill.formats.warc.writer import WarcFiles, Writer
@@ -51,9 +51,9 @@ def test_odd_answers_are_read_but_those_that_jwarc_takes_for_no_http(tmp_path: P
 async def written(odd: Odd, number: int, folder: Path) -> str:
     """Fetch an odd answer from a real server, and write its records into a file of their own."""
     files = WarcFiles(folder, Writer(f"odd{number}", 1, "crawler01"), [])
-    fetcher = Fetcher(Judge(["127.0.0.0/8"]), Limits(), "Warcmill/test", folder)
+    fetcher = Fetcher(Judge(["127.0.0.0/8"]), FetchLimits(), "Warcmill/test", folder)
     async with serving(answering(odd.interim + odd.sent)) as server:
-        answer = await fetcher.fetch(Request(f"http://127.0.0.1:{server.port}/", odd.method), ["127.0.0.1"])
+        answer = await fetcher.fetch(FetchRequest(f"http://127.0.0.1:{server.port}/", odd.method), ["127.0.0.1"])
     assert isinstance(answer, Exchange), answer
     files.append(records_of(answer))
     answer.close()

@@ -17,7 +17,7 @@ from warcmill.crawl.job.job import End, Job, Retries
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.launch import Running, open_launch
 from warcmill.crawl.policies.politeness import Politeness
-from warcmill.crawl.policies.scope import Prefixes, Scope
+from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
 from warcmill.formats import surt
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
@@ -40,7 +40,7 @@ def places(folder: Path) -> Places:
 def job(port: int, *hosts: str, **more: Any) -> Job:
     """A job that crawls some hosts of a web whole, without delay."""
     seeds = tuple(f"http://{host}:{port}/" for host in hosts)
-    scope = Scope(sites=Prefixes(surt.surt(surt.canonical(seed)) for seed in seeds))
+    scope = CrawlScope(sites=SurtPrefixes(surt.surt(surt.canonical(seed)) for seed in seeds))
     plain = Job("news", seeds, scope=scope, allow_private=LOOPBACK, no_delay=True, retries=Retries(2, 0.01),
                 politeness=Politeness(0.0, 0.0, 0.0), resolve=dict.fromkeys(hosts, ("127.0.0.1",)))  # fmt: skip
     return replace(plain, **more)

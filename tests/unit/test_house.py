@@ -22,7 +22,7 @@ LARGE_FOLDERS = {
 }  # fmt: skip
 QUESTION = re.compile(r"(?:^|[.!?]\s+|\n\s*\n\s*|\n\s*- )(What|Whether|How)\b")
 # Not yet as the rules have it: these only shrink.
-QUESTIONS_LEFT = 299
+QUESTIONS_LEFT = 298
 SEAMS_LEFT = 110
 ALONE_LEFT: set[str] = {
     "targets/marker.py",
@@ -35,8 +35,8 @@ LARGE_LEFT: set[str] = {
     "warcmill/audit",
 }
 TWICE_LEFT: set[str] = {
-    "Claim", "Comparison", "Decision", "Fields", "Found", "Input", "Item", "Prefixes", "Progress", "Record",
-    "Resolver", "Run", "Scanned", "Target", "Verdict", "Visit", "Word", "Work",
+    "Claim", "Comparison", "Decision", "Found", "Input", "Item", "Record", "Resolver", "Run", "Scanned", "Verdict",
+    "Visit", "Word", "Work",
 }  # fmt: skip
 
 

@@ -22,10 +22,10 @@ from name_server import name_server
 from raw_server import answering, serving
 
 from warcmill.crawl.extract import links
-from warcmill.crawl.fetch.addresses import Judge, Lookup, Resolver
-from warcmill.crawl.fetch.exchange import Exchange, Request
+from warcmill.crawl.fetch.addresses import HostLookup, Judge, Resolver
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.http import Fetcher, Site
-from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure, Limits
+from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure, FetchLimits
 from warcmill.crawl.job.job import Retries
 from warcmill.errors import BadConfig
 
@@ -93,14 +93,14 @@ def dialled() -> Iterator[list[object]]:
 
 
 def fetcher(folder: Path, *allowed: str) -> Fetcher:
-    return Fetcher(Judge(allowed), Limits(connect=1.0), "Warcmill/test", folder)
+    return Fetcher(Judge(allowed), FetchLimits(connect=1.0), "Warcmill/test", folder)
 
 
 async def refused(fetches: Fetcher, resolver: Resolver, uri: str) -> bool:
     """Fetch a URI as a crawl does: parse it, look its host up, fetch from what was found."""
     found = await resolver.lookup(Site.of(uri).host)
-    assert isinstance(found, Lookup), found
-    result = await fetches.fetch(Request(uri), found.addresses)
+    assert isinstance(found, HostLookup), found
+    result = await fetches.fetch(FetchRequest(uri), found.addresses)
     return isinstance(result, Failure) and result.status == NOT_ALLOWED
 
 
@@ -127,7 +127,7 @@ def test_none_is_dialled_when_a_redirect_has_it(tmp_path: Path, dialled: list[ob
         for host in HOSTS:
             moved = f"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://{host}/\r\n\r\n".encode()
             async with serving(answering(moved), host="127.0.0.5") as server:
-                answer = await fetches.fetch(Request(f"http://127.0.0.5:{server.port}/"), ["127.0.0.5"])
+                answer = await fetches.fetch(FetchRequest(f"http://127.0.0.5:{server.port}/"), ["127.0.0.5"])
                 assert isinstance(answer, Exchange), answer
                 (link,) = links.links(answer.fields, answer.uri, answer.status)
                 assert await refused(fetches, resolver, link.uri), host
@@ -183,7 +183,7 @@ def test_a_name_with_inside_and_public_addresses_is_dialled_at_none_inside(tmp_p
     async def run() -> None:
         async with serving(answering(b"")) as server:
             uri = f"http://a.example:{server.port}/"
-            result = await fetcher(tmp_path).fetch(Request(uri), ["10.0.0.1", "127.0.0.1"])
+            result = await fetcher(tmp_path).fetch(FetchRequest(uri), ["10.0.0.1", "127.0.0.1"])
             assert isinstance(result, Failure)
             assert result.why == "127.0.0.1 is not dialled: loopback"
             assert server.connections == 0

@@ -67,7 +67,7 @@ def _tables() -> dict[str, float]:
 
     def look_up(host: str, address: str) -> None:
         lines = f"20261123083000\n{host}.\t\t300\tIN\tA\t{address}\n"
-        resolver._keep(host, addresses.Lookup(host, (address,), 1, 300, now, 5, "127.0.0.1", lines), 300)
+        resolver._keep(host, addresses.HostLookup(host, (address,), 1, 300, now, 5, "127.0.0.1", lines), 300)
 
     def line(host: str, _: str) -> None:
         taken = "20261123083000123+5"

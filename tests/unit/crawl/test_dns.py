@@ -13,7 +13,7 @@ from dns.resolver import BaseResolver, NoResolverConfiguration
 from name_server import BROKEN, FAILING, SILENT, NameServer, name_server
 
 from warcmill.crawl.fetch import addresses as dns
-from warcmill.crawl.fetch.addresses import Lookup, Resolver, parse_fixed, read_hosts, record_of
+from warcmill.crawl.fetch.addresses import HostLookup, Resolver, parse_fixed, read_hosts, record_of
 from warcmill.crawl.fetch.limits import NO_ADDRESS, Failure
 from warcmill.errors import BadConfig
 from warcmill.formats.warc.gate import examine
@@ -40,8 +40,8 @@ def with_zone(use: Use, **more: dns.Fixed) -> None:
     asyncio.run(run())
 
 
-def look_up(host: str, **more: dns.Fixed) -> Lookup | Failure:
-    found: list[Lookup | Failure] = []
+def look_up(host: str, **more: dns.Fixed) -> HostLookup | Failure:
+    found: list[HostLookup | Failure] = []
 
     async def use(resolver: Resolver, _server: NameServer) -> None:
         found.append(await resolver.lookup(host))
@@ -52,14 +52,14 @@ def look_up(host: str, **more: dns.Fixed) -> Lookup | Failure:
 
 def test_a_host_has_its_addresses_ipv4_first_and_the_shortest_ttl() -> None:
     found = look_up("A.example.")
-    assert isinstance(found, Lookup)
+    assert isinstance(found, HostLookup)
     assert (found.host, found.addresses, found.status) == ("a.example", ("192.0.2.1", "2001:db8::1"), 1)
     assert (found.ttl, found.server, found.uri) == (60, "127.0.0.1", "dns:a.example")
 
 
 def test_the_record_has_all_that_the_name_server_said() -> None:
     found = look_up("www.example")
-    assert isinstance(found, Lookup)
+    assert isinstance(found, HostLookup)
     assert found.text.splitlines()[1:] == [
         "www.example.\t\t300\tIN\tCNAME\ta.example.",
         "a.example.\t\t3600\tIN\tA\t192.0.2.1",
@@ -74,7 +74,7 @@ def test_the_record_has_all_that_the_name_server_said() -> None:
 
 def test_a_host_with_ipv6_alone_has_that() -> None:
     found = look_up("six.example")
-    assert isinstance(found, Lookup)
+    assert isinstance(found, HostLookup)
     assert found.addresses == ("2001:db8::6",)
 
 
@@ -114,7 +114,7 @@ def test_a_time_that_the_loop_stood_is_no_silence_of_the_name_server(monkeypatch
             await asyncio.sleep(0)
         ZONE["lost.example"] = ["60 A 192.0.2.7"]
         time.sleep(0.6)
-        assert isinstance(await asking, Lookup), "it is asked again"
+        assert isinstance(await asking, HostLookup), "it is asked again"
 
     with_zone(use)
 
@@ -135,7 +135,7 @@ def test_an_answer_is_kept_as_long_as_its_ttl(monkeypatch: pytest.MonkeyPatch) -
 def test_a_ttl_of_zero_is_kept_for_seconds_so_that_no_server_is_flooded() -> None:
     async def use(resolver: Resolver, server: NameServer) -> None:
         found = [await resolver.lookup("short.example") for _ in range(3)]
-        assert {lookup.ttl for lookup in found if isinstance(lookup, Lookup)} == {0}
+        assert {lookup.ttl for lookup in found if isinstance(lookup, HostLookup)} == {0}
         assert server.asked["short.example A"] == 1
 
     with_zone(use)
@@ -162,14 +162,14 @@ def test_the_operators_answer_comes_before_the_hosts_file_and_that_before_the_na
     fixed, hosts = parse_fixed(["a.example=127.0.0.7"]), {"a.example": ("127.0.0.8",), "six.example": ("127.0.0.9",)}
     for host, addresses in {"a.example": ("127.0.0.7",), "six.example": ("127.0.0.9",)}.items():
         found = look_up(host, fixed=fixed, hosts=hosts)
-        assert isinstance(found, Lookup)
+        assert isinstance(found, HostLookup)
         assert (found.addresses, found.status, record_of(found)) == (addresses, 1001, None)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.9", "[2001:db8::9]"])
 def test_an_address_is_its_own_answer(host: str) -> None:
     found = look_up(host)
-    assert isinstance(found, Lookup)
+    assert isinstance(found, HostLookup)
     assert (found.addresses, found.status) == ((host.strip("[]"),), 1001)
 
 
@@ -200,7 +200,7 @@ def test_a_machine_without_name_servers_says_so(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(BaseResolver, "read_resolv_conf", missing)
 
-    async def run() -> Lookup | Failure:
+    async def run() -> HostLookup | Failure:
         return await Resolver().lookup("a.example")
 
     found = asyncio.run(run())

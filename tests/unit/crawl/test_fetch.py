@@ -19,7 +19,7 @@ from raw_server import Handler, RawServer, answering, serving
 
 from warcmill.crawl.fetch import exchange, wire
 from warcmill.crawl.fetch.addresses import Judge
-from warcmill.crawl.fetch.exchange import Exchange, Request, document, request_of
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, document, request_of
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import (
     CONNECT_FAILED,
@@ -28,21 +28,21 @@ from warcmill.crawl.fetch.limits import (
     NOT_ALLOWED,
     TIMED_OUT,
     Failure,
-    Limits,
+    FetchLimits,
 )
 from warcmill.crawl.fetch.scratch import IN_MEMORY
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HI = OK + b"Content-Length: 2\r\n\r\nhi"
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
-QUICK = Limits(connect=5.0, idle=0.2, total=0.6, grace=0.4)
-PATIENT = Limits(connect=5.0, idle=10.0, total=30.0)
+QUICK = FetchLimits(connect=5.0, idle=0.2, total=0.6, grace=0.4)
+PATIENT = FetchLimits(connect=5.0, idle=10.0, total=30.0)
 
 Result = Exchange | Failure
 Use = Callable[[Fetcher, RawServer], Awaitable[None]]
 
 
-def with_server(folder: Path, handler: Handler, use: Use, limits: Limits = PATIENT, **more: object) -> RawServer:
+def with_server(folder: Path, handler: Handler, use: Use, limits: FetchLimits = PATIENT, **more: object) -> RawServer:
     """Run `use` with a fetcher and a server."""
 
     async def run() -> RawServer:
@@ -55,12 +55,14 @@ def with_server(folder: Path, handler: Handler, use: Use, limits: Limits = PATIE
     return asyncio.run(run())
 
 
-def fetch_one(folder: Path, handler: Handler, limits: Limits = PATIENT, scheme: str = "http", **more: object) -> Result:
+def fetch_one(
+    folder: Path, handler: Handler, limits: FetchLimits = PATIENT, scheme: str = "http", **more: object
+) -> Result:
     """The result of one fetch."""
     results: list[Result] = []
 
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        results.append(await fetcher.fetch(Request(f"{scheme}://localhost:{server.port}/"), ["127.0.0.1"]))
+        results.append(await fetcher.fetch(FetchRequest(f"{scheme}://localhost:{server.port}/"), ["127.0.0.1"]))
 
     with_server(folder, handler, use, limits, **more)
     return results[0]
@@ -96,7 +98,7 @@ def test_the_request_is_kept_as_it_was_sent(tmp_path: Path) -> None:
 
     async def use(fetcher: Fetcher, server: RawServer) -> None:
         uri = f"http://u:p@localhost:{server.port}/a%20b?c=d|e"
-        results.append(await fetcher.fetch(Request(uri, headers=headers), ["127.0.0.1"]))
+        results.append(await fetcher.fetch(FetchRequest(uri, headers=headers), ["127.0.0.1"]))
 
     server = with_server(tmp_path, answering(HI), use)
     assert got(results[0]).sent == server.requests[0]
@@ -114,7 +116,7 @@ def test_the_request_is_kept_as_it_was_sent(tmp_path: Path) -> None:
 
 def test_a_header_cannot_smuggle_a_line_in(tmp_path: Path) -> None:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        request = Request(f"http://localhost:{server.port}/", headers=(("X", "a\r\nHost: inside"),))
+        request = FetchRequest(f"http://localhost:{server.port}/", headers=(("X", "a\r\nHost: inside"),))
         with pytest.raises(ValueError, match="a line end"):
             await fetcher.fetch(request, ["127.0.0.1"])
 
@@ -138,7 +140,7 @@ def test_a_header_cannot_smuggle_a_line_in(tmp_path: Path) -> None:
 def test_a_uri_that_is_not_canonical_is_refused(tmp_path: Path, uri: str) -> None:
     async def use(fetcher: Fetcher, _server: RawServer) -> None:
         with pytest.raises(ValueError, match=r"canonical|escaped"):
-            await fetcher.fetch(Request(uri), ["127.0.0.1"])
+            await fetcher.fetch(FetchRequest(uri), ["127.0.0.1"])
 
     assert with_server(tmp_path, answering(HI), use).connections == 0
 
@@ -149,14 +151,14 @@ def test_a_request_is_what_the_payload_of_its_uri_says() -> None:
     )
     request = request_of("http://a.example/", asked, (("Referer", "http://b.example/"),))
     headers = (("Referer", "http://b.example/"), ("Range", "bytes=5-9"), ("X", "y"))
-    assert request == Request("http://a.example/", "POST", headers, "\u00fc".encode(), 3.0)
-    assert request_of("http://a.example/", exchange.Fetch(range=(5, None))).headers == (("Range", "bytes=5-"),)
-    assert request_of("http://a.example/", exchange.Fetch()) == Request("http://a.example/")
+    assert request == FetchRequest("http://a.example/", "POST", headers, "\u00fc".encode(), 3.0)
+    assert request_of("http://a.example/", exchange.FetchOptions(range=(5, None))).headers == (("Range", "bytes=5-"),)
+    assert request_of("http://a.example/", exchange.FetchOptions()) == FetchRequest("http://a.example/")
 
 
 def test_a_body_is_sent_with_its_length(tmp_path: Path) -> None:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        request = Request(f"http://localhost:{server.port}/", "POST", body=b"a=b")
+        request = FetchRequest(f"http://localhost:{server.port}/", "POST", body=b"a=b")
         assert got(await fetcher.fetch(request, ["127.0.0.1"])).sent.endswith(b"Content-Length: 3\r\n\r\na=b")
 
     with_server(tmp_path, answering(HI), use)
@@ -170,7 +172,7 @@ def twice(between: float = 0.0, expected: tuple[bytes, bytes] = (HI, HI)) -> Use
         for number, answer in enumerate(expected):
             for _ in range(20 * bool(number)):  # in turns: what the server is to do meanwhile comes before the last
                 await asyncio.sleep(between / 20)
-            assert block(await fetcher.fetch(Request(f"http://localhost:{server.port}/"), ["127.0.0.1"])) == answer
+            assert block(await fetcher.fetch(FetchRequest(f"http://localhost:{server.port}/"), ["127.0.0.1"])) == answer
 
     return use
 
@@ -215,14 +217,14 @@ def test_a_request_that_a_kept_connection_swallowed_is_sent_once_more(tmp_path: 
 def test_a_request_that_must_not_be_repeated_never_takes_a_kept_connection(tmp_path: Path) -> None:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
         for method in ("GET", "POST"):
-            got(await fetcher.fetch(Request(f"http://localhost:{server.port}/", method), ["127.0.0.1"]))
+            got(await fetcher.fetch(FetchRequest(f"http://localhost:{server.port}/", method), ["127.0.0.1"]))
 
     assert with_server(tmp_path, answering(HI, HI, close=False), use).connections == 2
 
 
 def test_a_name_that_tls_cannot_ask_for_is_a_failure(tmp_path: Path) -> None:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        result = await fetcher.fetch(Request(f"https://{'x' * 70}.example:{server.port}/"), ["127.0.0.1"])
+        result = await fetcher.fetch(FetchRequest(f"https://{'x' * 70}.example:{server.port}/"), ["127.0.0.1"])
         assert isinstance(result, Failure)
         assert result.status == CONNECT_FAILED
 
@@ -233,12 +235,14 @@ def test_a_name_that_tls_cannot_ask_for_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_ends_at_the_limit_is_whole(tmp_path: Path) -> None:
-    result = got(fetch_one(tmp_path, answering(OK + b"Content-Length: 1001\r\n\r\n" + b"x" * 1001), Limits(body=1000)))
+    result = got(
+        fetch_one(tmp_path, answering(OK + b"Content-Length: 1001\r\n\r\n" + b"x" * 1001), FetchLimits(body=1000))
+    )
     assert (result.truncated, result.payload_length) == ("", 1001)
 
 
 def test_a_body_over_the_limit_is_truncated_there(tmp_path: Path) -> None:
-    limits = Limits(body=1000)
+    limits = FetchLimits(body=1000)
     result = got(fetch_one(tmp_path, answering(OK + b"Content-Length: 9000000\r\n\r\n" + b"x" * 9_000_000), limits))
     assert (result.status, result.truncated, result.annotations) == (200, "length", ("lenTrunc",))
     assert 1000 < result.payload_length < 9_000_000
@@ -246,7 +250,7 @@ def test_a_body_over_the_limit_is_truncated_there(tmp_path: Path) -> None:
 
 def test_a_chunk_of_10_to_the_12_is_cut_at_the_limit(tmp_path: Path) -> None:
     sent = [OK + b"Transfer-Encoding: chunked\r\n\r\ne8d4a51000\r\n", *[b"x" * 100_000] * 30]
-    result = got(fetch_one(tmp_path, answering(sent), Limits(body=2_000_000)))
+    result = got(fetch_one(tmp_path, answering(sent), FetchLimits(body=2_000_000)))
     assert result.annotations == ("lenTrunc",)
     assert 2_000_000 < result.payload_length <= 3_000_000
 
@@ -257,7 +261,7 @@ def test_a_chunk_of_10_to_the_12_is_cut_at_the_limit(tmp_path: Path) -> None:
 )
 def test_an_endless_header_is_cut_at_the_limit(tmp_path: Path, endless: bytes) -> None:
     sent = [OK, *[endless * (1 << 15)] * 20]
-    result = got(fetch_one(tmp_path, answering(sent), Limits(header=1 << 16)))
+    result = got(fetch_one(tmp_path, answering(sent), FetchLimits(header=1 << 16)))
     assert (result.truncated, result.annotations) == ("length", ("headerTrunc",))
     assert result.spool.length < 1 << 19
 
@@ -293,8 +297,8 @@ def test_a_slow_loris_hinders_no_other_fetch(tmp_path: Path) -> None:
 
     async def use(fetcher: Fetcher, server: RawServer) -> None:
         root = f"http://localhost:{server.port}"
-        slow = [asyncio.create_task(fetcher.fetch(Request(f"{root}/slow"), ["127.0.0.1"])) for _ in range(20)]
-        assert block(await fetcher.fetch(Request(f"{root}/"), ["127.0.0.1"])) == HI
+        slow = [asyncio.create_task(fetcher.fetch(FetchRequest(f"{root}/slow"), ["127.0.0.1"])) for _ in range(20)]
+        assert block(await fetcher.fetch(FetchRequest(f"{root}/"), ["127.0.0.1"])) == HI
         assert not any(task.done() for task in slow)
         for task in slow:
             task.cancel()
@@ -305,7 +309,7 @@ def test_a_slow_loris_hinders_no_other_fetch(tmp_path: Path) -> None:
 
 def test_a_fetch_may_have_a_time_of_its_own(tmp_path: Path) -> None:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        request = Request(f"http://localhost:{server.port}/", timeout=0.1)
+        request = FetchRequest(f"http://localhost:{server.port}/", timeout=0.1)
         result = await fetcher.fetch(request, ["127.0.0.1"])
         assert isinstance(result, Failure)
         assert result.status == TIMED_OUT
@@ -315,14 +319,14 @@ def test_a_fetch_may_have_a_time_of_its_own(tmp_path: Path) -> None:
 
 def test_an_answer_comes_no_faster_than_it_may(tmp_path: Path) -> None:
     sent = [OK + b"Content-Length: 60000\r\n\r\n", *[b"x" * 1000] * 60]
-    result = got(fetch_one(tmp_path, answering(sent), Limits(fastest=200_000)))
+    result = got(fetch_one(tmp_path, answering(sent), FetchLimits(fastest=200_000)))
     assert result.payload_length == 60_000
     assert result.took_ms >= 250
 
 
 def test_a_pause_of_ours_is_not_the_servers_silence(tmp_path: Path) -> None:
     sent = [OK + b"Content-Length: 60000\r\n\r\n", b"x" * 30_000, b"x" * 30_000]
-    result = got(fetch_one(tmp_path, answering(sent), Limits(idle=0.5, fastest=60_000)))
+    result = got(fetch_one(tmp_path, answering(sent), FetchLimits(idle=0.5, fastest=60_000)))
     assert (result.truncated, result.payload_length) == ("", 60_000)
 
 
@@ -336,7 +340,7 @@ def test_a_time_in_which_this_process_was_stopped_is_not_the_servers_silence(tmp
             await asyncio.sleep(0)
         writer.write(HI)
 
-    limits = Limits(connect=5.0, idle=0.3, total=0.4, grace=0.3, slowest=1 << 20)
+    limits = FetchLimits(connect=5.0, idle=0.3, total=0.4, grace=0.3, slowest=1 << 20)
     assert block(fetch_one(tmp_path, handle, limits)) == HI
 
 
@@ -350,7 +354,7 @@ def test_a_time_that_the_loop_stood_counts_against_no_server_also_if_it_runs_aga
         await asyncio.sleep(0.2)
         writer.write(HI)
 
-    limits = Limits(connect=5.0, idle=0.6, total=0.7, grace=0.6, slowest=1 << 20)
+    limits = FetchLimits(connect=5.0, idle=0.6, total=0.7, grace=0.6, slowest=1 << 20)
     assert block(fetch_one(tmp_path, handle, limits)) == HI
 
 
@@ -363,19 +367,19 @@ def test_a_time_that_the_loop_stood_does_not_count_for_a_handshake(tmp_path: Pat
         await reader.readuntil(b"\r\n\r\n")
         writer.write(HI)
 
-    assert block(fetch_one(tmp_path, handle, Limits(connect=0.4), scheme="https")) == HI
+    assert block(fetch_one(tmp_path, handle, FetchLimits(connect=0.4), scheme="https")) == HI
 
 
 def test_a_time_that_the_loop_stood_does_not_count_for_a_connection(tmp_path: Path) -> None:
     results: list[Result] = []
 
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        asking = asyncio.create_task(fetcher.fetch(Request(f"http://localhost:{server.port}/"), ["127.0.0.1"]))
+        asking = asyncio.create_task(fetcher.fetch(FetchRequest(f"http://localhost:{server.port}/"), ["127.0.0.1"]))
         await asyncio.sleep(0)
         time.sleep(0.6)
         results.append(await asking)
 
-    with_server(tmp_path, answering(HI), use, Limits(connect=0.3))
+    with_server(tmp_path, answering(HI), use, FetchLimits(connect=0.3))
     assert block(results[0]) == HI
 
 
@@ -460,7 +464,7 @@ def test_a_bomb_is_kept_whole_and_decoded_in_part(tmp_path: Path, coding: str) -
     pack = {"gzip": gzip.compress, "br": lambda data: brotli.compress(data, quality=1), "zstd": zstandard.compress}
     bomb = pack[coding](zeros)
     result = got(fetch_one(tmp_path, answering(coded(coding, bomb))))
-    text, note = document(result, Limits(decoded=3_000_000))
+    text, note = document(result, FetchLimits(decoded=3_000_000))
     assert (len(text) <= 3_000_000, note) == (True, "decodedTrunc")
     assert b"".join(result.payload()) == bomb
 
@@ -473,10 +477,10 @@ def test_no_address_and_no_connection_have_heritrix_codes(tmp_path: Path) -> Non
         uri = f"http://localhost:{server.port}/"
         codes = {(): NO_ADDRESS, ("10.0.0.1",): NOT_ALLOWED, ("127.0.0.99",): CONNECT_FAILED}
         for addresses, status in codes.items():
-            result = await fetcher.fetch(Request(uri), addresses)
+            result = await fetcher.fetch(FetchRequest(uri), addresses)
             assert isinstance(result, Failure)
             assert result.status == status
-        second = got(await fetcher.fetch(Request(uri), ["127.0.0.99", "127.0.0.1"]))
+        second = got(await fetcher.fetch(FetchRequest(uri), ["127.0.0.99", "127.0.0.1"]))
         assert second.address == "127.0.0.1"
 
     assert with_server(tmp_path, answering(HI), use).connections == 1
@@ -484,7 +488,7 @@ def test_no_address_and_no_connection_have_heritrix_codes(tmp_path: Path) -> Non
 
 def test_ipv6(tmp_path: Path) -> None:
     async def use(fetcher: Fetcher, server: RawServer) -> None:
-        result = got(await fetcher.fetch(Request(f"http://[::1]:{server.port}/"), ["::1"]))
+        result = got(await fetcher.fetch(FetchRequest(f"http://[::1]:{server.port}/"), ["::1"]))
         assert (result.address, block(result)) == ("::1", HI)
 
     server = with_server(tmp_path, answering(HI), use, host="::1")
@@ -496,7 +500,7 @@ def test_a_bad_certificate_is_noted_and_the_page_is_kept(tmp_path: Path) -> None
 
     async def use(fetcher: Fetcher, server: RawServer) -> None:
         for _ in range(2):
-            request = Request(f"https://localhost:{server.port}/", headers=(("Connection", "close"),))
+            request = FetchRequest(f"https://localhost:{server.port}/", headers=(("Connection", "close"),))
             results.append(got(await fetcher.fetch(request, ["127.0.0.1"])))
 
     answer = OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi"
@@ -554,7 +558,7 @@ def test_a_handshake_that_was_ended_once_leaves_no_note_for_the_host(
 
     async def use(fetcher: Fetcher, server: RawServer) -> None:
         for _ in range(2):
-            request = Request(f"https://localhost:{server.port}/")
+            request = FetchRequest(f"https://localhost:{server.port}/")
             notes.append(got(await fetcher.fetch(request, ["127.0.0.1"])).certificate)
 
     with_server(tmp_path, handle, use)
@@ -580,7 +584,7 @@ def test_tls_that_stalls_ends_at_the_limit(tmp_path: Path) -> None:
     async def handle(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
-    result = fetch_one(tmp_path, handle, Limits(connect=0.2), scheme="https")
+    result = fetch_one(tmp_path, handle, FetchLimits(connect=0.2), scheme="https")
     assert isinstance(result, Failure)
     assert (result.status, "in 0.2 s" in result.why) == (CONNECT_FAILED, True)
 

@@ -12,10 +12,10 @@ from warcmill.crawl.job.job import Job
 from warcmill.crawl.job.text import files
 from warcmill.crawl.policies.quotas import By, Quota
 from warcmill.crawl.policies.recrawl import Calendar
-from warcmill.crawl.policies.scope import Reach
 from warcmill.crawl.uri import make
 from warcmill.errors import BadConfig
 from warcmill.formats.feed import TargetScope
+from warcmill.formats.targets import PageReach
 
 SEED = "http://www.example.org/news/"
 
@@ -210,7 +210,7 @@ def test_what_is_written_is_read_and_means_what_a_feed_means(scope: TargetScope,
         assert job.scope.judge(make(left, hops="L", source=SEED)) is not None
     assert job.scope.judge(make(SEED, source=SEED)) is None
     assert job.scope.pages.get(SEED) == (
-        Reach(scope.value) if scope in (TargetScope.PLUS1, TargetScope.RESOURCE) else None
+        PageReach(scope.value) if scope in (TargetScope.PLUS1, TargetScope.RESOURCE) else None
     )
 
 

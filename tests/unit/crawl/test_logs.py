@@ -16,7 +16,7 @@ from warcmill import layout
 from warcmill.crawl.launch.job_log import JobLog, Word
 from warcmill.crawl.logs import progress
 from warcmill.crawl.logs.logs import OURS, Logs
-from warcmill.crawl.logs.progress import Moment, Progress
+from warcmill.crawl.logs.progress import Moment, ProgressStatistics
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import Conflict, Unavailable
@@ -75,7 +75,7 @@ def test_each_row_of_progress_is_one_of_heritrix() -> None:
     assert progress.heading() == rows[0]
     assert progress.event(NOW, "RUNNING", "Preparing") == "2026-11-21T08:17:44Z CRAWL RUNNING - Preparing"
     assert rows[2].endswith("CRAWL RUNNING - Preparing")
-    made = Progress()
+    made = ProgressStatistics()
     made.row(Moment(NOW, 10, 100, 50, 40, 204_800, 3))
     row = made.row(Moment(NOW + 20, 30, 140, 40, 90, 1_024_000, 4, busy=4, wanted=6, depth=33, average_depth=11))
     assert (
@@ -89,7 +89,7 @@ def test_each_row_of_progress_is_one_of_heritrix() -> None:
 
 
 def test_a_row_without_a_second_gone_by_or_a_download_divides_nothing_by_zero() -> None:
-    row = Progress().row(Moment(NOW, 0, 0, 0, 0, 0, 0))
+    row = ProgressStatistics().row(Moment(NOW, 0, 0, 0, 0, 0, 0))
     assert "0(NaN)       0(0)" in row
     assert row.endswith("NaN          -1           0")
 

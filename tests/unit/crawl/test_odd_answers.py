@@ -14,13 +14,13 @@ from raw_server import answering, serving
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.fetch.addresses import Judge
-from warcmill.crawl.fetch.exchange import Exchange, Request, records_of
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, records_of
 from warcmill.crawl.fetch.http import Fetcher
-from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.writer import WarcFiles, Writer
 
-LIMITS = Limits(connect=5.0, idle=5.0, total=20.0)
+LIMITS = FetchLimits(connect=5.0, idle=5.0, total=20.0)
 
 
 async def fetch(odd: Odd, folder: Path, pieces: int) -> tuple[Exchange, bytes]:
@@ -33,7 +33,7 @@ async def fetch(odd: Odd, folder: Path, pieces: int) -> tuple[Exchange, bytes]:
     fetcher = Fetcher(Judge(["127.0.0.0/8"]), LIMITS, "Warcmill/test", folder)
     async with serving(answering(sent)) as server:
         uri = f"http://127.0.0.1:{server.port}/a?b=c"
-        result = await fetcher.fetch(Request(uri, odd.method), ["127.0.0.1"])
+        result = await fetcher.fetch(FetchRequest(uri, odd.method), ["127.0.0.1"])
         assert isinstance(result, Exchange), result
         fetcher.close()
         return result, server.requests[0]

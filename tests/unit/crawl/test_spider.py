@@ -13,7 +13,7 @@ from several_hosts import Page, page, serve
 
 from warcmill.crawl.job.job import Ceilings, End
 from warcmill.crawl.launch.launch import Running
-from warcmill.crawl.policies.scope import Prefixes, Scope
+from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
 from warcmill.layout import Serial, warc_serial
 from warcmill.model import Launch
 
@@ -195,6 +195,6 @@ def test_a_page_is_crawled_with_what_it_embeds_from_any_host(tmp_path: Path) -> 
         site["a.example", "/"] = page(["/1"], f"http://b.example:{port}/i.png")
         site["b.example", "/i.png"] = Page(b"png", "image/png")
         job = crawled.job(port, "a.example", "b.example")
-        crawled.crawl(tmp_path, crawled.replace(job, seeds=job.seeds[:1], scope=Scope(Prefixes())))
+        crawled.crawl(tmp_path, crawled.replace(job, seeds=job.seeds[:1], scope=CrawlScope(SurtPrefixes())))
     assert crawled.statuses(tmp_path)["http://b.example/i.png"] == 200
     assert "http://a.example/1" not in crawled.statuses(tmp_path)

@@ -19,7 +19,7 @@ from several_hosts import Page, page, serve
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import addresses
-from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier import Gate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.job.job import End
@@ -29,10 +29,10 @@ from warcmill.crawl.uri import FOREVER, make
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-QUICK = Limits(connect=60.0, idle=0.2, total=0.5, grace=0.1)
+QUICK = FetchLimits(connect=60.0, idle=0.2, total=0.5, grace=0.1)
 
 
-def raw(tmp_path: Path, *answers: bytes | list[bytes | float], limits: Limits = QUICK) -> dict[str, int | None]:
+def raw(tmp_path: Path, *answers: bytes | list[bytes | float], limits: FetchLimits = QUICK) -> dict[str, int | None]:
     """Crawl one page of a server that answers so, after its robots.txt."""
 
     async def scenario() -> None:
@@ -77,13 +77,13 @@ def test_a_server_that_is_silent_is_tried_again_and_given_up(tmp_path: Path) -> 
 def test_a_gzip_bomb_is_kept_as_it_came_and_not_unpacked(tmp_path: Path) -> None:
     bomb = gzip.compress(b"<a href=/far>x</a>" + bytes(60 << 20))
     head = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
-    found = raw(tmp_path, NO_ROBOTS, head + bomb, limits=Limits())
+    found = raw(tmp_path, NO_ROBOTS, head + bomb, limits=FetchLimits())
     assert found["http://a.example/"] == 200
     assert annotations(tmp_path, "http://a.example/") == ("decodedTrunc",)
 
 
 def test_a_header_without_end_is_cut(tmp_path: Path) -> None:
-    raw(tmp_path, NO_ROBOTS, OK + b"X: " + b"y" * 400_000, limits=Limits(idle=0.5))
+    raw(tmp_path, NO_ROBOTS, OK + b"X: " + b"y" * 400_000, limits=FetchLimits(idle=0.5))
     assert "headerTrunc" in annotations(tmp_path, "http://a.example/")
 
 
@@ -236,7 +236,7 @@ def test_a_robots_txt_like_a_bomb_is_kept_whole_and_read_in_part(tmp_path: Path)
     """Very many rules for others, then one that forbids all: beyond 500 KiB no rule is read (RFC 9309, 2.5)."""
     bomb = b"User-agent: other\nDisallow: /x\n" * 20_000 + b"User-agent: *\nDisallow: /\n"
     plain = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(bomb)
-    found = raw(tmp_path, plain + bomb, OK + b"Content-Length: 0\r\n\r\n", limits=Limits())
+    found = raw(tmp_path, plain + bomb, OK + b"Content-Length: 0\r\n\r\n", limits=FetchLimits())
     assert (found["http://a.example/robots.txt"], found["http://a.example/"]) == (200, 200)
 
 

@@ -13,7 +13,7 @@ import crawled
 import pytest
 from several_hosts import Page, page, serve
 
-from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.job.job import Ceilings, End, Job, Sheets
 from warcmill.crawl.launch import checkpoint
 from warcmill.crawl.launch.launch import Running, open_launch
@@ -137,7 +137,7 @@ def test_settings_hold_for_their_prefix_alone(tmp_path: Path) -> None:
     }
     with serve(site) as port:
         usual = crawled.job(port, "a.example")
-        own = {"1": replace(usual, robots=False), "2": replace(usual, limits=Limits(body=100))}
+        own = {"1": replace(usual, robots=False), "2": replace(usual, limits=FetchLimits(body=100))}
         sheets = Sheets({f"http://(example,a,:{port})/{path}": job for path, job in own.items()})
         crawled.crawl(tmp_path, replace(usual, sheets=sheets))
     found = crawled.statuses(tmp_path)

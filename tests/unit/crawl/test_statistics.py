@@ -13,7 +13,7 @@ import sample
 from warcmill.crawl.launch.reports import CRAWL, Ending, Processor, Waiting, write
 from warcmill.crawl.logs import statistics
 from warcmill.crawl.logs.progress import duration, number, size
-from warcmill.crawl.logs.statistics import OTHERS, Figure, Seed, Statistics
+from warcmill.crawl.logs.statistics import OTHERS, Figure, SeedRecord, Statistics
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord, parse
 
@@ -123,8 +123,8 @@ def test_a_redirected_seed_names_where_it_leads_which_is_a_seed_too() -> None:
     found.add(record("http://docs.example/apt/", 200, hops="R", via="http://www.docs.example/apt/"))
     found.add(record("http://docs.example/apt/2", 200, hops="RL", via="http://docs.example/apt/"))
     assert found.seeds == {
-        "http://www.docs.example/apt/": Seed(301, "http://docs.example/apt/"),
-        "http://docs.example/apt/": Seed(200),
+        "http://www.docs.example/apt/": SeedRecord(301, "http://docs.example/apt/"),
+        "http://docs.example/apt/": SeedRecord(200),
     }
 
 

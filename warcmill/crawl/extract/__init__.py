@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection
 
 from warcmill.crawl.extract import embedded, feeds, html, links
-from warcmill.crawl.extract.links import Found
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.extract.links import Outlinks
+from warcmill.crawl.fetch.answer import HeaderFields
 
 NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
 DEFAULT = frozenset(NAMES) - {"script"}
@@ -23,34 +23,34 @@ _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
 
 
-def find(data: bytes, uri: str, status: int, fields: Fields, names: Collection[str] = DEFAULT) -> Found:
+def find(data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str] = DEFAULT) -> Outlinks:
     """The links of an answer with these header fields. `data` is its payload, decoded; nothing in it raises."""
-    found = links.links(fields, uri, status) if "headers" in names else Found()
+    found = links.links(fields, uri, status) if "headers" in names else Outlinks()
     inside = _inside(data, uri, fields, names)
     found += inside
     found.cut = found.cut or inside.cut
     return found
 
 
-def reads(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
+def reads(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT) -> bool:
     """True if `find` would read a payload that begins so; others have links in their header alone."""
     kind = kind_of(data, uri, fields.first("content-type"))
     return ("sitemap" if kind == "robots" else kind) in names
 
 
-def unpacks(data: bytes, uri: str, fields: Fields, names: Collection[str] = DEFAULT) -> bool:
+def unpacks(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT) -> bool:
     """True if `find` would unpack it: a small file may be a large sitemap."""
     return feeds.is_packed(data) and reads(data, uri, fields, names)
 
 
-def _inside(data: bytes, uri: str, fields: Fields, names: Collection[str]) -> Found:
+def _inside(data: bytes, uri: str, fields: HeaderFields, names: Collection[str]) -> Outlinks:
     content_type = fields.first("content-type")
     kind = kind_of(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:
         return feeds.from_robots(data, uri)
     if kind == "html" and "html" in names:
         return html.links(data, uri, content_type, scripts="script" in names)
-    return _READERS[kind](data, uri, content_type) if kind in names else Found()
+    return _READERS[kind](data, uri, content_type) if kind in names else Outlinks()
 
 
 _READERS = {

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from warcmill.crawl.extract import charset
-from warcmill.crawl.extract.links import EMBED, GUESS, LINK, Found, Links
+from warcmill.crawl.extract.links import EMBED, GUESS, LINK, LinkCollector, Outlinks
 
 # A comment, or what may have the letters of one in it: an escape, a string, an address without quotes.
 _COMMENT = re.compile(
@@ -31,14 +31,14 @@ _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _LARGEST = 0x10FFFF
 
 
-def css_links(data: bytes, uri: str, content_type: str = "") -> Found:
+def css_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     """The links of a style sheet."""
-    found = Links(uri)
+    found = LinkCollector(uri)
     add_css(charset.text(data, content_type), found, "css")
     return found.all()
 
 
-def add_css(text: str, found: Links, context: str) -> None:
+def add_css(text: str, found: LinkCollector, context: str) -> None:
     """Add the links of a piece of CSS: of a sheet, a `<style>` or a `style` attribute."""
     small = text.lower()
     if "url(" not in small and "@import" not in small:
@@ -63,7 +63,7 @@ _LINKS = frozenset(["url", "sameAs", "mainEntityOfPage", "@id", "item", "isPartO
 _EMBEDS = frozenset(["image", "logo", "contentUrl", "thumbnailUrl", "thumbnail", "embedUrl"])
 
 
-def add_json_ld(text: str, found: Links) -> None:
+def add_json_ld(text: str, found: LinkCollector) -> None:
     """Add the URLs of one script; what is no JSON has none."""
     if len(text) > LIMIT:
         found.is_whole = False
@@ -101,14 +101,14 @@ _FILE = re.compile(
 )
 
 
-def script_links(data: bytes, uri: str, content_type: str = "") -> Found:
+def script_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     """What looks like a URL in a script."""
-    found = Links(uri)
+    found = LinkCollector(uri)
     add_script(charset.text(data, content_type), found, "script")
     return found.all()
 
 
-def add_script(text: str, found: Links, context: str) -> None:
+def add_script(text: str, found: LinkCollector, context: str) -> None:
     """Add what looks like a URL: a whole one, a path, or a name that ends as files do."""
     for _, written in _STRING.findall(text):
         plain = written.replace("\\/", "/")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from warcmill.crawl.extract import charset
 from warcmill.crawl.extract.html import unescaped
-from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, Found, Links, hop_of
+from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, LinkCollector, Outlinks, hop_of
 from warcmill.formats.warc.codings import Gzip
 
 _FEED_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf)[\s>]", re.IGNORECASE)
@@ -31,9 +31,9 @@ def is_feed(data: bytes) -> bool:
     return _FEED_ROOT.search(data[:4096]) is not None
 
 
-def feed_links(data: bytes, uri: str, content_type: str = "") -> Found:
+def feed_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     """The links of a feed: of its items, and what they embed."""
-    found = Links(uri)
+    found = LinkCollector(uri)
     text = charset.text(data, content_type)
     if text.lstrip()[:1] == "{":
         _json(text, found)
@@ -54,14 +54,14 @@ def feed_links(data: bytes, uri: str, content_type: str = "") -> Found:
     return found.all()
 
 
-def _atom_link(attributes: dict[str, str], found: Links) -> None:
+def _atom_link(attributes: dict[str, str], found: LinkCollector) -> None:
     rel = attributes.get("rel", "alternate")
     hop = EMBED if rel == "enclosure" else hop_of(rel)
     if hop:
         found.add(attributes["href"], hop, "link/@href")
 
 
-def _json(text: str, found: Links) -> None:
+def _json(text: str, found: LinkCollector) -> None:
     try:
         feed = json.loads(text)
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def _json(text: str, found: Links) -> None:
                 _attached(value, found)
 
 
-def _attached(attachments: list[object], found: Links) -> None:
+def _attached(attachments: list[object], found: LinkCollector) -> None:
     for one in attachments:
         if isinstance(one, dict) and isinstance(url := one.get("url"), str):
             found.add(url, EMBED, "attachments")
@@ -112,9 +112,9 @@ def unpacked(data: bytes, limit: int = DECODED) -> bytes:
     return b"".join(kept)[:limit]
 
 
-def sitemap_links(data: bytes, uri: str, content_type: str = "") -> Found:
+def sitemap_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     """The links of a sitemap or of an index of them: pages, alternates, images and videos."""
-    found, inside = Links(uri), ""
+    found, inside = LinkCollector(uri), ""
     whole = unpacked(data)
     found.is_whole = whole is data or len(whole) < DECODED
     for name, attributes, text in tags(charset.text(whole, content_type)):
@@ -131,9 +131,9 @@ def sitemap_links(data: bytes, uri: str, content_type: str = "") -> Found:
     return found.all()
 
 
-def from_robots(data: bytes, uri: str) -> Found:
+def from_robots(data: bytes, uri: str) -> Outlinks:
     """The sitemaps that a robots.txt names (RFC 9309 leaves the line to sitemaps.org)."""
-    found = Links(uri)
+    found = LinkCollector(uri)
     for match in _ROBOTS.finditer(charset.text(data)):
         if found.cut:
             break

@@ -17,7 +17,7 @@ from typing import Protocol
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
 
 from warcmill.crawl.extract import charset, embedded
-from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Found, Links, hop_of, refreshed
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, LinkCollector, Outlinks, hop_of, refreshed
 from warcmill.crawl.policies.robots import PRODUCT
 
 Attributes = Mapping[str, str | None]
@@ -55,10 +55,10 @@ _IDS_WITH_TEXT = frozenset(
 _SCRIPT_KINDS = ("", "module", "text/javascript", "application/javascript", "text/ecmascript")
 
 
-def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> Found:
+def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> Outlinks:
     """The links of a page; with `scripts` also what looks like a URL in a script."""
     name = charset.find(data, content_type)
-    found = Links(uri, charset.of_queries(name))
+    found = LinkCollector(uri, charset.of_queries(name))
     base, elements = _read(data, name)
     if base:
         found.rebase(base)
@@ -73,7 +73,7 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     return found.all()
 
 
-def _add_inside(page: str, found: Links) -> None:
+def _add_inside(page: str, found: LinkCollector) -> None:
     """Add the links of a page in `srcdoc`, whose base is that of the page around it; none of a page in that one."""
     data = page.encode("utf-8", "replace")
     for tag, attributes, node in _from_tags(data, charset.UTF8)[1]:  # many trees would take long
@@ -123,7 +123,7 @@ def _base_of(elements: Iterable[Telling]) -> str | None:
     return next((own["href"] for tag, own, _ in elements if tag == "base" and "href" in own), "")
 
 
-def _add_anchor(attributes: Attributes, found: Links) -> None:
+def _add_anchor(attributes: Attributes, found: LinkCollector) -> None:
     """Add what most links are."""
     rel = attributes.get("rel")
     name = _XLINK if _XLINK in attributes and "href" not in attributes else "href"
@@ -132,7 +132,7 @@ def _add_anchor(attributes: Attributes, found: Links) -> None:
         _add_others("a", attributes, found)
 
 
-def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
+def _add(tag: str, attributes: Attributes, node: Element, found: LinkCollector) -> None:
     if tag == "a":
         _add_anchor(attributes, found)
         return
@@ -146,7 +146,7 @@ def _add(tag: str, attributes: Attributes, node: Element, found: Links) -> None:
         _add_others(tag, attributes, found)
 
 
-def _add_others(tag: str, attributes: Attributes, found: Links) -> None:
+def _add_others(tag: str, attributes: Attributes, found: LinkCollector) -> None:
     """Add what any element may have besides its own."""
     for name, value in attributes.items():
         if not value or name not in _OTHERS or (name == "src" and tag not in _EMBEDDED):
@@ -159,7 +159,7 @@ def _add_others(tag: str, attributes: Attributes, found: Links) -> None:
             found.add(value, EMBED, f"{tag}/@{name}")
 
 
-def _add_candidates(srcset: str, context: str, found: Links) -> None:
+def _add_candidates(srcset: str, context: str, found: LinkCollector) -> None:
     at = 0
     while not found.cut and (match := _candidate(srcset, at)):
         url, at = match[1], match.end()
@@ -168,17 +168,17 @@ def _add_candidates(srcset: str, context: str, found: Links) -> None:
         found.add(url.rstrip(","), EMBED, context)
 
 
-def _add_guesses(node: Element, found: Links) -> None:
+def _add_guesses(node: Element, found: LinkCollector) -> None:
     if (node.attributes.get("type") or "").lower().strip() in _SCRIPT_KINDS:
         embedded.add_script(node.text() or "", found, "script")
 
 
-def _link(_node: Element, attributes: Attributes, found: Links) -> None:
+def _link(_node: Element, attributes: Attributes, found: LinkCollector) -> None:
     if hop := hop_of(attributes.get("rel") or ""):
         found.add(attributes.get("href"), hop, "link/@href")
 
 
-def _meta(_node: Element, attributes: Attributes, found: Links) -> None:
+def _meta(_node: Element, attributes: Attributes, found: LinkCollector) -> None:
     content = attributes.get("content") or ""
     name = (attributes.get("property") or attributes.get("name") or "").lower()
     if (attributes.get("http-equiv") or "").lower() == "refresh":
@@ -189,25 +189,25 @@ def _meta(_node: Element, attributes: Attributes, found: Links) -> None:
         found.add(content, EMBED, f"meta/@{name}")
 
 
-def _form(_node: Element, attributes: Attributes, found: Links) -> None:
+def _form(_node: Element, attributes: Attributes, found: LinkCollector) -> None:
     if (attributes.get("method") or "get").lower() == "get":
         found.add(attributes.get("action"), SUBMIT, "form/@action")
 
 
-def _object(_node: Element, attributes: Attributes, found: Links) -> None:
+def _object(_node: Element, attributes: Attributes, found: LinkCollector) -> None:
     found.add(attributes.get("data"), EMBED, "object/@data")
 
 
-def _style(node: Element, _attributes: Attributes, found: Links) -> None:
+def _style(node: Element, _attributes: Attributes, found: LinkCollector) -> None:
     embedded.add_css(node.text() or "", found, "style")
 
 
-def _script(node: Element, attributes: Attributes, found: Links) -> None:
+def _script(node: Element, attributes: Attributes, found: LinkCollector) -> None:
     if (attributes.get("type") or "").lower().strip() == "application/ld+json":
         embedded.add_json_ld(node.text() or "", found)
 
 
-def _base(_node: Element, _attributes: Attributes, _found: Links) -> None:
+def _base(_node: Element, _attributes: Attributes, _found: LinkCollector) -> None:
     """It was read before all others."""
 
 
@@ -216,7 +216,7 @@ _META_EMBEDS = frozenset(
     [f"og:{name}" for name in ("image", "image:url", "image:secure_url", "video", "video:url", "audio", "audio:url")]
     + ["twitter:image", "twitter:image:src", "msapplication-tileimage", "thumbnail"]
 )  # fmt: skip
-_OWN: dict[str, Callable[[Element, Attributes, Links], None]] = {
+_OWN: dict[str, Callable[[Element, Attributes, LinkCollector], None]] = {
     "link": _link,
     "meta": _meta,
     "form": _form,

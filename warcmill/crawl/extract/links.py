@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from ada_url import join_url
 
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.fetch.answer import HeaderFields
 
 LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
 LIMIT = 50_000  # links of a document; as many as a sitemap may have
@@ -56,7 +56,7 @@ class Link(NamedTuple):
     is_uri: bool = True
 
 
-class Found(list[Link]):
+class Outlinks(list[Link]):
     """The links of a document; `cut`: a limit left some out."""
 
     cut = False
@@ -67,7 +67,7 @@ def asks_not_to_follow(directives: str) -> bool:
     return not _NO_FOLLOW.isdisjoint(_BETWEEN_WORDS.split(directives.lower()))
 
 
-class Links:
+class LinkCollector:
     """The links of one document. `charset` is what the queries of its links are written in.
 
     `cut`: a limit is reached, so that no more is taken. `is_whole`: nothing was left out so far.
@@ -141,10 +141,10 @@ class Links:
         """Note what a page asks crawlers by `<meta name=robots>`: all its links may say nofollow."""
         self.closed = self.closed or asks_not_to_follow(content)
 
-    def all(self) -> Found:
+    def all(self) -> Outlinks:
         """The links in order, then those that cannot be read."""
         links = (*self._found.values(), *self._unreadable.values())
-        found = Found(link._replace(nofollow=True) for link in links) if self.closed else Found(links)
+        found = Outlinks(link._replace(nofollow=True) for link in links) if self.closed else Outlinks(links)
         found.cut = not self.is_whole
         return found
 
@@ -164,11 +164,11 @@ _refresh = re.compile(
 ).match
 
 
-def links(fields: Fields, uri: str, status: int) -> Found:
+def links(fields: HeaderFields, uri: str, status: int) -> Outlinks:
     """The links of a header; a Location counts with a redirect or a 201."""
     if not any(map(fields.has, _FIELDS)):
-        return Found()
-    found = Links(uri)
+        return Outlinks()
+    found = LinkCollector(uri)
     if 300 <= status < 400 or status == 201:
         found.add(text(fields.first("location")), REDIRECT, "location:")
     found.add(refreshed(text(fields.first("refresh"))), REDIRECT, "refresh:")

@@ -136,7 +136,7 @@ Fixed = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class HostLookup:
     """The addresses of a host, IPv4 first. `status` is Heritrix's; `text` the block of its record, '' without one."""
 
     host: str
@@ -154,7 +154,7 @@ class Lookup:
         return f"dns:{self.host}"
 
 
-def record_of(lookup: Lookup) -> Record | None:
+def record_of(lookup: HostLookup) -> Record | None:
     """The record of an answer by a name server; None for another's."""
     if not lookup.text:
         return None
@@ -190,18 +190,18 @@ class Resolver:
     def __init__(self, fixed: Fixed | None = None, hosts: Fixed | None = None, servers: Sequence[tuple[str, int]] = ()):
         self._fixed = {**(hosts or {}), **(fixed or {})}
         self._servers = servers
-        self._kept: OrderedDict[str, tuple[float, Lookup | Failure]] = OrderedDict()
-        self._asked: dict[str, asyncio.Task[Lookup | Failure]] = {}
+        self._kept: OrderedDict[str, tuple[float, HostLookup | Failure]] = OrderedDict()
+        self._asked: dict[str, asyncio.Task[HostLookup | Failure]] = {}
 
-    def known(self, host: str) -> Lookup | Failure | None:
+    def known(self, host: str) -> HostLookup | Failure | None:
         """Return what is known of a host without asking; None when it has to be asked, or asked anew."""
         name = _name(host)
         if addresses := (name,) if _is_address(name) else self._fixed.get(name):
-            return Lookup(name, addresses, BY_FILE, TTL_MOST, datetime.now(UTC))
+            return HostLookup(name, addresses, BY_FILE, TTL_MOST, datetime.now(UTC))
         until, lookup = self._kept.get(name, (0.0, None))
         return lookup if asyncio.get_running_loop().time() < until else None
 
-    async def lookup(self, host: str) -> Lookup | Failure:
+    async def lookup(self, host: str) -> HostLookup | Failure:
         """Return the addresses of a host; several who ask at once share one question."""
         if known := self.known(host):
             return known
@@ -211,7 +211,7 @@ class Resolver:
             self._asked[name].add_done_callback(lambda _: self._asked.pop(name, None))
         return await asyncio.shield(self._asked[name])
 
-    async def _ask(self, name: str) -> Lookup | Failure:
+    async def _ask(self, name: str) -> HostLookup | Failure:
         started = datetime.now(UTC)
         four, six = await asyncio.gather(self._question(name, "A"), self._question(name, "AAAA"))
         answers = [answer for answer in (four, six) if not isinstance(answer, str)]
@@ -223,7 +223,7 @@ class Resolver:
         ttl = min(answer.chaining_result.minimum_ttl for answer in answers if answer.rrset)
         took = round((datetime.now(UTC) - started).total_seconds() * 1000)
         server = str(answers[0].nameserver or "")
-        lookup = Lookup(name, addresses, BY_DNS, ttl, started, took, server, _text(started, answers))
+        lookup = HostLookup(name, addresses, BY_DNS, ttl, started, took, server, _text(started, answers))
         return self._keep(name, lookup, ttl)
 
     @cached_property
@@ -250,7 +250,7 @@ class Resolver:
         except (dns.exception.DNSException, OSError, ValueError) as error:
             return " ".join(str(error).split())[:200] or type(error).__name__
 
-    def _keep(self, name: str, lookup: Lookup | Failure, ttl: int) -> Lookup | Failure:
+    def _keep(self, name: str, lookup: HostLookup | Failure, ttl: int) -> HostLookup | Failure:
         until = asyncio.get_running_loop().time() + min(max(ttl, TTL_LEAST), TTL_MOST)
         self._kept[name] = (until, lookup)
         self._kept.move_to_end(name)

@@ -46,7 +46,7 @@ class AnswerReader:
         self._raw, self._searched = bytearray(), 0
         self._body: _Body | None = None
         self._head_cut = False
-        self.head: Head | None = None
+        self.head: AnswerHead | None = None
         self.head_length = 0
         self.interim: list[bytes] = []
         self.header_bytes = 0
@@ -108,7 +108,7 @@ class AnswerReader:
             self._searched = 0
         self._searched = max(0, len(self._raw) - 3)
 
-    def _begin(self, head: Head, start: int) -> None:
+    def _begin(self, head: AnswerHead, start: int) -> None:
         """The final answer: its head ends at `start`, what follows begins its body."""
         raw = bytes(self._raw)
         self._raw.clear()
@@ -238,7 +238,7 @@ class Ends(Enum):
     CLOSE = auto()
 
 
-class Fields:
+class HeaderFields:
     """Header fields in order; names are lower case, and text is as ISO 8859-1 reads the bytes."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
@@ -267,12 +267,12 @@ class Fields:
         return [word for value in values if (word := value.strip())]
 
 
-class Head(NamedTuple):
+class AnswerHead(NamedTuple):
     """The head of an answer; `version` is 0.9 without one. `assumed`: the status is not the server's."""
 
     version: str
     status: int
-    fields: Fields
+    fields: HeaderFields
     assumed: bool = False
 
     @property
@@ -287,10 +287,10 @@ class Head(NamedTuple):
         return "close" not in words and (self.version > "1.0" or "keep-alive" in words)
 
 
-NONE = Head("0.9", ASSUMED, Fields([]), assumed=True)
+NONE = AnswerHead("0.9", ASSUMED, HeaderFields([]), assumed=True)
 
 
-def parse(raw: bytes | bytearray) -> Head:
+def parse(raw: bytes | bytearray) -> AnswerHead:
     """Parse a head with its closing empty line; without one, as far as it goes."""
     text = raw.decode("latin-1")
     first, *lines = (_FOLD.sub(" ", text) if "\n " in text or "\n\t" in text else text).split("\n")
@@ -302,10 +302,10 @@ def parse(raw: bytes | bytearray) -> Head:
         name, colon, value = line.partition(":")
         if colon:
             pairs.append((name.strip().lower(), value.strip()))
-    return Head(status[1] or "1.0", int(status[2] or ASSUMED), Fields(pairs), assumed=not status[2])
+    return AnswerHead(status[1] or "1.0", int(status[2] or ASSUMED), HeaderFields(pairs), assumed=not status[2])
 
 
-def body_end(head: Head, method: str) -> tuple[Ends, int]:
+def body_end(head: AnswerHead, method: str) -> tuple[Ends, int]:
     """How the end of the body is known, and its length where that is known.
 
     Chunks win over a length. Lengths that differ, or are none, tell nothing: then the body ends with the connection.

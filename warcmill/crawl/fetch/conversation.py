@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warcmill.crawl.fetch import heartbeat
-from warcmill.crawl.fetch.answer import AnswerReader, Head
-from warcmill.crawl.fetch.exchange import Exchange, Request
-from warcmill.crawl.fetch.limits import CONNECTION_LOST, DISCONNECT, LENGTH, TIME, TIMED_OUT, Failure, Limits
-from warcmill.crawl.fetch.scratch import Spool
-from warcmill.crawl.fetch.wire import Wire
+from warcmill.crawl.fetch.answer import AnswerHead, AnswerReader
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
+from warcmill.crawl.fetch.limits import CONNECTION_LOST, DISCONNECT, LENGTH, TIME, TIMED_OUT, Failure, FetchLimits
+from warcmill.crawl.fetch.scratch import AnswerSpool
+from warcmill.crawl.fetch.wire import Connection
 from warcmill.formats.warc.records import sha1_text
 
 LINGER = 0.25  # seconds for what lies beyond the end, from a server that said that it closes
@@ -23,9 +23,11 @@ NOT_HTTP = "notHttp"  # noted where the status is not the server's
 class Conversation:
     """Send `sent`, read the answer; `reusable` says whether the connection serves for another."""
 
-    def __init__(self, wire: Wire, request: Request, sent: bytes, limits: Limits, scratch: Path) -> None:
+    def __init__(
+        self, wire: Connection, request: FetchRequest, sent: bytes, limits: FetchLimits, scratch: Path
+    ) -> None:
         self._wire, self._request, self._sent, self._limits = wire, request, sent, limits
-        self._spool = Spool(scratch)
+        self._spool = AnswerSpool(scratch)
         self._sha1, self._sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
         self._reader = AnswerReader(request.method, self._spool.write, self._digest, limits.header)
         self._loop = asyncio.get_running_loop()
@@ -137,7 +139,7 @@ class Conversation:
         why = self._wire.error or ("no final answer" if self._header_cut else "the server closed the connection")
         return Failure(CONNECTION_LOST, f"{why}, after {received} bytes")
 
-    def _exchange(self, head: Head) -> Exchange:
+    def _exchange(self, head: AnswerHead) -> Exchange:
         reader, wire = self._reader, self._wire
         return Exchange(
             uri=self._request.uri,

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from warcmill.base import clock
-from warcmill.crawl.fetch.answer import Fields, Head, retry_after
-from warcmill.crawl.fetch.limits import ANNOTATIONS, HEADER_CUT, Limits
-from warcmill.crawl.fetch.scratch import Spool
+from warcmill.crawl.fetch.answer import AnswerHead, HeaderFields, retry_after
+from warcmill.crawl.fetch.limits import ANNOTATIONS, HEADER_CUT, FetchLimits
+from warcmill.crawl.fetch.scratch import AnswerSpool
 from warcmill.crawl.uri import shown
 from warcmill.errors import BadInput
 from warcmill.formats.warc import records
@@ -29,7 +29,7 @@ from warcmill.formats.warc.records import Block, Capture, Original, Record
 _type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
 
 
-class Request(NamedTuple):
+class FetchRequest(NamedTuple):
     """What is asked for: a canonical http or https URI; `headers` come after ours and replace those of one name."""
 
     uri: str
@@ -39,11 +39,11 @@ class Request(NamedTuple):
     timeout: float = 0.0
 
 
-def request_of(uri: str, fetch: Fetch, headers: tuple[tuple[str, str], ...] = ()) -> Request:
+def request_of(uri: str, fetch: FetchOptions, headers: tuple[tuple[str, str], ...] = ()) -> FetchRequest:
     """The request for a URI that is fetched so; `headers` are the crawl's: Referer, If-None-Match, Cookie."""
     first, last = fetch.range or (0, None)
     asked = (("Range", f"bytes={first}-{'' if last is None else last}"),) if fetch.range else ()
-    return Request(uri, fetch.method, (*headers, *asked, *fetch.headers), fetch.body.encode(), fetch.timeout)
+    return FetchRequest(uri, fetch.method, (*headers, *asked, *fetch.headers), fetch.body.encode(), fetch.timeout)
 
 
 def as_received(value: str) -> str:
@@ -66,8 +66,8 @@ class Exchange(NamedTuple):
     started: datetime
     took_ms: int
     sent: bytes
-    spool: Spool
-    head: Head
+    spool: AnswerSpool
+    head: AnswerHead
     head_length: int
     interim: tuple[bytes, ...]
     payload_length: int
@@ -86,7 +86,7 @@ class Exchange(NamedTuple):
         return self.head.status
 
     @property
-    def fields(self) -> Fields:
+    def fields(self) -> HeaderFields:
         """The header fields of the final answer."""
         return self.head.fields
 
@@ -175,7 +175,7 @@ def _told(exchange: Exchange) -> list[tuple[str, str]]:
 NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
 
 
-def document(exchange: Exchange, limits: Limits) -> tuple[bytes, str]:
+def document(exchange: Exchange, limits: FetchLimits) -> tuple[bytes, str]:
     """Return the decoded payload, up to the limits, and a note for the crawl log: '' when it is whole.
 
     A payload whose coding is not known, or which is not of the coding it claims, is returned as it came.
@@ -235,7 +235,7 @@ _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class FetchOptions:
     """One request. `range` is first and last byte, the last may be None; `timeout` in seconds, 0 for the job's."""
 
     method: str = "GET"
@@ -246,11 +246,11 @@ class Fetch:
     timeout: float = 0
 
 
-_PLAIN = Fetch()
-_NAMES = frozenset(one.name for one in fields(Fetch))
+_PLAIN = FetchOptions()
+_NAMES = frozenset(one.name for one in fields(FetchOptions))
 
 
-def read(payload: str, uri: str = "") -> Fetch:
+def read(payload: str, uri: str = "") -> FetchOptions:
     """Return how the URI with this payload is fetched; a plain GET if it does not say. BadInput names a fault."""
     if '"fetch"' not in payload:
         return _PLAIN
@@ -265,7 +265,7 @@ def read(payload: str, uri: str = "") -> Fetch:
         raise _bad(uri, "'fetch' is not an object")
     if unknown := sorted(map(str, asked.keys() - _NAMES)):
         raise _bad(uri, f"'fetch' has no {unknown[0]!r}; it has {', '.join(sorted(_NAMES))}")
-    return Fetch(
+    return FetchOptions(
         _method(asked.get("method", "GET"), uri),
         _headers(asked.get("headers", {}), uri),
         _body(asked.get("body", ""), uri),

@@ -20,9 +20,9 @@ from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.fetch import wire as tls
 from warcmill.crawl.fetch.addresses import Judge
 from warcmill.crawl.fetch.conversation import Conversation
-from warcmill.crawl.fetch.exchange import Exchange, Request
-from warcmill.crawl.fetch.limits import CONNECTION_LOST, NO_ADDRESS, Failure, Limits
-from warcmill.crawl.fetch.wire import Target, Wire, dial
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
+from warcmill.crawl.fetch.limits import CONNECTION_LOST, NO_ADDRESS, Failure, FetchLimits
+from warcmill.crawl.fetch.wire import Connection, Endpoint, dial
 
 PORTS = {"http": 80, "https": 443}
 _URI = re.compile(
@@ -59,14 +59,14 @@ class Site:
 class Fetcher:
     """Fetches URIs; keeps connections between them. `scratch` is a folder for long answers; `close` it at the end."""
 
-    def __init__(self, judge: Judge, limits: Limits, user_agent: str, scratch: Path) -> None:
+    def __init__(self, judge: Judge, limits: FetchLimits, user_agent: str, scratch: Path) -> None:
         self.limits = limits
         self._judge, self._agent, self._scratch = judge, user_agent, scratch
-        self._pool = Pool()
+        self._pool = ConnectionPool()
         self._certificates: OrderedDict[tuple[str, int], str] = OrderedDict()
 
     async def fetch(
-        self, request: Request, addresses: Sequence[str], limits: Limits | None = None
+        self, request: FetchRequest, addresses: Sequence[str], limits: FetchLimits | None = None
     ) -> Exchange | Failure:
         """Fetch a URI from the first of its host's addresses that takes the connection; `limits` may be its own."""
         site = Site.of(request.uri)
@@ -75,7 +75,7 @@ class Fetcher:
             limits = replace(limits, total=request.timeout)
         sent = request_bytes(request, site, self._agent)
         for address in addresses if request.method in REPEATABLE else ():
-            target = Target(address, site.port, site.host if site.tls else "")
+            target = Endpoint(address, site.port, site.host if site.tls else "")
             if wire := await self._pool.take(target):
                 result = await self._exchange(wire, request, sent, limits)
                 if isinstance(result, Exchange) or result.status != CONNECTION_LOST:
@@ -87,13 +87,13 @@ class Fetcher:
         self._pool.close()
 
     async def _anew(
-        self, site: Site, addresses: Sequence[str], request: Request, sent: bytes, limits: Limits
+        self, site: Site, addresses: Sequence[str], request: FetchRequest, sent: bytes, limits: FetchLimits
     ) -> Exchange | Failure:
         failure = Failure(NO_ADDRESS, f"no address of {site.host} is known")
         for address in addresses:
-            target = Target(address, site.port, site.host if site.tls else "")
+            target = Endpoint(address, site.port, site.host if site.tls else "")
             wire = await dial(target, self._judge, limits.connect, self._certificates.get((site.host, site.port), ""))
-            if isinstance(wire, Wire):
+            if isinstance(wire, Connection):
                 self._note(site, wire.certificate)
                 return await self._exchange(wire, request, sent, limits)
             failure = wire
@@ -107,7 +107,9 @@ class Fetcher:
             if len(self._certificates) > NOTED:
                 self._certificates.popitem(last=False)
 
-    async def _exchange(self, wire: Wire, request: Request, sent: bytes, limits: Limits) -> Exchange | Failure:
+    async def _exchange(
+        self, wire: Connection, request: FetchRequest, sent: bytes, limits: FetchLimits
+    ) -> Exchange | Failure:
         talk = Conversation(wire, request, sent, limits, self._scratch)
         try:
             result = await talk.run()
@@ -121,7 +123,7 @@ class Fetcher:
         return result
 
 
-def request_bytes(request: Request, site: Site, user_agent: str) -> bytes:
+def request_bytes(request: FetchRequest, site: Site, user_agent: str) -> bytes:
     """The request as it is sent (RFC 9112, 3)."""
     ours = [("Host", site.host_field), ("User-Agent", user_agent), ("Accept", ACCEPT), ("Accept-Encoding", "gzip")]
     given = {name.lower() for name, _ in request.headers}
@@ -142,15 +144,15 @@ IDLE = 10.0  # seconds that a connection is kept; servers close theirs after 5 t
 KEPT = 500  # connections
 
 
-class Pool:
+class ConnectionPool:
     """Idle connections, any number a target. The targets that were given one longest ago come first."""
 
     def __init__(self) -> None:
-        self._idle: OrderedDict[Target, list[Wire]] = OrderedDict()
+        self._idle: OrderedDict[Endpoint, list[Connection]] = OrderedDict()
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def take(self, target: Target) -> Wire | None:
+    async def take(self, target: Endpoint) -> Connection | None:
         """Return a connection to the target that is still open and silent; None when there is none."""
         if target not in self._idle:
             return None
@@ -162,7 +164,7 @@ class Pool:
                 return wire
         return None
 
-    def give(self, wire: Wire) -> None:
+    def give(self, wire: Connection) -> None:
         """Keep a connection whose answer was read to its end."""
         if wire.closed:
             return
@@ -184,7 +186,7 @@ class Pool:
         while self._idle:
             self._pop(next(iter(self._idle)), 0).abort("closed")
 
-    def _pop(self, target: Target, place: int) -> Wire:
+    def _pop(self, target: Endpoint, place: int) -> Connection:
         wires = self._idle[target]
         wire = wires.pop(place)
         self._number -= 1

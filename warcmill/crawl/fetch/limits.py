@@ -14,7 +14,7 @@ NO_ADDRESS, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT, NOT_ALLOWED = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """The limits of one fetch: sizes in bytes, times in seconds, rates in bytes a second (0: none).
 
     `slowest` counts from `grace` on, for a server that sends a byte now and then.

@@ -17,7 +17,7 @@ IN_MEMORY = 1 << 20
 PIECE = 1 << 18
 
 
-class Spool:
+class AnswerSpool:
     """Bytes that are added once and read several times, with their length and sha1.
 
     The scratch file is removed from its folder as it is made: a kill leaves nothing behind.

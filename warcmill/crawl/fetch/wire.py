@@ -26,7 +26,7 @@ HELD = 1 << 18  # bytes that wait to be read before the server is made to wait
 UNTIMED = 86_400.0  # seconds of a handshake, for asyncio, which counts those that the loop stood: `_connect` limits it
 
 
-class Target(NamedTuple):
+class Endpoint(NamedTuple):
     """What is dialled: a numeric address, a port, and for TLS the host's name ('' without TLS)."""
 
     address: str
@@ -34,10 +34,10 @@ class Target(NamedTuple):
     tls_name: str = ""
 
 
-class Wire(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """A connection. `read` returns what came; `idle` wires are closed by anything that comes unasked."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Endpoint) -> None:
         self.target = target
         self.certificate = ""
         self.idle = False
@@ -120,7 +120,7 @@ class Wire(asyncio.Protocol):
             self._waiter.set_result(None)
 
 
-async def dial(target: Target, judge: Judge, timeout: float, certificate: str = "") -> Wire | Failure:
+async def dial(target: Endpoint, judge: Judge, timeout: float, certificate: str = "") -> Connection | Failure:
     """Connect. With a note on the host's `certificate` from an earlier connection, it is not verified again."""
     if why := judge.why_refused(target.address):
         return Failure(NOT_ALLOWED, f"{target.address} is not dialled: {why}")
@@ -139,15 +139,15 @@ async def dial(target: Target, judge: Judge, timeout: float, certificate: str = 
         wire = await _connect(target, lax(), timeout)
     except REFUSED as error:
         return Failure(CONNECT_FAILED, f"no TLS with {target.address}: {tls_reason(error)}")
-    if isinstance(wire, Wire):
+    if isinstance(wire, Connection):
         wire.certificate = certificate
     return wire
 
 
-async def _connect(target: Target, context: ssl.SSLContext | None, timeout: float) -> Wire | Failure:
+async def _connect(target: Endpoint, context: ssl.SSLContext | None, timeout: float) -> Connection | Failure:
     """Connect; what ends a handshake passes."""
     connecting = asyncio.get_running_loop().create_connection(
-        lambda: Wire(target),
+        lambda: Connection(target),
         target.address,
         target.port,
         ssl=context,

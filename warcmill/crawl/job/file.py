@@ -36,10 +36,11 @@ from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.policies import decision, scope
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
-from warcmill.crawl.policies.scope import Patterns, Reach, Scope, prefix
+from warcmill.crawl.policies.scope import CrawlScope, Patterns, prefix
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.seeds import coding_of
+from warcmill.formats.targets import PageReach
 
 OBEY = {"obey": True, "ignore": False}
 CONDITIONAL = {word: word for word in ("embeds", "all", "none")}
@@ -167,14 +168,14 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
-    hops = numbers.pop("hops", Scope().hops)
+    hops = numbers.pop("hops", CrawlScope().hops)
     plain = Job(name, seeds)
     tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
     ends = values.moment(found, "expires")
     job = replace(
         plain,
         contact=values.text(found, "contact"),
-        scope=Scope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops),
+        scope=CrawlScope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops),
         policies=texts["policies"],
         patterns=texts["patterns"],
         extensions=texts["extensions"],
@@ -206,18 +207,18 @@ def _toml(data: bytes) -> dict[str, Any]:
         raise BadConfig(CONFIGURATION, f"it is not TOML: {error}") from error
 
 
-def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, Reach]:
+def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, PageReach]:
     """The seeds that are single pages, as seeds.txt writes them, and how far each reaches."""
     value = found.get("pages", {})
     where = f"{CONFIGURATION} [pages]"
     if not isinstance(value, dict):
         raise BadConfig(where, "it is no table of seeds")
     try:
-        reaches = {canonical(seed): Reach(word) for seed, word in value.items()}
+        reaches = {canonical(seed): PageReach(word) for seed, word in value.items()}
     except BadInput as error:
         raise BadConfig(f"{where} {error.path}", error.why) from error
     except ValueError as error:
-        raise BadConfig(where, f"{error}; a page reaches one of {', '.join(Reach)}") from error
+        raise BadConfig(where, f"{error}; a page reaches one of {', '.join(PageReach)}") from error
     return {seed: reach for seed in seeds if (reach := reaches.get(_canonical(seed)))}
 
 
@@ -244,7 +245,7 @@ def _lines(files: Mapping[str, bytes], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
 
 
-def _prefixes(files: Mapping[str, bytes], name: str) -> scope.Prefixes:
+def _prefixes(files: Mapping[str, bytes], name: str) -> scope.SurtPrefixes:
     try:
         return scope.read(_decoded(files.get(name, b""), name))
     except BadInput as error:

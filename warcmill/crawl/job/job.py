@@ -14,13 +14,13 @@ from enum import StrEnum
 from warcmill import __version__
 from warcmill.crawl import extract
 from warcmill.crawl.fetch.answer import LONGEST_WAIT
-from warcmill.crawl.fetch.limits import Limits
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import Expiry, Quota
 from warcmill.crawl.policies.recrawl import Recrawl
 from warcmill.crawl.policies.robots import PRODUCT
-from warcmill.crawl.policies.scope import Scope
+from warcmill.crawl.policies.scope import CrawlScope
 from warcmill.crawl.uri import Uri
 
 
@@ -120,13 +120,13 @@ class Job:
     seeds: tuple[str, ...]
     contact: str = ""
     robots: bool = True
-    scope: Scope = field(default_factory=Scope)
+    scope: CrawlScope = field(default_factory=CrawlScope)
     traps: Bounds = field(default_factory=Bounds)
     patterns: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     extractors: frozenset[str] = extract.DEFAULT
     politeness: Politeness = field(default_factory=Politeness)
-    limits: Limits = field(default_factory=Limits)
+    limits: FetchLimits = field(default_factory=FetchLimits)
     retries: Retries = field(default_factory=Retries)
     ceilings: Ceilings = field(default_factory=Ceilings)
     conditional: str = "embeds"

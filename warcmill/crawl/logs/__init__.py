@@ -1,1 +1,1 @@
-"""TODO."""
+"""The logs and figures of a launch, in the columns of Heritrix's. Writes to the launch's folder `logs` alone."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from warcmill.crawl.extract.links import Link
-from warcmill.crawl.fetch.addresses import Lookup
+from warcmill.crawl.fetch.addresses import HostLookup
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.policies.decision import Decision
@@ -58,7 +58,7 @@ def metadata(uri: Uri, links: Iterable[Link]) -> list[tuple[str, str]]:
     return [*[(name, value) for name, value in known if value], *outlinks]
 
 
-def of_lookup(uri: Uri, found: Lookup | Failure, record: Record | None, began: float) -> CrawlRecord:
+def of_lookup(uri: Uri, found: HostLookup | Failure, record: Record | None, began: float) -> CrawlRecord:
     """The line of a look-up."""
     now = time.time()
     if isinstance(found, Failure):
@@ -112,7 +112,7 @@ def _line(
     )  # fmt: skip
 
 
-class Heard(Protocol):
+class FaultListener(Protocol):
     """Hears of what goes wrong while a launch crawls, each for the log that Heritrix has for it."""
 
     def failed(self, line: CrawlRecord, why: str) -> None:

@@ -29,7 +29,7 @@ from pathlib import Path
 from warcmill.crawl.books.recovery import LOGS
 from warcmill.crawl.durable import Appended, failed, is_cut, sync_folder
 from warcmill.crawl.logs import progress
-from warcmill.crawl.logs.progress import Moment, Progress
+from warcmill.crawl.logs.progress import Moment, ProgressStatistics
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import Conflict
@@ -53,7 +53,7 @@ class Logs:
     def __init__(self, folder: Path, now: Callable[[], float] = time.time, *, scope: bool = False) -> None:
         self._folder, self._now = folder, now
         self._names = (*OURS, SCOPE) if scope else OURS
-        self._progress = Progress()
+        self._progress = ProgressStatistics()
         finish_rotation(folder)
         self._open()
         if not any(split_log_name(path.name)[0] == PROGRESS and path.stat().st_size for path in folder.iterdir()):

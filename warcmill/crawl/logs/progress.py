@@ -41,7 +41,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Progress:
+class ProgressStatistics:
     """The rows of a launch, each with its rates since the row before and since the beginning."""
 
     _last: Moment | None = field(default=None)

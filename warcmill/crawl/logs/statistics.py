@@ -47,7 +47,7 @@ class Figure(IntEnum):
 _URLS, _BYTES = int(Figure.URLS), int(Figure.BYTES)  # by plain numbers an array is indexed ten times as fast
 
 
-class Seed(NamedTuple):
+class SeedRecord(NamedTuple):
     """What came of a seed: its status, 0 before there is one, and where it leads."""
 
     code: int = 0
@@ -65,7 +65,7 @@ class Statistics:
         self.mimes: dict[str, array[int]] = {}
         self.hosts: dict[str, array[int]] = {}
         self.sources: dict[str, dict[str, int]] = {}
-        self.seeds = dict.fromkeys(seeds, Seed())
+        self.seeds = dict.fromkeys(seeds, SeedRecord())
         self._source_rows = 0
 
     @property
@@ -152,7 +152,7 @@ class Statistics:
         made.mimes = {name: array("q", row) for name, row in found["mimes"].items()}
         made.hosts = {name: array("q", row) for name, row in found["hosts"].items()}
         made.sources = {source: dict(hosts) for source, hosts in found["sources"].items()}
-        made.seeds = {uri: Seed(*seed) for uri, seed in found["seeds"].items()}
+        made.seeds = {uri: SeedRecord(*seed) for uri, seed in found["seeds"].items()}
         made._source_rows = sum(map(len, made.sources.values()))
         return made
 
@@ -199,7 +199,7 @@ class Statistics:
             self.seeds[line.uri] = self.seeds[line.uri]._replace(code=status)
         elif line.via in self.seeds and line.hops and set(line.hops) == {"R"}:
             self.seeds[line.via] = self.seeds[line.via]._replace(redirect=line.uri)
-            self.seeds[line.uri] = Seed(status)
+            self.seeds[line.uri] = SeedRecord(status)
 
 
 _encoded = json.JSONEncoder(default=list).encode  # an array as a list

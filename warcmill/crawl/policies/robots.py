@@ -50,7 +50,7 @@ def standing(status: int) -> Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RobotsVerdict:
     """A path may be fetched or not, by the line that rules it; '' when none does."""
 
     allowed: bool
@@ -96,13 +96,13 @@ class Rules:
         """The most letters that are compared to judge a path."""
         return self.size * _USUAL + self.wild * len(path)
 
-    def judge(self, path: str) -> Verdict:
+    def judge(self, path: str) -> RobotsVerdict:
         """Judge a path with its query, as in the URI. The robots.txt itself is always allowed."""
         path = _plain(path).replace("*", "%2A").replace("$", "%24")  # as a rule writes these letters (2.2.3)
         best = next((rule for rule in self.rules if rule.matches(path)), None)
         if best is None or path == PATH:
-            return Verdict(True)
-        return Verdict(best.allows, f"{'Allow' if best.allows else 'Disallow'}: {best.written}")
+            return RobotsVerdict(True)
+        return RobotsVerdict(best.allows, f"{'Allow' if best.allows else 'Disallow'}: {best.written}")
 
 
 def rules_for(data: bytes, token: str) -> Rules:

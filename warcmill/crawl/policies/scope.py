@@ -25,7 +25,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from hashlib import blake2b
 
 import re2
@@ -33,7 +32,7 @@ import re2
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig, BadInput
-from warcmill.formats.targets import PART
+from warcmill.formats.targets import PART, PageReach
 
 MEMORY = 64 << 20  # bytes, for all expressions together
 
@@ -93,7 +92,7 @@ def _told(error: Exception) -> str:
 HTTP, HTTPS = "http://(", "https://("
 
 
-class Prefixes:
+class SurtPrefixes:
     """A set of prefixes. One that another covers adds nothing, so it is left out: then the search is exact."""
 
     def __init__(self, prefixes: Iterable[str] = ()) -> None:
@@ -111,10 +110,10 @@ class Prefixes:
         return self._sorted[place - 1] if place and surt.startswith(self._sorted[place - 1]) else None
 
 
-def read(text: str) -> Prefixes:
+def read(text: str) -> SurtPrefixes:
     """Return the prefixes of a surts.txt or exclude.txt: a line each, with or without Heritrix's `+` before it."""
     lines = (line.strip().removeprefix("+").strip() for line in text.splitlines())
-    return Prefixes(prefix(line) for line in lines if line and not line.startswith("#"))
+    return SurtPrefixes(prefix(line) for line in lines if line and not line.startswith("#"))
 
 
 def prefix(text: str) -> str:
@@ -132,21 +131,13 @@ _is_linked = re.compile(r"R*+LR*+").fullmatch
 _is_part = re.compile(PART.replace("*", "*+").replace("?", "?+")).fullmatch
 
 
-class Reach(StrEnum):
-    """How far a seed that is a page reaches: with all its parts, as a site's seed too, or also to what it links to."""
-
-    RESOURCE = "resource"
-    REFRESH = "refresh"
-    PLUS1 = "plus1"
-
-
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CrawlScope:
     """The prefixes of sites and of what is never crawled, the seeds that are pages, and the most hops from a seed."""
 
-    sites: Prefixes = field(default_factory=Prefixes)
-    excluded: Prefixes = field(default_factory=Prefixes)
-    pages: Mapping[str, Reach] = field(default_factory=dict)
+    sites: SurtPrefixes = field(default_factory=SurtPrefixes)
+    excluded: SurtPrefixes = field(default_factory=SurtPrefixes)
+    pages: Mapping[str, PageReach] = field(default_factory=dict)
     hops: int = 20
     name: str = "scope"
 
@@ -161,11 +152,11 @@ class Scope:
         if prefix := self.excluded.covering(surt):
             return f"excluded by {prefix}"
         reach = self.pages.get(uri.source)
-        if is_part(uri.hops) if reach in (Reach.RESOURCE, Reach.REFRESH) else _is_with_its_page(uri.hops):
+        if is_part(uri.hops) if reach in (PageReach.RESOURCE, PageReach.REFRESH) else _is_with_its_page(uri.hops):
             return ""
         if len(uri.hops) > self.hops:
             return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"
-        if self.sites.covering(surt) or (reach is Reach.PLUS1 and _is_linked(uri.hops)):
+        if self.sites.covering(surt) or (reach is PageReach.PLUS1 and _is_linked(uri.hops)):
             return ""
         return "of no site of the crawl"
 

@@ -26,18 +26,18 @@ from typing import NamedTuple, TypeVar
 from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Books
 from warcmill.crawl.extract import feeds
-from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Found
+from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Outlinks
 from warcmill.crawl.extract.links import links as header_links
 from warcmill.crawl.fetch import addresses as dns
 from warcmill.crawl.fetch import exchange
-from warcmill.crawl.fetch.addresses import Judge, Lookup, Resolver
-from warcmill.crawl.fetch.exchange import Exchange, Request
+from warcmill.crawl.fetch.addresses import HostLookup, Judge, Resolver
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.http import Fetcher, Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.frontier.accounts import SiteRow, Sums
 from warcmill.crawl.job.job import Job, Live, Retries
 from warcmill.crawl.logs import lines
-from warcmill.crawl.logs.lines import Heard
+from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision, quotas, robots
 from warcmill.crawl.policies.decision import AT_LEASE, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.politeness import Politeness, wait
@@ -50,7 +50,7 @@ HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addr
 RULES_REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
 SMALL = 1 << 15  # bytes that the loop reads itself: the worst take some 25 ms
 LITTLE, MUCH = 1 << 20, 1 << 25  # letters that the loop compares itself, in some 20 ms, and that are compared for a URI
-TOO_MUCH = robots.Verdict(False, "more than can be judged for a URI of this length")
+TOO_MUCH = robots.RobotsVerdict(False, "more than can be judged for a URI of this length")
 _STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
 
 T = TypeVar("T")
@@ -168,10 +168,10 @@ def _no_address(why: Failure) -> Refusal | Failure:
 class Hosts:
     """Finds the addresses of hosts; `via` is the URI for whose sake a host is asked for."""
 
-    def __init__(self, resolver: Resolver, judge: Judge, books: Books, heard: Heard) -> None:
+    def __init__(self, resolver: Resolver, judge: Judge, books: Books, heard: FaultListener) -> None:
         self._resolver, self._judge, self._books, self._heard = resolver, judge, books, heard
         self._logged: OrderedDict[str, int] = OrderedDict()
-        self._asking: dict[str, asyncio.Task[Lookup | Failure]] = {}
+        self._asking: dict[str, asyncio.Task[HostLookup | Failure]] = {}
 
     async def addresses(self, via: Uri) -> tuple[str, ...] | Failure:
         """The addresses that may be dialled for a URI; why there is none."""
@@ -187,14 +187,14 @@ class Hosts:
         for task in self._asking.values():
             task.cancel()
 
-    async def _shared(self, host: str, via: Uri) -> Lookup | Failure:
+    async def _shared(self, host: str, via: Uri) -> HostLookup | Failure:
         """Ask for a host; all who want it meanwhile wait for one answer."""
         if host not in self._asking:
             self._asking[host] = asyncio.create_task(self._ask(host, via))
             self._asking[host].add_done_callback(lambda _: self._asking.pop(host, None))
         return await asyncio.shield(self._asking[host])
 
-    async def _ask(self, host: str, via: Uri) -> Lookup | Failure:
+    async def _ask(self, host: str, via: Uri) -> HostLookup | Failure:
         began = time.time()
         found = await self._resolver.lookup(host)
         status = found.status
@@ -203,7 +203,7 @@ class Hosts:
             return found  # the same as before: once in the log is enough
         uri = lines.prerequisite(f"dns:{host}", via)
         lines.visited(self._books.frontier.transitions, uri, status, failed=isinstance(found, Failure))
-        record = dns.record_of(found) if isinstance(found, Lookup) else None
+        record = dns.record_of(found) if isinstance(found, HostLookup) else None
         line = lines.of_lookup(uri, found, record, began)
         await self._books.keep(BookEntry(uri, None, [record] if record else (), line))
         if isinstance(found, Failure):
@@ -258,7 +258,9 @@ class RobotsSite:
 class RobotsFiles:
     """Asks each site for its rules, when the first URI of it is to be fetched."""
 
-    def __init__(self, live: Live, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: Heard) -> None:
+    def __init__(
+        self, live: Live, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: FaultListener
+    ) -> None:
         self._live, self._books, self._fetcher = live, books, fetcher
         self._hosts, self._offers, self._heard = hosts, offers, heard
         self._sites: OrderedDict[str, RobotsSite] = OrderedDict()
@@ -288,7 +290,7 @@ class RobotsFiles:
             task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def judge(self, site: RobotsSite, uri: Uri) -> robots.Verdict:
+    async def judge(self, site: RobotsSite, uri: Uri) -> robots.RobotsVerdict:
         """Judge a URI by the rules of its site. It is refused where that is too much work."""
         rules, path = site.rules, path_of(uri.uri)
         if (work := rules.work(path)) > MUCH:
@@ -332,14 +334,14 @@ class RobotsFiles:
         addresses = await self._hosts.addresses(uri)
         if isinstance(addresses, Failure):
             return addresses
-        return await self._fetcher.fetch(Request(uri.uri), addresses, self._live.job.of(uri).limits)
+        return await self._fetcher.fetch(FetchRequest(uri.uri), addresses, self._live.job.of(uri).limits)
 
     async def _keep(self, uri: Uri, answer: Exchange, origin: str, failures: int) -> SiteRow:
         """Write a robots.txt, and offer the sitemaps that it names."""
         job = self._live.job.of(uri)
         data, cut = exchange.document(answer, replace(job.limits, decoded=min(job.limits.decoded, robots.LIMIT)))
         row = self._row(origin, answer.status, failures, data, answer.retry_after)
-        links, notes = Found(), answer.annotations
+        links, notes = Outlinks(), answer.annotations
         if "sitemap" in job.extractors and answer.status == 200:
             links = await self._beside(lambda: feeds.from_robots(data, uri.uri), len(data) <= SMALL)
             notes = (*notes, *((cut,) if cut else ()), *((TOO_MANY,) if links.cut else ()))

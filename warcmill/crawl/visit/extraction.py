@@ -21,7 +21,7 @@ from warcmill.base.workers import Outside, Workers
 from warcmill.crawl import extract
 from warcmill.crawl.extract.links import TOO_MANY, Link
 from warcmill.crawl.fetch import exchange
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.job.job import Job
 
@@ -47,7 +47,7 @@ class LinkSource(NamedTuple):
 
     uri: str
     status: int
-    fields: Fields
+    fields: HeaderFields
     names: Collection[str]
 
 
@@ -109,7 +109,7 @@ def _noted(links: list[Link], cut: bool, note: str) -> Read:
     return Read(links, tuple(filter(None, (note, TOO_MANY if cut else ""))))
 
 
-def _link_fields(fields: Fields) -> list[tuple[str, str]]:
+def _link_fields(fields: HeaderFields) -> list[tuple[str, str]]:
     """The header fields that have links, or by which they are read."""
     wanted = ("content-type", "location", "refresh", "content-location", "link")
     return [(name, value) for name in wanted for value in fields.all(name)]
@@ -126,7 +126,7 @@ def _failed(why: str) -> WorkerReply:
 
 
 def _answer(question: dict[str, Any], data: bytes) -> object:
-    fields = Fields([(name, value) for name, value in question["fields"]])
+    fields = HeaderFields([(name, value) for name, value in question["fields"]])
     found = extract.find(data, question["uri"], question["status"], fields, question["names"])
     return {"links": found, "cut": found.cut}
 

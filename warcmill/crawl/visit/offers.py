@@ -13,10 +13,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.frontier import Frontier, Intake, Offered
 from warcmill.crawl.job.job import Job, Live
-from warcmill.crawl.logs.lines import Heard
+from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.robots import PRODUCT
@@ -46,7 +46,7 @@ class Refusals:
 class Offers:
     """The policies of one launch about what is offered, in their order."""
 
-    def __init__(self, live: Live, heard: Heard, own: Own) -> None:
+    def __init__(self, live: Live, heard: FaultListener, own: Own) -> None:
         self._live, self._heard, self._own = live, heard, own
         bounds = live.job.traps
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
@@ -76,7 +76,7 @@ class Offers:
             at += AT_ONCE
         return self.of(page, links[at:])
 
-    def followed(self, page: Uri, links: Sequence[Link], fields: Fields) -> Sequence[Link]:
+    def followed(self, page: Uri, links: Sequence[Link], fields: HeaderFields) -> Sequence[Link]:
         """The links of a page that it does not ask to leave out; the others are refused."""
         found = followed(links, closes(fields, PRODUCT))
         if len(found) < len(links):
@@ -164,7 +164,7 @@ def followed(links: Iterable[Link], is_closed: bool) -> list[Link]:
     return [link for link in links if link.hop not in _FOLLOWED or not (is_closed or link.nofollow)]
 
 
-def closes(fields: Fields, product: str) -> bool:
+def closes(fields: HeaderFields, product: str) -> bool:
     """True if the header of an answer asks the crawler of this name, or all, not to follow its links.
 
     What is said to the crawler by name counts beside what is said to all.

@@ -19,14 +19,14 @@ from warcmill.crawl.books.books import BookEntry, Books
 from warcmill.crawl.extract.links import EMBED, Link
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange, as_received, mime_of, request_of
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import lines
-from warcmill.crawl.logs.lines import Heard
+from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies.decision import Own
 from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit import history
@@ -119,7 +119,7 @@ class Visit:
         self._moves.update(self._uri, Status.PARSED)
         return read
 
-    async def _offer(self, links: Sequence[Link], fields: Fields) -> Sequence[Uri]:
+    async def _offer(self, links: Sequence[Link], fields: HeaderFields) -> Sequence[Uri]:
         """The URIs that the links make, and the policies accept."""
         offers = self._kit.offers
         followed = offers.followed(self._uri, links, fields) if self._job.nofollow else links
@@ -132,7 +132,7 @@ class Visit:
             data = data_uri.read(uri.uri)
         except BadInput as error:
             return self._failed(Failure(lines.FAULT, error.why, final=True))
-        source = LinkSource(uri.uri, 200, Fields([("content-type", data.mime)]), self._job.extractors)
+        source = LinkSource(uri.uri, 200, HeaderFields([("content-type", data.mime)]), self._job.extractors)
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=clock.steady())
         links, note = await kit.readers.read_small(source, data.body)  # as long as a URI may be
         self._moves.update(uri, Status.PARSED)
@@ -205,7 +205,7 @@ class Kit:
     admission: Admission
     manners: Manners
     offers: Offers
-    heard: Heard
+    heard: FaultListener
     readers: Readers = field(default_factory=Readers)
 
     @property
@@ -220,7 +220,7 @@ class Kit:
         self.readers.close()
 
 
-def make_kit(job: Job, books: Books, heard: Heard, scratch: Path) -> Kit:
+def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path) -> Kit:
     """Join the parts of a launch; long answers are kept in `scratch` until they are in a WARC."""
     live, judge, own = Live(job), Judge(job.allow_private), Own(job.policies, heard.policy_failed)
     fetcher = Fetcher(judge, job.limits, job.user_agent, scratch)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from warcmill.crawl import extract
 from warcmill.crawl.extract import charset, embedded, feeds, html
 from warcmill.crawl.extract import links as headers
-from warcmill.crawl.extract.links import Link, Links
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.extract.links import Link, LinkCollector
+from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput
 
@@ -132,7 +132,7 @@ def test_feeds() -> None:
     ],
 )
 def test_headers(status: int, name: str, value: str, expected: list[tuple[str, str]]) -> None:
-    assert found(headers.links(Fields([(name, value)]), URI, status)) == expected
+    assert found(headers.links(HeaderFields([(name, value)]), URI, status)) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,12 +180,12 @@ def test_what_reads_an_answer_follows_from_its_type(uri: str, content_type: str,
 def test_a_picture_in_svg_is_read_as_one_in_a_page_is() -> None:
     picture = b"""<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">
 <style>@import "/a.css";</style><image xlink:href="/a.png"/><a href="/a"><text>a</text></a></svg>"""
-    fields = Fields([("content-type", "image/svg+xml")])
+    fields = HeaderFields([("content-type", "image/svg+xml")])
     assert found(extract.find(picture, URI, 200, fields)) == [("E", "/a.css"), ("E", "/a.png"), ("L", "/a")]
 
 
 def test_the_job_says_which_extractors_run() -> None:
-    fields = Fields([("content-type", "text/html"), ("link", "</2>; rel=next")])
+    fields = HeaderFields([("content-type", "text/html"), ("link", "</2>; rel=next")])
     page = b'<a href=/a><script>"/x/y.html"</script>'
     assert found(extract.find(page, URI, 200, fields)) == [("L", "/2"), ("L", "/a")]
     assert found(extract.find(page, URI, 200, fields, ["html", "script"])) == [("L", "/a"), ("X", "/x/y.html")]
@@ -193,7 +193,7 @@ def test_the_job_says_which_extractors_run() -> None:
 
 
 def test_what_a_browser_cannot_follow_is_kept_as_such_but_for_guesses_and_other_schemes() -> None:
-    links = Links(URI)
+    links = LinkCollector(URI)
     for hop in "LX":
         for written in ("http://[bad/", " http://h:99999/ ", "javascript:void(0)", "foo:bar", f"http://{hop} b/"):
             links.add(written, hop, "a/@href")
@@ -226,7 +226,7 @@ def test_the_short_way_to_join_gives_what_the_parser_gives(href: str) -> None:
         expected = join_url(URI, href).partition("#")[0]
     except ValueError:
         expected = ""
-    assert Links(URI).join(href) == (expected if expected.startswith("http") else "")
+    assert LinkCollector(URI).join(href) == (expected if expected.startswith("http") else "")
 
 
 READERS = [
@@ -251,8 +251,8 @@ PARTS = st.sampled_from(
 def test_malformed_input_never_raises(data: bytes, content_type: str) -> None:
     for read in READERS:
         read(data, URI)
-    headers.links(Fields([("link", data.decode("latin-1")), ("location", content_type)]), URI, 301)
-    fields = Fields([("content-type", content_type)])
+    headers.links(HeaderFields([("link", data.decode("latin-1")), ("location", content_type)]), URI, 301)
+    fields = HeaderFields([("content-type", content_type)])
     assert isinstance(extract.find(data, URI, 200, fields, extract.NAMES), list)
 
 
@@ -269,7 +269,7 @@ def test_hostile_input_takes_linear_time(unit: bytes) -> None:
         for read in READERS:
             read(text, URI)
     value = data[: 1 << 18].decode()
-    headers.links(Fields([("link", value), ("refresh", value), ("location", value)]), URI, 301)
+    headers.links(HeaderFields([("link", value), ("refresh", value), ("location", value)]), URI, 301)
     charset.find(b"", "charset=" + value)
 
 
@@ -285,7 +285,7 @@ _PARTS += ["http://", "https:", "//", "%2E", "%00", "xn--", "..", "/./", "a.exam
 
 @given(st.sampled_from([URI, "http://[::1]/", "https://a.example:8443/b?c"]), st.lists(st.sampled_from(_PARTS)))
 def test_a_joined_link_is_canonical_and_needs_no_second_parser(base: str, parts: list[str]) -> None:
-    links = Links(base)
+    links = LinkCollector(base)
     links.add("".join(parts), "L", "a/@href")
     for link in (one for one in links.all() if one.is_uri):
         assert outcome(link.uri, is_canonical=True) == outcome(link.uri, is_canonical=False)

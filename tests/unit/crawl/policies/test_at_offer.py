@@ -7,12 +7,13 @@ import random
 import pytest
 
 from warcmill.crawl.policies.decision import ACCEPTED, Decision, Verdict, judge
-from warcmill.crawl.policies.scope import Extensions, Patterns, Prefixes, Reach, Scope, Traps, is_embedded, read
+from warcmill.crawl.policies.scope import CrawlScope, Extensions, Patterns, SurtPrefixes, Traps, is_embedded, read
 from warcmill.crawl.uri import make, without_session
 from warcmill.errors import BadConfig
+from warcmill.formats.targets import PageReach
 
 SEED = "http://a.example/news/x"
-SITE = Prefixes(["http://(example,a,)/news/", "http://(example,a,www,)/news/"])
+SITE = SurtPrefixes(["http://(example,a,)/news/", "http://(example,a,www,)/news/"])
 
 # Prefixes
 
@@ -22,7 +23,7 @@ def test_a_prefix_is_found_as_by_a_comparison_with_each() -> None:
     letters = "ab,)/"
     for _ in range(300):
         prefixes = {"".join(chance.choices(letters, k=chance.randint(1, 5))) for _ in range(chance.randint(0, 20))}
-        found = Prefixes(prefixes)
+        found = SurtPrefixes(prefixes)
         for _ in range(30):
             surt = "".join(chance.choices(letters, k=chance.randint(0, 8)))
             assert (found.covering(surt) is not None) == surt.startswith(tuple(prefixes)), (prefixes, surt)
@@ -37,8 +38,8 @@ def test_a_file_of_prefixes_is_read() -> None:
 # Scope
 
 
-def scope(**more: object) -> Scope:
-    return Scope(SITE, Prefixes(["http://(example,a,)/news/logout"]), **more)  # type: ignore[arg-type]
+def scope(**more: object) -> CrawlScope:
+    return CrawlScope(SITE, SurtPrefixes(["http://(example,a,)/news/logout"]), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -88,32 +89,32 @@ def test_what_does_not_is_rejected_with_the_reason(uri: str, hops: str, why: str
 @pytest.mark.parametrize(
     ("reach", "hops", "accepted"),
     [
-        (Reach.RESOURCE, "", True),
-        (Reach.RESOURCE, "R", True),
-        (Reach.RESOURCE, "E", True),
-        (Reach.RESOURCE, "RERE" + "E" * 16, True),
-        (Reach.RESOURCE, "E" * 21, False),
-        (Reach.RESOURCE, "EXE", True),
-        (Reach.RESOURCE, "XX", False),
-        (Reach.RESOURCE, "I", True),
-        (Reach.RESOURCE, "L", False),
-        (Reach.RESOURCE, "EL", False),
-        (Reach.RESOURCE, "LE", False),
-        (Reach.RESOURCE, "S", False),
-        (Reach.RESOURCE, "PM", False),
-        (Reach.RESOURCE, "M", False),
-        (Reach.RESOURCE, "EP", True),
-        (Reach.REFRESH, "EEE", True),
-        (Reach.REFRESH, "E", True),
-        (Reach.REFRESH, "L", False),
-        (Reach.PLUS1, "L", True),
-        (Reach.PLUS1, "RLR", True),
-        (Reach.PLUS1, "LE", True),
-        (Reach.PLUS1, "LL", False),
-        (Reach.PLUS1, "EL", False),
+        (PageReach.RESOURCE, "", True),
+        (PageReach.RESOURCE, "R", True),
+        (PageReach.RESOURCE, "E", True),
+        (PageReach.RESOURCE, "RERE" + "E" * 16, True),
+        (PageReach.RESOURCE, "E" * 21, False),
+        (PageReach.RESOURCE, "EXE", True),
+        (PageReach.RESOURCE, "XX", False),
+        (PageReach.RESOURCE, "I", True),
+        (PageReach.RESOURCE, "L", False),
+        (PageReach.RESOURCE, "EL", False),
+        (PageReach.RESOURCE, "LE", False),
+        (PageReach.RESOURCE, "S", False),
+        (PageReach.RESOURCE, "PM", False),
+        (PageReach.RESOURCE, "M", False),
+        (PageReach.RESOURCE, "EP", True),
+        (PageReach.REFRESH, "EEE", True),
+        (PageReach.REFRESH, "E", True),
+        (PageReach.REFRESH, "L", False),
+        (PageReach.PLUS1, "L", True),
+        (PageReach.PLUS1, "RLR", True),
+        (PageReach.PLUS1, "LE", True),
+        (PageReach.PLUS1, "LL", False),
+        (PageReach.PLUS1, "EL", False),
     ],
 )
-def test_a_seed_that_is_a_page_reaches_as_far_as_it_says(reach: Reach, hops: str, accepted: bool) -> None:
+def test_a_seed_that_is_a_page_reaches_as_far_as_it_says(reach: PageReach, hops: str, accepted: bool) -> None:
     pages = scope(pages={"http://page.example/": reach})
     found = pages.judge(make("http://other.example/", hops=hops, source="http://page.example/"))
     assert (found is None) == accepted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
-from warcmill.crawl.fetch.answer import Fields
+from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.visit.offers import closes, followed
 
 LINKS = [
@@ -40,9 +40,9 @@ def test_a_closed_page_keeps_what_belongs_to_it() -> None:
     ],
 )
 def test_who_is_asked_not_to_follow(header: str, expected: bool) -> None:
-    fields = Fields([("x-robots-tag", header)] if header else [])
+    fields = HeaderFields([("x-robots-tag", header)] if header else [])
     assert closes(fields, "warcmill") is expected
 
 
 def test_each_header_counts() -> None:
-    assert closes(Fields([("x-robots-tag", "googlebot: all"), ("x-robots-tag", "nofollow")]), "warcmill")
+    assert closes(HeaderFields([("x-robots-tag", "googlebot: all"), ("x-robots-tag", "nofollow")]), "warcmill")

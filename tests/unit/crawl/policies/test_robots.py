@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warcmill.crawl.policies import robots
-from warcmill.crawl.policies.robots import Rules, Standing, Verdict, rules_for, standing
+from warcmill.crawl.policies.robots import RobotsVerdict, Rules, Standing, rules_for, standing
 
 # RFC 9309, 5.1 and 5.2.
 RFC = b"""User-Agent: *
@@ -51,9 +51,9 @@ def test_the_examples_of_the_standard(token: str, path: str, allowed: bool) -> N
 
 def test_the_longest_match_wins_and_is_named() -> None:
     rules = rules_for(LONGEST, "foobot")
-    assert rules.judge("/example/page/disallowed.gif") == Verdict(False, "Disallow: /example/page/disallowed.gif")
-    assert rules.judge("/example/page/a") == Verdict(True, "Allow: /example/page/")
-    assert rules.judge("/else") == Verdict(True, "")
+    assert rules.judge("/example/page/disallowed.gif") == RobotsVerdict(False, "Disallow: /example/page/disallowed.gif")
+    assert rules.judge("/example/page/a") == RobotsVerdict(True, "Allow: /example/page/")
+    assert rules.judge("/else") == RobotsVerdict(True, "")
 
 
 def judge(rules: str, path: str) -> bool:
