@@ -23,7 +23,7 @@ from warcmill.crawl.fetch.answer import AnswerReader
 from warcmill.crawl.fetch.conversation import Conversation
 from warcmill.crawl.fetch.wire import Connection
 from warcmill.crawl.frontier import journal
-from warcmill.crawl.frontier.state import Ledger
+from warcmill.crawl.frontier.ledger import Ledger
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.reports import Reporter
 from warcmill.crawl.logs import lines
@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     ),
     "gzip, and writing of WARCs": ((WarcFiles, "append"),),
     "fdatasync": ((WarcFiles, "sync"), (Appended, "sync")),
-    "journal: lines and gzip": ((journal, "taken"), (journal, "finished"), (journal, "member")),
+    "journal: lines and gzip": ((journal, "taken"), (journal, "finished"), (journal, "group")),
     "SQLite: visits, offers, leases": ((Ledger, "finish"), (Ledger, "offer"), (Ledger, "lease")),
     "crawl.log: its lines": ((crawllog, "render"),),
 }  # fmt: skip

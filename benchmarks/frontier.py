@@ -23,10 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from warcmill.crawl.frontier import Finish, Gate, Rate, digest
-from warcmill.crawl.frontier import rows as packed
+from warcmill.crawl.frontier import Finish, Gate, Rate, digest, table
 from warcmill.crawl.frontier.database import open_database, transaction
-from warcmill.crawl.frontier.state import Ledger
+from warcmill.crawl.frontier.ledger import Ledger
 from warcmill.crawl.uri import Status, Uri
 
 QUEUED, FEW, HOSTS, BATCH, MEASURED, LINKS = 1_000_000, 10_000, 1000, 64, 20_000, 20
@@ -36,7 +35,7 @@ KINDS = (
     ("a visit with 100", b"h" * 100),
 )
 NEXT = (
-    f"SELECT w.{packed.COLUMNS.replace(', ', ', w.')} FROM queues q JOIN waiting w ON w.id = q.head"
+    f"SELECT w.{table.COLUMNS.replace(', ', ', w.')} FROM queues q JOIN waiting w ON w.id = q.head"
     " WHERE q.head IS NOT NULL ORDER BY q.priority, q.head LIMIT 64"
 )
 HEAD = (
@@ -143,11 +142,11 @@ def our_run(ledger: Ledger, path: Path) -> float:
     begin = time.process_time()
     for _ in range(0, MEASURED, BATCH):
         with transaction(ledger.db, path):
-            leases = ledger.lease("bench", BATCH, time.time())
+            leases = ledger.lease("bench", BATCH)
         for lease in leases:
             lease.uri.status = Status.PARSED
         with transaction(ledger.db, path):
-            ledger.finish([Finish(lease, b"x" * 25) for lease in leases], time.time())
+            ledger.finish([Finish(lease, b"x" * 25) for lease in leases])
     return time.process_time() - begin
 
 
@@ -162,10 +161,10 @@ def visits(what: str, history: bytes) -> Row:
         for first in range(0, number, 1024):
             with transaction(database, path):
                 ledger.offer([uri(one) for one in range(first, first + 1024)])
-                leases = ledger.lease("bench", 2000, time.time())
+                leases = ledger.lease("bench", 2000)
                 for lease in leases:
                     lease.uri.status = Status.PARSED
-                ledger.finish([Finish(lease, history) for lease in leases], time.time())
+                ledger.finish([Finish(lease, history) for lease in leases])
         found = (size(database) - empty) / number
         database.close()
     return bytes_row(what, found, 80 if len(history) < 50 else 180)

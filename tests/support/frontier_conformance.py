@@ -442,7 +442,7 @@ def test_a_removed_uri_is_not_taken_again(there: Place) -> None:
     offer(frontier, "a/1", "a/2", "a/3")
     finish(frontier, lease(frontier, 1))
     keys = [uri.key for uri in uris("a/1", "a/2", "a/4")]
-    assert run(frontier.purge("", keys)) == 1
+    assert run(frontier.remove("", keys)) == 1
     frontier = there.open()
     assert offer(frontier, "a/1", "a/2", "a/4") == [Intake.SEEN] * 3
     counts = run(frontier.count())
@@ -454,7 +454,7 @@ def test_a_removed_uri_that_is_being_fetched_is_dropped(there: Place) -> None:
     frontier = there.open()
     offer(frontier, "a/1", "a/2")
     leases = lease(frontier)
-    assert run(frontier.purge("", [leases[0].uri.key])) == 1
+    assert run(frontier.remove("", [leases[0].uri.key])) == 1
     assert finish(frontier, leases) == [False]
     assert drain(frontier) == ["a/2"]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from warcmill.crawl import process
 from warcmill.crawl.books.books import BookEntry, Books, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate, database, journal
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import Status, Uri, make
@@ -90,7 +90,7 @@ async def crawl(folder: Path) -> None:
     """Crawl until nothing waits, going on from whatever is there."""
     frontier = SqliteFrontier(folder / "books.sqlite", now=lambda: MOMENT)
     folders = Folders(folder / "warcs", folder / "logs")
-    books = await open_books(frontier, LAUNCH, folders, lambda serial: warc_files(folder, serial))
+    books = await open_books(frontier, frontier.register, LAUNCH, folders, lambda serial: warc_files(folder, serial))
     if wrong := violations(folder, frontier.db):
         raise AssertionError(f"after recovery: {wrong[:5]}")
     await frontier.set_rate(Gate(""), Rate(at_once=None))
@@ -218,7 +218,7 @@ def journal_lines(folder: Path) -> list[tuple[str, str]]:
     for path in sorted((folder / "logs").glob("frontier.recover.gz*"), reverse=True):
         if path.suffix != ".orphan":
             with path.open("rb") as stream:
-                members = list(journal.members(stream))
+                members = list(journal.groups(stream))
             assert not members or members[-1].end == path.stat().st_size, f"{path.name} is cut"
             found += [(one.word, (one.columns or [""])[0]) for member in members for one in member.entries]
     return found

@@ -15,7 +15,7 @@ import killed_books
 from killed_books import LAUNCH, MOMENT, Kill
 
 from warcmill.crawl.books.books import open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Gate, Rate
 from warcmill.crawl.frontier.database import open_database
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -63,7 +63,11 @@ async def crawl(folder: Path) -> None:
     made = folders(folder)
     frontier = SqliteFrontier(database(folder), now=lambda: MOMENT)
     books = await open_books(
-        frontier, LAUNCH, Folders(made.warcs, made.logs), lambda serial: killed_books.warc_files(folder, serial)
+        frontier,
+        frontier.register,
+        LAUNCH,
+        Folders(made.warcs, made.logs),
+        lambda serial: killed_books.warc_files(folder, serial),
     )
     logs, found = Logs(made.logs, lambda: MOMENT, scope=True), Statistics()
     found.catch_up(made.logs)

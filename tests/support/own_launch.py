@@ -10,7 +10,7 @@ from pathlib import Path
 import killed_books
 
 from warcmill.crawl.books.books import BookEntry, Books, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.launch import checkpoint, reports
@@ -46,7 +46,9 @@ async def _crawl(output: Path, jobs: Path, layout: OutputLayout, launch: Launch)
     job_log = JobLog(folders.job, folders.own, launch)
     job_log.launched()
     frontier = SqliteFrontier(state / "books.sqlite")
-    books = await open_books(frontier, launch.id, Folders(folders.warcs, folders.logs), _warcs_in(folders.warcs))
+    books = await open_books(
+        frontier, frontier.register, launch.id, Folders(folders.warcs, folders.logs), _warcs_in(folders.warcs)
+    )
     await frontier.set_rate(Gate(""), Rate(at_once=None))
     logs, found = Logs(folders.logs, scope=True), Statistics([killed_books.page(0)])
     job_log.write(Word.PAUSED)

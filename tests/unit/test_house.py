@@ -36,7 +36,7 @@ LARGE_LEFT: set[str] = {
 }
 TWICE_LEFT: set[str] = {
     "Claim", "Comparison", "Decision", "Found", "Input", "Item", "Record", "Resolver", "Run", "Scanned", "Verdict",
-    "Visit", "Word", "Work",
+    "Word", "Work",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from raw_server import Handler, serving
 from warcmill.base import clock
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.job.job import Ceilings, End, Retries
-from warcmill.crawl.launch import launch
+from warcmill.crawl.launch import database
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.policies.quotas import By, Quota
 
@@ -99,7 +99,7 @@ def test_a_crawl_with_nothing_else_to_do_waits_for_retry_after(
     """The clock of waits is moved on, an hour at a look, so that the test need not wait."""
     hours, real = [0], clock.steady
     monkeypatch.setattr(clock, "now", lambda: real() + 3600 * hours[0])
-    monkeypatch.setattr(launch, "SqliteFrontier", partial(SqliteFrontier, now=clock.steady))
+    monkeypatch.setattr(database, "SqliteFrontier", partial(SqliteFrontier, now=clock.steady))
 
     def look(running: Running) -> None:
         ask = running.books.frontier.next_time

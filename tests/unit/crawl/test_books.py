@@ -18,7 +18,7 @@ from faulty_sqlite import failing as failing_sqlite
 
 from warcmill.crawl.books import books as books_module
 from warcmill.crawl.books.books import Begins, BookEntry, Books, Kept, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Gate, Intake, Lease, Rate, database, sqlite
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import Status, make
@@ -42,7 +42,9 @@ async def opened(crawl: Path, launch: str = LAUNCH, begins: Begins = Begins.FRES
     """Books that are closed in order."""
     frontier = SqliteFrontier(crawl / "books.sqlite", now=lambda: killed_books.MOMENT)
     try:
-        books = await open_books(frontier, launch, folders(crawl), lambda n: killed_books.warc_files(crawl, n), begins)
+        books = await open_books(
+            frontier, frontier.register, launch, folders(crawl), lambda n: killed_books.warc_files(crawl, n), begins
+        )
     except BaseException:
         await frontier.close()
         raise
@@ -218,8 +220,8 @@ def test_the_books_stop_at_a_fault_of_a_disk_name_it_and_go_on_when_it_is_mended
         async with opened(crawl) as books:
             assert (await keep(books, (await leases(books, 1))[0]))[0].held
             if "new" in fault:
-                books.warcs.sync()
-                books.warcs.close()
+                books._files._warcs.sync()
+                books._files._warcs.close()
             (lease,) = await leases(books, 2)
             mend = failing(monkeypatch, *FAULTS[fault], number)
             result = fetched(books, lease)

@@ -19,7 +19,7 @@ import pytest
 from killed_checkpoints import NOW, THE_LAUNCH
 
 from warcmill.crawl.books.books import Books, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.launch import checkpoint
 from warcmill.crawl.launch.folders import LaunchFolders
@@ -59,7 +59,11 @@ async def opened(base: Path) -> AsyncIterator[Crawl]:
     folders = killed_checkpoints.folders(base)
     frontier = SqliteFrontier(killed_checkpoints.database(base), now=lambda: killed_books.MOMENT)
     books = await open_books(
-        frontier, THE_LAUNCH.id, Folders(folders.warcs, folders.logs), lambda n: killed_books.warc_files(base, n)
+        frontier,
+        frontier.register,
+        THE_LAUNCH.id,
+        Folders(folders.warcs, folders.logs),
+        lambda n: killed_books.warc_files(base, n),
     )
     logs = Logs(folders.logs)
     try:

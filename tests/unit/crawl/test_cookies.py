@@ -10,9 +10,8 @@ from pathlib import Path
 import killed_books
 import pytest
 
-from warcmill.crawl.books import recovery
 from warcmill.crawl.books.books import BookEntry, Books, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.fetch.cookies import (
     A_DOMAIN,
     A_JAR,
@@ -25,6 +24,7 @@ from warcmill.crawl.fetch.cookies import (
     parse,
 )
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch.database import rebuild
 from warcmill.crawl.uri import Status, make
 
 NOW = 1_800_000_000.0
@@ -223,7 +223,9 @@ def test_a_bomb_of_cookies_makes_a_request_of_bounded_length() -> None:
 async def opened(crawl: Path) -> Books:
     frontier = SqliteFrontier(crawl / "books.sqlite", now=lambda: NOW)
     folders = Folders(crawl / "warcs", crawl / "logs")
-    return await open_books(frontier, killed_books.LAUNCH, folders, lambda n: killed_books.warc_files(crawl, n))
+    return await open_books(
+        frontier, frontier.register, killed_books.LAUNCH, folders, lambda n: killed_books.warc_files(crawl, n)
+    )
 
 
 def test_a_jar_is_in_the_books_and_comes_back_also_after_damage(tmp_path: Path) -> None:
@@ -246,7 +248,7 @@ def test_a_jar_is_in_the_books_and_comes_back_also_after_damage(tmp_path: Path) 
 
     asyncio.run(receive())
     assert asyncio.run(send()) == ["b=2", "c=3", ""]
-    recovery.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, Folders(crawl / "warcs", crawl / "logs"))
+    asyncio.run(rebuild(crawl / "books.sqlite", killed_books.LAUNCH, Folders(crawl / "warcs", crawl / "logs")))
     assert asyncio.run(send()) == ["b=2", "c=3", ""]
 
 

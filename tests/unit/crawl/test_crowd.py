@@ -17,7 +17,7 @@ from several_hosts import Page, page, serve
 
 from benchmarks import crowd
 from warcmill.crawl.fetch import addresses
-from warcmill.crawl.frontier.accounts import SiteRow
+from warcmill.crawl.frontier import SiteRow
 from warcmill.crawl.frontier.database import CACHE_KIB
 from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import statistics

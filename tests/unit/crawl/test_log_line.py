@@ -51,18 +51,18 @@ def test_times_are_as_heritrix_has_them() -> None:
 
 
 def test_a_journal_that_was_cut_or_damaged_gives_its_whole_groups() -> None:
-    groups = [journal.member([journal.taken(make(f"http://{n}.example/"))], {"crawl.log": n}) for n in range(3)]
+    groups = [journal.group([journal.taken(make(f"http://{n}.example/"))], {"crawl.log": n}) for n in range(3)]
     whole = b"".join(groups)
     ends = [len(b"".join(groups[: n + 1])) for n in range(3)]
-    assert [one.end for one in journal.members(io.BytesIO(whole))] == ends
+    assert [one.end for one in journal.groups(io.BytesIO(whole))] == ends
     for cut in range(len(whole)):
-        found = list(journal.members(io.BytesIO(whole[:cut])))
+        found = list(journal.groups(io.BytesIO(whole[:cut])))
         assert [one.end for one in found] == [end for end in ends if end <= cut]
     for place in range(ends[0], ends[1], 7):
         broken = bytearray(whole)
         broken[place] ^= 0xFF
-        assert [one.end for one in journal.members(io.BytesIO(bytes(broken)))][:1] == ends[:1]
-    first = next(journal.members(io.BytesIO(whole))).entries
+        assert [one.end for one in journal.groups(io.BytesIO(bytes(broken)))][:1] == ends[:1]
+    first = next(journal.groups(io.BytesIO(whole))).entries
     assert [(one.word, one.columns, one.more) for one in first] == [
         ("F+", ["http://0.example/", "", ""], {"source": "-"}),
         ("Fg", [], {"files": {"crawl.log": 0}}),
@@ -71,9 +71,9 @@ def test_a_journal_that_was_cut_or_damaged_gives_its_whole_groups() -> None:
 
 def test_a_journal_is_read_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     uris = [make(f"http://{n}.example/{'é' * 40}") for n in range(500)]
-    whole = b"".join(journal.member(map(journal.taken, uris[n : n + 50]), {}) for n in range(0, 500, 50))
+    whole = b"".join(journal.group(map(journal.taken, uris[n : n + 50]), {}) for n in range(0, 500, 50))
     for size in (1, 7, 100, 1 << 20):
         monkeypatch.setattr(journal, "_CHUNK", size)
-        found = list(journal.members(io.BytesIO(whole)))
+        found = list(journal.groups(io.BytesIO(whole)))
         assert [one.columns[0] for member in found for one in member.entries[:-1]] == [uri.uri for uri in uris]
         assert found[-1].end == len(whole)

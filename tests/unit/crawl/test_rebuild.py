@@ -11,11 +11,11 @@ from pathlib import Path
 import killed_books
 import pytest
 
-from warcmill.crawl.books import recovery
 from warcmill.crawl.books.books import Books, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Defer, Finish, Gate, Intake, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.launch.database import rebuild
 from warcmill.crawl.uri import FOREVER, Status, make
 from warcmill.errors import BadInput, NotReady
 
@@ -58,7 +58,7 @@ def test_a_crawl_whose_database_was_damaged_goes_on_and_loses_nothing(tmp_path: 
     damage(database)
     with pytest.raises(BadInput, match=r"books\.sqlite: the database is damaged .* can be rebuilt from the journal"):
         asyncio.run(killed_books.crawl(crawl))
-    assert recovery.rebuild(database, killed_books.LAUNCH, folders(crawl)) > 0
+    assert asyncio.run(rebuild(database, killed_books.LAUNCH, folders(crawl))) > 0
     assert (crawl / "books.sqlite.orphan").exists(), "the damaged one is kept"
     assert spent_in(database) == spent
     assert killed_books.run(crawl) == 0
@@ -69,7 +69,7 @@ def test_without_a_journal_nothing_is_touched(tmp_path: Path) -> None:
     crawl = killed_books.new_folder(tmp_path / "crawl")
     (crawl / "books.sqlite").write_bytes(b"x")
     with pytest.raises(NotReady, match="no journal"):
-        recovery.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
+        asyncio.run(rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl)))
     assert (crawl / "books.sqlite").read_bytes() == b"x"
 
 
@@ -82,7 +82,9 @@ def test_all_of_a_uri_and_of_its_visits_comes_back(tmp_path: Path) -> None:
 
 async def _opened(crawl: Path) -> tuple[SqliteFrontier, Books]:
     frontier = SqliteFrontier(crawl / "books.sqlite", now=lambda: killed_books.MOMENT)
-    books = await open_books(frontier, killed_books.LAUNCH, folders(crawl), lambda n: killed_books.warc_files(crawl, n))
+    books = await open_books(
+        frontier, frontier.register, killed_books.LAUNCH, folders(crawl), lambda n: killed_books.warc_files(crawl, n)
+    )
     return frontier, books
 
 
@@ -112,13 +114,13 @@ async def _before(crawl: Path) -> list[object]:
     frontier.transitions.update(waiting.uri, Status.DOWNLOADING, tries=3)
     await frontier.defer([Defer("", waiting.uri.key, killed_books.MOMENT + 9, waiting)])
     await frontier.defer([Defer("", "http://b.example/4", FOREVER), Defer("", "data:,with a space", 2e9)])
-    await frontier.purge("", ["http://b.example/5"])
+    await frontier.remove("", ["http://b.example/5"])
     return await _seen(frontier)
 
 
 async def _after(crawl: Path) -> list[object]:
     (crawl / "books.sqlite-wal").unlink(missing_ok=True)
-    recovery.rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
+    await rebuild(crawl / "books.sqlite", killed_books.LAUNCH, folders(crawl))
     frontier, _ = await _opened(crawl)
     return await _seen(frontier)
 

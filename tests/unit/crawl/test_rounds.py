@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.crawl.frontier import Finish, Gate, Intake, Lease, Rate, rows, state
+from warcmill.crawl.frontier import Finish, Gate, Intake, Lease, Rate, table
 from warcmill.crawl.frontier.database import open_database
-from warcmill.crawl.frontier.state import Ledger
+from warcmill.crawl.frontier.ledger import Ledger
 from warcmill.crawl.uri import Status, make
 
-MANY, NOW = 4 * rows.AT_ONCE, 1_800_000_000.0
+MANY, NOW = 4 * table.AT_ONCE, 1_800_000_000.0
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     db = open_database(tmp_path / "books.sqlite")
-    found = Ledger(db)
+    found = Ledger(db, lambda: NOW)
     found.queues.set_rate(Gate(""), Rate(at_once=None))
     yield found
     db.close()
@@ -32,10 +32,10 @@ def offered(ledger: Ledger, *numbers: int, crawl: str = "") -> list[int]:
 
 def visited(ledger: Ledger, limit: int, again: float = 0.0) -> Sequence[Lease]:
     """Visit some pages."""
-    leases = ledger.lease("h", limit, NOW)
+    leases = ledger.lease("h", limit)
     for lease in leases:
         lease.uri.status = Status.PARSED
-    ledger.finish([Finish(lease, b"left", again=again) for lease in leases], NOW)
+    ledger.finish([Finish(lease, b"left", again=again) for lease in leases])
     return leases
 
 
@@ -61,10 +61,11 @@ def test_a_page_that_is_to_be_visited_again_waits_over_rounds_and_comes_once(led
     visited(ledger, 1, again=NOW + 60)
     ledger.carry_round()
     assert offered(ledger, 1) == []
-    (lease,) = ledger.lease("h", 9, NOW + 61)
+    ledger.now = lambda: NOW + 61
+    (lease,) = ledger.lease("h", 9)
     assert lease.history == b"left"
     lease.uri.status = Status.PARSED
-    ledger.finish([Finish(lease, b"left")], NOW + 61)
+    ledger.finish([Finish(lease, b"left")])
     assert offered(ledger, 1) == []
 
 
@@ -75,10 +76,8 @@ def test_a_fresh_start_knows_nothing_that_waited_and_gives_no_id_again(ledger: L
     assert offered(ledger, 7, 8) == [7, 8], "these rows would have the ids of those before"
     again = Ledger(ledger.db)
     assert again.look_up("c", ["http://a.example/1"]) == []
-    state.begin_purge(again, "c")
-    while not state.purge_some(again, NOW)[1]:
-        pass
-    assert [uri.uri for uri in again.waiting("", 0, 9).uris] == ["http://a.example/7", "http://a.example/8"]
+    again.purge("c")
+    assert [uri.uri for uri in again.page("", 0, 9).uris] == ["http://a.example/7", "http://a.example/8"]
 
 
 @pytest.mark.parametrize("follows", [False, True])

@@ -23,7 +23,7 @@ from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier import Gate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.job.job import End
-from warcmill.crawl.launch import launch
+from warcmill.crawl.launch import database, launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.uri import FOREVER, make
 
@@ -150,7 +150,7 @@ def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it
         job = crawled.replace(job, seeds=(*job.seeds, "http://a.example:1/"))
 
         async def first() -> None:
-            monkeypatch.setattr(launch, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
+            monkeypatch.setattr(database, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
             monkeypatch.setattr(clock, "now", lambda: real() + DAY)
             running = await launch.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
             running.books.hear = lambda *_: running.spider.hurry()
@@ -167,7 +167,7 @@ def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it
             (calendar,) = (await running.books.frontier.list(keys=["http://b.example/calendar"])).uris
             assert calendar.not_before > real() + 29 * DAY
             waits = [wake / 1000 for (wake,) in db.execute("SELECT wake FROM queues WHERE wake IS NOT NULL")]
-            await running.books.frontier.purge("", ["http://b.example/calendar"])
+            await running.books.frontier.remove("", ["http://b.example/calendar"])
             async with asyncio.timeout(300):
                 end = await running.crawl()
             await running.close(end)

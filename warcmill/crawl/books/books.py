@@ -1,28 +1,35 @@
-"""The books of a launch: each result is in the WARC, in crawl.log, in the journal and in the database, or in none.
+"""The books of a launch: each entry is in the WARC, in crawl.log, in the journal and in the frontier, or in none.
 
-Results are committed in groups. Records are durable first, then the log lines and
-the journal; then one transaction has the visits, what was found, and how long
-each file is. After a kill the files are cut to these lengths.
+Entries are committed in groups, by one change of the frontier. Records are durable first, then the log lines and the
+journal; then the frontier has the visits and what they found, and the register how long each file is. After a kill the
+files are cut to these lengths.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
-from warcmill.crawl.books import recovery
-from warcmill.crawl.books.recovery import CRAWL_LOG, LOGS, Folders
-from warcmill.crawl.durable import Appended
+from warcmill.crawl.books.files import BookFiles, Folders, recover
 from warcmill.crawl.fetch.cookies import Cookie, Jar
-from warcmill.crawl.frontier import Defer, Finish, Lease, Offered, check_visit, journal, queues
-from warcmill.crawl.frontier.accounts import SiteRow
-from warcmill.crawl.frontier.database import examine, transaction
-from warcmill.crawl.frontier.sqlite import SqliteFrontier, new
+from warcmill.crawl.frontier import (
+    Begins,
+    Change,
+    Defer,
+    Finish,
+    Frontier,
+    Lease,
+    Offered,
+    SiteRow,
+    check_visit,
+    journal,
+    new,
+    scheduled,
+)
+from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.uri import Status, Uri
 from warcmill.errors import Mismatch, NotReady, WarcmillError
 from warcmill.formats.logs import crawllog
@@ -31,21 +38,12 @@ from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import RecordPlace, WarcFiles
 from warcmill.layout import warc_serial
 
-GROUP, WAIT = 64, 0.25  # results, seconds
-
-
-class Begins(Enum):
-    """What a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; CONTINUES, what
-    was seen too, so that it counts on."""
-
-    FRESH = "fresh"
-    FOLLOWS = "follows"
-    CONTINUES = "continues"
+GROUP, WAIT = 64, 0.25  # entries, seconds
 
 
 @dataclass(frozen=True, slots=True)
 class BookEntry:
-    """What came of a URI: its `records` (all exchanges, in one WARC), its line in crawl.log, what it leaves and found.
+    """The end of a visit: its `records` (all exchanges, in one WARC), its line in crawl.log, what it leaves and found.
 
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
@@ -65,7 +63,7 @@ class BookEntry:
 
 
 class Kept(NamedTuple):
-    """A result that is durable: the places of its records, and the answers to what it found.
+    """An entry that is durable: the places of its records, and the answers to what it found.
 
     `held` is False when its lease had ended before: then nothing of it was written.
     """
@@ -81,19 +79,18 @@ Fate = Kept | WarcmillError
 class Books:
     """The books of one launch, from `open_books` to `close`. After an error of the disk they take nothing more.
 
-    `hear` is called with each result that is durable. `set_back` is by how many seconds the clock was since the last.
+    `hear` is called with each entry that is durable. `set_back` is by how many seconds the clock was since the last;
+    `mended` has a line for each file that was cut or set aside.
     """
 
-    def __init__(self, frontier: SqliteFrontier, warcs: WarcFiles, folders: Folders, mended: Sequence[str]) -> None:
-        self.frontier, self.warcs, self.mended = frontier, warcs, tuple(mended)
-        self._folders = folders
+    def __init__(self, frontier: Frontier, files: BookFiles, mended: Sequence[str], set_back: float) -> None:
+        self.frontier, self.mended, self.set_back = frontier, tuple(mended), set_back
+        self._files = files
         self._waiting: list[tuple[BookEntry, asyncio.Future[Kept]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
-        self._open_logs()
-        frontier.note = self._note
+        frontier.note = files.note
         self.hear: Callable[[BookEntry, Kept], None] = _nothing
-        self.set_back = 0.0
 
     @property
     def stopped(self) -> WarcmillError | None:
@@ -102,26 +99,30 @@ class Books:
 
     def stop(self, error: WarcmillError) -> None:
         """Take nothing more, for this reason."""
-        self.frontier.stopped = self.frontier.stopped or error
+        self.frontier.stop(error)
 
     def jar(self, crawl: str = "") -> Jar:
-        """Return the cookies of a crawl; what an answer changes there must be in its result."""
-        return self.frontier.ledger.jars.jar(crawl)
+        """Return the cookies of a crawl; what an answer changes there must be in its entry."""
+        return self.frontier.jar(crawl)
 
-    async def keep(self, result: BookEntry) -> Kept:
-        """Make a result durable, with others of its time. BadInput for one that cannot be; Unavailable when a disk
+    async def keep(self, entry: BookEntry) -> Kept:
+        """Make an entry durable, with others of its time. BadInput for one that cannot be; Unavailable when a disk
         failed: nothing of its group is kept. A caller that is cancelled still waits for it, as its records are read."""
-        _check(result)
+        if _ends(entry) or not entry.lease:
+            check_visit(entry.uri, entry.history)
         future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
-        self._waiting.append((result, future))
-        if len(self._waiting) >= min(GROUP, len(self.frontier.ledger.leases)):  # nobody else would come
+        self._waiting.append((entry, future))
+        if len(self._waiting) >= min(GROUP, self.frontier.leased):  # nobody else would come
             self._flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WAIT, self._flush)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            await _settled(future)
+            while not future.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([future])
+            future.exception()
             raise
 
     async def settle(self) -> None:
@@ -133,13 +134,13 @@ class Books:
     async def rotate(self, stage: str) -> None:
         """Close the WARC, and rename the logs for a stage; new ones begin."""
         await self.settle()
-        await self.frontier.fatal(lambda: self._rotate(stage))
+        await self.frontier.run(lambda: self._files.rotate(stage))
 
     async def close(self) -> None:
-        """Wait for what was given, and close all files and the database. The WARC has its final name."""
+        """Wait for what was given, and close all files and the frontier. The WARC has its final name."""
         await self.settle()
         if not self.stopped:
-            await self.frontier.fatal(self._end)
+            await self.frontier.run(self._files.close)
         await self.frontier.close()
 
     def _flush(self) -> None:
@@ -153,223 +154,143 @@ class Books:
             task.add_done_callback(self._commits.discard)
 
     async def _commit(self, group: Sequence[tuple[BookEntry, asyncio.Future[Kept]]]) -> None:
-        results = [result for result, _ in group]
+        entries = [entry for entry, _ in group]
         try:
-            fates = await self.frontier.within(lambda: self._write(results))
+            fates = await self.frontier.change(lambda changes: self._write(changes, entries))
         except BaseException as error:
             for _, future in group:
                 _settle(future, error)
             if not isinstance(error, WarcmillError):
                 raise
             return
-        for (result, future), fate in zip(group, fates, strict=True):
+        for (entry, future), fate in zip(group, fates, strict=True):
             if isinstance(fate, Kept) and fate.held:
-                self.frontier.scheduled(result.found, fate.offered)
-                self.hear(result, fate)
+                scheduled(self.frontier.transitions, entry.found, fate.offered)
+                self.hear(entry, fate)
             _settle(future, fate)
 
-    def begin(self, begins: Begins) -> None:
-        """Journal the beginning of a launch, so that no journal is empty."""
-        lines = {Begins.FRESH: [journal.fresh()], Begins.FOLLOWS: [journal.carried()], Begins.CONTINUES: []}
-        with transaction(self.frontier.db, self.frontier.path):
-            self._note(lines[begins])
+    # On the thread of the frontier, within a change
 
-    # On the thread of the database, within a transaction
-
-    def _write(self, results: Sequence[BookEntry]) -> list[Fate]:
-        fates = self._append_records(results)
+    def _write(self, changes: Change, entries: Sequence[BookEntry]) -> list[Fate]:
+        fates = self._append_records(changes, entries)
         done = [
-            (result, fate) for result, fate in zip(results, fates, strict=True) if isinstance(fate, Kept) and fate.held
+            (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
         ]
-        lines = self._end_leases([result for result, _ in done])
-        self.frontier.ledger.spending.add((result.uri, result.line) for result, _ in done if result.line)
-        offered = self._offer([uri for result, _ in done for uri in result.found], lines)
-        self.warcs.sync()
-        self._append_lines(done)
-        self._end_group(lines, [place for _, fate in done for place in fate.places])
+        lines = _end_visits(changes, [entry for entry, _ in done])
+        changes.spend((entry.uri, entry.line) for entry, _ in done if entry.line)
+        found = [uri for entry, _ in done for uri in entry.found]
+        offered = changes.offer(found)
+        lines += map(journal.taken, new(found, offered))
+        log = [_line(entry.line, fate.places) for entry, fate in done if entry.line]
+        self._files.end_group(log, lines, [place for _, fate in done for place in fate.places])
         answers = iter(offered)
         return [
-            fate._replace(offered=[next(answers) for _ in result.found])
+            fate._replace(offered=[next(answers) for _ in entry.found])
             if isinstance(fate, Kept) and fate.held
             else fate
-            for result, fate in zip(results, fates, strict=True)
+            for entry, fate in zip(entries, fates, strict=True)
         ]
 
-    def _append_records(self, results: Sequence[BookEntry]) -> list[Fate]:
+    def _append_records(self, changes: Change, entries: Sequence[BookEntry]) -> list[Fate]:
         """Append what still has its lease; a record that does not fit its header fails alone."""
         fates: list[Fate] = []
         ended: set[int] = set()
-        for result in results:
-            if result.lease and (result.lease.id in ended or not self.frontier.ledger.leases.holds(result.lease)):
+        for entry in entries:
+            if entry.lease and (entry.lease.id in ended or not changes.holds(entry.lease)):
                 fates.append(Kept(held=False))
                 continue
             try:
-                fates.append(Kept(True, tuple(self.warcs.append(result.records)) if result.records else ()))
-                ended.update([result.lease.id] if result.lease else [])
+                fates.append(Kept(True, self._files.append(entry.records)))
+                ended.update([entry.lease.id] if entry.lease else [])
             except Mismatch as error:
                 fates.append(error)
         return fates
 
-    def _end_leases(self, results: Sequence[BookEntry]) -> list[str]:
-        """End the leases, and return the lines that the journal has for it."""
-        now, ledger = self.frontier.now(), self.frontier.ledger
-        visits = [Finish(one.lease, one.history, one.opens, one.again) for one in results if one.lease and _ends(one)]
-        waits = [
-            Defer(one.uri.crawl, one.uri.key, one.uri.not_before, one.lease, one.opens)
-            for one in results
-            if one.lease and not _ends(one)
-        ]
-        others = [one for one in results if not one.lease]
-        ledger.finish(visits, now)
-        ledger.defer(waits, now)
-        for one in others:
-            ledger.visit(one.uri, one.history, now)
-        for one in results:
-            if one.cookies:
-                ledger.keep_cookies(one.uri.crawl, one.cookies, now)
-            if one.site:
-                ledger.sites.put(one.site)
-        return [
-            *map(journal.finished, visits),
-            *map(journal.deferred, waits),
-            *(journal.visited(one.uri, one.history, 0.0) for one in others),
-            *(journal.cookies(one.uri.crawl, one.cookies) for one in results if one.cookies),
-            *(journal.site(one.site) for one in results if one.site),
-        ]
-
-    def _offer(self, found: Sequence[Uri], lines: list[str]) -> list[Offered]:
-        answers = self.frontier.ledger.offer(found)
-        lines += map(journal.taken, new(found, answers))
-        return answers
-
-    def _append_lines(self, done: Sequence[tuple[BookEntry, Kept]]) -> None:
-        text = [_line(result.line, fate.places) for result, fate in done if result.line]
-        if text:
-            self._log.append(b"".join(text))
-            self._log.sync()
-
-    def _end_group(self, lines: Sequence[str], places: Sequence[RecordPlace]) -> None:
-        """Journal a group, and note the files' lengths."""
-        warcs = {place.name: place.offset + place.length for place in places}
-        if self.warcs.name:
-            warcs[self.warcs.name] = self.warcs.length  # with its warcinfo alone, too
-        self._journal.append(journal.member(lines, {CRAWL_LOG: self._log.length, **warcs}))
-        self._journal.sync()
-        recovery.put_lengths(self.frontier.db, "warcs", warcs)
-        queues.note(self.frontier.db, self.frontier.now())
-        self._note_logs()
-
-    def _note(self, lines: Sequence[str]) -> None:
-        self._end_group(lines, ())
-
-    # On the thread of the database
-
-    def _rotate(self, stage: str) -> None:
-        recovery.refuse_rotated(self._folders.logs, stage)
-        self._close_files()
-        db = self.frontier.db
-        db.execute("INSERT OR REPLACE INTO about VALUES ('rotating', ?)", (stage,))
-        recovery.finish_rotation(db, self._folders.logs, stage)
-        self._open_logs()
-
-    def _open_logs(self) -> None:
-        self._log, self._journal = (Appended(self._folders.logs / name) for name in LOGS)
-        with transaction(self.frontier.db, self.frontier.path):
-            self._note_logs()
-
-    def _note_logs(self) -> None:
-        found = {CRAWL_LOG: self._log.length, journal.NAME: self._journal.length}
-        recovery.put_lengths(self.frontier.db, "logs", found)
-
-    def _end(self) -> None:
-        self._close_files()
-        self.frontier.db.execute("INSERT OR REPLACE INTO about VALUES ('clean', 1)")
-
-    def _close_files(self) -> None:
-        self.warcs.sync()
-        self.warcs.close()
-        self._log.close()
-        self._journal.close()
-
 
 async def open_books(
-    frontier: SqliteFrontier, launch: str, folders: Folders, warcs: Callable[[int], WarcFiles],
+    frontier: Frontier, register: Register, launch: str, folders: Folders, warcs: Callable[[int], WarcFiles],
     begins: Begins = Begins.FRESH,
 ) -> Books:  # fmt: skip
     """Open the books of a launch over its frontier; `warcs` makes its WARC files, from the number of the first on.
 
-    Those of a launch that was killed are put in order first; what that took is in `mended`. For another launch than
-    the database was last open for, they begin, as `begins` says.
+    Files of a launch that was killed are cut first. For another launch than the register was last open for, the books
+    begin, as `begins` says.
     """
 
-    def open_all() -> Books:
-        db, mended = frontier.db, []
-        before, clean = _about(db, "launch"), _about(db, "clean")
-        if before and not clean:
-            examine(db, frontier.path)
-        if before == launch:
-            mended = recovery.recover(db, folders)
-        elif before and not clean:
-            raise NotReady(f"launch {launch}", f"launch {before} was killed; open its books first, to put it in order")
-        else:
-            _begin(frontier, launch, begins)
-        db.execute("DELETE FROM about WHERE name = 'clean'")
-        with transaction(db, frontier.path):
-            back = queues.undo(db, frontier.now())
-        books = Books(frontier, warcs(_next_serial(recovery.lengths(db))), folders, mended)
-        books.set_back = back
-        books.begin(Begins.CONTINUES if before == launch else begins)
-        return books
+    def cut() -> list[str]:
+        is_killed = bool(register.launch) and not register.is_clean
+        if is_killed:
+            register.examine()
+        if is_killed and register.launch != launch:
+            why = f"launch {register.launch} was killed; open its books first, to put it in order"
+            raise NotReady(f"launch {launch}", why)
+        return recover(register, folders) if register.launch == launch else []
 
-    books = await frontier.run(open_all)
+    def begin(changes: Change) -> tuple[Begins, float]:
+        back, is_same = changes.move_back(), register.launch == launch
+        changes.begin(launch, begins)
+        if not is_same:
+            register.begin(launch)
+        register.open()
+        return Begins.CONTINUES if is_same else begins, back
+
+    def opened() -> BookFiles:
+        return BookFiles(folders, register, warcs(_next_serial(file.name for file in register.files())))
+
+    mended = await frontier.run(cut)
+    begun, set_back = await frontier.change(begin)
+    files = await frontier.run(opened)
+    await frontier.change(lambda _: files.note(_BEGUN[begun]))  # so that no journal is empty
+    books = Books(frontier, files, mended, set_back)
     await frontier.purge_rest()
     return books
 
 
-def _begin(frontier: SqliteFrontier, launch: str, begins: Begins) -> None:
-    with transaction(frontier.db, frontier.path):
-        frontier.db.execute("DELETE FROM files")
-        frontier.db.execute("DELETE FROM about WHERE name = 'rotating'")
-        frontier.db.execute("INSERT OR REPLACE INTO about VALUES ('launch', ?)", (launch,))
-        if begins is Begins.FRESH:
-            frontier.ledger.begin_round()
-        elif begins is Begins.FOLLOWS:
-            frontier.ledger.carry_round()
+_BEGUN = {Begins.FRESH: [journal.fresh()], Begins.FOLLOWS: [journal.carried()], Begins.CONTINUES: []}
 
 
-def _about(db: sqlite3.Connection, name: str) -> object:
-    row = db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
-    return row[0] if row else None
-
-
-def _next_serial(names: dict[str, int]) -> int:
+def _next_serial(names: Iterable[str]) -> int:
     return max((serial.number + 1 for name in names if (serial := warc_serial(name))), default=0)
 
 
-def _nothing(_result: BookEntry, _kept: Kept) -> None:
-    """Nobody hears."""
+def _nothing(_entry: BookEntry, _kept: Kept) -> None:
+    """Pass no entry on."""
 
 
-def _check(result: BookEntry) -> None:
-    """BadInput when a result cannot be put into the books."""
-    if _ends(result) or not result.lease:
-        check_visit(result.uri, result.history)
+def _ends(entry: BookEntry) -> bool:
+    return entry.uri.status not in (Status.SCHEDULED, Status.SUSPENDED)
 
 
-def _ends(result: BookEntry) -> bool:
-    return result.uri.status not in (Status.SCHEDULED, Status.SUSPENDED)
+def _end_visits(changes: Change, entries: Sequence[BookEntry]) -> list[str]:
+    """End the leases, note visits without one, and return the lines that the journal has for all."""
+    leased = [(entry, entry.lease) for entry in entries if entry.lease]
+    visits = [Finish(lease, entry.history, entry.opens, entry.again) for entry, lease in leased if _ends(entry)]
+    waits = [
+        Defer(entry.uri.crawl, entry.uri.key, entry.uri.not_before, lease, entry.opens)
+        for entry, lease in leased
+        if not _ends(entry)
+    ]
+    others = [entry for entry in entries if not entry.lease]
+    changes.finish(visits)
+    changes.defer(waits)
+    for entry in others:
+        changes.visit(entry.uri, entry.history)
+    for entry in entries:
+        if entry.cookies:
+            changes.keep_cookies(entry.uri.crawl, entry.cookies)
+        if entry.site:
+            changes.keep_site(entry.site)
+    return [
+        *map(journal.finished, visits),
+        *map(journal.deferred, waits),
+        *(journal.visited(entry.uri, entry.history, 0.0) for entry in others),
+        *(journal.cookies(entry.uri.crawl, entry.cookies) for entry in entries if entry.cookies),
+        *(journal.site(entry.site) for entry in entries if entry.site),
+    ]
 
 
 def _line(line: CrawlRecord, places: Sequence[RecordPlace]) -> bytes:
     return crawllog.render(line, places[0].name, places[0].offset) if places else crawllog.render(line)
-
-
-async def _settled(future: asyncio.Future[Kept]) -> None:
-    """Wait for the result of a caller that was cancelled."""
-    while not future.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([future])
-    future.exception()
 
 
 def _settle(future: asyncio.Future[Kept], fate: Kept | BaseException) -> None:

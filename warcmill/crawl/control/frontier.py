@@ -47,12 +47,12 @@ class FrontierControl:
     async def remove(self, target: Subject) -> Json:
         """Remove a URI, or what waits of a site; return how many waited."""
         if not target.site:
-            return {"removed": await self._frontier.purge(target.crawl, [target.key])}
+            return {"removed": await self._frontier.remove(target.crawl, [target.key])}
         removed, after = 0, 0
         while True:
             page = await self._frontier.list(target.crawl, after=after, limit=MOST)
             keys = [uri.key for uri in page.uris if uri.queue == target.site]
-            removed += await self._frontier.purge(target.crawl, keys) if keys else 0
+            removed += await self._frontier.remove(target.crawl, keys) if keys else 0
             after = page.next
             if not after:
                 return {"removed": removed}

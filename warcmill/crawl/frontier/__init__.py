@@ -1,29 +1,37 @@
-"""What is still to be fetched, and what was seen: the protocol of every frontier, and the values that pass through it.
+"""The frontier: all that a crawl knows. The protocol of every form of it, and the values that pass through. Pure.
 
-A URI is offered, leased to a holder, and finished or deferred. A lease passes a
-*gate*, by which rates and blocks are kept. All calls take batches, and may be
-repeated: what was done already is not done twice.
+A URI is offered, leased to a holder, and finished or deferred, or a person removes it. A lease passes a *gate*, by
+which rates and blocks are kept. A frontier also keeps what visits share: cookies, the robots.txt of each site, and the
+sums that quotas count.
+
+Everything outside this folder is written against `Frontier` and `Change`; `sqlite` has the form for one machine, and
+one place opens it (`crawl/launch/database.py`). All calls take batches, and may be repeated: what was done already is
+not done twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
-from warcmill.crawl.uri import DONE, FOREVER, LONGEST_PAYLOAD, LONGEST_URI, Status, Uri, check_move, shown
-from warcmill.errors import BadInput
+from warcmill.crawl.fetch.cookies import Cookie, Jar
+from warcmill.crawl.policies.quotas import By, Spent
+from warcmill.crawl.uri import DONE, FOREVER, LONGEST_PAYLOAD, LONGEST_URI, Status, Transitions, Uri, check_move, shown
+from warcmill.errors import BadInput, WarcmillError
+from warcmill.formats.logs.crawllog import CrawlRecord
 
+T = TypeVar("T")
 LONGEST_HISTORY = 200
 PRIORITIES = range(-(1 << 31), 1 << 31)
 LEASE_SECONDS = 3600.0
 
 
 class Gate(NamedTuple):
-    """What a lease passes: the queue; later also the spider that asks and the address that it goes out by."""
+    """The gate that a lease passes: the queue; later also the spider that asks and the address that it goes out by."""
 
     queue: str
     spider: str = ""
@@ -77,7 +85,7 @@ class Lease(NamedTuple):
 
 
 class Intake(StrEnum):
-    """What became of an offer."""
+    """The fate of an offer."""
 
     NEW = "new"
     SEEN = "seen"
@@ -104,13 +112,17 @@ class Finish(NamedTuple):
 
 
 class Defer(NamedTuple):
-    """A URI that waits until `until`; FOREVER suspends it, 0 ends the wait. With a lease, the lease ends."""
+    """A URI that waits until `until`; FOREVER suspends it, 0 ends the wait. With a lease, the lease ends.
+
+    Without one, `tries` is how often it was tried; None leaves that as it is.
+    """
 
     crawl: str
     key: str
     until: float
     lease: Lease | None = None
     opens: float = 0.0
+    tries: int | None = None
 
 
 class UriPage(NamedTuple):
@@ -120,8 +132,117 @@ class UriPage(NamedTuple):
     next: int
 
 
+class SiteRow(NamedTuple):
+    """The last status of a site's robots.txt, its text, until when it counts, and how often it was asked in vain."""
+
+    origin: str
+    status: int
+    until: float
+    failures: int = 0
+    text: bytes = b""
+
+
+Sums = Mapping[By, Spent]
+"""The sums of the host, the target and the crawl of a URI."""
+
+
+class Begins(Enum):
+    """What a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; CONTINUES, what
+    was seen too, so that it counts on."""
+
+    FRESH = "fresh"
+    FOLLOWS = "follows"
+    CONTINUES = "continues"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What the frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
+
+    `discovered` counts all URIs ever taken. Queues are ready, snoozed until a time, retired (blocked), or exhausted.
+    """
+
+    discovered: int = 0
+    queued: int = 0
+    by_queue: Mapping[str, int] = field(default_factory=dict)
+    ready: int = 0
+    snoozed: int = 0
+    retired: int = 0
+    exhausted: int = 0
+    in_process: int = 0
+
+
+class Change(Protocol):
+    """What one change of a frontier is made of (see `Frontier.change`); each call sees those before it."""
+
+    def holds(self, lease: Lease) -> bool:
+        """True if a lease has not ended: it, and no later one of its URI."""
+        ...
+
+    def offer(self, uris: Sequence[Uri]) -> list[Offered]:
+        """Schedule the URIs that their crawl has not seen; answer for each, in order."""
+        ...
+
+    def finish(self, visits: Sequence[Finish]) -> list[bool]:
+        """End visits; False for a lease that has ended before."""
+        ...
+
+    def defer(self, waits: Sequence[Defer]) -> list[bool]:
+        """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
+        ...
+
+    def visit(self, uri: Uri, history: bytes, again: float = 0.0) -> bool:
+        """Note the visit of a URI that was not leased; True if it waited. Its wait, and a lease of it, end."""
+        ...
+
+    def keep_cookies(self, crawl: str, changed: Sequence[Cookie]) -> None:
+        """Keep what an answer has changed in a crawl's jar."""
+        ...
+
+    def keep_site(self, row: SiteRow) -> None:
+        """Keep what the robots.txt of a site said."""
+        ...
+
+    def spend(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:
+        """Add answers to the sums: the URI of each, whose lease ends in this change, and its line in crawl.log."""
+        ...
+
+    def purge(self, crawl: str) -> None:
+        """Forget a crawl, its seen-set too."""
+        ...
+
+    def begin(self, launch: str, begins: Begins) -> None:
+        """Begin the round of a launch, unless it has begun."""
+        ...
+
+    def move_back(self) -> float:
+        """Move delays back if the clock is before the last change; return by how many seconds."""
+        ...
+
+
 class Frontier(Protocol):
-    """A frontier. Times are seconds since 1970, by its own clock. Every method may raise Unavailable."""
+    """A frontier. Times are seconds since 1970, by its own clock. Every method may raise Unavailable.
+
+    `transitions` moves its URIs between statuses. `note` is called with the lines that a journal has for a change
+    which was not made by `change`, within that change.
+    """
+
+    transitions: Transitions
+    note: Callable[[list[str]], None]
+
+    @property
+    def stopped(self) -> WarcmillError | None:
+        """Why it takes nothing more, such as an error of its disk; None while it does."""
+        ...
+
+    @property
+    def leased(self) -> int:
+        """How many of its leases are out to this process."""
+        ...
+
+    def stop(self, error: WarcmillError) -> None:
+        """Take nothing more, for this reason; the first one counts."""
+        ...
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         """Schedule the URIs that its crawl has not seen; answer for each, in order."""
@@ -139,6 +260,31 @@ class Frontier(Protocol):
         """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
         ...
 
+    async def remove(self, crawl: str, keys: Sequence[str]) -> int:
+        """Remove URIs of a crawl, which are not taken again; return how many of them waited."""
+        ...
+
+    async def purge(self, crawl: str) -> int:
+        """Forget a crawl, its seen-set too, and return how many of its URIs waited."""
+        ...
+
+    async def purge_rest(self) -> int:
+        """Delete what an interrupted purge has left; return how many URIs waited."""
+        ...
+
+    async def change(self, act: Callable[[Change], T]) -> T:
+        """Make a change, all or nothing: `act` is called with it, on a thread of its own. Any error stops the frontier.
+
+        `act` makes the files of a launch durable, too. A frontier on another machine makes the change after it has
+        returned. A kill between the two leaves files that know more, so the journal's last group is made once more:
+        each of its calls may be repeated.
+        """
+        ...
+
+    async def run(self, act: Callable[[], T]) -> T:
+        """Do something on the thread of `change`, between two changes. Any error stops the frontier."""
+        ...
+
     async def block(self, gate: Gate, until: float) -> None:
         """Close a gate until then; FOREVER, or a time gone by, which opens it."""
         ...
@@ -147,9 +293,12 @@ class Frontier(Protocol):
         """Set the rate of a gate, that of every gate with none of its own (queue ''), or None for none of its own."""
         ...
 
-    async def purge(self, crawl: str, keys: Sequence[str] | None = None) -> int:
-        """Forget a crawl, its seen-set too, and return how many of its URIs waited; or remove some URIs, which
-        are not taken again."""
+    async def next_time(self) -> float | None:
+        """When the next queue opens, or the next URI has waited long enough; None: never."""
+        ...
+
+    async def is_empty(self) -> bool:
+        """True if nothing waits in any crawl but what a person has suspended."""
         ...
 
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
@@ -162,9 +311,50 @@ class Frontier(Protocol):
         """List URIs that wait, in order of arrival; or those of these keys, visited ones too."""
         ...
 
-    async def snapshot(self, path: Path) -> None:
-        """Copy it whole, durable, to a new file."""
+    async def waiting(self, longest: int) -> Waiting:
+        """Count what waits, in all crawls; only so many of the longest queues are named. Walks each row that waits."""
         ...
+
+    async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
+        """Return what was fetched of the host, target and crawl of each URI."""
+        ...
+
+    async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
+        """Return what the robots.txt of sites said; a site that was not asked in this round is left out."""
+        ...
+
+    def jar(self, crawl: str) -> Jar:
+        """Return the cookies of a crawl, as this process knows them."""
+        ...
+
+    async def snapshot(self, path: Path) -> None:
+        """Copy it whole, durable, to a new file. Conflict when there is a file."""
+        ...
+
+    async def close(self) -> None:
+        """Close it; leases that are out wait again."""
+        ...
+
+
+def new(uris: Iterable[Uri], answers: Iterable[Offered]) -> list[Uri]:
+    """Return the URIs that were taken."""
+    return [uri for uri, answer in zip(uris, answers, strict=True) if answer.answer is Intake.NEW]
+
+
+def scheduled(transitions: Transitions, uris: Sequence[Uri], answers: Sequence[Offered]) -> None:
+    """Move the URIs that were taken to Scheduled."""
+    for uri in new(uris, answers):
+        transitions.update(uri, waits(uri.not_before))
+
+
+def waits(until: float) -> Status:
+    """Return the status of a URI that waits until then."""
+    return Status.SUSPENDED if until >= FOREVER else Status.SCHEDULED
+
+
+def ended(uri: Uri) -> int:
+    """When a visit ended, in whole seconds."""
+    return int(uri.download_finished or uri.updated)
 
 
 def digest(crawl: str, key: str) -> bytes:
@@ -173,11 +363,11 @@ def digest(crawl: str, key: str) -> bytes:
 
 
 def check_offer(uri: Uri) -> None:
-    """BadInput, with what is wrong, for a URI that no frontier takes."""
-    check_move(uri, Status.SUSPENDED if uri.not_before >= FOREVER else Status.SCHEDULED)
-    for what, text, limit in (("URI", uri.uri, LONGEST_URI), ("key", uri.key, LONGEST_URI)):
+    """Refuse a URI that no frontier takes: BadInput with what is wrong."""
+    check_move(uri, waits(uri.not_before))
+    for name, text, limit in (("URI", uri.uri, LONGEST_URI), ("key", uri.key, LONGEST_URI)):
         if not text or len(text) > limit:
-            raise BadInput(shown(uri.key), f"its {what} is empty, or longer than {limit} letters")
+            raise BadInput(shown(uri.key), f"its {name} is empty, or longer than {limit} letters")
     if len(uri.payload) > LONGEST_PAYLOAD // 4 and len(uri.payload.encode()) > LONGEST_PAYLOAD:
         raise BadInput(shown(uri.key), f"its payload is larger than {LONGEST_PAYLOAD} bytes")
     try:
@@ -189,7 +379,7 @@ def check_offer(uri: Uri) -> None:
 
 
 def check_visit(uri: Uri, history: bytes) -> None:
-    """BadInput when a visit does not end with such a status, or its history is larger than a frontier keeps."""
+    """Refuse a visit with a status that ends none, or with a history that is too large: BadInput."""
     if uri.status not in DONE:
         raise BadInput(shown(uri.key), f"a visit does not end with {uri.status}")
     if len(history) > LONGEST_HISTORY:

@@ -1,10 +1,6 @@
-"""The cookie jars of all crawls, and their rows in the books.
+"""The accounts of a frontier, in its database: cookies, the robots.txt of each site, and the sums that quotas count.
 
-MERGED warcmill/crawl/frontier/accounts.py: What the robots.txt of each site said, as the books keep it: so a launch
-that is continued does not ask again.
-
-MERGED warcmill/crawl/frontier/accounts.py: What was fetched of each host, target and crawl, for quotas: the books
-have it, however many hosts there are.
+All is read and written within a transaction of the caller.
 """
 
 from __future__ import annotations
@@ -12,16 +8,22 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple
-from typing import NamedTuple
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
-from warcmill.crawl.policies.quotas import NAMES, By, Spent
+from warcmill.crawl.frontier import SiteRow, Sums
+from warcmill.crawl.frontier.database import select_in
+from warcmill.crawl.policies.quotas import NAMES, By, Spent, is_document
 from warcmill.crawl.uri import Uri
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 _COLUMNS = "domain, path, name, value, expires, created, host_only, secure"
+_LEVEL = 6  # of the texts of robots.txt
+_ADD = (
+    "INSERT INTO spent VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,"
+    " bytes = bytes + excluded.bytes, seconds = seconds + excluded.seconds"
+)
 
 
 class Jars:
@@ -45,7 +47,7 @@ class Jars:
         return self._jars.setdefault(crawl, Jar())
 
     def keep(self, crawl: int, changed: Iterable[Cookie], now: float) -> None:
-        """Keep what an answer has changed in a crawl's jar. Within a transaction."""
+        """Keep what an answer has changed in a crawl's jar."""
         cookies = list(changed)
         gone = [(crawl, *cookie.key) for cookie in cookies if cookie.expires <= now]
         self._db.executemany("DELETE FROM cookies WHERE crawl = ? AND domain = ? AND path = ? AND name = ?", gone)
@@ -59,38 +61,22 @@ class Jars:
         self._jars.pop(crawl, None)
 
     def clear(self) -> None:
-        """Empty all jars. Within a transaction."""
+        """Empty all jars."""
         self._jars.clear()
         self._db.execute("DELETE FROM cookies")
 
 
-_LEVEL = 6
-
-
-class SiteRow(NamedTuple):
-    """The last status of a site's robots.txt, its text, until when it counts, and how often it was asked in vain."""
-
-    origin: str
-    status: int
-    until: float
-    failures: int = 0
-    text: bytes = b""
-
-
 class Sites:
-    """The rows of sites. Within a transaction of the caller."""
+    """The rows of sites: a launch that is continued does not ask for their robots.txt again."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def get(self, origin: str) -> SiteRow | None:
-        """Return the row of a site; None when it was not asked in this round."""
-        query = "SELECT status, until, failures, text FROM sites WHERE origin = ?"
-        row = self._db.execute(query, (origin,)).fetchone()
-        if not row:
-            return None
-        status, until, failures, packed = row
-        return SiteRow(origin, status, until, failures, zlib.decompress(packed))
+    def get(self, origins: Iterable[str]) -> dict[str, SiteRow]:
+        """Return the rows of sites; one that was not asked in this round is left out."""
+        query = "SELECT origin, status, until, failures, text FROM sites WHERE origin IN"
+        rows = (SiteRow(*row) for row in select_in(self._db, query, origins))
+        return {row.origin: row._replace(text=zlib.decompress(row.text)) for row in rows}
 
     def put(self, row: SiteRow) -> None:
         """Keep the row of a site."""
@@ -102,16 +88,8 @@ class Sites:
         self._db.execute("DELETE FROM sites")
 
 
-_ADD = (
-    "INSERT INTO spent VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,"
-    " bytes = bytes + excluded.bytes, seconds = seconds + excluded.seconds"
-)
-Sums = Mapping[By, Spent]
-"""What was fetched of the host, the target and the crawl of a URI."""
-
-
 class Spending:
-    """The rows of sums. Within a transaction of the caller."""
+    """The rows of sums, however many hosts there are."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -139,12 +117,6 @@ class Spending:
     def clear(self) -> None:
         """Forget all."""
         self._db.execute("DELETE FROM spent")
-
-
-def is_document(line: CrawlRecord) -> bool:
-    """True if a line of crawl.log is of an answer, and of its URI's last one; an address or a robots.txt, which another
-    needs first, is none."""
-    return (line.status or 0) > 0 and not line.is_asked_again and not (line.hops or "").rstrip("R").endswith("P")
 
 
 def _seconds(line: CrawlRecord) -> float:

@@ -1,4 +1,4 @@
-"""Open the crawler's database: one SQLite file, of one process, on a local disk.
+"""The crawler's database: one SQLite file, of one process, on a local disk. Opens, copies and checks it.
 
 WAL with synchronous NORMAL: a kill loses nothing that was committed; a power cut
 may lose the last commits, never their order. The books cut their files to what
@@ -11,15 +11,18 @@ import ctypes
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from warcmill.base import disk
-from warcmill.errors import BadInput, Busy, Foreign, Unavailable, WarcmillError
+from warcmill.crawl.durable import failed, sync
+from warcmill.errors import BadInput, Busy, Conflict, Foreign, Unavailable, WarcmillError
 
 APPLICATION, SCHEMA = 0x57434D4C, 3  # "WCML"
 CACHE_KIB = 16 << 10
+MOST_NAMES = 10_000  # of each table of them, kept in memory
+_CHUNK = 500  # parameters of one query
 PAGE, CHECKPOINT_AT = 2048, 8000  # bytes, and pages of the WAL: each commit writes a few rows here and there
 
 # statfs(2): these keep no lock, or no memory, that two hosts share. FUSE may be sshfs or rclone.
@@ -115,16 +118,47 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def examine(connection: sqlite3.Connection, path: Path) -> None:
-    """BadInput when the database is damaged. Reads all of it."""
+    """Read all of the database; BadInput when it is damaged."""
     with named(path):
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise damaged(path, str(found).splitlines()[-1])
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise damaged(path, str(verdict).splitlines()[-1])
+
+
+def copy(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy a database to a new file, durable, as that of a launch which has ended. Conflict when there is a file."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError as error:
+        raise Conflict(str(path), "it exists; a snapshot needs a new name") from error
+    except OSError as error:
+        raise failed(path, error) from error
+    with named(path), closing(sqlite3.connect(path)) as target:
+        connection.backup(target)
+        target.execute("INSERT OR REPLACE INTO about VALUES ('clean', 1)")
+        target.commit()
+        target.execute("PRAGMA journal_mode=DELETE")
+    sync(path)
+
+
+def last_launch(path: Path) -> str | None:
+    """Return the launch that a database was last open for: '' before its first commit, None when it is gone or empty.
+    BadInput when it is damaged, or not one of this crawler."""
+    if not path.exists():
+        return None
+    with named(path), closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True)) as db:  # a kill may be rolled back
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        if not tables:
+            return None
+        if "about" not in tables:
+            raise damaged(path, "it has no table 'about'")
+        row = db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
+    return str(row[0]) if row else ""
 
 
 def write_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Write what is in the WAL into the database. SQLite does so unasked at CHECKPOINT_AT, but then tells nobody of a
-    failing disk: https://sqlite.org/c3ref/wal_autocheckpoint.html"""
+    """Write what is in the WAL into the database. SQLite does so unasked at CHECKPOINT_AT, but then reports no failing
+    disk: https://sqlite.org/c3ref/wal_autocheckpoint.html"""
     with named(path):
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -182,3 +216,60 @@ def _magic(folder: Path) -> int:
         error = ctypes.get_errno()
         raise Unavailable(str(folder), os.strerror(error))
     return int(answer[0]) & 0xFFFFFFFF
+
+
+def milliseconds(moment: float) -> int | None:
+    """A time as rows have it; None for one that is not set."""
+    return round(moment * 1000) if moment > 0 else None
+
+
+def select_in(
+    db: sqlite3.Connection, query: str, values: Iterable[object], before: tuple[object, ...] = ()
+) -> list[tuple]:  # type: ignore[type-arg]
+    """Return the rows of a query that ends in `IN`, for any number of values."""
+    todo, found = list(values), []
+    for begin in range(0, len(todo), _CHUNK):
+        part = todo[begin : begin + _CHUNK]
+        found += db.execute(f"{query} ({','.join('?' * len(part))})", (*before, *part)).fetchall()
+    return found
+
+
+class Names:
+    """A table of names and their ids, of which the last used are kept in memory."""
+
+    def __init__(self, db: sqlite3.Connection, table: str, column: str) -> None:
+        self._db, self._table, self._column = db, table, column
+        self._ids: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+
+    def find(self, name: str) -> int | None:
+        """Return the id of a name; None when it has none."""
+        if name in self._ids:
+            return self._ids[name]
+        row = self._db.execute(f"SELECT id FROM {self._table} WHERE {self._column} = ?", (name,)).fetchone()
+        return self._keep(row[0], name) if row else None
+
+    def id(self, name: str) -> int:
+        """Return the id of a name, and give it one if it has none."""
+        if (known := self.find(name)) is not None:
+            return known
+        made = self._db.execute(f"INSERT INTO {self._table} ({self._column}) VALUES (?)", (name,)).lastrowid
+        return self._keep(made or 0, name)
+
+    def name(self, number: int) -> str:
+        """Return the name of an id."""
+        if number not in self._names:
+            row = self._db.execute(f"SELECT {self._column} FROM {self._table} WHERE id = ?", (number,)).fetchone()
+            self._keep(number, row[0])
+        return self._names[number]
+
+    def forget(self) -> None:
+        """Read all from the table again."""
+        self._ids.clear()
+        self._names.clear()
+
+    def _keep(self, number: int, name: str) -> int:
+        if len(self._ids) >= MOST_NAMES:
+            self.forget()
+        self._ids[name], self._names[number] = number, name
+        return number

@@ -9,8 +9,8 @@
     Ft {...}                  what the robots.txt of a site said
     Fg {...}                  the end of a group: how long each file is with it
 
-The first words are Heritrix's, so its tools read it. The JSON at the end of a
-line holds what is not ordinary; with it the database can be made again.
+The first words are Heritrix's, so its tools read it. The JSON at the end of a line holds what is not ordinary; with it
+a damaged database can be rebuilt. Pure, but that `groups` reads the stream that it is given.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 from isal import isal_zlib
 
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Defer, Finish
-from warcmill.crawl.frontier.accounts import SiteRow
-from warcmill.crawl.frontier.rows import ended
+from warcmill.crawl.frontier import Defer, Finish, SiteRow, ended
 from warcmill.crawl.uri import Status, Uri, queue_of
 
 NAME = "frontier.recover.gz"
@@ -41,7 +39,7 @@ _LEVEL, _GZIP, _CHUNK, _LARGEST = 1, 31, 1 << 16, 1 << 28
 
 
 class JournalLine(NamedTuple):
-    """One line: its word, its columns, and its JSON."""
+    """A line: its word, its columns, and its JSON."""
 
     word: str
     columns: list[str]
@@ -113,13 +111,13 @@ def carried() -> str:
     return _line(CARRIED, [], {})
 
 
-def member(lines: Iterable[str], lengths: Mapping[str, int]) -> bytes:
+def group(lines: Iterable[str], lengths: Mapping[str, int]) -> bytes:
     """Return a group's lines and the lengths of the files with it, as one gzip member."""
     end = f"{GROUP} {json.dumps({'files': lengths}, sort_keys=True)}"
     return isal_zlib.compress("".join(f"{line}\n" for line in (*lines, end)).encode(), _LEVEL, _GZIP)
 
 
-def members(stream: BinaryIO) -> Iterator[JournalGroup]:
+def groups(stream: BinaryIO) -> Iterator[JournalGroup]:
     """Yield the whole groups of a journal; a last one that was cut, and all after a fault, is left out."""
     end, rest = 0, b""
     while True:

@@ -1,14 +1,7 @@
 """The queues of waiting URIs in the database, and the gates before them: which may be leased from, and in which order.
 
-A queue on disk is closed until a time, or open with the place of its first URI,
-or empty. How many of its leases are out is known in memory alone.
-
-MERGED warcmill/crawl/frontier/queues.py: Rates as the database keeps them, and what they allow now. Pure.
-
-MERGED warcmill/crawl/frontier/queues.py: A clock that was set back between two processes of a crawl: what waits for
-so many seconds must not wait for hours.
-
-Within one process `steady` sees to that. Times of a calendar, and those that a person has set to FOREVER, stay.
+A queue on disk is closed until a time, or open with the place of its first URI, or empty. How many of its leases are
+out is known in memory alone. All is called within a transaction of the caller.
 """
 
 from __future__ import annotations
@@ -24,14 +17,17 @@ from itertools import islice
 from typing import NamedTuple
 
 from warcmill.crawl.frontier import POLITE, Gate, Rate
-from warcmill.crawl.frontier.rows import Names, milliseconds
+from warcmill.crawl.frontier.database import Names, milliseconds
 from warcmill.crawl.uri import FOREVER
 from warcmill.errors import BadInput
 
 AT_ONCE = 1000  # queues opened, or rows that have waited long enough, in one call
 
 _FIRST = "(SELECT priority, id FROM waiting WHERE queue = queues.id AND until IS NULL ORDER BY priority, id LIMIT 1)"
-
+_TIME = struct.Struct("<d")  # a hit of a rate
+_ANY = 1 << 30  # leases of a gate that has no bound
+_SET_BACK = 1.0  # seconds: less is how clocks are kept right
+_LATER = '%"tries": %'  # a URI that is tried again, in `more`; a quote within a payload has a backslash before it
 
 Place = tuple[int, int]
 """Priority and id of a row: its place in the order."""
@@ -204,10 +200,6 @@ def by_queue(gate: Gate) -> str:
     return gate.queue
 
 
-UNBOUNDED = 1 << 30
-_TIME = struct.Struct("<d")
-
-
 def pack(rate: Rate | None) -> str | None:
     """Return a rate as text; None for none."""
     return None if rate is None else json.dumps(asdict(rate), sort_keys=True)
@@ -220,8 +212,8 @@ def read(text: str) -> Rate:
 
 
 def allowed(rate: Rate, out: int, recent: bytes, now: float) -> int:
-    """How many leases a gate may give now, of which `out` are out; `recent` are its last hits."""
-    room = UNBOUNDED if rate.at_once is None else rate.at_once - out
+    """Return how many leases a gate may give now, of which `out` are out; `recent` are its last hits."""
+    room = _ANY if rate.at_once is None else rate.at_once - out
     if rate.hits is None:
         return room
     hits, window = rate.whole
@@ -248,23 +240,21 @@ def _within(recent: bytes, begin: float) -> list[float]:
     return [moment for (moment,) in _TIME.iter_unpack(recent) if moment > begin]
 
 
-LEAST = 1.0  # seconds: less is how clocks are kept right
-_LATER = '%"tries": %'  # a URI that is tried again, in `more`; a quote within a payload has a backslash before it
-
-
-def note(db: sqlite3.Connection, now: float) -> None:
-    """Note what the clock says. Within a transaction."""
+def note_clock(db: sqlite3.Connection, now: float) -> None:
+    """Note the time of a change, for `move_back`."""
     db.execute("INSERT OR REPLACE INTO about VALUES ('clock', ?)", (now,))
 
 
-def undo(db: sqlite3.Connection, now: float) -> float:
+def move_back(db: sqlite3.Connection, now: float) -> float:
     """Move delays back if the clock is before what was noted last; return by how many seconds.
 
-    Those of hosts and their rates, of URIs that are tried again, and of robots.txt that are kept. Within a transaction.
+    Those of hosts and their rates, of URIs that are tried again, and of robots.txt that are kept: what waits for some
+    seconds must not wait for hours. Within one process `clock.steady` sees to that. Times of a calendar, and those that
+    a person has set to FOREVER, stay.
     """
     row = db.execute("SELECT value FROM about WHERE name = 'clock'").fetchone()
     back = row[0] - now if row else 0.0
-    if back < LEAST:
+    if back < _SET_BACK:
         return 0.0
     step, last = round(back * 1000), milliseconds(FOREVER)
     db.execute("UPDATE queues SET wake = wake - ? WHERE wake < ?", (step, last))
@@ -272,5 +262,5 @@ def undo(db: sqlite3.Connection, now: float) -> float:
     db.executemany("UPDATE queues SET recent = ? WHERE id = ?", [(earlier(hit, back), number) for hit, number in hits])
     db.execute("UPDATE waiting SET until = until - ? WHERE until < ? AND more LIKE ?", (step, last, _LATER))
     db.execute("UPDATE sites SET until = until - ?", (back,))
-    note(db, now)
+    note_clock(db, now)
     return float(back)

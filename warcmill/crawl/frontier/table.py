@@ -1,15 +1,43 @@
-"""The rows behind the ledger: find, read, insert, delete and count them. Within a transaction of the caller."""
+"""The rows behind the ledger: find, read, insert, delete and count them. Within a transaction of the caller.
+
+A row holds a URI so that what is ordinary about it takes no room. Fresh starts (`Rounds`) change a few rows, however
+many were seen: what is of no use any more is deleted later, some at a time.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from warcmill.crawl.frontier import digest, rows
+from warcmill.crawl.frontier import digest, ended, waits
+from warcmill.crawl.frontier.database import Names, milliseconds, select_in
 from warcmill.crawl.frontier.queues import Queues
-from warcmill.crawl.frontier.rows import COLUMNS, TAKEN, Names, Pages, Rounds, Row, select_in
-from warcmill.crawl.uri import FOREVER, Status, Uri
+from warcmill.crawl.uri import Status, Uri
+
+AT_ONCE = 2000  # rows that one call of `forget_some` reads
+SPARE = 10_000  # pages
+
+Row = tuple[int, int, int, int | None, int, str, str | None, int, int | None, str | None]
+"""id, queue, priority, until, crawl, uri, hops, via, source, more: a row of `waiting`."""
+
+COLUMNS = "id, queue, priority, until, crawl, uri, hops, via, source, more"
+_STATUS = tuple(Status)  # its place is on disk: add at the end only
+_PLACE = {status: place for place, status in enumerate(_STATUS)}
+_VISIT = struct.Struct("<BhI")
+
+TAKEN = "(round >= ? OR id >= ?)"
+"""True if a row was taken in this round, or waits since an earlier one; its values are `Rounds.taken`."""
+
+_BEGIN, _END = (-1, b""), (1 << 62, b"")
+_SOME = "SELECT crawl, digest FROM seen WHERE (crawl, digest) > (?, ?) ORDER BY crawl, digest LIMIT 1 OFFSET ?"
+_FORGET = (
+    "DELETE FROM seen WHERE (crawl, digest) > (?, ?) AND (crawl, digest) <= (?, ?)"
+    " AND visit IS NULL AND round < ? AND (id IS NULL OR id < ?)"
+)
 
 COUNTED = {
     Status.SCHEDULED: "waiting",
@@ -22,11 +50,6 @@ Name = tuple[int, bytes]
 """A crawl's id and a digest: how `seen` knows a URI."""
 
 
-def waits(until: float) -> Status:
-    """The status of a URI that waits until then."""
-    return Status.SUSPENDED if until >= FOREVER else Status.SCHEDULED
-
-
 class Table:
     """The rows of one database."""
 
@@ -34,14 +57,12 @@ class Table:
         self.db = db
         self.queues = Queues(db)
         self.crawls = Names(db, "crawls", "name")
-        self.pages = Pages(db)
+        self.pages = _Pages(db)
         self._sources = Names(db, "sources", "uri")
         self.rounds = Rounds(db)
         found = db.execute("SELECT coalesce(max(id), 0) FROM waiting").fetchone()[0]
         self._next = max(1 + found, self.rounds.first)
         self._visited = bool(self.rounds.number or db.execute("SELECT 1 FROM about WHERE name = 'again'").fetchone())
-
-    # What is there
 
     def known(self, names: Iterable[Name]) -> set[Name]:
         """Return those of the names that were taken in this round."""
@@ -58,7 +79,7 @@ class Table:
             return {}
         query = "SELECT digest, visit FROM seen WHERE crawl = ? AND visit IS NOT NULL AND digest IN"
         return {
-            (crawl, name): rows.read_visit(raw).history
+            (crawl, name): read_visit(raw).history
             for crawl, digests in _by_crawl(names).items()
             for name, raw in select_in(self.db, query, digests, (crawl,))
         }
@@ -94,7 +115,7 @@ class Table:
         """Return the URIs of rows."""
         vias = self.pages.read({row[7] or 0 for row in found})
         return [
-            rows.read(
+            _uri_of(
                 row,
                 self.crawls.name(row[4]),
                 self.queues.names.name(row[1]),
@@ -103,8 +124,6 @@ class Table:
             )
             for row in found
         ]
-
-    # Changes
 
     def insert(self, fresh: Sequence[tuple[Uri, Name]]) -> None:
         """Take URIs that were not known."""
@@ -127,7 +146,7 @@ class Table:
 
     def wait(self, changes: Sequence[tuple[int, float, str | None]]) -> None:
         """Let rows wait: id, until when, and what is not ordinary about each."""
-        changed = [(rows.milliseconds(until), more, number) for number, until, more in changes]
+        changed = [(milliseconds(until), more, number) for number, until, more in changes]
         self.db.executemany("UPDATE waiting SET until = ?, more = ? WHERE id = ?", changed)
 
     def end_visits(self, visits: Iterable[tuple[bytes, int | None, int, bytes]]) -> None:
@@ -184,8 +203,8 @@ class Table:
     def _row(self, number: int, uri: Uri, crawl: int, pages: dict[str, int]) -> Row:
         source = None if uri.source == uri.uri else self._sources.id(uri.source) if uri.source else 0
         return (
-            number, self.queues.names.id(uri.queue), uri.priority, rows.milliseconds(uri.not_before), crawl, uri.uri,
-            uri.hops or None, pages[uri.via], source, rows.more(uri, uri.tries),
+            number, self.queues.names.id(uri.queue), uri.priority, milliseconds(uri.not_before), crawl, uri.uri,
+            uri.hops or None, pages[uri.via], source, unusual(uri, uri.tries),
         )  # fmt: skip
 
 
@@ -194,3 +213,118 @@ def _by_crawl(names: Iterable[Name]) -> dict[int, list[bytes]]:
     for crawl, name in names:
         found.setdefault(crawl, []).append(name)
     return found
+
+
+class Rounds:
+    """The rounds of one database: the `number` of this one, and the `first` id that a row of `waiting` may have.
+
+    `seen` keeps the ids of rows that a fresh start has deleted. They are all lower, and none is given again.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        found = db.execute("SELECT name, value FROM about WHERE name IN ('round', 'first', 'stale')").fetchall()
+        about: dict[str, int] = dict(found)
+        self.number, self.first = about.get("round", 0), about.get("first", 1)
+        self._after: tuple[int, bytes] | None = _BEGIN if "stale" in about else None
+
+    @property
+    def taken(self) -> tuple[int, int]:
+        """The values of TAKEN."""
+        return self.number, self.first
+
+    def begin(self, first: int) -> None:
+        """Begin a round; a row with an id from `first` on still waits."""
+        self.number, self.first, self._after = self.number + 1, first, _BEGIN
+        about = {"round": self.number, "first": first, "stale": 1}
+        self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+
+    def forget_some(self) -> bool:
+        """Delete some rows of earlier rounds that were never visited; True if there may be more."""
+        if self._after is None:
+            return False
+        last = self._db.execute(_SOME, (*self._after, AT_ONCE - 1)).fetchone()
+        self._db.execute(_FORGET, (*self._after, *(last or _END), *self.taken))
+        self._after = last
+        if last is None:
+            self._db.execute("DELETE FROM about WHERE name = 'stale'")
+        return last is not None
+
+
+class _Pages:
+    """The pages that waiting URIs were found on. Counting who refers to each would cost more than it frees."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._next = 1 + db.execute("SELECT coalesce(max(id), 0) FROM pages").fetchone()[0]
+
+    def add(self, vias: Iterable[str]) -> dict[str, int]:
+        """Keep the pages of a batch; return their ids. 0 stands for none."""
+        distinct = dict.fromkeys(vias)
+        distinct.pop("", None)
+        ids = {via: self._next + place for place, via in enumerate(distinct)}
+        self._next += len(ids)
+        self._db.executemany("INSERT INTO pages VALUES (?, ?)", [(number, via) for via, number in ids.items()])
+        return {"": 0, **ids}
+
+    def read(self, ids: set[int]) -> dict[int, str]:
+        """Return the texts of some ids."""
+        return {0: "", **dict(select_in(self._db, "SELECT id, uri FROM pages WHERE id IN", ids - {0}))}
+
+    def sweep(self) -> None:
+        """Delete the pages that no waiting URI refers to, when these must be most of them."""
+        kept, waiting = (
+            self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("pages", "waiting")
+        )
+        if kept > SPARE + 2 * waiting:
+            self._db.execute("DELETE FROM pages WHERE id NOT IN (SELECT via FROM waiting WHERE via IS NOT NULL)")
+
+
+class LastVisit(NamedTuple):
+    """The end of the last visit of a URI; `finished` in seconds."""
+
+    status: Status
+    http_status: int
+    finished: int
+    history: bytes
+
+
+def pack_visit(uri: Uri, history: bytes) -> bytes:
+    """Return a visit as bytes: 7 and its history."""
+    http_status = max(-32768, min(uri.http_status, 32767))
+    return _VISIT.pack(_PLACE[uri.status], http_status, ended(uri)) + history
+
+
+def read_visit(raw: bytes) -> LastVisit:
+    """Return the visit that these bytes hold."""
+    status, http_status, finished = _VISIT.unpack_from(raw)
+    return LastVisit(_STATUS[status], http_status, finished, raw[_VISIT.size :])
+
+
+def unusual(uri: Uri, tries: int) -> str | None:
+    """Return what is not ordinary about a URI as JSON; None when there is nothing."""
+    if uri.key == uri.uri and not (uri.payload or uri.cluster or tries or uri.host_ip):
+        return None
+    found = {
+        "key": uri.key if uri.key != uri.uri else "",
+        "payload": uri.payload,
+        "cluster": uri.cluster,
+        "host_ip": uri.host_ip,
+        "tries": tries,
+    }
+    return json.dumps({name: value for name, value in found.items() if value}, ensure_ascii=False)
+
+
+def _uri_of(row: Row, crawl: str, queue: str, via: str, source: str) -> Uri:
+    """Return the URI of a row; the texts that its numbers stand for are given."""
+    _, _, priority, until, _, uri, hops, _, _, extra = row
+    not_before = (until or 0) / 1000
+    status = waits(not_before)
+    if not extra:
+        return Uri(uri, uri, queue, crawl, hops or "", via, source, priority, not_before, "", status)
+    extras = json.loads(extra)
+    return Uri(
+        extras.get("key", uri), uri, queue, crawl, hops or "", via, source, priority, not_before,
+        extras.get("payload", ""), status, extras.get("cluster", ""), extras.get("host_ip", ""),
+        tries=extras.get("tries", 0),
+    )  # fmt: skip

@@ -34,8 +34,8 @@ from typing import Any
 
 from warcmill.crawl import durable
 from warcmill.crawl.books.books import Books
-from warcmill.crawl.durable import failed, set_aside, sync_folder
-from warcmill.crawl.frontier.database import open_database
+from warcmill.crawl.durable import failed, sync_folder
+from warcmill.crawl.launch.database import end_log
 from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
 from warcmill.crawl.launch.job_log import JobLog
 from warcmill.crawl.logs import progress
@@ -224,7 +224,7 @@ def database(checkpoint: Checkpoint, target: Path) -> Path | None:
     half = target.with_name(f".{target.name}.tmp")
     _copy(checkpoint.folder / DATABASE, half, checkpoint.files[DATABASE][1])
     try:
-        _end_log(target)
+        end_log(target)
         before = _before(target) if target.exists() else None
         os.rename(half, target)
     except OSError as error:
@@ -247,21 +247,6 @@ def _copy(source: Path, half: Path, sha512: str) -> None:
     if digest.hexdigest() != sha512:
         half.unlink()
         raise Mismatch(f"the SHA-512 of {source}", sha512, digest.hexdigest())
-
-
-def _end_log(target: Path) -> None:
-    """Let no write-ahead log be there, which would be taken for that of the new database: it goes into the one that it
-    belongs to, or aside when that is damaged or gone."""
-    if target.exists():
-        try:
-            open_database(target).close()
-        except BadInput:
-            pass  # damaged: it stays until it is replaced
-        else:
-            return
-    for log in (Path(f"{target}{suffix}") for suffix in ("-wal", "-shm")):
-        if log.exists():
-            set_aside(log, log.name)
 
 
 def _before(target: Path) -> Path:

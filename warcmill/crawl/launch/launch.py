@@ -26,16 +26,16 @@ from pathlib import Path
 
 from warcmill import __version__
 from warcmill.base import clock
-from warcmill.crawl.books.books import Begins, Books, open_books
-from warcmill.crawl.books.recovery import Folders
+from warcmill.crawl.books.books import Books, open_books
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.durable import make_folder
-from warcmill.crawl.frontier import Gate, Rate
-from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.frontier import Begins, Gate, Rate
 from warcmill.crawl.job.job import End, Job
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch.checkpoint import STATISTICS, Checkpoint
+from warcmill.crawl.launch.database import open_frontier
 from warcmill.crawl.launch.folders import LaunchFolders, Places
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
@@ -131,7 +131,7 @@ class Running:
         await self.books.settle()
         self.logs.progress(await self.moment())
         self.logs.event("ENDED", end)
-        left, now = await reports.waiting(self.books.frontier), time.time()
+        left, now = await self.books.frontier.waiting(reports.LONGEST), time.time()
         self.is_closed = True
         await self.books.close()
         self.logs.close()
@@ -180,10 +180,10 @@ async def open_launch(
             checkpoint.database(resume, places.database(job.name))
             for what in checkpoint.damaged(folders.checkpoints, resume):
                 job_log.warn(_passed_over(what))
-    frontier = SqliteFrontier(places.database(job.name))
+    frontier, register = open_frontier(places.database(job.name))
     try:
         books = await open_books(
-            frontier, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
+            frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
             Begins.CONTINUES if resume else Begins.FOLLOWS if follows else Begins.FRESH,
         )  # fmt: skip
     except BaseException:

@@ -6,19 +6,14 @@ Resumed from there, it fetches nothing twice. Safe to repeat: a kill in the midd
 from __future__ import annotations
 
 import logging
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 
-from warcmill.crawl.books import recovery
-from warcmill.crawl.books.recovery import Folders
-from warcmill.crawl.frontier import journal
-from warcmill.crawl.frontier.database import damaged, named
+from warcmill.crawl.books.files import Folders
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import checkpoint, job_log
 from warcmill.crawl.launch.checkpoint import DATABASE, Checkpoint
+from warcmill.crawl.launch.database import has_books, rebuild, refuse_lost
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.job_log import JobLog
 from warcmill.crawl.launch.launch import Running, open_launch
@@ -36,7 +31,7 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
     places.require()
     launch = Launch.parse(name, last.launch)
     folders = places.folders(launch)
-    if not _has_books(places.database(name), launch, folders.logs):  # it died before it had any books
+    if not has_books(places.database(name), launch, folders.logs):  # it died before it had any books
         JobLog(folders.job, folders.own, launch).finished()
         return launch
     folders.make()  # one that is lost has lost its files: they are named then, not it
@@ -54,7 +49,7 @@ async def _opened(places: Places, launch: Launch) -> Running:
     papers = folders.own if (folders.own / CONFIGURATION).exists() else folders.job
     job, resume = file.read(papers, launch.job), _resumed(places, launch)
     try:
-        _refuse_lost(places.database(launch.job), folders.logs)
+        refuse_lost(places.database(launch.job), folders.logs)
         return await open_launch(places, job, launch, resume)
     except Mismatch as error:
         why = f"{error}. Put the file back; or, if it is lost, move {places.database(launch.job)} away"
@@ -64,7 +59,7 @@ async def _opened(places: Places, launch: Launch) -> Running:
             raise
         found = checkpoint.newest(folders.checkpoints, launch)
         base = found.checkpoint or resume or _followed(places, launch)
-        recovery.rebuild(
+        await rebuild(
             places.database(launch.job), launch.id, Folders(folders.warcs, folders.logs),
             base.folder / DATABASE if base else None, str(base.stage) if base and base.launch == launch else "",
         )  # fmt: skip
@@ -92,35 +87,3 @@ def _followed(places: Places, launch: Launch) -> Checkpoint | None:
     folders = places.folders(launch)
     followed = checkpoint.followed(folders.own)
     return checkpoint.newest(folders.checkpoints, Launch(launch.job, followed)).checkpoint if followed else None
-
-
-def _has_books(database: Path, launch: Launch, logs: Path) -> bool:
-    """True if a database was last open for this launch; one that is damaged, lost, or not ours is taken to be."""
-    try:
-        _refuse_lost(database, logs)
-        if "about" not in (tables := _tables(database)):
-            return bool(tables)  # else it died before its first commit
-        with named(database), closing(_connected(database)) as db:
-            row = db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
-    except BadInput:
-        return True
-    return row is not None and row[0] == launch.id
-
-
-def _refuse_lost(database: Path, logs: Path) -> None:
-    """BadInput for a database that is gone, or empty, of a launch that has a journal: it is not a new one."""
-    journals = logs.glob(f"{journal.NAME}*") if logs.is_dir() else ()
-    if not _tables(database) and any(path.stat().st_size for path in journals):
-        raise damaged(database, "it is gone, or empty")
-
-
-def _tables(database: Path) -> set[str]:
-    if not database.exists():
-        return set()
-    with named(database), closing(_connected(database)) as db:
-        return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-
-
-def _connected(database: Path) -> sqlite3.Connection:
-    """Open it to write: SQLite may first have to roll back what a kill left half-written."""
-    return sqlite3.connect(f"file:{database}?mode=rw", uri=True)

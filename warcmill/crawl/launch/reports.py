@@ -4,9 +4,6 @@ crawl-report      frontier-summary-report   hosts-report
 mimetype-report   processors-report         responsecode-report
 seeds-report      source-report             threads-report
 
-MERGED warcmill/crawl/launch/reports.py: Count what waits in a frontier for the reports of a launch. Walks its
-queues, and each row that waits.
-
 MERGED warcmill/crawl/launch/reports.py: What a launch hears of its crawl, put into its figures and its logs.
 
 MERGED warcmill/crawl/launch/reports.py: What a launch came to, for who began it: `summary.json` in its folder among
@@ -24,14 +21,13 @@ from typing import TypeVar, cast
 
 from warcmill.crawl import durable
 from warcmill.crawl.books.books import BookEntry, Kept
-from warcmill.crawl.frontier.rows import milliseconds
-from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.frontier import Waiting
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import duration, number, size
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
 from warcmill.crawl.policies.decision import Decision
-from warcmill.crawl.uri import FOREVER, Uri, shown
+from warcmill.crawl.uri import Uri, shown
 from warcmill.crawl.visit.offers import Offers, Refusals
 from warcmill.errors import Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord, moment
@@ -39,50 +35,6 @@ from warcmill.model import Json
 
 LONGEST = 100_000
 """How many queues are named, the longest first."""
-
-_COUNTS = (
-    "SELECT total(waiting + suspended + parsed + failed + removed), total(waiting + suspended) FROM crawls"
-    " WHERE name IS NOT NULL"
-)
-_QUEUES = "SELECT count(*), total(head IS NOT NULL), total(wake IS NOT NULL), total(wake >= ?) FROM queues"
-_LENGTHS = (
-    "SELECT queues.name, lengths.items FROM (SELECT queue, count(*) AS items FROM waiting GROUP BY queue"
-    " ORDER BY items DESC LIMIT ?) AS lengths JOIN queues ON queues.id = lengths.queue"
-    " ORDER BY lengths.items DESC, queues.name"
-)
-
-
-async def waiting(frontier: SqliteFrontier) -> Waiting:
-    """Return what the frontier has, as the reports show it."""
-    return await frontier.run(lambda: _read(frontier))
-
-
-def _read(frontier: SqliteFrontier) -> Waiting:
-    db, out = frontier.db, len(frontier.ledger.leases)
-    discovered, queued = map(int, db.execute(_COUNTS).fetchone())
-    queues, ready, closed, retired = map(int, db.execute(_QUEUES, (milliseconds(FOREVER),)).fetchone())
-    lengths = dict(db.execute(_LENGTHS, (LONGEST,)).fetchall())
-    return Waiting(
-        discovered, queued, lengths, ready=ready, snoozed=closed - retired, retired=retired,
-        exhausted=queues - ready - closed, in_process=out,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What the frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
-
-    `discovered` counts all URIs ever taken. Queues are ready, snoozed until a time, retired (blocked), or exhausted.
-    """
-
-    discovered: int = 0
-    queued: int = 0
-    by_queue: Mapping[str, int] = field(default_factory=dict)
-    ready: int = 0
-    snoozed: int = 0
-    retired: int = 0
-    exhausted: int = 0
-    in_process: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +56,7 @@ class Ending:
     how: str
     state: str
     statistics: Statistics
-    waiting: Waiting = Waiting()
+    waiting: Waiting = field(default_factory=Waiting)
     chains: Mapping[str, Sequence[Processor]] = field(default_factory=dict)
     threads: Sequence[str] = ()
 

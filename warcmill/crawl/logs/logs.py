@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from warcmill.crawl.books.recovery import LOGS
+from warcmill.crawl.books.files import LOGS
 from warcmill.crawl.durable import Appended, failed, is_cut, sync_folder
 from warcmill.crawl.logs import progress
 from warcmill.crawl.logs.progress import Moment, ProgressStatistics

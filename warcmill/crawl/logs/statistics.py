@@ -18,7 +18,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from warcmill.crawl.frontier.accounts import is_document
+from warcmill.crawl.policies.quotas import is_document
 from warcmill.crawl.uri import shown
 from warcmill.errors import BadInput
 from warcmill.formats.logs import crawllog

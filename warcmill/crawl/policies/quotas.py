@@ -15,6 +15,7 @@ from warcmill.base import clock
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
+from warcmill.formats.logs.crawllog import CrawlRecord
 
 NAME = "quotas"
 
@@ -98,3 +99,9 @@ class Expiry:
             return None
         named = f"crawl {uri.crawl}" if uri.crawl else "the crawl"
         return Decision(Verdict.REJECT, self.name, f"{named} ended at {clock.text(datetime.fromtimestamp(end, UTC))}")
+
+
+def is_document(line: CrawlRecord) -> bool:
+    """True if a line of crawl.log is of an answer, and of its URI's last one; an address or a robots.txt, which another
+    needs first, is none."""
+    return (line.status or 0) > 0 and not line.is_asked_again and not (line.hops or "").rstrip("R").endswith("P")

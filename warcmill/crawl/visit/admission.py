@@ -34,7 +34,7 @@ from warcmill.crawl.fetch.addresses import HostLookup, Judge, Resolver
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.http import Fetcher, Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
-from warcmill.crawl.frontier.accounts import SiteRow, Sums
+from warcmill.crawl.frontier import SiteRow, Sums
 from warcmill.crawl.job.job import Job, Live, Retries
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
@@ -125,7 +125,7 @@ class Admission:
             self._by, self._policies = self._live.job, self._policies_of(self._live.job)
         if not job.quotas:
             return decision.judge(self._policies, uri)
-        self._sums[uri.crawl, uri.key] = await self._books.frontier.spent(uri)
+        self._sums[uri.crawl, uri.key] = (await self._books.frontier.spent([uri]))[0]
         try:
             return decision.judge(self._policies, uri)
         finally:
@@ -307,8 +307,7 @@ class RobotsFiles:
 
     async def _find(self, origin: str, via: Uri, known: RobotsSite | None) -> RobotsSite:
         """Read it from the books, if the launch went on after a kill; else ask."""
-        frontier = self._books.frontier
-        row = None if known else await frontier.within(lambda: frontier.ledger.sites.get(origin))
+        row = None if known else (await self._books.frontier.sites([origin])).get(origin)
         if row and clock.steady() < row.until:
             return await self._taken(row, "")
         return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)

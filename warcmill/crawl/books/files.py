@@ -1,0 +1,136 @@
+"""The files of a launch: its WARCs, crawl.log and the journal, and the register of how long each is. Writes to disk.
+
+After a kill they are cut to what the register knows, and nothing is thrown away: what came after it is set aside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from warcmill.crawl.durable import Appended, cut, set_aside, sync_folder, unavailable
+from warcmill.crawl.frontier import journal
+from warcmill.crawl.frontier.register import Register
+from warcmill.errors import Conflict, Mismatch
+from warcmill.formats.warc.records import Record
+from warcmill.formats.warc.writer import OPEN, RecordPlace, WarcFiles, close_name
+from warcmill.layout import final_name, is_warc_name
+
+CRAWL_LOG = "crawl.log"
+LOGS = (CRAWL_LOG, journal.NAME)
+
+
+class Folders(NamedTuple):
+    """The folders that a launch has its WARCs and its logs in."""
+
+    warcs: Path
+    logs: Path
+
+
+class BookFiles:
+    """The open files of a launch. Its calls are made on the thread of the register, one after the other."""
+
+    def __init__(self, folders: Folders, register: Register, warcs: WarcFiles) -> None:
+        self._folders, self._register, self._warcs = folders, register, warcs
+        self._open_logs()
+
+    def append(self, records: Sequence[Record]) -> tuple[RecordPlace, ...]:
+        """Append records to a WARC; return their places. Mismatch for one that does not fit its header."""
+        return tuple(self._warcs.append(records)) if records else ()
+
+    def end_group(self, log: Sequence[bytes], lines: Sequence[str], places: Sequence[RecordPlace]) -> None:
+        """Make records durable, then lines of crawl.log, then those of the journal; note the lengths of all."""
+        self._warcs.sync()
+        if log:
+            self._log.append(b"".join(log))
+            self._log.sync()
+        self.note(lines, places)
+
+    def note(self, lines: Sequence[str], places: Sequence[RecordPlace] = ()) -> None:
+        """Make lines of the journal durable, and note the lengths of the files with these records."""
+        warcs = {place.name: place.offset + place.length for place in places}
+        if self._warcs.name:
+            warcs[self._warcs.name] = self._warcs.length  # with its warcinfo alone, too
+        self._journal.append(journal.group(lines, {CRAWL_LOG: self._log.length, **warcs}))
+        self._journal.sync()
+        self._register.put("warcs", warcs)
+        self._note_logs()
+
+    def rotate(self, stage: str) -> None:
+        """Close the WARC, and rename the logs for a stage; new ones begin. Conflict when there is one of this stage."""
+        for target in (self._folders.logs / f"{name}.{stage}" for name in LOGS):
+            if target.exists():  # its lines and those of the next would be mixed
+                raise Conflict(str(target), "is there already; nothing was renamed. A stage's logs are rotated once")
+        self._close()
+        self._register.begin_rotation(stage)
+        _finish_rotation(self._register, self._folders.logs, stage)
+        self._open_logs()
+
+    def close(self) -> None:
+        """Close all; the WARC gets its final name."""
+        self._close()
+        self._register.close()
+
+    def _open_logs(self) -> None:
+        self._log, self._journal = (Appended(self._folders.logs / name) for name in LOGS)
+        self._note_logs()
+
+    def _note_logs(self) -> None:
+        self._register.put("logs", {CRAWL_LOG: self._log.length, journal.NAME: self._journal.length})
+
+    def _close(self) -> None:
+        self._warcs.sync()
+        self._warcs.close()
+        self._log.close()
+        self._journal.close()
+
+
+def recover(register: Register, folders: Folders) -> list[str]:
+    """Cut a launch's files to their lengths, close its WARCs, and set aside what the register does not know; return
+    what was cut and set aside.
+
+    Mismatch when a file is shorter than known, or gone. Safe to repeat.
+    """
+    if stage := register.rotating:
+        _finish_rotation(register, folders.logs, stage)
+    known, done = register.files(), []
+    for name, folder, length in known:
+        path = _present(getattr(folders, folder) / name, length)
+        if path and (orphan := cut(path, length)):
+            done.append(f"{path.name} was cut to {length} bytes, what came after is in {orphan.name}")
+        if path and path.name == name + OPEN:
+            close_name(path.parent, name)
+    names = {file.name for file in known if file.folder == "warcs"}
+    for path in sorted(folders.warcs.iterdir()):
+        if is_warc_name(path.name) and final_name(path.name) not in names:
+            orphan = set_aside(path, final_name(path.name))
+            done.append(f"{path.name} holds nothing that the books know, it is {orphan.name} now")
+    return done
+
+
+def present(path: Path) -> Path | None:
+    """Return the file under its final name, or as `.open`; None when there is none."""
+    return next((name for name in (path, path.with_name(path.name + OPEN)) if name.exists()), None)
+
+
+def _present(path: Path, length: int) -> Path | None:
+    """Return a file; None when there is none, and none is needed."""
+    file = present(path)
+    if length and file is None:
+        raise Mismatch(f"the length of {path} by the crawl's books", length, "no file")
+    return file
+
+
+def _finish_rotation(register: Register, logs: Path, stage: str) -> None:
+    """Rename the logs for a stage, as far as that was not done, and note their names. Safe to repeat."""
+    for name in LOGS:
+        source, target = logs / name, logs / f"{name}.{stage}"
+        try:
+            if source.exists() and not target.exists():
+                os.rename(source, target)
+        except OSError as error:
+            raise unavailable(source, error) from error
+    sync_folder(logs)
+    register.end_rotation({name: f"{name}.{stage}" for name in LOGS})

@@ -1,0 +1,163 @@
+"""Replay the journals of a launch into a frontier, and what its files hold into the register. Reads files only.
+
+What waits, what was seen and what visits left are then as they were; rates and blocks are set anew by who wants them.
+What quotas count is summed from crawl.log again.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from warcmill.crawl.books.files import CRAWL_LOG, Folders, present
+from warcmill.crawl.fetch.cookies import Cookie
+from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, journal
+from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
+from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.uri import Uri, queue_of
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
+from warcmill.layout import split_log_name
+
+_STATUS = {word: status for status, word in journal.VISITED.items()}
+
+
+def journals(logs: Path, after: str = "") -> list[Path]:
+    """Return the journals of a launch in their order: those of checkpoints after `after`, then the one without a
+    suffix."""
+    names = [(split_log_name(path.name), path) for path in logs.glob(f"{journal.NAME}*")]
+    ours = [(stage, path) for (name, stage), path in names if name == journal.NAME and not (after and stage <= after)]
+    return [path for _, path in sorted(ours)]  # "final" is after every "cp"
+
+
+async def replay(frontier: Frontier, register: Register, launch: str, folders: Folders, after: str = "") -> int:
+    """Replay the journals after a stage, or all; return of how many groups.
+
+    Groups after the first that names a file which is shorter than it says are left out: the books will cut to what is
+    before them.
+    """
+
+    paths = journals(folders.logs, after)
+
+    def begin(changes: Change) -> None:
+        changes.begin(launch, _begins(paths[0]))
+        register.begin(launch)
+        register.open()
+
+    await frontier.change(begin)
+    return sum([await _replay(frontier, register, path, folders) for path in paths])
+
+
+def _begins(path: Path) -> Begins:
+    """Return how a launch has begun, by the first line of its first journal."""
+    with path.open("rb") as stream:
+        first = next(journal.groups(stream), None)
+    word = first.entries[0].word if first else ""
+    return {journal.ROUND: Begins.FRESH, journal.CARRIED: Begins.FOLLOWS}.get(word, Begins.CONTINUES)
+
+
+async def _replay(frontier: Frontier, register: Register, path: Path, folders: Folders) -> int:
+    """Replay one journal, a group in a change; return how many groups."""
+    suffix, number, counted = path.name.removeprefix(journal.NAME), 0, 0
+    log = f"{CRAWL_LOG}{suffix}"
+
+    def apply(changes: Change, group: JournalGroup, logs: dict[str, int], warcs: dict[str, int], begin: int) -> None:
+        _apply(changes, group.entries)
+        changes.spend(_answers(folders.logs / log, begin, logs.get(log, begin)))
+        register.put("logs", {**logs, path.name: group.end})
+        register.put("warcs", warcs)
+
+    with path.open("rb") as stream:
+        for group in journal.groups(stream):
+            logs, warcs = _lengths(group, suffix)
+            if not _are_there(folders.logs, logs) or not _are_there(folders.warcs, warcs):
+                break
+            await frontier.change(partial(apply, group=group, logs=logs, warcs=warcs, begin=counted))
+            number, counted = number + 1, logs.get(log, counted)
+    return number
+
+
+def _answers(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlRecord]]:
+    """Yield the lines of a group, and the URI of each as far as quotas need it; crawl.log does not name its crawl."""
+    if begin == end:
+        return
+    with log.open("rb") as stream:
+        stream.seek(begin)
+        text = BytesIO(stream.read(end - begin))
+    for line in crawllog.lines(text):
+        if isinstance(line, CrawlRecord):
+            yield Uri(line.uri, line.uri, queue_of(line.uri), source=line.source or ""), line
+
+
+def _lengths(group: JournalGroup, suffix: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the lengths of logs and of WARCs, by the names that they have now."""
+    files: dict[str, int] = group.entries[-1].more.get("files", {})
+    logs = {f"{CRAWL_LOG}{suffix}": length for name, length in files.items() if name == CRAWL_LOG}
+    return logs, {name: length for name, length in files.items() if name != CRAWL_LOG}
+
+
+def _are_there(folder: Path, lengths: dict[str, int]) -> bool:
+    files = [(present(folder / name), length) for name, length in lengths.items()]
+    return all((file.stat().st_size if file else 0) >= length for file, length in files)
+
+
+def _apply(changes: Change, entries: Iterable[JournalLine]) -> None:
+    taken: list[Uri] = []
+    for entry in entries:
+        if entry.word == journal.TAKEN:
+            taken.append(_uri(entry))
+        elif entry.word != journal.GROUP:
+            changes.offer(taken)
+            taken = []
+            _apply_one(changes, entry)
+    changes.offer(taken)
+
+
+def _apply_one(changes: Change, entry: JournalLine) -> None:
+    more, crawl = entry.more, entry.more.get("crawl", "")
+    if entry.word in _STATUS:
+        changes.visit(_visited(entry), base64.b64decode(more.get("history", "")), more.get("again", 0.0))
+    elif entry.word == journal.DEFERRED:
+        key = more.get("key", more.get("uri", entry.columns[0]))
+        changes.defer([Defer(crawl, key, more.get("until", 0.0), tries=more.get("tries"))])
+    elif entry.word == journal.COOKIES:
+        changes.keep_cookies(crawl, [Cookie(**fields) for fields in more["cookies"]])
+    elif entry.word == journal.SITE:
+        changes.keep_site(_site(more))
+    elif entry.word == journal.PURGED:
+        changes.purge(crawl)
+
+
+def _uri(entry: JournalLine) -> Uri:
+    column, hops, via = (*entry.columns, "", "")[:3]
+    more = entry.more
+    uri = more.get("uri", column)
+    source = {"": uri, "-": ""}.get(more.get("source", ""), more.get("source", ""))
+    return Uri(
+        more.get("key", uri),
+        uri,
+        more.get("queue", queue_of(uri)),
+        crawl=more.get("crawl", ""),
+        hops=more.get("hops", hops),
+        via=more.get("via", via),
+        source=source,
+        priority=more.get("priority", 0),
+        not_before=more.get("until", 0.0),
+        payload=more.get("payload", ""),
+        cluster=more.get("cluster", ""),
+    )
+
+
+def _site(more: dict[str, Any]) -> SiteRow:
+    text = base64.b64decode(more.get("text", ""))
+    return SiteRow(more["origin"], more.get("status", 0), more.get("until", 0.0), more.get("failures", 0), text)
+
+
+def _visited(entry: JournalLine) -> Uri:
+    more, uri = entry.more, entry.more.get("uri", entry.columns[0])
+    return Uri(more.get("key", uri), uri, "", more.get("crawl", ""), status=_STATUS[entry.word],
+               http_status=more.get("http", 0), download_finished=more.get("finished", 0))  # fmt: skip

@@ -1,0 +1,388 @@
+"""The ledger of one database: what is offered, leased, visited, deferred and removed, and what visits share.
+
+Every call is made within a transaction that the caller began, so the books put what was fetched, what was found, and
+their files' lengths into one. Leases are known in memory alone: after a restart all of it waits again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from warcmill.base import clock
+from warcmill.crawl.fetch.cookies import Cookie
+from warcmill.crawl.frontier import (
+    LEASE_SECONDS,
+    Begins,
+    Defer,
+    Finish,
+    Gate,
+    Intake,
+    Lease,
+    Offered,
+    SiteRow,
+    UriPage,
+    Waiting,
+    check_offer,
+    check_visit,
+    digest,
+    waits,
+)
+from warcmill.crawl.frontier.accounts import Jars, Sites, Spending
+from warcmill.crawl.frontier.database import milliseconds
+from warcmill.crawl.frontier.queues import move_back
+from warcmill.crawl.frontier.table import Row, Table, pack_visit, read_visit, unusual
+from warcmill.crawl.uri import FOREVER, Status, Uri
+from warcmill.errors import BadInput
+from warcmill.formats.logs.crawllog import CrawlRecord
+
+AT_ONCE = 2000  # rows that one call of `purge_some` reads
+
+_NEW, _SEEN = Offered(Intake.NEW), Offered(Intake.SEEN)
+_COUNTS = (
+    "SELECT total(waiting + suspended + parsed + failed + removed), total(waiting + suspended) FROM crawls"
+    " WHERE name IS NOT NULL"
+)
+_QUEUES = "SELECT count(*), total(head IS NOT NULL), total(wake IS NOT NULL), total(wake >= ?) FROM queues"
+_LENGTHS = (
+    "SELECT queues.name, lengths.items FROM (SELECT queue, count(*) AS items FROM waiting GROUP BY queue"
+    " ORDER BY items DESC LIMIT ?) AS lengths JOIN queues ON queues.id = lengths.queue"
+    " ORDER BY lengths.items DESC, queues.name"
+)
+
+
+class Ledger:
+    """The frontier's rows, of which this is the only user: the `Change` of the form for one machine."""
+
+    def __init__(self, db: sqlite3.Connection, now: Callable[[], float] = clock.steady) -> None:
+        self.db, self.now = db, now
+        self.table = Table(db)
+        self.queues = self.table.queues
+        self.leases = Leases()
+        self.jars = Jars(db)
+        self.sites = Sites(db)
+        self.spending = Spending(db)
+
+    def offer(self, uris: Sequence[Uri]) -> list[Offered]:
+        """Schedule the URIs that their crawl has not seen; answer for each, in order."""
+        answers = [_checked(uri) for uri in uris]
+        asked = [place for place, answer in enumerate(answers) if answer is _NEW]
+        names = [(self.table.crawls.id(uris[place].crawl), _digest(uris[place])) for place in asked]
+        known, fresh = self.table.known(names), []
+        for place, name in zip(asked, names, strict=True):
+            if name in known:
+                answers[place] = _SEEN
+            else:
+                known.add(name)
+                fresh.append((uris[place], name))
+        self.table.insert(fresh)
+        return answers
+
+    def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
+        """Lease up to `limit` URIs whose gates are open: by priority, then in order of arrival."""
+        self.table.rounds.forget_some()
+        now = self.now()
+        for ended in self.leases.expired(now):
+            self.queues.give_back(ended.queue)
+        self.queues.open_due(now)
+        found = self.table.rows(self.queues.pick(limit, now, self.leases))
+        uris = self.table.uris(found)
+        names = [(row[4], _digest(uri)) for row, uri in zip(found, uris, strict=True)]
+        histories, until = self.table.histories(names), now + seconds
+        held = [
+            Held(Lease(row[0], uri, Gate(uri.queue), holder, until, histories.get(name, b"")), row[1], *name)
+            for row, uri, name in zip(found, uris, names, strict=True)
+        ]
+        return self.leases.add(until, held)
+
+    def finish(self, visits: Sequence[Finish]) -> list[bool]:
+        """End visits; False for a lease that has ended before."""
+        for visit in visits:
+            check_visit(visit.lease.uri, visit.history)
+        ended = [self._end(visit.lease) for visit in visits]
+        done = [(visit, held) for visit, held in zip(visits, ended, strict=True) if held]
+        once = [(visit, held) for visit, held in done if not visit.again]
+        self.table.delete(visit.lease.id for visit, _ in once)
+        self._visit_again([visit for visit, _ in done if visit.again])
+        self.table.end_visits(
+            (pack_visit(visit.lease.uri, visit.history), visit.lease.id if visit.again else None, *held[2:])
+            for visit, held in done
+        )
+        self.table.count(((held.crawl, visit.lease.uri.status) for visit, held in once), 1)
+        self.table.count(((held.crawl, Status.SCHEDULED) for _, held in once), -1)
+        self._leave(((held.queue, visit.opens) for visit, held in done))
+        return [held is not None for held in ended]
+
+    def visit(self, uri: Uri, history: bytes, again: float = 0.0) -> bool:
+        """Note the visit of a URI that was not leased; True if it waited. Its wait, and a lease of it, end."""
+        check_visit(uri, history)
+        number, seen = self.table.crawls.id(uri.crawl), self.table.seen(uri.crawl, uri.key)
+        row = self.table.find(uri.crawl, uri.key)
+        if row and again:
+            self.defer([Defer(uri.crawl, uri.key, again)])
+        else:
+            self._drop([row] if row else [])
+            if not row and seen and seen[1]:
+                self.table.count([(number, read_visit(seen[1]).status)], -1)
+            self.table.count([(number, uri.status)], 1)
+        kept = history or (read_visit(seen[1]).history if seen and seen[1] else b"")
+        name = (number, _digest(uri))
+        self.table.put_visit(name, pack_visit(uri, kept), row[0] if row and again else None)
+        return row is not None
+
+    def defer(self, waits: Sequence[Defer]) -> list[bool]:
+        """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
+        return [self._defer_leased(wait, wait.lease) if wait.lease else self._defer(wait) for wait in waits]
+
+    def holds(self, lease: Lease) -> bool:
+        """True if a lease has not ended: it, and no later one of its URI."""
+        return self.leases.holds(lease)
+
+    def remove(self, crawl: str, keys: Iterable[str]) -> int:
+        """Remove URIs, so that they are not taken again; return how many of them waited."""
+        now = self.now()
+        gone = (Uri(key, key, "", crawl, status=Status.REMOVED, updated=now) for key in dict.fromkeys(keys))
+        return sum(self.visit(uri, b"") for uri in gone)
+
+    def purge(self, crawl: str) -> None:
+        """Forget a crawl, its seen-set too, at once."""
+        self.begin_purge(crawl)
+        while not self.purge_some()[1]:
+            pass
+
+    def begin_purge(self, crawl: str) -> None:
+        """Give up a crawl's name: what is offered under it from now on is a new crawl."""
+        self.db.execute("UPDATE crawls SET name = NULL WHERE name = ?", (crawl,))
+        self.table.crawls.forget()
+        self.jars.forget(crawl)
+        self.spending.forget(crawl)
+
+    def purge_some(self) -> tuple[int, bool]:
+        """Delete some rows of the crawls that are being purged; return how many waited, and True when all are gone."""
+        crawl = self.db.execute("SELECT id FROM crawls WHERE name IS NULL LIMIT 1").fetchone()
+        if crawl is None:
+            return 0, True
+        names = self.db.execute(
+            "SELECT crawl, digest, id FROM seen WHERE crawl = ? LIMIT ?", (*crawl, AT_ONCE)
+        ).fetchall()
+        found = self.table.rows([number for _, _, number in names if number is not None])
+        self._drop(found)
+        self.db.executemany("DELETE FROM seen WHERE crawl = ? AND digest = ?", [name[:2] for name in names])
+        if not names:
+            self.db.execute("DELETE FROM cookies WHERE crawl = ?", crawl)
+            self.db.execute("DELETE FROM crawls WHERE id = ?", crawl)
+        return len(found), False
+
+    def page(self, crawl: str, after: int, limit: int) -> UriPage:
+        """List URIs that wait, in order of arrival."""
+        rows = self.table.after(crawl, after, limit)
+        uris = [self._shown(row, uri) for row, uri in zip(rows, self.table.uris(rows), strict=True)]
+        return UriPage(uris, rows[-1][0] if len(rows) == limit else 0)
+
+    def look_up(self, crawl: str, keys: Sequence[str]) -> list[Uri]:
+        """Return the URIs of these keys, visited ones too; a key that was never taken is left out."""
+        return [uri for key in keys if (uri := self._look_up(crawl, key))]
+
+    def count(self, crawl: str) -> dict[Status, int]:
+        """Count a crawl's URIs by status."""
+        counts, out = self.table.counts(crawl), sum(held.lease.uri.crawl == crawl for held in self.leases)
+        return {**counts, Status.SCHEDULED: counts[Status.SCHEDULED] - out, Status.DOWNLOADING: out}
+
+    def waiting(self, longest: int) -> Waiting:
+        """Count what waits, in all crawls; only so many of the longest queues are named."""
+        discovered, queued = map(int, self.db.execute(_COUNTS).fetchone())
+        every, ready, closed, retired = map(int, self.db.execute(_QUEUES, (milliseconds(FOREVER),)).fetchone())
+        lengths = dict(self.db.execute(_LENGTHS, (longest,)).fetchall())
+        return Waiting(
+            discovered, queued, lengths, ready=ready, snoozed=closed - retired, retired=retired,
+            exhausted=every - ready - closed, in_process=len(self.leases),
+        )  # fmt: skip
+
+    def is_empty(self) -> bool:
+        """True if nothing waits in any crawl but what a person has suspended."""
+        return not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
+
+    def keep_cookies(self, crawl: str, changed: Sequence[Cookie]) -> None:
+        """Keep what an answer has changed in a crawl's jar."""
+        self.jars.keep(self.table.crawls.id(crawl), changed, self.now())
+
+    def keep_site(self, row: SiteRow) -> None:
+        """Keep what the robots.txt of a site said."""
+        self.sites.put(row)
+
+    def spend(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:
+        """Add answers to the sums: the URI of each, and its line in crawl.log."""
+        self.spending.add(answers)
+
+    def begin(self, launch: str, begins: Begins) -> None:
+        """Begin the round of a launch, unless it has begun."""
+        before = self.db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
+        if before and before[0] == launch:
+            return
+        self.db.execute("INSERT OR REPLACE INTO about VALUES ('launch', ?)", (launch,))
+        if begins is Begins.FRESH:
+            self.begin_round()
+        elif begins is Begins.FOLLOWS:
+            self.carry_round()
+
+    def move_back(self) -> float:
+        """Move delays back if the clock is before the last change; return by how many seconds."""
+        return move_back(self.db, self.now())
+
+    def begin_round(self) -> None:
+        """Begin afresh: nothing waits, every URI may come again, and what visits left is kept."""
+        self.leases.clear()
+        self.queues.out.clear()
+        self.jars.clear()
+        self.sites.clear()
+        self.spending.clear()
+        self.table.begin_round()
+
+    def carry_round(self) -> None:
+        """Begin with what waits, each at its time, and with the cookies and robots.txt that were got; all other URIs
+        may come again, and quotas begin anew."""
+        self.spending.clear()
+        self.table.carry_round()
+
+    def _drop(self, found: Sequence[Row]) -> None:
+        """Delete rows, and end their leases."""
+        for row in found:
+            if held := self.leases.pop(row[0]):
+                self.queues.give_back(held.queue)
+        self.table.delete(row[0] for row in found)
+        self.table.count(((row[4], waits((row[3] or 0) / 1000)) for row in found), -1)
+        self._leave((row[1], 0.0) for row in found)
+
+    def _end(self, lease: Lease) -> Held | None:
+        held = self.leases.end(lease)
+        if held:
+            self.queues.give_back(held.queue)
+        return held
+
+    def _visit_again(self, visits: Sequence[Finish]) -> None:
+        if visits:
+            self.table.expect_visits_again()
+            self.table.wait([(visit.lease.id, visit.again, unusual(visit.lease.uri, 0)) for visit in visits])
+
+    def _defer_leased(self, wait: Defer, lease: Lease) -> bool:
+        if not (held := self._end(lease)):
+            return False
+        self._wait(lease.id, held.crawl, Status.SCHEDULED, wait.until, unusual(lease.uri, lease.uri.tries))
+        self._leave([(held.queue, wait.opens)])
+        return True
+
+    def _defer(self, wait: Defer) -> bool:
+        row = self.table.find(wait.crawl, wait.key)
+        if row is None:
+            return False
+        if held := self.leases.pop(row[0]):
+            self.queues.give_back(held.queue)
+        more = row[9] if wait.tries is None else unusual(self.table.uris([row])[0], wait.tries)
+        self._wait(row[0], row[4], waits((row[3] or 0) / 1000), wait.until, more)
+        self._leave([(row[1], 0.0)])
+        return True
+
+    def _wait(self, number: int, crawl: int, was: Status, until: float, more: str | None) -> None:
+        self.table.wait([(number, until if until > self.now() else 0.0, more)])
+        self.table.count([(crawl, was)], -1)
+        self.table.count([(crawl, waits(until))], 1)
+
+    def _leave(self, found: Iterable[tuple[int, float]]) -> None:
+        opens: dict[int, float] = {}
+        for queue, moment in found:
+            opens[queue] = max(opens.get(queue, 0.0), moment)
+        self.queues.left(opens, self.now())
+
+    def _shown(self, row: Row, uri: Uri) -> Uri:
+        held = self.leases.get(row[0])
+        return held.lease.uri if held else uri
+
+    def _look_up(self, crawl: str, key: str) -> Uri | None:
+        if row := self.table.find(crawl, key):
+            return self._shown(row, self.table.uris([row])[0])
+        found = self.table.seen(crawl, key)
+        if not found or found[1] is None:
+            return None
+        visit = read_visit(found[1])
+        return Uri(key, key, "", crawl, status=visit.status, http_status=visit.http_status,
+                   download_finished=visit.finished)  # fmt: skip
+
+
+class Held(NamedTuple):
+    """A lease, with the ids of its queue and crawl, and the digest of its URI."""
+
+    lease: Lease
+    queue: int
+    crawl: int
+    digest: bytes
+
+
+class Leases:
+    """The leases by the ids of their rows."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Held] = {}
+        self._ends: list[tuple[float, list[int]]] = []
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(self._held.values())
+
+    def add(self, until: float, held: list[Held]) -> list[Lease]:
+        """Note leases that all end then, and return them."""
+        leases = [one.lease for one in held]
+        ids = [lease.id for lease in leases]
+        self._held.update(zip(ids, held, strict=True))
+        if ids:
+            heapq.heappush(self._ends, (until, ids))
+        return leases
+
+    def get(self, number: int) -> Held | None:
+        """Return the lease of a row."""
+        return self._held.get(number)
+
+    def holds(self, lease: Lease) -> bool:
+        """True if a lease has not ended: it, and no later one of its row."""
+        held = self._held.get(lease.id)
+        return held is not None and held.lease.until == lease.until and held.lease.holder == lease.holder
+
+    def end(self, lease: Lease) -> Held | None:
+        """End a lease; None when it has ended before."""
+        return self._held.pop(lease.id) if self.holds(lease) else None
+
+    def pop(self, number: int) -> Held | None:
+        """End the lease of a row."""
+        return self._held.pop(number, None)
+
+    def expired(self, now: float) -> Iterator[Held]:
+        """End the leases whose time is over, and yield them."""
+        while self._ends and self._ends[0][0] <= now:
+            until, ids = heapq.heappop(self._ends)
+            for number in ids:
+                held = self._held.get(number)
+                if held and held.lease.until == until:
+                    yield self._held.pop(number)
+
+    def clear(self) -> None:
+        """End all."""
+        self._held.clear()
+        self._ends.clear()
+
+
+def _checked(uri: Uri) -> Offered:
+    try:
+        check_offer(uri)
+    except BadInput as error:
+        return Offered(Intake.REFUSED, error.why)
+    return _NEW
+
+
+def _digest(uri: Uri) -> bytes:
+    return digest(uri.crawl, uri.key)

@@ -1,0 +1,104 @@
+"""The register of a launch's files: which there are, and how long each is by what was committed last.
+
+It is a small database on the machine that has the files, whatever form the frontier has. Beside a frontier of SQLite it
+is in that one's database, so one transaction has what was found and the lengths of the files that say so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from warcmill.crawl.frontier.database import examine, transaction
+
+
+class KnownFile(NamedTuple):
+    """A file by its final name: `folder` is `warcs` or `logs`, `length` is that of the last commit."""
+
+    name: str
+    folder: str
+    length: int
+
+
+class Register:
+    """The register in the database at `path`. Its calls are made on one thread at a time; within a transaction of the
+    caller they are part of it, else each has its own."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self._db, self._path = db, path
+
+    @property
+    def launch(self) -> str:
+        """The launch that it was last open for; '' for none."""
+        return str(self._about("launch") or "")
+
+    @property
+    def is_clean(self) -> bool:
+        """True if the files of that launch were closed."""
+        return bool(self._about("clean"))
+
+    @property
+    def rotating(self) -> str:
+        """The stage that logs are being renamed for; '' for none."""
+        return str(self._about("rotating") or "")
+
+    def examine(self) -> None:
+        """Read all of the database; BadInput when it is damaged."""
+        examine(self._db, self._path)
+
+    def begin(self, launch: str) -> None:
+        """Begin with a launch that has no files yet."""
+        with self._whole():
+            self._db.execute("DELETE FROM files")
+            self._db.execute("DELETE FROM about WHERE name = 'rotating'")
+            self._put("launch", launch)
+
+    def open(self) -> None:
+        """Note that the files are open: from now on a kill leaves them longer than they are known to be."""
+        with self._whole():
+            self._db.execute("DELETE FROM about WHERE name = 'clean'")
+
+    def close(self) -> None:
+        """Note that the files were closed."""
+        with self._whole():
+            self._put("clean", 1)
+
+    def files(self) -> list[KnownFile]:
+        """Return the files of the launch, in the order of their folders and names; a WARC without `.open`."""
+        rows = self._db.execute("SELECT name, folder, length FROM files ORDER BY folder, name")
+        return [KnownFile(*row) for row in rows]
+
+    def put(self, folder: str, lengths: Mapping[str, int]) -> None:
+        """Note how long files are."""
+        with self._whole():
+            rows = [(name, folder, length) for name, length in lengths.items()]
+            self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
+
+    def begin_rotation(self, stage: str) -> None:
+        """Note that logs are being renamed for a stage."""
+        with self._whole():
+            self._put("rotating", stage)
+
+    def end_rotation(self, names: Mapping[str, str]) -> None:
+        """Note that logs were renamed: the new names by the old ones."""
+        with self._whole():
+            self._db.executemany("UPDATE files SET name = ? WHERE name = ?", [(new, old) for old, new in names.items()])
+            self._db.execute("DELETE FROM about WHERE name = 'rotating'")
+
+    def _about(self, name: str) -> object:
+        row = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def _put(self, name: str, value: object) -> None:
+        self._db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        if self._db.in_transaction:
+            yield
+        else:
+            with transaction(self._db, self._path):
+                yield

@@ -1,0 +1,75 @@
+"""The local form of a frontier, in the database of a job: opened, rebuilt and checked here alone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from warcmill.crawl.books.files import Folders
+from warcmill.crawl.books.replay import journals, replay
+from warcmill.crawl.durable import set_aside
+from warcmill.crawl.frontier import Frontier, database, journal
+from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.errors import BadInput, Foreign, NotReady
+from warcmill.model import Launch
+
+
+def open_frontier(path: Path) -> tuple[Frontier, Register]:
+    """Open a job's frontier, and the register of a launch's files, which is in the same database."""
+    frontier = SqliteFrontier(path)
+    return frontier, frontier.register
+
+
+async def rebuild(path: Path, launch: str, folders: Folders, base: Path | None = None, after: str = "") -> int:
+    """Set the damaged database aside, rebuild it, and return how many groups of the journal it holds.
+
+    `base` is the copy that the launch began with, if it continues or follows another; or that of its own checkpoint
+    `after`, whose journals are in it. NotReady, with nothing done, when there is no journal.
+    """
+    if not journals(folders.logs, after):
+        raise NotReady(str(path), f"there is no journal in {folders.logs} to rebuild it from")
+    for part in _parts(path):
+        if part.exists():
+            set_aside(part, part.name)
+    if base:
+        shutil.copyfile(base, path)
+    frontier, register = open_frontier(path)
+    try:
+        return await replay(frontier, register, launch, folders, after)
+    finally:
+        await frontier.close()
+
+
+def has_books(path: Path, launch: Launch, logs: Path) -> bool:
+    """True if a database was last open for this launch; one that is damaged, lost, or not ours is taken to be."""
+    try:
+        refuse_lost(path, logs)
+        return database.last_launch(path) == launch.id
+    except (BadInput, Foreign):
+        return True
+
+
+def refuse_lost(path: Path, logs: Path) -> None:
+    """Refuse a database that is gone, or empty, of a launch that has a journal, which is not a new one: BadInput."""
+    if database.last_launch(path) is None and any(file.stat().st_size for file in logs.glob(f"{journal.NAME}*")):
+        raise database.damaged(path, "it is gone, or empty")
+
+
+def end_log(path: Path) -> None:
+    """Let no write-ahead log be there, which would be taken for that of a database that replaces this one: it goes into
+    the one that it belongs to, or aside when that is damaged or gone."""
+    if path.exists():
+        try:
+            database.open_database(path).close()
+        except BadInput:
+            pass  # damaged: it stays until it is replaced
+        else:
+            return
+    for log in _parts(path)[1:]:
+        if log.exists():
+            set_aside(log, log.name)
+
+
+def _parts(path: Path) -> tuple[Path, ...]:
+    return path, Path(f"{path}-wal"), Path(f"{path}-shm")
