@@ -18,10 +18,10 @@ from commands.console.show import as_json, console, days_json, heading, lines, r
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import findings, remedies, survey
-from warcmill.audit.findings import Resolver
+from warcmill.audit.findings import RevisitResolver
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, total
-from warcmill.audit.unaccounted import Before, Catalogued
+from warcmill.audit.unaccounted import Catalogued, ScanStart
 from warcmill.base.printable import printable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_code(reports) or int(misplaced or bool(due.gaps))
 
 
-def reports_of(line: OpenRoots, discovered: Discovery, before: Before | None = None) -> list[LaunchReport]:
+def reports_of(line: OpenRoots, discovered: Discovery, before: ScanStart | None = None) -> list[LaunchReport]:
     """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
     wanted = line.wanted
     catalogued, resolve = catalogue_lookup(line), resolver(line, discovered.launches)
@@ -111,10 +111,10 @@ def catalogue_lookup(line: OpenRoots) -> Catalogued | None:
     return (lambda launch: catalogue_of(line).of_launch(launch)) if line.settings.index else None
 
 
-def resolver(line: OpenRoots, launches: Iterable[Launch]) -> Resolver | None:
+def resolver(line: OpenRoots, launches: Iterable[Launch]) -> RevisitResolver | None:
     """The resolver of the revisits of launches; None without an index."""
     index = line.settings.index
-    return Resolver(line.state, open_folder("index", index), line.store, launches) if index else None
+    return RevisitResolver(line.state, open_folder("index", index), line.store, launches) if index else None
 
 
 def exit_code(reports: list[LaunchReport]) -> int:

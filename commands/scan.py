@@ -27,7 +27,7 @@ from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level
 from warcmill.audit.reconciliation import LaunchReport
-from warcmill.audit.unaccounted import Before
+from warcmill.audit.unaccounted import ScanStart
 from warcmill.errors import BadConfig, Busy, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.markers import locks
@@ -143,7 +143,7 @@ def _busy(days: Interval, codes: list[int]) -> int:
     return _worst(map(ours, codes))
 
 
-def _reconciled(line: OpenRoots, days: Interval, before: Before, codes: list[int], notes: set[str]) -> int:
+def _reconciled(line: OpenRoots, days: Interval, before: ScanStart, codes: list[int], notes: set[str]) -> int:
     """Find what is missing, print it and the last line; return the exit code. `notes`: what the scans noted."""
     with moving("looks for gaps"):
         discovered = survey.find(line.state, line.rootmap, days.first, days.end)

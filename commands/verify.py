@@ -12,7 +12,7 @@ from commands.console.arguments import Interval, add_json, add_scope
 from commands.console.progress import bytes_done
 from commands.console.show import as_json, console, counted, lines
 from tasks.step import OpenRoots, open_line
-from warcmill.audit.fixity_audit import FixityFinding, Work, read_again, work
+from warcmill.audit.fixity_audit import FixityFinding, FixityPlan, read_again, work
 from warcmill.audit.survey import in_order
 from warcmill.base.printable import printable
 from warcmill.errors import BadInput
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if findings else 0
 
 
-def _sums(todo: list[Work]) -> dict[str, int]:
+def _sums(todo: list[FixityPlan]) -> dict[str, int]:
     return {
         "launches": len(todo),
         "files": sum(len(each.stored) for each in todo),
@@ -106,7 +106,7 @@ def _texts(finding: FixityFinding) -> Iterator[Text]:
     yield Text(f"    -> {printable(finding.todo)}", style="cyan")
 
 
-def _verdict(todo: list[Work], findings: list[FixityFinding]) -> Text:
+def _verdict(todo: list[FixityPlan], findings: list[FixityFinding]) -> Text:
     sums = _sums(todo)
     launches = counted(sums["launches"], "launch", "launches")
     files = counted(sums["files"], "stored file", "stored files")
@@ -116,7 +116,7 @@ def _verdict(todo: list[Work], findings: list[FixityFinding]) -> Text:
     return Text.assemble(f"{read}: ", (verdict, "bold red" if findings else "bold green"))
 
 
-def _json(todo: list[Work], findings: list[FixityFinding]) -> dict[str, Json]:
+def _json(todo: list[FixityPlan], findings: list[FixityFinding]) -> dict[str, Json]:
     return {**_sums(todo), "findings": [_finding(finding) for finding in findings]}
 
 

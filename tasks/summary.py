@@ -21,7 +21,7 @@ from luigi.interface import PidLockAlreadyTakenExit
 from tasks.config.settings import notice_channels, settings
 from warcmill import errors, layout
 from warcmill.audit import day_summary, gaps
-from warcmill.audit.day_summary import Scanned
+from warcmill.audit.day_summary import ScannedDays
 from warcmill.clients import notice
 from warcmill.clients.notice import Channels, Notice, Trouble
 from warcmill.errors import WarcmillError
@@ -73,8 +73,8 @@ class ScanEnding:
         if why and not any(trouble.why == why for trouble in self.unreadable):
             self.unreadable.append(Trouble("", "unreadable", self.scan, why))
 
-    def _scanned(self) -> Scanned:
-        return Scanned(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
+    def _scanned(self) -> ScannedDays:
+        return ScannedDays(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
 
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
         if not troubles or not (self.channels.mail_to or self.channels.webhook):

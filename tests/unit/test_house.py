@@ -35,8 +35,7 @@ LARGE_LEFT: set[str] = {
     "warcmill/audit",
 }
 TWICE_LEFT: set[str] = {
-    "Claim", "Comparison", "Decision", "Found", "Input", "Item", "Record", "Resolver", "Run", "Scanned", "Verdict",
-    "Word", "Work",
+    "Claim", "Comparison", "Decision", "Input", "Item", "Run", "Verdict",
 }  # fmt: skip
 
 

@@ -49,8 +49,8 @@ MOST_SEEDS = 10  # a launch may have lost 100,000
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """What a scan found: its days (`end` is exclusive), their launches, and the days that had something to do."""
+class ScannedDays:
+    """The result of a scan: its days (`end` is exclusive), their launches, and the days that had something to do."""
 
     first: date
     end: date
@@ -63,7 +63,7 @@ def path(day: date) -> str:
     return f"{clock.month(day)}/status.{day}.json"
 
 
-def rewrite(state: MarkerStore, rootmap: RootMap, scanned: Scanned, wanted: Wanted) -> None:
+def rewrite(state: MarkerStore, rootmap: RootMap, scanned: ScannedDays, wanted: Wanted) -> None:
     """Rewrite the summary of every day that had something to do, or whose markers have changed since."""
     scanned_days = _by_day(scanned.launches)
     bases = {day: basis(state, launches, wanted) for day, launches in scanned_days.items()}

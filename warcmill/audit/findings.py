@@ -1,19 +1,8 @@
-"""Findings about the crawl itself: what its engine did not write, or wrote wrongly. No run of a step closes one. Pure.
+"""Findings about a crawl: what its engine did not write, or wrote wrongly, and seeds it did not get. Reads only.
 
-An operator takes note of a finding with `warcmill accept`.
-
-MERGED warcmill/audit/findings.py: Revisits whose payload is archived nowhere, and those of which this cannot be
-known yet.
-
-MERGED warcmill/audit/findings.py: SIPs in the store that no 05 ever named, as the next 05 of their stages lists
-them: left by runs that were killed.
-
-MERGED warcmill/audit/findings.py: Findings of the scan for viruses: WARCs with hits, and WARCs with payloads that
-were not scanned. Pure.
-
-MERGED warcmill/audit/findings.py: Findings of what a crawl was asked for and did not get: dead seeds, untried ones,
-targets without a page; and of a
-launch of which nobody knows what it was asked for. Pure.
+No run of a step closes a finding: an operator takes note of it with `warcmill accept`. Among them are revisits whose
+payload is archived nowhere, SIPs that killed runs left in the store, WARCs with hits of the scan for viruses or with
+payloads that were not scanned, and dead or untried seeds, or targets without a page. `RevisitResolver` reads the index.
 """
 
 from __future__ import annotations
@@ -31,7 +20,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.markers.facts import (
     DAMAGED,
     Assembled,
-    Found,
+    CdxVerified,
     Hit,
     Packaged,
     Scanned,
@@ -124,7 +113,7 @@ def _unexpected(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
 
 
 def _not_imported(seen: Survey) -> Iterator[CrawlFinding]:
-    """What may have been a WARC of an imported folder, and could not be taken."""
+    """Files that may have been a WARC of an imported folder, and could not be taken."""
     imported = seen.imported()
     for text in imported.missing if imported else ():
         name, _, why = text.rpartition(": ")
@@ -227,11 +216,11 @@ def _indexed(seen: Survey, stage: Stage, why: str) -> Key:
 
 def looked_up(seen: Survey, resolve: Resolve | None) -> Survey:
     """The survey with the open revisits of the launch. Nothing is looked up where its markers count none."""
-    is_open = any(isinstance(fact, Found) and fact.elsewhere for fact in seen.facts.values())
+    is_open = any(isinstance(fact, CdxVerified) and fact.elsewhere for fact in seen.facts.values())
     return replace(seen, revisits=resolve(seen.launch)) if resolve and is_open else seen
 
 
-class Resolver:
+class RevisitResolver:
     """Looks up the revisits of some launches, all at once, when it is first asked."""
 
     def __init__(self, state: MarkerStore, index: LocalStore, store: Store, launches: Iterable[Launch]) -> None:
@@ -303,7 +292,7 @@ def _hits(hits: tuple[Hit, ...]) -> str:
 
 
 def _not_scanned(file: ScannedFile, *, refused: bool) -> str:
-    """Why payloads were not scanned. What follows the fault in a refused WARC is reported by that finding."""
+    """The reasons why payloads were not scanned, but those behind the fault in a refused WARC: its finding has them."""
     tally = {why: number for why, number in file.not_scanned.items() if not (refused and why == DAMAGED)}
     numbers = ((f"{number} payload{'s' * (number > 1)}", why) for why, number in sorted(tally.items()))
     return ", ".join(map(": ".join, numbers))
@@ -359,7 +348,7 @@ def still_open(seen: Survey) -> list[CrawlFinding]:
 
 
 def in_words(names: list[str], most: int = 3) -> str:
-    """How many are lost, with the first names: `2 seeds or targets not got: http://a.example/, target:7`."""
+    """The number of lost ones, with the first names: `2 seeds or targets not got: http://a.example/, target:7`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     if LIST in names:
         return "not known which seeds were not got: its list of seeds is missing"

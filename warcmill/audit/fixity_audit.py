@@ -36,8 +36,8 @@ class FixityFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What to read again for one launch. `findings` are already known from the markers."""
+class FixityPlan:
+    """The files to read again for one launch. `findings` are already known from the markers."""
 
     launch: Launch
     stored: tuple[tuple[FileRef, Key], ...] = ()  # each with the key of the marker that names it
@@ -51,19 +51,19 @@ class Work:
         return sum(file.size for file, _ in self.stored) + logs
 
 
-def work(state: MarkerStore, launch: Launch) -> Work:
-    """What the markers of a launch promise. Markers that are not sound are findings."""
+def work(state: MarkerStore, launch: Launch) -> FixityPlan:
+    """The files that the markers of a launch promise. Markers that are not sound are findings."""
     try:
         markers = read_markers(state, launch)
     except WarcmillError as error:
         out = isinstance(error, Unavailable)
-        return Work(launch, findings=(FixityFinding(launch, str(launch), str(error), remedies.DOCTOR, out),))
+        return FixityPlan(launch, findings=(FixityFinding(launch, str(launch), str(error), remedies.DOCTOR, out),))
     sound, packs = markers.sound, chain.by_word(chain.ROWS)["pack"].task
     zips = tuple(evidence for key, evidence in sorted(sound.items()) if key.task == packs)
     findings = [_unsound(launch, name, unsound) for name, unsound in sorted(markers.unsound.items())]
     differ = gaps.left_out(sound)
     findings += [FixityFinding(launch, gap.path, f"{gap.kind}: {gap.why}", remedies.redo(gap.key)) for gap in differ]
-    return Work(launch, _stored(sound), zips, tuple(findings))
+    return FixityPlan(launch, _stored(sound), zips, tuple(findings))
 
 
 def _stored(sound: dict[Key, Evidence]) -> tuple[tuple[FileRef, Key], ...]:
@@ -80,7 +80,7 @@ def _unsound(launch: Launch, name: str, unsound: Unsound) -> FixityFinding:
     return FixityFinding(launch, path, f"{unsound.kind} marker: {unsound.why}", remedies.why(launch))
 
 
-def read_again(state: MarkerStore, store: Store, todo: Work, advance: Advance) -> Iterator[FixityFinding]:
+def read_again(state: MarkerStore, store: Store, todo: FixityPlan, advance: Advance) -> Iterator[FixityFinding]:
     """Read everything that a launch's markers promise, and yield what differs.
 
     `advance` is called with the number of bytes that were read.

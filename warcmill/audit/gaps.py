@@ -1,8 +1,4 @@
-"""What a launch still needs to be a whole archive: every gap by name, why, and the command to type next. Pure.
-
-MERGED warcmill/audit/gaps.py: Compares the files that a stage's markers list with those of 03: left out, or in
-addition. Pure.
-"""
+"""Gaps: each thing that a launch still lacks as a whole archive, its reason, and the command to type next. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Check the roots of a line: they exist, are mounted, writable where needed, and have free space.
+"""Checks of this host and of the roots of a line. They write and remove a probe in each root, and send a test if asked.
 
-MERGED warcmill/audit/health.py: Check this host apart from its roots: several workers can run, secrets are secret,
+The roots exist, are mounted, writable where needed, and have free space; several workers can run, secrets are secret,
 notices can be sent.
 """
 

@@ -1,11 +1,11 @@
-"""Check a clamd: it answers, and its limits are those of the configuration. Proved with the EICAR test file.
+"""Checks of the services that a line uses: a clamd, and the places where SIPs go. They write test files.
 
-The file is put into a tar, which is filled up to the wanted length: the file itself may not be longer than 128 bytes.
-For the limit of files the tar is sent as gzip: it is then a file inside a short stream.
+A clamd answers, and its limits are those of the configuration: proved with the EICAR test file. That is put into a tar,
+which is filled up to the wanted length, since the file itself may not be longer than 128 bytes. For the limit of files
+the tar is sent as gzip: it is then a file inside a short stream.
 
-MERGED warcmill/audit/health_services.py: Check where SIPs go: the destination is there, can be written, and its
-watched folder is on the same disk; the
-folder where they are read again is there, and can be read.
+The destination of SIPs is there, can be written, and its watched folder is on the same disk; the folder where they are
+read again is there, and can be read.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _file_limit(clamd: Clamd, limit: int) -> Check:
 
 
 def _scan(clamd: Clamd, pieces: Iterator[bytes]) -> str:
-    """What clamd finds in a stream."""
+    """The name of what clamd finds in a stream."""
     stream = clamd.stream()
     try:
         for piece in pieces:

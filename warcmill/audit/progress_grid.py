@@ -160,7 +160,7 @@ def _tried(seen: Survey, step: Row, stage: Stage | None, attempts: tuple[Attempt
 
 
 def _files(seen: Survey, step: Row, stage: Stage) -> int:
-    """How many files a step works on: those that the step before it left."""
+    """The number of files that a step works on: those that the step before it left."""
     before = seen.marker(step.after, stage) if step.after else None
     return len(before.claim.outputs or before.claim.items) if before else 1
 

@@ -11,7 +11,7 @@ from warcmill.audit import backups, findings, gaps, remedies, survey, unaccounte
 from warcmill.audit.findings import Resolve, looked_up
 from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import Survey
-from warcmill.audit.unaccounted import Before, Catalogued, split
+from warcmill.audit.unaccounted import Catalogued, ScanStart, split
 from warcmill.base import clock
 from warcmill.chain import Row as Step
 from warcmill.chain import Wanted
@@ -60,7 +60,7 @@ def report(
     store: Store,
     launch: Launch,
     wanted: Wanted,
-    before: Before | None = None,
+    before: ScanStart | None = None,
     catalogued: Catalogued | None = None,
     resolve: Resolve | None = None,
 ) -> LaunchReport:
@@ -168,7 +168,7 @@ def _row(seen: Survey, stage: Stage, stale: int, not_stored: set[str]) -> StageR
 
 
 def _done(seen: Survey, step: Step, stage: Stage, here: int, not_stored: set[str]) -> int:
-    """How many of a stage's WARCs a step has done: all that are `here` when it does not work on single files."""
+    """The number of a stage's WARCs that a step has done: all that are `here` when it does not work on single files."""
     if not step.files or step.by_sip:
         return here if seen.proof(step.word, stage) else 0
     items = seen.items(step.word, stage).values()

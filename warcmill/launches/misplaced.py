@@ -37,7 +37,7 @@ class Bare:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedLayout:
     """The layout of launches in a root, and the keys of luigi.cfg that set it. `layout` None: {job}/{launch}/."""
 
     key: str
@@ -54,7 +54,7 @@ class _Seen:
     example: str
 
 
-def look(store: Store, place: str, expected: Expected) -> Bare:
+def look(store: Store, place: str, expected: ExpectedLayout) -> Bare:
     """Describe a root in which no launch was found as expected. It lists at most MOST folders, DEEPEST levels deep."""
     head = f"root '{store.root}' ({place}) holds no launch at all"
     if expected.layout:
@@ -85,7 +85,7 @@ def _walk(store: Store) -> Iterator[Stat]:
                 folders.append(entry.path)
 
 
-def _launch(path: str, expected: Expected) -> _Seen | None:
+def _launch(path: str, expected: ExpectedLayout) -> _Seen | None:
     """Find the launch that a path belongs to, by its job, its 14 digits, and the kind before or after them."""
     parts = path.split("/")
     for place in range(1, len(parts)):
@@ -109,7 +109,7 @@ def _is_launch(job: str, name: str) -> bool:
     return True
 
 
-def _keys(place: str, seen: _Seen, expected: Expected) -> str:
+def _keys(place: str, seen: _Seen, expected: ExpectedLayout) -> str:
     """Return the settings of luigi.cfg with which these launches would be found."""
     keys = [f"{expected.key}={place}/{seen.below}"] if seen.below else []
     if seen.layout and seen.layout is not expected.layout:

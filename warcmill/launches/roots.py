@@ -1,13 +1,8 @@
-"""The roots that hold a launch's files: those of its engine, and those of other writers.
+"""The roots that hold a launch's files, by job: those of its engine, and those of other writers. Reads only.
 
-MERGED warcmill/launches/roots.py: WARCs outside the folders of their launch: web-rendered ones, known by the prefix
-of their names.
-
-A renderer (warcprox and a browser) writes them into its root, or into folders
-there, by date for example, one or two levels deep. The engine that had a page
-rendered names their `warcPrefix` in its crawl log.
-
-MERGED warcmill/launches/roots.py: Map jobs to their folders. A root is opened once, when it is first needed.
+A root is opened once, when it is first needed. A renderer (warcprox and a browser) writes WARCs into its root, or into
+folders there, by date for example, one or two levels deep: outside the folders of their launch. They are known by the
+prefix of their names, the `warcPrefix` that the engine's crawl log has.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ from itertools import islice, takewhile
 
 from warcmill import layout
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.launches.misplaced import Expected
+from warcmill.launches.misplaced import ExpectedLayout
 from warcmill.layout import KINDS, Kind, OutputLayout
 from warcmill.model import FileRef, Launch, Root, WriterRoot
 from warcmill.stores import Stat, Store
@@ -131,11 +126,11 @@ class EngineSection:
     jobs: str
     layout: OutputLayout
 
-    def expected(self) -> dict[Look, Expected]:
+    def expected(self) -> dict[Look, ExpectedLayout]:
         """Return the layout expected in each place, and the keys that set it."""
         own = self.name == _DEFAULT
-        jobs = Expected(f"{self.name} {'jobs' if own else 'job_files'}", "", None)
-        output = Expected(f"{self.name} output", f"{self.name} output_layout", self.layout)
+        jobs = ExpectedLayout(f"{self.name} {'jobs' if own else 'job_files'}", "", None)
+        output = ExpectedLayout(f"{self.name} output", f"{self.name} output_layout", self.layout)
         return {("jobs", self.jobs): jobs, ("output", self.output): output}
 
     def folders(self) -> Folders:
@@ -152,10 +147,10 @@ class WriterSection:
     jobs: tuple[str, ...]
     layout: OutputLayout | None
 
-    def expected(self) -> dict[Look, Expected]:
+    def expected(self) -> dict[Look, ExpectedLayout]:
         """Return the layout expected in its place, and the keys that set it."""
         section = f"[{self.root}]"
-        return {(self.root, self.place): Expected(f"{section} root", f"{section} layout", self.layout)}
+        return {(self.root, self.place): ExpectedLayout(f"{section} root", f"{section} layout", self.layout)}
 
     def folders(self) -> Folders:
         """Return the folders that have a folder for each job."""
@@ -223,10 +218,10 @@ class RootMap:
             folders |= section.folders()
         return folders
 
-    def expected(self) -> dict[Look, Expected]:
+    def expected(self) -> dict[Look, ExpectedLayout]:
         """Return the layout expected in each place. For a place that engines share, the keys of `default` are named."""
         sections: tuple[EngineSection | WriterSection, ...] = (*self.writers, *reversed(self.all()))
-        expected: dict[Look, Expected] = {}
+        expected: dict[Look, ExpectedLayout] = {}
         for section in sections:
             expected |= section.expected()
         return expected

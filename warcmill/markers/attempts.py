@@ -1,4 +1,4 @@
-"""Record what each attempt at a step has settled, so that a retry does only the rest.
+"""The attempts at a step and the files that each has settled, so that a retry does only the rest. Writes to the state.
 
 Each attempt appends to its own file, one JSON object a line, synced. Files worked on one at a time are synced one by
 one; of files worked on together, all that are done share a sync, which takes as long as copying a small file.
@@ -10,8 +10,6 @@ one; of files worked on together, all that are done share a sync, which takes as
     {"stopped": ...}                                  an operator interrupted it, which is no error of the step
     {"again": [...], "attempts": {...: number}}       an operator's redo: the first `number` lines of each attempt
                                                       no longer count for these files
-
-MERGED warcmill/markers/attempts.py: Read the files in `attempts/`: the lines that earlier runs of a step noted.
 
 A line helps a retry; it is never evidence. A line that a kill has cut, or that no step writes, is skipped, and the
 work it stood for is done again.
@@ -74,7 +72,7 @@ def _is_of(item: Item, file: FileRef) -> bool:
 
 
 class Attempts:
-    """The attempts at one step, and a new one. What is made within `attempt` for the same step adds to its file."""
+    """The attempts at one step, and a new one. Those made within `attempt` for the same step add to its file."""
 
     def __init__(self, state: MarkerStore, key: Key) -> None:
         self.state, self.key = state, key

@@ -36,7 +36,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a step has done: every honest run of it writes the same claim."""
+    """The result of a step: every honest run of it writes the same claim."""
 
     key: Key
     inputs: tuple[Input, ...] = ()
@@ -66,15 +66,15 @@ UNKNOWN = Run("", "", "", {})  # of a lost run, and in a zip of logs, whose byte
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What a sound marker that was read says."""
+class SoundMarker:
+    """The claim and run of a sound marker, as it was read."""
 
     claim: Claim
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence(Record):
+class Evidence(SoundMarker):
     """A sound marker that a claim may rest on. `digest` is its claim's SHA-512, in hex."""
 
     digest: str
@@ -112,15 +112,15 @@ def decode(data: bytes, path: str) -> Evidence:
         raise BadInput(path, f"soundly digested, but no marker of schema {SCHEMA}: {error!r}") from error
 
 
-def decode_record(data: bytes, path: str) -> Record:
+def decode_record(data: bytes, path: str) -> SoundMarker:
     """Decode a marker that no claim will rest on. Raises as `decode` does, but takes no digest of the claim."""
     end = _end(data, path)
     if known := own_form.read(data, end, SCHEMA):
-        return Record(_claim_of(known.claim), _run_of(known.run))
+        return SoundMarker(_claim_of(known.claim), _run_of(known.run))
     document = _document(data[:end], path)
     try:
         _upgrade(document, path)
-        return Record(_claim_from_json(document["claim"]), run_from_json(document["run"]))
+        return SoundMarker(_claim_from_json(document["claim"]), run_from_json(document["run"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(path, f"soundly digested, but no marker of schema {SCHEMA}: {error!r}") from error
 

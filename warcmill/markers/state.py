@@ -25,7 +25,7 @@ from warcmill.base import clock, digests, disk
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady, Unavailable
 from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
-from warcmill.markers.claim import Claim, Evidence, Input, Record, Run
+from warcmill.markers.claim import Claim, Evidence, Input, Run, SoundMarker
 from warcmill.model import FileRef, Key, Launch, Stage
 from warcmill.stores import LocalStore, Stat, temporary
 
@@ -82,7 +82,7 @@ class MarkerStore:
             raise NotReady(layout.marker_path(key), f"run {key} first")
         return marker
 
-    def record(self, key: Key) -> Record:
+    def record(self, key: Key) -> SoundMarker:
         """Return what a step's marker says, or raise NotReady. Faster than `require`; no claim can rest on it."""
         path = layout.marker_path(key)
         try:

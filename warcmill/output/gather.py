@@ -1,10 +1,7 @@
-"""Gather what the claim of 03 follows from: the earlier markers, the packed logs' counts, one listing of the disk.
+"""All that the claim of 03 follows from: earlier markers, counts of packed logs, one listing of the disk. Reads only.
 
-MERGED warcmill/output/gather.py: Count the crawl logs in a stage's zip, rotated ones too, in the order they were
-written.
-
-MERGED warcmill/output/gather.py: Pick a stage's web-rendered WARCs: those with a prefix that the launch's crawl
-logs name.
+Crawl logs are counted in a stage's zip, rotated ones too, in the order they were written. Web-rendered WARCs belong to
+the stage by a prefix that the launch's crawl logs name.
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ LONGEST, MOST = 100, 1_000  # of refused prefixes: characters shown of each, and
 
 
 @dataclass(frozen=True)
-class Prefixes:
+class WarcPrefixes:
     """The prefixes that a stage's crawl log names, valid and refused, and the valid ones of earlier stages."""
 
     named: frozenset[str]
@@ -68,7 +65,7 @@ class Prefixes:
     before: frozenset[str]
 
     @classmethod
-    def of(cls, counts: CrawlCounts, earlier: Iterable[Assembled]) -> Prefixes:
+    def of(cls, counts: CrawlCounts, earlier: Iterable[Assembled]) -> WarcPrefixes:
         """The prefixes of a stage, from its counts and from the stages before it."""
         before = {prefix for stage in earlier for prefix in stage.prefixes}
         named = frozenset(filter(layout.is_prefix, counts.prefixes))
@@ -80,7 +77,9 @@ class Prefixes:
         return self.named | self.before
 
 
-def pick(rendered: Iterable[FileRef], prefixes: Prefixes, taken: Collection[FileRef], stage: Stage) -> list[FileRef]:
+def pick(
+    rendered: Iterable[FileRef], prefixes: WarcPrefixes, taken: Collection[FileRef], stage: Stage
+) -> list[FileRef]:
     """The stage's WARCs among the rendered ones of its launch, without those in `taken`.
 
     A checkpoint gets those that were begun before it and have their final name.
@@ -101,7 +100,7 @@ def _has_final_name(file: FileRef) -> bool:
     return layout.final_name(file.name) == file.name
 
 
-def _begun_before(file: FileRef, prefixes: Prefixes, stage: Stage) -> bool:
+def _begun_before(file: FileRef, prefixes: WarcPrefixes, stage: Stage) -> bool:
     own = layout.prefixes_of(file.name, prefixes.all)
     return all(layout.name_time(file.name.removeprefix(prefix)) <= stage.stamp for prefix in own)
 
@@ -117,7 +116,7 @@ def refuse_clashes(launch: Launch, kinds: Mapping[FileRef, Kind]) -> None:
             raise Conflict(f"store:{path}", f"{why}. Nothing of the stage was copied")
 
 
-def facts(prefixes: Prefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
+def facts(prefixes: WarcPrefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
     """A claim's facts about prefixes, empty lists left out. Only `final` lists prefixes without a WARC."""
     without_warc = prefixes.all - {prefix for file in claimed for prefix in layout.prefixes_of(file.name, prefixes.all)}
     lists = {
@@ -145,7 +144,7 @@ class Gathered:
     counts: CrawlCounts
     uncounted: tuple[str, ...]  # labels of crawl logs that were not counted, or only in part
     names: Offsets  # WARCs that the logs name, or that the stage before carried over; the greatest offset in each
-    prefixes: Prefixes
+    prefixes: WarcPrefixes
     listing: Listing
     overlooked: Mapping[str, FileRef]  # by the name that the logs give: on disk, and not in the listing
     rendered: tuple[FileRef, ...]  # WARCs with one of the prefixes, those of other stages too
@@ -168,7 +167,7 @@ def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) ->
     taken = frozenset(item.file for marker in markers.values() for item in marker.claim.items)
     counts, uncounted = count(state, logs)
     names = counts.warcs | (dict(earlier[-1].carried) if earlier else {})
-    prefixes = Prefixes.of(counts, earlier)
+    prefixes = WarcPrefixes.of(counts, earlier)
     listing = list_files(roots, launch)  # late: counting takes long, and a crawl may be running
     before = _last_before(stage, all_stages(listing, stages))
     rendered = tuple(list_rendered(roots, launch, prefixes.all))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from warcmill import layout
 from warcmill.formats.sip.premis import Agent, EventType, Identifier, PremisEvent, PremisOutcome
 from warcmill.launches.holdings import Holding
-from warcmill.markers.claim import Claim, Record, Run
+from warcmill.markers.claim import Claim, Run, SoundMarker
 from warcmill.markers.facts import Accepted, Assembled, Complete, Scanned, Stored, StoredFile, warnings
 from warcmill.model import FileRef, Item, Key, Outcome
 from warcmill.package.sips import Proven
@@ -33,7 +33,7 @@ class SipHistory:
     agents: dict[str, Agent] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
 
-    def add(self, proven: Proven, named: Callable[[FileRef], Identifier], complete: Record | None) -> None:
+    def add(self, proven: Proven, named: Callable[[FileRef], Identifier], complete: SoundMarker | None) -> None:
         """Add the events of a stage. `named`: gives the identifier of a stored file. `complete`: the 04 marker."""
         marker, verified = proven.markers, proven.markers["verify"].claim
         stored = Stored.from_claim(verified).files
@@ -81,7 +81,7 @@ class SipHistory:
 
     def _add_of(
         self,
-        marker: Record,
+        marker: SoundMarker,
         kind: EventType,
         detail: str,
         outcomes: tuple[PremisOutcome, ...],
@@ -103,7 +103,7 @@ class SipHistory:
         about = tuple(dict.fromkeys((self.package, *objects)))
         self.events.append(PremisEvent(name, kind, time_of(run), detail, outcomes, by, about))
 
-    def _captured(self, proven: Proven, complete: Record | None) -> tuple[str, tuple[PremisOutcome, ...]]:
+    def _captured(self, proven: Proven, complete: SoundMarker | None) -> tuple[str, tuple[PremisOutcome, ...]]:
         known = proven.assembled
         ended = f"; the crawl ended: {known.ended}" if known.ended else ""
         resumed = known.continues
@@ -157,7 +157,7 @@ def _named(known: Assembled) -> list[tuple[str, str]]:
     return [(kind, name) for kind, names in lists.items() for name in names]
 
 
-def _holes(complete: Record | None) -> list[tuple[str, str]]:
+def _holes(complete: SoundMarker | None) -> list[tuple[str, str]]:
     if complete is None:
         return []
     known = Complete.from_claim(complete.claim)

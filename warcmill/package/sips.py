@@ -22,7 +22,7 @@ from warcmill.errors import BadInput
 from warcmill.launches import holdings
 from warcmill.launches.holdings import Coverage, StageHoldings
 from warcmill.markers import claim
-from warcmill.markers.claim import Evidence, Record, Run
+from warcmill.markers.claim import Evidence, Run, SoundMarker
 from warcmill.markers.facts import Assembled, Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
@@ -96,7 +96,7 @@ class Proven:
     stage: Stage
     holds: StageHoldings
     assembled: Assembled
-    markers: Mapping[str, Record]
+    markers: Mapping[str, SoundMarker]
     inputs: tuple[Evidence, ...]
     copied: Run
 

@@ -42,7 +42,7 @@ from warcmill.formats.warc import gate
 from warcmill.formats.warc.checks import AS_TRANSFERRED
 from warcmill.formats.warc.second_opinion import Opinion, opinion
 from warcmill.launches import holdings
-from warcmill.launches.holdings import StageHoldings, Word
+from warcmill.launches.holdings import HoldingKind, StageHoldings
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Checked, Checksums, Packaged, SipVerified, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
@@ -223,7 +223,7 @@ class ExpectedFiles:
         for one in held.holdings:
             sha512 = self._add(held, one.stored, one.name, f"{one.word} WARC")
             self.warcs.setdefault(sha512, []).append(one.stored)
-            if one.word in (Word.WHOLE, Word.VIRAL):
+            if one.word in (HoldingKind.WHOLE, HoldingKind.VIRAL):
                 self.checked[sha512] = by_source[one.source.root, one.source.path]
         for log in held.logs:
             self._add(held, log, log.name, _LOG)

@@ -43,7 +43,7 @@ from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import Verdict
 from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.launches import holdings
-from warcmill.launches.holdings import Holding, StageHoldings, Word
+from warcmill.launches.holdings import Holding, HoldingKind, StageHoldings
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
@@ -113,9 +113,9 @@ def _of_stage(state: MarkerStore, launch: Launch, stage: Stage) -> StageHoldings
 
 def _why_not(one: Holding) -> str:
     """Why a WARC is not taken; '' if it is."""
-    if one.word is Word.CUT:
+    if one.word is HoldingKind.CUT:
         return f"cut: {one.why}"
-    if one.word is Word.VIRAL:
+    if one.word is HoldingKind.VIRAL:
         return "from the engine's viral writer"
     return "" if _WARC.fullmatch(one.name) else "an ARC: replay reads WARCs only"
 

@@ -1,7 +1,6 @@
-"""Fetch the feed of a due crawl, compare it with the last good one, keep it, and write it for the engine.
+"""The feed of a due crawl: fetched, compared with the last good one, kept, written for the engine. Writes job files.
 
-MERGED warcmill/pulse/feed.py: What a job's files are made from, besides the targets of its feed: one recipe for
-each kind of engine.
+A job's files are made from the targets of its feed and one recipe for each kind of engine.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from warcmill.formats.warc import gate
 from warcmill.formats.warc.http import comparable
 from warcmill.launches.discovery import with_markers
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Found, Indexed
+from warcmill.markers.facts import CdxVerified, Indexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 from warcmill.stores import LocalStore, Store
@@ -83,7 +83,7 @@ def with_revisits(state: MarkerStore, launch: Launch) -> list[Stage]:
 def _elsewhere(marker: Evidence | None) -> int:
     """The count of a marker; 0 if its facts do not fit, which the audit reports as a broken marker."""
     try:
-        return Found.from_claim(marker.claim).elsewhere if marker else 0
+        return CdxVerified.from_claim(marker.claim).elsewhere if marker else 0
     except BadInput:
         return 0
 
@@ -94,7 +94,7 @@ def of_stage(state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stag
     NotReady until the stage is verified, or where those lines are lost, too.
     """
     verified = state.require(layout.step("verify-cdx", launch, stage))
-    if not Found.from_claim(verified.claim).elsewhere:
+    if not CdxVerified.from_claim(verified.claim).elsewhere:
         return
     rests_on = {_stage(one.marker): one.claim for one in verified.claim.inputs}
     key = revisits.key([rests_on[one] for one in sorted(rests_on)])

@@ -14,7 +14,7 @@ from warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit import day_summary
-from warcmill.audit.day_summary import Scanned
+from warcmill.audit.day_summary import ScannedDays
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.attempts import Attempts
@@ -52,7 +52,7 @@ def whole(engine: Engine) -> None:
 
 def rewrite(engine: Engine, *busy: date, rootmap: RootMap | None = None) -> dict[str, Any]:
     """What is in the summary after a scan of the day."""
-    scanned = Scanned(DAY, DAY + timedelta(days=1), (LAUNCH,), frozenset(busy))
+    scanned = ScannedDays(DAY, DAY + timedelta(days=1), (LAUNCH,), frozenset(busy))
     day_summary.rewrite(engine.state, rootmap or engine.rootmap, scanned, {})
     return json.loads(path(engine).read_text())
 
@@ -144,7 +144,7 @@ def test_a_launch_that_only_markers_know_is_reported_too(engine: Engine) -> None
 def test_a_launch_that_cannot_be_looked_at_hides_no_other(engine: Engine) -> None:
     other = Launch("weekly", "20161019000000")
     (engine.folders["jobs"] / "weekly" / other.id / "job.log").mkdir(parents=True)
-    scanned = Scanned(DAY, DAY + timedelta(days=1), (other, LAUNCH), frozenset())
+    scanned = ScannedDays(DAY, DAY + timedelta(days=1), (other, LAUNCH), frozenset())
     day_summary.rewrite(engine.state, engine.rootmap, scanned, {})
     first, second = json.loads(path(engine).read_text())["launches"]
     assert "job.log" in first["error"]

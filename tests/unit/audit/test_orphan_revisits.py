@@ -12,7 +12,7 @@ from warcs import sha1, warc_gz, warcinfo
 
 from commands.main import main
 from warcmill import layout
-from warcmill.audit.findings import ByStage, Resolver, looked_up
+from warcmill.audit.findings import ByStage, RevisitResolver, looked_up
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import report
 from warcmill.audit.survey import survey
@@ -51,7 +51,7 @@ def archive(tmp_path: Path) -> Archive:
 
 def gaps(archive: Archive) -> list[Gap]:
     engine = Engine(archive.base / "line", launch=LAUNCH)
-    resolve = Resolver(archive.state, archive.index, archive.store, [LAUNCH])
+    resolve = RevisitResolver(archive.state, archive.index, archive.store, [LAUNCH])
     found = report(archive.state, engine.rootmap, archive.store, LAUNCH, {}, resolve=resolve)
     return [gap for gap in found.gaps if gap.kind in ("orphan revisit", "unresolved revisits")]
 
@@ -68,7 +68,7 @@ def test_an_orphan_is_named_by_its_warc_and_url(archive: Archive) -> None:
 
 def test_an_operator_may_accept_it(archive: Archive) -> None:
     engine = Engine(archive.base / "line", launch=LAUNCH)
-    resolve = Resolver(archive.state, archive.index, archive.store, [LAUNCH])
+    resolve = RevisitResolver(archive.state, archive.index, archive.store, [LAUNCH])
     seen = looked_up(survey(archive.state, engine.roots, LAUNCH, {}), resolve)
     claim = statements.accept(seen, f"{NAME} http://r.example/lost/", "the engine's fault")
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("verify-cdx", LAUNCH, FINAL))]

@@ -10,7 +10,7 @@ from engine import LAUNCH, Engine, line_of
 from warcmill import layout
 from warcmill.audit import unaccounted
 from warcmill.audit.reconciliation import LaunchReport, report
-from warcmill.audit.unaccounted import Before
+from warcmill.audit.unaccounted import ScanStart
 from warcmill.markers.attempts import Attempts
 from warcmill.model import FINAL
 
@@ -26,11 +26,11 @@ def engine(tmp_path: Path) -> Engine:
     return made
 
 
-def look(engine: Engine) -> Before:
+def look(engine: Engine) -> ScanStart:
     return unaccounted.look(engine.state, engine.rootmap, [LAUNCH])
 
 
-def reconciled(engine: Engine, before: Before) -> LaunchReport:
+def reconciled(engine: Engine, before: ScanStart) -> LaunchReport:
     return report(engine.state, engine.rootmap, engine.store, LAUNCH, {}, before)
 
 
@@ -55,7 +55,7 @@ def test_a_checkpoint_that_was_taken_since_is_not_yet_scanned(engine: Engine) ->
 
 def test_a_launch_that_was_not_there_is_not_yet_scanned(engine: Engine) -> None:
     engine.finish()
-    found = reconciled(engine, Before(frozenset(), frozenset()))
+    found = reconciled(engine, ScanStart(frozenset(), frozenset()))
     assert (found.gaps, found.failed) == ((), 0)
     assert found.unscanned
 

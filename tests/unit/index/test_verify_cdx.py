@@ -68,7 +68,7 @@ def test_every_capture_of_a_stage_is_found_and_the_claim_follows_from_the_stage(
         "a.warc.gz": {"captures": 90}, "b.warc.gz": {"captures": 0},
     }  # fmt: skip
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("cdx", LAUNCH, FINAL))]
-    assert facts.of(claim) == facts.Found.from_claim(claim)
+    assert facts.of(claim) == facts.CdxVerified.from_claim(claim)
     archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), response("http://e1.example/new"))})
     archive.fold()
     hidden.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)

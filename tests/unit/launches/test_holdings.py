@@ -13,7 +13,7 @@ from warcs import http, record, sha1, warc_gz, warcinfo
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
 from warcmill.launches import holdings
-from warcmill.launches.holdings import Hit, StageHoldings, Word
+from warcmill.launches.holdings import Hit, HoldingKind, StageHoldings
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, FileRef, Item, Outcome
 
@@ -143,7 +143,7 @@ def test_hits_are_unknown_until_the_stage_is_scanned() -> None:
     assert [one.hits for one in holdings.of_claims(listed, verified, scanned(verified)).holdings] == [()]
     hit = Hit(7, "http://a/", "Eicar")
     (one,) = holdings.of_claims(listed, verified, scanned(verified, hit)).holdings
-    assert (one.hits, one.word) == ((hit,), Word.WHOLE)
+    assert (one.hits, one.word) == ((hit,), HoldingKind.WHOLE)
 
 
 def test_markers_that_do_not_fit_each_other_are_refused_by_name() -> None:

@@ -80,7 +80,7 @@ FIELDS: dict[str, set[str]] = {
         ("files.VirusScan", (facts.ScannedFile,), set()),
         ("files.ReadBack", (facts.StoredFile,), set()),
         ("index.CdxIndex", (facts.IndexedFile,), set()),
-        ("index.VerifyCdx", (facts.Found,), set()),
+        ("index.VerifyCdx", (facts.CdxVerified,), set()),
         ("index.SolrIndex", (facts.TextIndexedFile,), set()),
         ("index.VerifySolr", (facts.TextFound,), set()),
         ("index.Columns", (facts.Rows,), {"rows"}),

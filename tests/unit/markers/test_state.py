@@ -12,7 +12,7 @@ import pytest
 from warcmill import layout
 from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
 from warcmill.markers import claim
-from warcmill.markers.claim import Claim, Record
+from warcmill.markers.claim import Claim, SoundMarker
 from warcmill.markers.state import MarkerStore, input_of
 from warcmill.model import FINAL, Launch
 from warcmill.stores import sentinel
@@ -62,7 +62,7 @@ def test_a_record_says_what_its_evidence_says(state: MarkerStore) -> None:
         state.record(KEY)
     state.publish(KEY, CLAIM)
     found = state.require(KEY)
-    assert state.record(KEY) == Record(found.claim, found.run)
+    assert state.record(KEY) == SoundMarker(found.claim, found.run)
     other = layout.key("output.AssembleOutput", Launch("daily", "20170101000000"), stage=FINAL)
     there = state.store.real(layout.marker_path(other))
     there.parent.mkdir(parents=True)

@@ -27,11 +27,19 @@ from warcmill.markers.facts.files import (
     is_salvaged,
     warnings,
 )
-from warcmill.markers.facts.index import Found, Indexed, IndexedFile, Rows, TextFound, TextIndexed, TextIndexedFile
+from warcmill.markers.facts.index import (
+    CdxVerified,
+    Indexed,
+    IndexedFile,
+    Rows,
+    TextFound,
+    TextIndexed,
+    TextIndexedFile,
+)
 from warcmill.markers.facts.output import NUMBERS, TABLES, Assembled, Complete, Ended, PackedLogs, Stopped
 from warcmill.markers.facts.package import GivenArks, Packaged, SipVerified, Submitted
 from warcmill.markers.facts.pulse import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
-from warcmill.markers.facts.reading import Fields, members, refuse_misshapen, text, texts
+from warcmill.markers.facts.reading import ClaimFields, members, refuse_misshapen, text, texts
 from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
 from warcmill.model import FileRef
 
@@ -43,6 +51,7 @@ __all__ = [
     "Accepted",
     "Assembled",
     "BackedUp",
+    "CdxVerified",
     "Checked",
     "Checkpointed",
     "Checksums",
@@ -53,7 +62,6 @@ __all__ = [
     "CrawlReported",
     "Ended",
     "Fed",
-    "Found",
     "GivenArks",
     "Hit",
     "Imported",
@@ -92,7 +100,7 @@ class Closed:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(Fields.facts(claim).require("reason", text))
+        return cls(ClaimFields.facts(claim).require("reason", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,7 @@ class Imported:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         return cls(
             by=facts.require("by", text),
             source=facts.require("source", text),
@@ -123,7 +131,7 @@ class Imported:
             last=facts.require("last", text),
             missing=facts.require("missing", texts),
             left_out=facts.require("left_out", texts),
-            origins={item.file: fields.require("origin", text) for item, fields in Fields.items(claim)},
+            origins={item.file: fields.require("origin", text) for item, fields in ClaimFields.items(claim)},
         )
 
 
@@ -137,7 +145,7 @@ class Accepted:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         return cls(facts.require("name", text), facts.require("kind", text), facts.require("reason", text))
 
 
@@ -175,7 +183,7 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "package.SubmitSip": Submitted.from_claim,
     "package.VerifySip": SipVerified.from_claim,
     "index.CdxIndex": Indexed.from_claim,
-    "index.VerifyCdx": Found.from_claim,
+    "index.VerifyCdx": CdxVerified.from_claim,
     "index.SolrIndex": TextIndexed.from_claim,
     "index.VerifySolr": TextFound.from_claim,
     "index.Columns": Rows.from_claim,

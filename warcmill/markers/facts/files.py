@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import Fields, number, object_of, text, texts, true
+from warcmill.markers.facts.reading import ClaimFields, number, object_of, text, texts, true
 from warcmill.model import FileRef, Item, Json, Key, Outcome
 
 _TALLY = object_of(number)
@@ -32,18 +32,18 @@ class Checksums:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.file: _checked(item, facts) for item, facts in Fields.items(claim)})
+        return cls({item.file: _checked(item, facts) for item, facts in ClaimFields.items(claim)})
 
 
 def warnings(claim: Claim) -> Iterator[tuple[Item, str]]:
     """The warnings of files.checksums alone, each with its file's item. Faster than all facts, of 100,000 files."""
     for item in claim.items:
         if item.facts.get("warnings", []) != []:
-            for one in Fields(claim.key, item.facts, item=item).require("warnings", texts):
+            for one in ClaimFields(claim.key, item.facts, item=item).require("warnings", texts):
                 yield item, one
 
 
-def _checked(item: Item, facts: Fields) -> Checked:
+def _checked(item: Item, facts: ClaimFields) -> Checked:
     return Checked(
         facts.require("hdfs", _hdfs),
         facts.maybe("records", number),
@@ -71,10 +71,10 @@ class Stored:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.made or item.file: _stored(claim.key, facts) for item, facts in Fields.items(claim)})
+        return cls({item.made or item.file: _stored(claim.key, facts) for item, facts in ClaimFields.items(claim)})
 
 
-def _stored(key: Key, facts: Fields) -> StoredFile:
+def _stored(key: Key, facts: ClaimFields) -> StoredFile:
     by = facts.maybe("by", text) if key.task == "files.Copy" else facts.require("by", text)
     return StoredFile(
         facts.maybe("hdfs", _hdfs) or "",
@@ -113,10 +113,10 @@ class Scanned:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.made or item.file: _scanned(facts) for item, facts in Fields.items(claim)})
+        return cls({item.made or item.file: _scanned(facts) for item, facts in ClaimFields.items(claim)})
 
 
-def _scanned(facts: Fields) -> ScannedFile:
+def _scanned(facts: ClaimFields) -> ScannedFile:
     return ScannedFile(
         facts.require("clean", number),
         facts.require("hits", _hits),

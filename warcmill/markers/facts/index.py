@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import Fields, number, object_of
+from warcmill.markers.facts.reading import ClaimFields, number, object_of
 from warcmill.model import FileRef
 
 _TALLY = object_of(number)
@@ -30,15 +30,15 @@ class Indexed:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.made or item.file: _indexed(facts) for item, facts in Fields.items(claim)})
+        return cls({item.made or item.file: _indexed(facts) for item, facts in ClaimFields.items(claim)})
 
 
-def _indexed(facts: Fields) -> IndexedFile:
+def _indexed(facts: ClaimFields) -> IndexedFile:
     return IndexedFile(facts.require("captures", _TALLY), facts.require("unfit", _TALLY), facts.require("hits", number))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CdxVerified:
     """index.cdx-verified: the captures of each WARC, by the file in the store; each was found, or rightly is not shown.
 
     `elsewhere`: revisits whose original is in no WARC of the launch up to this stage.
@@ -49,8 +49,10 @@ class Found:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        captures = {item.made or item.file: facts.require("captures", number) for item, facts in Fields.items(claim)}
-        return cls(captures, Fields.counts(claim).require("elsewhere", number))
+        captures = {
+            item.made or item.file: facts.require("captures", number) for item, facts in ClaimFields.items(claim)
+        }
+        return cls(captures, ClaimFields.counts(claim).require("elsewhere", number))
 
 
 class TextIndexedFile(NamedTuple):
@@ -70,10 +72,10 @@ class TextIndexed:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.made or item.file: _text_indexed(facts) for item, facts in Fields.items(claim)})
+        return cls({item.made or item.file: _text_indexed(facts) for item, facts in ClaimFields.items(claim)})
 
 
-def _text_indexed(facts: Fields) -> TextIndexedFile:
+def _text_indexed(facts: ClaimFields) -> TextIndexedFile:
     documents, left_out = facts.require("documents", _TALLY), facts.require("left_out", _TALLY)
     return TextIndexedFile(documents, left_out, facts.require("hits", number))
 
@@ -87,7 +89,9 @@ class TextFound:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.made or item.file: facts.require("documents", number) for item, facts in Fields.items(claim)})
+        return cls(
+            {item.made or item.file: facts.require("documents", number) for item, facts in ClaimFields.items(claim)}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +102,4 @@ class Rows:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls({item.made or item.file: facts.require("rows", number) for item, facts in Fields.items(claim)})
+        return cls({item.made or item.file: facts.require("rows", number) for item, facts in ClaimFields.items(claim)})

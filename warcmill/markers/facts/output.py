@@ -9,7 +9,17 @@ from typing import Self
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Continued, continues
-from warcmill.markers.facts.reading import Fields, members, number, numbers, object_of, or_null, stages, text, texts
+from warcmill.markers.facts.reading import (
+    ClaimFields,
+    members,
+    number,
+    numbers,
+    object_of,
+    or_null,
+    stages,
+    text,
+    texts,
+)
 from warcmill.model import FileRef, Json, Stage
 
 NUMBERS = ("lines", "uris", "bytes", "unread", "warcs", "warc_bytes")  # the counts of 03
@@ -19,7 +29,7 @@ _WHERE_THERE_ARE_SOME = ("prefixes", "refused_prefix", "absent_prefix", "uncount
 
 
 class Ended(StrEnum):
-    """How a launch ended, by its evidence."""
+    """The end of a launch, by its evidence."""
 
     CONFIRMED = "confirmed"  # our StopJob saw it end
     FINISHED = "finished"  # its own job.log
@@ -43,7 +53,7 @@ class Stopped:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         return cls(facts.require("how", _ended), facts.require("finished", text))
 
 
@@ -56,7 +66,7 @@ class PackedLogs:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(Fields.facts(claim).require("absent", texts), members(claim))
+        return cls(ClaimFields.facts(claim).require("absent", texts), members(claim))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +92,8 @@ class Assembled:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts, counts = Fields.facts(claim), Fields.counts(claim)
-        offsets = ((item.file.label, fields.maybe("offset", number)) for item, fields in Fields.items(claim))
+        facts, counts = ClaimFields.facts(claim), ClaimFields.counts(claim)
+        offsets = ((item.file.label, fields.maybe("offset", number)) for item, fields in ClaimFields.items(claim))
         return cls(
             start_date=facts.require("start_date", text),
             end_date=facts.require("end_date", text),
@@ -111,7 +121,7 @@ class Complete:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         return cls(
             facts.require("stages", stages),
             facts.require("stage_holes", numbers),

@@ -8,7 +8,7 @@ from typing import Self
 
 from warcmill import layout
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import Fields, stage, stages, text, texts
+from warcmill.markers.facts.reading import ClaimFields, stage, stages, text, texts
 from warcmill.model import FileRef, Json, Stage
 
 
@@ -27,7 +27,7 @@ class Packaged:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         if len(claim.outputs) != 1:
             raise facts.bad("bag", "is of no SIP that is stored, or of several")
         return cls(
@@ -72,7 +72,7 @@ class Submitted:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         return cls(facts.require("name", text), facts.require("sha512", text), facts.require("key", text))
 
     def facts(self) -> dict[str, Json]:
@@ -88,7 +88,7 @@ class SipVerified:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        listed = Fields.facts(claim).maybe("unread", texts) or ()
+        listed = ClaimFields.facts(claim).maybe("unread", texts) or ()
         parts = (one.partition(": ") for one in listed)
         return cls(tuple((name, why) for name, _, why in parts))
 
@@ -107,8 +107,10 @@ class GivenArks:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        files = {(item.file.path, item.file.sha512): facts.require("ark", text) for item, facts in Fields.items(claim)}
-        own = Fields.facts(claim)
+        files = {
+            (item.file.path, item.file.sha512): facts.require("ark", text) for item, facts in ClaimFields.items(claim)
+        }
+        own = ClaimFields.facts(claim)
         return cls(files, own.require("sip", text), own.require("minter", text))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Self
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import Fields, number, object_of, stage, stamp, text, texts
+from warcmill.markers.facts.reading import ClaimFields, number, object_of, stage, stamp, text, texts
 from warcmill.model import FileRef, Json, Launch, Stage
 
 
@@ -26,7 +26,7 @@ class Continued:
 
 def continues(claim: Claim) -> Continued | None:
     """Return what a claim's launch continues, by its facts; None for a fresh one."""
-    return Fields.facts(claim).maybe("continues", partial(_continued, claim.key["job"]))
+    return ClaimFields.facts(claim).maybe("continues", partial(_continued, claim.key["job"]))
 
 
 def follows(launch_id: str) -> dict[str, Json]:
@@ -60,7 +60,7 @@ class Fed:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts, counts = Fields.facts(claim), Fields.counts(claim)
+        facts, counts = ClaimFields.facts(claim), ClaimFields.counts(claim)
         if len(claim.outputs) != 1:
             raise facts.bad("source", "is of no feed that is kept, or of several")
         return cls(
@@ -80,7 +80,7 @@ class Launched:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(Launch.parse(claim.key["job"], Fields.facts(claim).require("launch_id", stamp)))
+        return cls(Launch.parse(claim.key["job"], ClaimFields.facts(claim).require("launch_id", stamp)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Started:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts = Fields.facts(claim)
+        facts = ClaimFields.facts(claim)
         return cls(
             facts.require("due", stamp),
             continues(claim),
@@ -122,7 +122,7 @@ class Checkpointed:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(Fields.facts(claim).require("stage", stage))
+        return cls(ClaimFields.facts(claim).require("stage", stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +133,4 @@ class Confirmed:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(Fields.facts(claim).require("engine", text))
+        return cls(ClaimFields.facts(claim).require("engine", text))

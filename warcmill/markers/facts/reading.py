@@ -85,7 +85,7 @@ def stages(value: Json) -> tuple[Stage, ...]:
     return tuple(map(Stage.parse, texts(value)))
 
 
-class Fields(NamedTuple):  # cheap to make: a month of launches has many thousands
+class ClaimFields(NamedTuple):  # cheap to make: a month of launches has many thousands
     """One object of a claim: its facts, its counts, or the facts of one of its items."""
 
     key: Key
@@ -94,17 +94,17 @@ class Fields(NamedTuple):  # cheap to make: a month of launches has many thousan
     item: Item | None = None
 
     @classmethod
-    def facts(cls, claim: Claim) -> Fields:
+    def facts(cls, claim: Claim) -> ClaimFields:
         """The facts of a claim."""
         return cls(claim.key, claim.facts)
 
     @classmethod
-    def counts(cls, claim: Claim) -> Fields:
+    def counts(cls, claim: Claim) -> ClaimFields:
         """The counts of a claim."""
         return cls(claim.key, claim.counts, "count")
 
     @classmethod
-    def items(cls, claim: Claim) -> Iterator[tuple[Item, Fields]]:
+    def items(cls, claim: Claim) -> Iterator[tuple[Item, ClaimFields]]:
         """Every item of a claim, and its facts."""
         return ((item, cls(claim.key, item.facts, "fact", item)) for item in claim.items)
 
@@ -153,7 +153,7 @@ _BY_HAND = "look at it, and move it away by hand: its task then runs again"
 
 def members(claim: Claim) -> Mapping[FileRef, str]:
     """Return the name of each item's file in a zip."""
-    return {item.file: facts.require("member", text) for item, facts in Fields.items(claim)}
+    return {item.file: facts.require("member", text) for item, facts in ClaimFields.items(claim)}
 
 
 def _shown(value: Json) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import Fields, number, object_of, or_null, text, texts
+from warcmill.markers.facts.reading import ClaimFields, number, object_of, or_null, text, texts
 from warcmill.model import Json
 
 REPORT_NUMBERS = ("lines", "bytes", "unread")
@@ -17,7 +17,7 @@ _TALLY = object_of(number)
 
 
 class SeedState(StrEnum):
-    """What became of a seed. The worst comes first."""
+    """The fate of a seed. The worst comes first."""
 
     DEAD = "dead"
     UNTRIED = "untried"
@@ -74,7 +74,7 @@ class Seeds:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts, counts = Fields.facts(claim), Fields.counts(claim)
+        facts, counts = ClaimFields.facts(claim), ClaimFields.counts(claim)
         return cls(
             {name: counts.require(name, number) for name in ("seeds", *_WORDS)},
             facts.require("seeds", _fates),
@@ -101,7 +101,7 @@ class CrawlReported:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        facts, counts = Fields.facts(claim), Fields.counts(claim)
+        facts, counts = ClaimFields.facts(claim), ClaimFields.counts(claim)
         return cls(
             {name: counts.require(name, number) for name in REPORT_NUMBERS},
             {name: facts.require(name, _TALLY) for name in REPORT_TABLES},
