@@ -1,4 +1,86 @@
 """The built-in crawler: it fetches what a feed asks for and leaves what Heritrix leaves, WARCs and logs of a launch.
 
-It knows formats, layout, the model and the engine's protocol; no store, marker, launch or task, as Heritrix knows none.
+It knows formats, base, layout, the model and the engine's protocol; no store, marker, launch of the line or task, as
+Heritrix knows none. This is its theory of operation.
+
+Rooms
+-----
+
+Top down; each imports only from those below it, which setup.cfg holds:
+
+    engine | process     the `Engine` that the line drives; the process that it starts, one for a launch
+    launch/              one launch: opened, crawled, checkpointed, closed, repaired after a kill
+    visit/               the spider's loop, and one visit of a URI, from step to step
+    job/                 a job's files, as values; `Live` is the job as it is now, since an edit replaces it
+    logs/                lines of crawl.log, the other logs, figures
+    books/ | control/    what is durable of a launch; the socket by which a launch is asked and steered
+    extract/ | frontier/ links of a document; what waits and what was seen
+    policies/            scope, traps, quotas, robots.txt, politeness, recrawl: pure judgements
+    fetch/               names to addresses, connections, answers, cookies; the records of an exchange
+    uri | durable        a URI and the table of its moves; files that outlive a power cut
+
+The way of a URI
+----------------
+
+ 1. *Offered.* A seed, or a link of a page, is made a `Uri` and judged by the policies of offers: scope, traps,
+    patterns, extensions, and those of others. The frontier takes it, unless its crawl has seen it. (`visit.offers`)
+ 2. *Leased.* `Spider` asks the frontier for as many URIs as it has workers free. A lease passes the gate of its queue,
+    host and port: one at a time, unless the rate of the gate is another. (`visit.spider`, `frontier`)
+ 3. *Admitted.* The policies of leases are asked again: scope, expiry, quotas. Then its host has to have an address that
+    may be dialled, its robots.txt has to allow it, and it has to be the turn of its host among those of the address.
+    Else the visit ends here: refused, failed, or put back until a time. (`visit.admission`)
+ 4. *Fetched.* One request over a connection that is new or was kept. Every byte of both sides is in the `Exchange`: a
+    long answer in a scratch file. A failure is tried again some times, with a wait that grows. (`fetch`)
+ 5. *Compared* with the history that the last visit left: new, the same bytes, or not modified. 429, 503 and 504 are
+    kept, and asked again. (`visit.history`)
+ 6. *Extracted.* Links of HTML, CSS, feeds, sitemaps, headers; of a large page in a worker process, under limits of time
+    and memory, so that no page can stop the crawl. (`visit.extraction`, `extract`)
+ 7. *Offered* in turn: the links go through step 1, each with the hop that led to it.
+ 8. *Kept.* The records, the line of crawl.log, what was found, cookies and the history are one entry. Entries are
+    committed in groups: WARC synced, then crawl.log and journal, then one transaction. After a kill the files are cut
+    to the lengths of the last transaction; so an entry is in all of them, or in none. (`books`)
+
+Steps 3 to 8 are `visit.visit`, a straight line: each step takes values and returns one, and what ends a visit early is
+an entry for step 8 all the same. A look-up and a robots.txt have no lease: they are fetched for others in step 3, and
+are kept as entries of their own.
+
+Calls go down. Up go only those of plug-ins, which were handed down: the reporter, which hears of entries once they are
+durable and of what went wrong (`launch.reports` as `logs.lines.Heard`); the policies, built-in and others'; the spool,
+which a record is written from. tests/unit/crawl/test_trace.py holds this, and how many modules a URI passes.
+
+Statuses
+--------
+
+`uri.MOVES` is the one table, and `Transitions.update` the one function that moves a URI:
+
+    Created      made, not offered yet
+    Scheduled    waits in the frontier: for its turn, or until its `not_before`
+    Suspended    waits until somebody resumes it
+    Downloading  leased: steps 3 to 5
+    Parsing      answered: step 6
+    Parsed       done; Scheduled once more when it is visited again
+    Failed       done, without an answer: refused by a policy, or tried in vain
+    Removed      taken out by somebody; not taken again
+
+Who may touch what
+------------------
+
+*The event loop* runs the spider, all visits and the control socket. Long work there would hold up every host, so large
+pages go to worker processes, long robots.txt to a thread, and waits are `await`.
+
+*The thread of the database* alone touches SQLite and the files of the books; `frontier.within` runs there, in one
+transaction at a time.
+
+*A visit* touches its own `Uri`, from its lease until its entry is kept. Jars, policies and figures are shared, and
+touched on the loop alone.
+
+*The process* of a launch holds the job's lock, and alone writes to its folders: WARCs, logs, `state`. It asks every
+second if they are still those that it opened, and pauses while a disk is away. An error of a disk ends the launch; the
+next start or stop cuts its files to its books. Nothing is fetched twice for it.
+
+*The engine* reads job.log, the lock and the control socket, never the database of a launch that runs. It writes the
+files of a job; a launch takes these edits between two leases.
+
+A fault is one URI's or the launch's. A server or a page costs its own line in crawl.log; a disk or the books stop all,
+since nothing that follows could be durable.
 """

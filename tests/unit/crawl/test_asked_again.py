@@ -98,7 +98,7 @@ def test_a_crawl_with_nothing_else_to_do_waits_for_retry_after(
 ) -> None:
     """The clock of waits is moved on, an hour at a look, so that the test need not wait."""
     hours, real = [0], clock.steady
-    monkeypatch.setattr(clock, "now", lambda: real() + 3600 * hours[0])
+    monkeypatch.setattr(clock, "steady", lambda: real() + 3600 * hours[0])
     monkeypatch.setattr(database, "SqliteFrontier", partial(SqliteFrontier, now=clock.steady))
 
     def look(running: Running) -> None:

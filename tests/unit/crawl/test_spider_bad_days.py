@@ -151,7 +151,7 @@ def test_a_clock_that_is_set_back_between_two_processes_lets_no_host_wait_for_it
 
         async def first() -> None:
             monkeypatch.setattr(database, "SqliteFrontier", partial(SqliteFrontier, now=lambda: real() + DAY))
-            monkeypatch.setattr(clock, "now", lambda: real() + DAY)
+            monkeypatch.setattr(clock, "steady", lambda: real() + DAY)
             running = await launch.open_launch(crawled.places(tmp_path), job, crawled.LAUNCH)
             running.books.hear = lambda *_: running.spider.hurry()
             await running.crawl()
