@@ -1,4 +1,4 @@
-"""Find the links of an answer: which extractor reads it follows from its type, and from what the job's file allows."""
+"""The links of an answer: its type, and what the job's file allows, decide which extractor reads it. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _READERS = {
 
 
 def kind_of(data: bytes, uri: str, content_type: str) -> str:
-    """What a payload is, for the extractors: by its type, and where that is none or says little, by its beginning."""
+    """The extractor for a payload: by its type, and where that is none or vague, by its beginning."""
     mime = _TYPE_END.split(content_type.strip().lower(), 1)[0]
     if mime in _HTML:
         return _vague(data) or "html"

@@ -1,10 +1,8 @@
-"""Links of a style sheet: `url(...)` and `@import` (CSS Syntax 3).
+"""Links in style sheets and scripts, alone or inside a page. Pure.
 
-MERGED warcmill/crawl/extract/embedded.py: Links of JSON-LD in a page: values of the properties that schema.org
-gives URLs.
-
-MERGED warcmill/crawl/extract/embedded.py: Guess URLs in JavaScript and JSON: strings that look like one. Off by
-default: most guesses lead nowhere.
+Of CSS, `url(...)` and `@import` (CSS Syntax 3). Of JSON-LD, the properties that
+schema.org gives URLs. Of JavaScript and JSON, strings that look like a URL: off by
+default, as most guesses lead nowhere.
 """
 
 from __future__ import annotations
@@ -29,6 +27,16 @@ _URL = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _LARGEST = 0x10FFFF
+
+LIMIT = 1 << 20  # characters of one script
+_LINKS = frozenset(["url", "sameAs", "mainEntityOfPage", "@id", "item", "isPartOf", "relatedLink", "significantLink"])
+_EMBEDS = frozenset(["image", "logo", "contentUrl", "thumbnailUrl", "thumbnail", "embedUrl"])
+_STRING = re.compile(
+    r"""(["'`])((?:https?:(?:\\?/){2}|(?:\\?/){1,2}|\.{1,2}\\?/)?[\w\-.~%!$&()*+,;=:@\\/?]{3,1000})\1"""
+)
+_FILE = re.compile(
+    r"\.(?:html?|php|aspx?|jsp|js|mjs|json|xml|css|png|jpe?g|gif|svg|webp|avif|ico|woff2?|mp[34]|webm|pdf)$"
+)
 
 
 def css_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
@@ -56,11 +64,6 @@ def _unescaped(match: re.Match[str]) -> str:
         return match[2]
     code = int(match[1], 16)
     return chr(code) if 0 < code <= _LARGEST and not 0xD800 <= code < 0xE000 else "\ufffd"
-
-
-LIMIT = 1 << 20  # characters of one script
-_LINKS = frozenset(["url", "sameAs", "mainEntityOfPage", "@id", "item", "isPartOf", "relatedLink", "significantLink"])
-_EMBEDS = frozenset(["image", "logo", "contentUrl", "thumbnailUrl", "thumbnail", "embedUrl"])
 
 
 def add_json_ld(text: str, found: LinkCollector) -> None:
@@ -93,16 +96,8 @@ def _strings(value: object) -> Iterator[tuple[str, str]]:
             left.extend(reversed(one.items()))
 
 
-_STRING = re.compile(
-    r"""(["'`])((?:https?:(?:\\?/){2}|(?:\\?/){1,2}|\.{1,2}\\?/)?[\w\-.~%!$&()*+,;=:@\\/?]{3,1000})\1"""
-)
-_FILE = re.compile(
-    r"\.(?:html?|php|aspx?|jsp|js|mjs|json|xml|css|png|jpe?g|gif|svg|webp|avif|ico|woff2?|mp[34]|webm|pdf)$"
-)
-
-
 def script_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
-    """What looks like a URL in a script."""
+    """Strings of a script that look like a URL."""
     found = LinkCollector(uri)
     add_script(charset.text(data, content_type), found, "script")
     return found.all()

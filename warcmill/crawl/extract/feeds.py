@@ -1,10 +1,7 @@
-"""Links of RSS (0.9 to 2.0), Atom (RFC 4287) and JSON feeds.
+"""Links of feeds (RSS 0.9 to 2.0, Atom, RFC 4287, and JSON), of sitemaps, and of robots.txt, which names them. Pure.
 
-MERGED warcmill/crawl/extract/feeds.py: Links of sitemaps and their indexes, as XML or gzip, and of robots.txt,
-which names them (sitemaps.org).
-
-MERGED warcmill/crawl/extract/feeds.py: Read tags and their text from XML that may be broken: no parser stops at the
-first fault, none expands entities.
+Sitemaps and their indexes (sitemaps.org) come as XML or gzip. XML may be broken: no
+parser stops at the first fault, none expands entities.
 """
 
 from __future__ import annotations
@@ -24,6 +21,20 @@ _TEXTS = {"link": LINK, "comments": LINK, "url": EMBED, "icon": EMBED, "logo": E
 _SOURCES = ("enclosure", "content", "thumbnail", "player", "image")  # by @url, @src or @href
 _JSON = {"home_page_url": LINK, "url": LINK, "external_url": LINK, "next_url": LINK, "icon": EMBED, "image": EMBED}
 _JSON |= {"favicon": EMBED, "banner_image": EMBED}
+
+DECODED = 50 << 20  # bytes that a sitemap may have (sitemaps.org)
+_SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
+_GZIP = b"\x1f\x8b"
+_HOPS = {"loc": MANIFEST, "content_loc": EMBED, "thumbnail_loc": EMBED, "player_loc": EMBED}
+
+# Every quantifier that could give characters back is possessive: hostile text takes linear time.
+_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"<]*)"|'([^'<]*)')""")
+_TAG = re.compile(
+    r"<(?:!--.*?(?:-->|\Z)|\?.*?(?:\?>|\Z)|([A-Za-z_][\w.:-]*+)([^<>]*+)>(?:\s*+<!\[CDATA\[(.*?)(?:\]\]>|\Z)|([^<]*+)))",
+    re.DOTALL,
+)
+Tag = tuple[str, dict[str, str], str]
 
 
 def is_feed(data: bytes) -> bool:
@@ -82,13 +93,6 @@ def _attached(attachments: list[object], found: LinkCollector) -> None:
             found.add(url, EMBED, "attachments")
 
 
-DECODED = 50 << 20  # bytes that a sitemap may have (sitemaps.org)
-_SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
-_ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
-_GZIP = b"\x1f\x8b"
-_HOPS = {"loc": MANIFEST, "content_loc": EMBED, "thumbnail_loc": EMBED, "player_loc": EMBED}
-
-
 def is_sitemap(data: bytes) -> bool:
     """True if the root of an XML document is that of a sitemap, or of an index."""
     return _SITEMAP_ROOT.search(data[:4096]) is not None
@@ -139,16 +143,6 @@ def from_robots(data: bytes, uri: str) -> Outlinks:
             break
         found.add(match[1], MANIFEST, "robots.txt")
     return found.all()
-
-
-# Every quantifier that could give characters back is possessive: hostile text takes linear time.
-_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"<]*)"|'([^'<]*)')""")
-_TAG = re.compile(
-    r"<(?:!--.*?(?:-->|\Z)|\?.*?(?:\?>|\Z)|([A-Za-z_][\w.:-]*+)([^<>]*+)>(?:\s*+<!\[CDATA\[(.*?)(?:\]\]>|\Z)|([^<]*+)))",
-    re.DOTALL,
-)
-
-Tag = tuple[str, dict[str, str], str]
 
 
 def tags(text: str) -> Iterator[Tag]:

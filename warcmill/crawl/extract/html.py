@@ -1,9 +1,8 @@
-"""Links of an HTML page, as a browser without scripts would follow and load them (WHATWG HTML).
+"""Links of an HTML page, as a browser without scripts would follow and load them (WHATWG HTML). Pure.
 
-MERGED warcmill/crawl/extract/html.py: Read the tags of a page one after another, in linear time whatever it is
-(WHATWG HTML, 13.2.5, without a tree).
-
-For pages that are large, or made so that building their tree takes hours: `too_much` finds these.
+They are read from the page's tree. Of pages that are large, or made so that their tree
+takes hours (`too_much`), they are read from the tags, one after another, in linear time
+whatever the page is (13.2.5, without a tree).
 """
 
 from __future__ import annotations
@@ -21,19 +20,6 @@ from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, LinkColl
 from warcmill.crawl.policies.robots import PRODUCT
 
 Attributes = Mapping[str, str | None]
-
-
-class Element(Protocol):
-    """An element with a name, attributes, and a text inside: a node of a tree, or a tag."""
-
-    @property
-    def tag(self) -> str | None: ...
-    @property
-    def attributes(self) -> dict[str, str | None]: ...
-    def text(self) -> str: ...
-
-
-Telling = tuple[str, Attributes, Element]
 
 _BASE = re.compile(r"<base[\s/]", re.IGNORECASE)
 _LAZY = ("data-src", "data-original", "data-lazy-src", "data-srcset", "data-lazy-srcset", "data-bg")
@@ -53,6 +39,45 @@ _IDS_WITH_TEXT = frozenset(
     node.tag_id for node in LexborHTMLParser("<style></style><script></script>").css("style, script")
 )
 _SCRIPT_KINDS = ("", "module", "text/javascript", "application/javascript", "text/ecmascript")
+_ROBOTS = frozenset(["robots", PRODUCT])
+_META_EMBEDS = frozenset(
+    [f"og:{name}" for name in ("image", "image:url", "image:secure_url", "video", "video:url", "audio", "audio:url")]
+    + ["twitter:image", "twitter:image:src", "msapplication-tileimage", "thumbnail"]
+)  # fmt: skip
+
+# The tree's work grows with the square of these: at the limits it is some 50 ms.
+FEW = 1_000  # tags: so few cannot take long, whatever they are
+TAGS = 5_000  # opening tags: each may be inside all before it
+ATTRIBUTES = 10_000  # of one tag, about: each is compared with all before it
+REOPENED = 100_000  # elements: each formatting element may be opened anew in each later one (13.2.4.3)
+_LONG = 4_096  # bytes between two ">"
+_SEPARATORS = re.compile(rb"[\s/\"']+")
+_FORMATTING = re.compile(rb"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
+_VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
+_ATTRIBUTE = re.compile(rf"([^\s/>][^\s/>=]*+)(?:\s*+=\s*+({_VALUE})?)?")
+_TAG = re.compile(
+    r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))|[!?/][^>]*+(?:>|\Z)"
+    rf"|([A-Za-z][^\s/>]*+)((?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+{_VALUE}?)?)*+)(>|\Z))",
+    re.DOTALL,
+)
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ENDS = {
+    name: re.compile(rf"</{name}[\s/>]", re.IGNORECASE)
+    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
+}
+
+
+class Element(Protocol):
+    """An element with a name, attributes, and a text inside: a node of a tree, or a tag."""
+
+    @property
+    def tag(self) -> str | None: ...
+    @property
+    def attributes(self) -> dict[str, str | None]: ...
+    def text(self) -> str: ...
+
+
+Telling = tuple[str, Attributes, Element]
 
 
 def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> Outlinks:
@@ -211,11 +236,6 @@ def _base(_node: Element, _attributes: Attributes, _found: LinkCollector) -> Non
     """It was read before all others."""
 
 
-_ROBOTS = frozenset(["robots", PRODUCT])
-_META_EMBEDS = frozenset(
-    [f"og:{name}" for name in ("image", "image:url", "image:secure_url", "video", "video:url", "audio", "audio:url")]
-    + ["twitter:image", "twitter:image:src", "msapplication-tileimage", "thumbnail"]
-)  # fmt: skip
 _OWN: dict[str, Callable[[Element, Attributes, LinkCollector], None]] = {
     "link": _link,
     "meta": _meta,
@@ -224,29 +244,6 @@ _OWN: dict[str, Callable[[Element, Attributes, LinkCollector], None]] = {
     "style": _style,
     "script": _script,
     "base": _base,
-}
-
-
-# The tree's work grows with the square of these: at the limits it is some 50 ms.
-FEW = 1_000  # tags: so few cannot take long, whatever they are
-TAGS = 5_000  # opening tags: each may be inside all before it
-ATTRIBUTES = 10_000  # of one tag, about: each is compared with all before it
-REOPENED = 100_000  # elements: each formatting element may be opened anew in each later one (13.2.4.3)
-_LONG = 4_096  # bytes between two ">"
-_SEPARATORS = re.compile(rb"[\s/\"']+")
-_FORMATTING = re.compile(rb"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
-
-_VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)"""
-_ATTRIBUTE = re.compile(rf"([^\s/>][^\s/>=]*+)(?:\s*+=\s*+({_VALUE})?)?")
-_TAG = re.compile(
-    r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))|[!?/][^>]*+(?:>|\Z)"
-    rf"|([A-Za-z][^\s/>]*+)((?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+{_VALUE}?)?)*+)(>|\Z))",
-    re.DOTALL,
-)
-_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_ENDS = {
-    name: re.compile(rf"</{name}[\s/>]", re.IGNORECASE)
-    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
 
 

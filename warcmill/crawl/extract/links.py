@@ -1,14 +1,11 @@
-"""Collect links: join what a document says with its base, as browsers do (WHATWG URL), and keep each once.
+"""A collector of links: it joins each with its document's base, as browsers do (WHATWG URL), and keeps it once. Pure.
 
 Hops are Heritrix's letters:
 
     L link   E embedded   R redirect   X guessed from a script   M from a sitemap   S of a form   I inferred
 
-MERGED warcmill/crawl/extract/links.py: Links of an answer's header: Location, Link (RFC 8288), Refresh,
-Content-Location.
-
-MERGED warcmill/crawl/extract/links.py: What the relation of a `<link>` or a Link header means for a crawl (HTML,
-4.6.7).
+`links` has those of an answer's header: Location, Link (RFC 8288), Refresh and
+Content-Location; `hop_of` the hop of a relation (HTML, 4.6.7).
 """
 
 from __future__ import annotations
@@ -43,6 +40,18 @@ _NO_FOLLOW = frozenset(["nofollow", "none"])
 _BETWEEN_WORDS = re.compile(r"[\s,]+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _new = tuple.__new__
+
+_FIELDS = ("location", "refresh", "content-location", "link")
+_LINK = re.compile(r"""<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"]*+))?+)*+)""")
+_REL = re.compile(r"""(?:^|;)\s*+rel\s*+=\s*+"?+([^";]*+)""", re.IGNORECASE)
+_refresh = re.compile(
+    r"""\s*+[\d.]*+\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL
+).match
+_NEEDED = frozenset(
+    ["stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "image_src", "manifest",
+     "preload", "modulepreload", "prefetch", "prerender"]
+)  # fmt: skip
+_NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwmanifest"])  # no page, no part of one
 
 
 class Link(NamedTuple):
@@ -156,14 +165,6 @@ class LinkCollector:
         return before + mark + encoded + sharp
 
 
-_FIELDS = ("location", "refresh", "content-location", "link")
-_LINK = re.compile(r"""<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"]*+))?+)*+)""")
-_REL = re.compile(r"""(?:^|;)\s*+rel\s*+=\s*+"?+([^";]*+)""", re.IGNORECASE)
-_refresh = re.compile(
-    r"""\s*+[\d.]*+\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL
-).match
-
-
 def links(fields: HeaderFields, uri: str, status: int) -> Outlinks:
     """The links of a header; a Location counts with a redirect or a 201."""
     if not any(map(fields.has, _FIELDS)):
@@ -193,13 +194,6 @@ def text(value: str) -> str:
         return value.encode("latin-1").decode("utf-8")
     except UnicodeError:
         return value
-
-
-_NEEDED = frozenset(
-    ["stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "image_src", "manifest",
-     "preload", "modulepreload", "prefetch", "prerender"]
-)  # fmt: skip
-_NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwmanifest"])  # no page, no part of one
 
 
 def hop_of(rel: str) -> str:

@@ -1,16 +1,14 @@
-"""Judge an address before it is dialled: a crawler is asked by strangers' pages to go to addresses, inside ones too.
+"""The addresses of a host, and a judge of those that may be connected to. Asks name servers; reads the hosts file.
 
-Only what the public internet routes passes, by IANA's registries of special-purpose
-addresses (RFC 6890). An IPv6 address with an IPv4 address in it (mapped, NAT64,
-6to4, Teredo, ISATAP) is refused whatever that is: it leads to where the machine's
-network takes it.
+Answers given by the operator (`--resolve HOST=ADDRESS`) come first, then the hosts
+file; both have Heritrix's status 1001 and no record. Then name servers are asked, for
+IPv4 and IPv6 at once; that has status 1. An answer is kept for the WARC, and as long as
+its TTL says.
 
-MERGED warcmill/crawl/fetch/addresses.py: Find the addresses of a host, and keep what the name server answered: for
-the WARC, and as long as its TTL says.
-
-Answers given by the operator (`--resolve HOST=ADDRESS`) come first, then the
-hosts file; both have Heritrix's status 1001 and no record. Then name servers
-are asked, for IPv4 and IPv6 at once; that has status 1.
+Strangers' pages ask a crawler to go to addresses, inside ones too. Only what the public
+internet routes passes, by IANA's registries of special-purpose addresses (RFC 6890). An
+IPv6 address with an IPv4 address in it (mapped, NAT64, 6to4, Teredo, ISATAP) is refused
+whatever that is: it leads to where the machine's network takes it.
 """
 
 from __future__ import annotations
@@ -85,6 +83,16 @@ _PUBLIC_V6 = IPv6Network("2000::/3")  # all that is given out for unicast (RFC 4
 _ISATAP = (0x00005EFE, 0x02005EFE)  # begin of an interface's part that continues with an IPv4 address (RFC 5214, 6.1)
 
 
+BY_DNS, BY_FILE = 1, 1001
+HOSTS = Path("/etc/hosts")
+LIFETIME = 20.0  # seconds for the answer to one question, from all servers
+TTL_LEAST, TTL_MOST = 5, 86_400  # seconds that an answer is kept, whatever its TTL
+TTL_FAILURE = 60
+KEPT = 20_000  # answers
+NO_NAME = "no such name"
+Fixed = Mapping[str, tuple[str, ...]]
+
+
 class Judge:
     """Which addresses may be dialled: public ones, and those in the networks of `allow_private`."""
 
@@ -122,17 +130,6 @@ def _network(text: str) -> Network:
         return ip_network(text.strip())
     except ValueError as error:
         raise BadConfig("allow_private", f"{error}; it takes networks like 10.20.0.0/16 or fd00:1::/48") from error
-
-
-BY_DNS, BY_FILE = 1, 1001
-HOSTS = Path("/etc/hosts")
-LIFETIME = 20.0  # seconds for the answer to one question, from all servers
-TTL_LEAST, TTL_MOST = 5, 86_400  # seconds that an answer is kept, whatever its TTL
-TTL_FAILURE = 60
-KEPT = 20_000  # answers
-NO_NAME = "no such name"
-
-Fixed = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,13 @@
-"""Find where an answer ends, and its payload, while its bytes come in. Pure: no socket, no clock.
+"""A reader of one HTTP answer, fed as its bytes come in: its head, its end and its payload. Pure: no socket, no clock.
+
+A head is read as leniently as browsers do (RFC 9112, 2.2, 4 and 5): lines end in CR LF
+or LF alone, folded lines are joined, lines without a colon are passed over. An answer
+without a status line is HTTP/0.9: all of it is body. The length of a body follows 6.3.
 
 All bytes of the final answer go to the block as they came, also those beyond
 its end. The payload is the body without chunk framing (RFC 9112, 7.1). For its
-digest, what lies beyond the end of a body without chunks is payload too: readers
+digest, what is beyond the end of a body without chunks is payload too: readers
 of WARCs take all that follows the head for it.
-
-MERGED warcmill/crawl/fetch/answer.py: Read the head of an HTTP answer as leniently as browsers do (RFC 9112, 2.2, 4
-and 5), and how long its body is (6.3).
-
-Lines end in CR LF or LF alone. Folded lines are joined, lines without a colon
-are passed over. An answer without a status line is HTTP/0.9: all of it is body.
 """
 
 from __future__ import annotations
@@ -33,6 +31,11 @@ _CHUNK_LINE_LIMIT = 1 << 12
 _TRAILER_LIMIT = 1 << 13
 _INTERIM_LIMIT = 32  # 1xx answers before the final one
 _TRAILER_END = re.compile(rb"\A\r?\n|\n\r?\n")
+
+_STATUS = re.compile(r"HTTP/(\d+(?:\.\d+)?)?[ \t]*(?:([1-9]\d\d)(?!\d))?", re.ASCII)
+_FOLD = re.compile(r"\r?\n[ \t]+")
+_DIGITS = re.compile(r"[0-9]{1,18}")
+ASSUMED = 200  # without a status that can be read, as browsers do
 
 
 class AnswerReader:
@@ -88,7 +91,7 @@ class AnswerReader:
             self._take(data)
 
     def end(self) -> None:
-        """No more comes. What there is of a head that has no end goes to the block."""
+        """No more comes. The part of a head that has no end goes to the block."""
         if self.head is None and self._raw:
             self._head_cut = self._raw.startswith(b"HTTP/"[: len(self._raw)])
             self._begin(parse(self._raw), len(self._raw) if self._head_cut else 0)
@@ -132,7 +135,7 @@ class AnswerReader:
 
 
 class _Body:
-    """A body: `feed` returns how many bytes lie beyond its end. `whole`: nothing of the payload is missing."""
+    """A body: `feed` returns the number of bytes beyond its end. `whole`: nothing of the payload is missing."""
 
     done = whole = False
 
@@ -223,14 +226,8 @@ class _Chunks(_Body):
         return 0
 
 
-_STATUS = re.compile(r"HTTP/(\d+(?:\.\d+)?)?[ \t]*(?:([1-9]\d\d)(?!\d))?", re.ASCII)
-_FOLD = re.compile(r"\r?\n[ \t]+")
-_DIGITS = re.compile(r"[0-9]{1,18}")
-ASSUMED = 200  # without a status that can be read, as browsers do
-
-
 class Ends(Enum):
-    """How the end of a body is known."""
+    """The sign by which the end of a body is known."""
 
     AT_ONCE = auto()
     LENGTH = auto()
@@ -306,9 +303,9 @@ def parse(raw: bytes | bytearray) -> AnswerHead:
 
 
 def body_end(head: AnswerHead, method: str) -> tuple[Ends, int]:
-    """How the end of the body is known, and its length where that is known.
+    """The sign that ends the body, and its length where that is known.
 
-    Chunks win over a length. Lengths that differ, or are none, tell nothing: then the body ends with the connection.
+    Chunks win over a length. Lengths that differ, or are none, mean nothing: then the body ends with the connection.
     """
     if method == "HEAD" or head.status in (204, 304) or head.interim:
         return Ends.AT_ONCE, 0
@@ -322,7 +319,7 @@ def body_end(head: AnswerHead, method: str) -> tuple[Ends, int]:
 
 
 def retry_after(value: str, now: datetime) -> float:
-    """What a Retry-After asks for: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
+    """The wait of a Retry-After: seconds, or until a date (RFC 9110, 10.2.3); 0 when it is neither, or past."""
     if not value:
         return 0.0
     if _seconds(value.strip()):

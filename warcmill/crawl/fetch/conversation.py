@@ -1,4 +1,4 @@
-"""One request and its answer on one connection, within the limits."""
+"""One request and its answer on one connection, within the limits. Writes to the scratch folder alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_HTTP = "notHttp"  # noted where the status is not the server's
 
 
 class Conversation:
-    """Send `sent`, read the answer; `reusable` says whether the connection serves for another."""
+    """Send `sent`, read the answer; `reusable`: the connection serves for another."""
 
     def __init__(
         self, wire: Connection, request: FetchRequest, sent: bytes, limits: FetchLimits, scratch: Path

@@ -1,7 +1,6 @@
-"""The cookies of a crawl (RFC 6265): one jar each, bounded, and kept in the books. There are no logins.
+"""The cookies of a crawl (RFC 6265): one jar each, bounded, and kept in the books. There are no logins. Pure.
 
-MERGED warcmill/crawl/fetch/cookies.py: Read `Set-Cookie` (RFC 6265, section 5.2). Pure; what is wrong in it is
-passed over, as the standard says.
+What is wrong in a `Set-Cookie` is passed over, as section 5.2 has it.
 """
 
 from __future__ import annotations
@@ -19,6 +18,18 @@ LONGEST_HEADER = 8192
 
 Key = tuple[str, str, str]
 
+LONGEST = 4096  # bytes of name and value together (section 6.1)
+LONGEST_ATTRIBUTE = 1024  # bytes; a longer one is passed over, as browsers do
+NEVER = float(1 << 40)
+"""When a cookie without expiry ends: with its crawl."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DELIMITERS = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")  # 5.1.1
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\D.*)?", re.ASCII)
+_DAY = re.compile(r"(\d{1,2})(?:\D.*)?", re.ASCII)
+_YEAR = re.compile(r"(\d{2,4})(?:\D.*)?", re.ASCII)
+_is_whole = re.compile(r"-?\d++", re.ASCII).fullmatch
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
@@ -35,7 +46,7 @@ class Cookie:
 
     @property
     def key(self) -> Key:
-        """What a later cookie must share to replace this one (5.3, step 11)."""
+        """The key that a later cookie must share to replace this one (5.3, step 11)."""
         return self.domain, self.path, self.name
 
 
@@ -165,23 +176,9 @@ def _domains(host: str) -> list[str]:
     return [host] if surt.is_address(host) else [".".join(labels[place:]) for place in range(len(labels))]
 
 
-LONGEST = 4096  # bytes of name and value together (section 6.1)
-LONGEST_ATTRIBUTE = 1024  # bytes; a longer one is passed over, as browsers do
-NEVER = float(1 << 40)
-"""When a cookie without expiry ends: with its crawl."""
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DELIMITERS = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")  # 5.1.1
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\D.*)?", re.ASCII)
-_DAY = re.compile(r"(\d{1,2})(?:\D.*)?", re.ASCII)
-_YEAR = re.compile(r"(\d{2,4})(?:\D.*)?", re.ASCII)
-_is_whole = re.compile(r"-?\d++", re.ASCII).fullmatch
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-
-
 @dataclass(frozen=True, slots=True)
 class SetCookie:
-    """What a server asks to be kept. `expires` in seconds since 1970, None: not said. Domain and path as they came."""
+    """A cookie as its server sets it. `expires` in seconds since 1970, None: not given. Domain and path as they came."""
 
     name: str
     value: str

@@ -1,9 +1,8 @@
-"""What one request brought: all bytes that were sent and received, what they mean, and the WARC records of it.
+"""One request and all that it brought: the bytes that were sent and received, their meaning, and their WARC records.
 
-MERGED warcmill/crawl/fetch/exchange.py: Undo the codings of a payload, for parsing alone: the record keeps what the
-server sent (RFC 9110, 8.4).
-
-MERGED warcmill/crawl/fetch/exchange.py: How a URI is to be fetched: read from `fetch` in its payload.
+`read` has the options of a request, under `fetch` in a URI's payload. `document` undoes
+the codings of a payload (RFC 9110, 8.4), for parsing alone: the record keeps what the
+server sent. Reads only, from the scratch file of a long answer.
 """
 
 from __future__ import annotations
@@ -29,8 +28,15 @@ from warcmill.formats.warc.records import Block, Capture, Original, Record
 _type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
 
 
+NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
+_LONGEST_TIMEOUT = 86_400
+_OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
+
+
 class FetchRequest(NamedTuple):
-    """What is asked for: a canonical http or https URI; `headers` come after ours and replace those of one name."""
+    """A request for a canonical http or https URI; `headers` come after ours and replace those of one name."""
 
     uri: str
     method: str = "GET"
@@ -92,12 +98,12 @@ class Exchange(NamedTuple):
 
     @property
     def date(self) -> str:
-        """When the request was sent, as its records say it."""
+        """When the request was sent, as in its records."""
         return clock.text(self.started)
 
     @property
     def retry_after(self) -> float:
-        """How many seconds its Retry-After asks to wait, counted from now; 0 without one."""
+        """The seconds that its Retry-After asks to wait, counted from now; 0 without one."""
         return retry_after(self.fields.first("retry-after"), datetime.now(UTC))
 
     @property
@@ -107,7 +113,7 @@ class Exchange(NamedTuple):
 
     @property
     def annotations(self) -> tuple[str, ...]:
-        """What the crawl log notes, in Heritrix's words where it has one."""
+        """The notes for the crawl log, in Heritrix's words where it has one."""
         cut = HEADER_CUT if self.header_cut else ANNOTATIONS.get(self.truncated, "")
         return tuple(note for note in (cut, *self.notes) if note)
 
@@ -148,7 +154,7 @@ def records_of(exchange: Exchange, more: records.Pairs = (), original: Original 
     With an `original` it is a revisit of it; a 304 is one always. `more` are fields of the metadata, besides ours.
     """
     answer = _answer(exchange, original)
-    fields = [*_told(exchange), *more]
+    fields = [*_besides(exchange), *more]
     return [answer, records.request(answer, Block.of(exchange.sent)), records.metadata(answer, fields)]
 
 
@@ -162,17 +168,14 @@ def _answer(exchange: Exchange, original: Original | None) -> Record:
     return records.identical(capture, Block.of(head), exchange.payload_sha1, original)
 
 
-def _told(exchange: Exchange) -> list[tuple[str, str]]:
-    """What the records' blocks do not show: 1xx answers as they came, the time, the certificate."""
+def _besides(exchange: Exchange) -> list[tuple[str, str]]:
+    """Metadata that the records' blocks do not show: 1xx answers as they came, the time, the certificate."""
     return [
         ("fetchTimeMs", str(exchange.took_ms)),
         *(("interimResponse", records.readable(raw)) for raw in exchange.interim),
         *([("certificate", exchange.certificate)] if exchange.certificate else []),
         *([("beyondEnd", str(exchange.extra))] if exchange.extra else []),
     ]
-
-
-NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
 
 
 def document(exchange: Exchange, limits: FetchLimits) -> tuple[bytes, str]:
@@ -218,7 +221,7 @@ def _decoded(parts: Iterable[bytes], step: Decoder) -> Iterator[bytes]:
 
 
 def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
-    """Join parts up to the limit; whether more followed."""
+    """Join parts up to the limit; True if more followed."""
     kept, length = [], 0
     for part in parts:
         kept.append(part)
@@ -226,12 +229,6 @@ def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
         if length > limit:
             return b"".join(kept)[:limit], True
     return b"".join(kept), False
-
-
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
-_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
-_LONGEST_TIMEOUT = 86_400
-_OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The time for which the event loop has run. What it stood, or this process was stopped, counts against no server."""
+"""The time for which the event loop has run. While it stood, or was stopped, no server counts as slow."""
 
 from __future__ import annotations
 

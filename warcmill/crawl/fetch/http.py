@@ -1,9 +1,8 @@
-"""Fetch one URI by HTTP/1.1: send a request, keep every byte of the answer, stop at the limits.
+"""A fetcher of one URI by HTTP/1.1: it sends a request, keeps every byte of the answer, stops at the limits.
 
 Redirects are not followed and codings not undone: the crawler decides what
-comes next. A request that a kept connection swallowed is sent once more, on a new one.
-
-MERGED warcmill/crawl/fetch/http.py: Keep connections open between requests to one host (RFC 9112, 9.3).
+comes next. Connections stay open between requests to one host (RFC 9112, 9.3). A
+request that a kept connection swallowed is sent once more, on a new one.
 """
 
 from __future__ import annotations
@@ -32,6 +31,9 @@ REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS"])  # others get a new connectio
 _OURS = frozenset(["host", "user-agent", "accept", "accept-encoding"])
 NOTED = 10_000  # hosts whose bad certificate is remembered
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+IDLE = 10.0  # seconds that a connection is kept; servers close theirs after 5 to 60
+KEPT = 500  # connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +140,6 @@ def request_bytes(request: FetchRequest, site: Site, user_agent: str) -> bytes:
     if " " in site.path or not site.path.isascii():
         raise ValueError(f"{request.uri[:80]!r} is not escaped")
     return head.encode("utf-8", "surrogateescape") + b"\r\n" + request.body
-
-
-IDLE = 10.0  # seconds that a connection is kept; servers close theirs after 5 to 60
-KEPT = 500  # connections
 
 
 class ConnectionPool:

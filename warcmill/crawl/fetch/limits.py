@@ -1,4 +1,4 @@
-"""The limits of one fetch, and what is said where one was reached."""
+"""The limits of one fetch, and the words and statuses for those that were reached. Pure."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class FetchLimits:
         return elapsed >= self.grace and received < self.slowest * elapsed
 
     def next_look(self, elapsed: float, silent: float) -> float:
-        """How many seconds from now `expired` may become true at the earliest."""
+        """The seconds until `expired` may become true at the earliest."""
         first = self.grace if elapsed < self.grace else elapsed + 1.0
         return max(0.001, min(self.total - elapsed, self.idle - silent, first - elapsed))
 
     def pause(self, elapsed: float, received: int) -> float:
-        """How many seconds to read nothing, so that the answer comes no faster than `fastest`."""
+        """The seconds to read nothing, so that the answer comes no faster than `fastest`."""
         return max(0.0, received / self.fastest - elapsed) if self.fastest else 0.0
 
 

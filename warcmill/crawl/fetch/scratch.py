@@ -1,4 +1,4 @@
-"""Keep the bytes of one answer: in memory up to 1 MiB, beyond that in a scratch file that has no name."""
+"""The bytes of one answer: in memory up to 1 MiB, beyond that in a scratch file that has no name."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""One connection to a web server, judged by the address that it dials. What comes in is handed on byte for byte.
+"""One connection to a web server, judged by its address. Every byte that comes in is passed on as it is.
 
 This module alone connects to web servers: `dial` is the only way, and asks the
-judge first.
-
-MERGED warcmill/crawl/fetch/wire.py: TLS as an archive needs it: a certificate that is not valid is noted, not
-refused, and old servers are still read.
-
-A first handshake verifies and demands what is sound today. When that fails, a
-second one on a new connection takes what the server has, and the reason of the
-first is the note.
+judge first. A first TLS handshake verifies, and demands what is sound today. When that
+fails, a second one on a new connection takes what the server has: old servers are still
+read, and a certificate that is not valid is noted, not refused.
 """
 
 from __future__ import annotations
@@ -25,9 +20,14 @@ from warcmill.crawl.fetch.limits import CONNECT_FAILED, NOT_ALLOWED, Failure
 HELD = 1 << 18  # bytes that wait to be read before the server is made to wait
 UNTIMED = 86_400.0  # seconds of a handshake, for asyncio, which counts those that the loop stood: `_connect` limits it
 
+ALPN = ["http/1.1"]  # HTTP/2 has no agreed form in a WARC
+REFUSED = (ssl.SSLError, ConnectionResetError)  # old servers end what they do not know without an alert
+ENDED = "the server ended the connection during the handshake"
+_OLD = "ALL:!aNULL:!eNULL:@SECLEVEL=0"
+
 
 class Endpoint(NamedTuple):
-    """What is dialled: a numeric address, a port, and for TLS the host's name ('' without TLS)."""
+    """The end of a connection: a numeric address, a port, and for TLS the host's name ('' without TLS)."""
 
     address: str
     port: int
@@ -164,12 +164,6 @@ async def _connect(target: Endpoint, context: ssl.SSLContext | None, timeout: fl
             raise
         return Failure(CONNECT_FAILED, f"no connection to {target.address} port {target.port}: {error}")
     return wire
-
-
-ALPN = ["http/1.1"]  # HTTP/2 has no agreed form in a WARC
-REFUSED = (ssl.SSLError, ConnectionResetError)  # old servers end what they do not know without an alert
-ENDED = "the server ended the connection during the handshake"
-_OLD = "ALL:!aNULL:!eNULL:@SECLEVEL=0"
 
 
 @cache

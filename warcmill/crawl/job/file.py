@@ -1,12 +1,11 @@
-"""Read what configures a job of the built-in crawler: crawl.toml, strictly, and the lists beside it.
+"""The files that configure a job of the built-in crawler: crawl.toml, read strictly, and its lists. Reads only.
 
-crawl.toml    how to crawl; each key has a default, and one that is not known is refused by name
+crawl.toml    the crawl; each key has a default, and one that is not known is refused by name
 seeds.txt     the URLs to begin with, a line each
 surts.txt     SURT prefixes of the sites: all of them belongs to the crawl
 exclude.txt   SURT prefixes of what is never crawled
 
-MERGED warcmill/crawl/job/file.py: Read the settings of a crawl.toml that may be others for some URIs: for a SURT
-prefix, or what was found from a seed.
+Some URIs may have settings of their own: those of a SURT prefix, or found from a seed.
 
     [[settings]]
     prefixes = ["http://(org,example,"]
@@ -47,6 +46,16 @@ CONDITIONAL = {word: word for word in ("embeds", "all", "none")}
 SHEET_TABLES = {"fetch": "limits", "retries": "retries", "politeness": "politeness"}
 SHEET_KEYS = ("robots", "nofollow", "conditional", "extractors", "quotas", "recrawl", *SHEET_TABLES)
 SHEETS, PREFIXES, SHEET_SEEDS = "settings", "prefixes", "seeds"
+
+
+SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
+TABLES = {"limits": "ceilings", "traps": "traps"}
+LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
+NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
+KEYS = (
+    "contact", "no_delay", "expires", "pages", "scope_log", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
+    SHEETS,
+)  # fmt: skip
 
 
 def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATION) -> Job:
@@ -132,16 +141,6 @@ def _seeds(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for text in found for name in (text, canonical(text))))
     except BadInput as error:
         raise BadConfig(f"{where} {SHEET_SEEDS} {error.path}", error.why) from error
-
-
-SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
-TABLES = {"limits": "ceilings", "traps": "traps"}
-LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
-NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
-KEYS = (
-    "contact", "no_delay", "expires", "pages", "scope_log", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
-    SHEETS,
-)  # fmt: skip
 
 
 def read(folder: Path, name: str) -> Job:

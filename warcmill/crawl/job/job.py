@@ -1,8 +1,6 @@
-"""A job of the built-in crawler, as values: what it crawls, how, and when it stops. `job_file` reads them.
+"""A job of the built-in crawler, as values: what it crawls, and the ceilings that end it. Pure; `file` reads them.
 
 A job may have settings of their own for some URIs: `job.of(uri)` is the job as it is for one.
-
-MERGED warcmill/crawl/job/job.py: When a launch stops: nothing waits, it is asked to, or it has reached a ceiling.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from warcmill.crawl.uri import Uri
 
 
 class End(StrEnum):
-    """How a launch ended, as Heritrix's crawl-report says it."""
+    """The end of a launch, in the words of Heritrix's crawl-report."""
 
     EMPTY = "Finished"
     STOPPED = "Finished - Ended by operator"
@@ -51,7 +49,7 @@ class Ceilings:
         return End.TIME if self.seconds and elapsed >= self.seconds else None
 
     def room(self, done: Figures, under_way: int) -> int:
-        """How many more URIs may be under way, so that not more documents than allowed are fetched."""
+        """The number of URIs that may be under way besides, so that no more documents than allowed are fetched."""
         return max(0, self.documents - done.documents - under_way) if self.documents else 1 << 30
 
 
@@ -67,7 +65,7 @@ class Retries:
     statuses: tuple[int, ...] = (429, 503, 504)
 
     def next(self, tries: int) -> float:
-        """How many seconds to wait after so many tries."""
+        """The seconds to wait after so many tries."""
         return self.wait * tries
 
     def asks_again(self, status: int, tries: int, asked: float) -> bool:
@@ -77,7 +75,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of traps: see `policies.traps.Traps`, which counts for one launch."""
+    """The bounds of traps: see `policies.scope.Traps`, which counts for one launch."""
 
     length: int = 2_083
     depth: int = 20
@@ -107,7 +105,7 @@ class Sheets:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a launch crawls by. `contact`: a URL for webmasters. `robots`: whether robots.txt is obeyed; `nofollow`:
+    """The settings of a launch. `contact`: a URL for webmasters. `robots`: robots.txt is obeyed; `nofollow`:
     whether what pages say of their links is.
 
     `allow_private` are networks of inside addresses that may be dialled; with `no_delay` these are crawled without
@@ -170,7 +168,7 @@ class Job:
 
     @property
     def user_agent(self) -> str:
-        """What each request says of the crawler."""
+        """The name and the contact that each request gives."""
         about = f"; +{self.contact}" if self.contact else ""
         return f"Mozilla/5.0 (compatible; {PRODUCT}/{__version__}{about})"
 

@@ -1,4 +1,4 @@
-"""Write what configures a job of the built-in crawler: the files that `job_file` reads."""
+"""The text of the files that configure a job of the built-in crawler, for `file` to read. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the values of a job's crawl.toml: each of its type and within its bounds, or refused by name."""
+"""The values of a job's crawl.toml: each of its type and within its bounds, or refused by name. Pure."""
 
 from __future__ import annotations
 

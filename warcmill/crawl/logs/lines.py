@@ -1,7 +1,5 @@
-"""The lines of crawl.log, as Heritrix has them, and the moves of URIs that are visited besides the frontier.
-
-MERGED warcmill/crawl/logs/lines.py: What a crawl reports besides its results: what went wrong, for the logs of its
-launch.
+"""The lines of crawl.log, as Heritrix has them, the moves of URIs that are visited besides the frontier, and a listener
+for faults. Pure, but for the clock.
 """
 
 from __future__ import annotations
@@ -132,5 +130,5 @@ class FaultListener(Protocol):
         ...
 
     def no_uri(self, via: str, why: str, text: str) -> None:
-        """What a page links to is no URI (uri-errors.log)."""
+        """A link of a page is no URI (uri-errors.log)."""
         ...

@@ -1,21 +1,18 @@
-"""Write the logs of a launch that its books do not keep: alerts, errors and progress; and scope.log, if the job has it.
+"""The logs of a launch that its books do not keep: alerts, errors and progress; and scope.log, if the job has it.
 
     alerts.log               TIME LEVEL message                 what a person should look at
     uri-errors.log           TIME VIA "message" URI             text on a page that is no URI
     nonfatal-errors.log      a line of crawl.log, then why      a fetch that failed
     runtime-errors.log       a line of crawl.log, then a traceback
     progress-statistics.log  see `progress`
-    scope.log                see `scope_log`                 a link that a policy rejected or deferred
+    scope.log                TIME NUMBER POLICY DECISION URI {"hopPath": ..., "via": ..., "seed": ..., "why": ...}
 
 crawl.log and frontier.recover.gz are the books'. With a checkpoint all get its name as a suffix.
 
-MERGED warcmill/crawl/logs/logs.py: A line of scope.log: what the policies decided about a link, in the columns of
-Heritrix's `DecideRuleSequence`.
-
-    TIME NUMBER POLICY DECISION URI {"hopPath": ..., "via": ..., "seed": ..., "why": ...}
-
-NUMBER is the place of the policy in the order in which they are asked, from 0; -1 for `nofollow`, which is asked
-before. DECISION is REJECT, or DEFER, with `until`. Heritrix's log has accepted URIs too; here crawl.log has those.
+A line of scope.log is a link that a policy rejected or deferred, in the columns of
+Heritrix's `DecideRuleSequence`. NUMBER is the place of the policy in the order in which
+they are asked, from 0; -1 for `nofollow`, which is asked before. DECISION is REJECT, or
+DEFER, with `until`. Heritrix's log has accepted URIs too; here crawl.log has those.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ LONGEST = 1 << 16  # bytes of one message: a page must not fill the disk by its 
 class Logs:
     """The logs in `folder`, from `Logs(...)` to `close`. A full disk raises Unavailable, with the file's name.
 
-    `scope`: whether scope.log is one of them. It stays so from a launch's begin to its end: otherwise a log that is
+    `scope`: scope.log is one of them. It stays so from a launch's begin to its end: otherwise a log that is
     missing because a rotation was killed could not be distinguished from one that has just begun.
     """
 

@@ -1,6 +1,6 @@
-"""Write the lines of progress-statistics.log as Heritrix does: a heading, a row at each interval, and what happened.
+"""The lines of progress-statistics.log, as Heritrix has them: a heading, a row at each interval, and events. Pure.
 
-MERGED warcmill/crawl/logs/progress.py: Write times, sizes and numbers as Heritrix's reports have them.
+Times, sizes and numbers are as in Heritrix's reports.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _COLUMNS = (
     ("max-depth", 165), ("avg-depth", 177),
 )  # fmt: skip
 """Each column with the place of its last letter in the line."""
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def _whole(value: float) -> int:
 
 
 def _memory() -> tuple[int, int]:
-    """What the process has in memory, and what it has asked for, in KiB (proc(5), statm)."""
+    """The memory that the process has, and that it has asked for, in KiB (proc(5), statm)."""
     size, resident = Path("/proc/self/statm").read_text().split()[:2]
     return int(resident) * 4, int(size) * 4
 
@@ -109,10 +112,6 @@ def _line(values: list[str]) -> str:
 
 def _second(at: float) -> str:
     return f"{moment(at)[:19]}Z"
-
-
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
-_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def duration(seconds: float) -> str:

@@ -1,11 +1,8 @@
-"""Count what a launch has done, from the lines of its crawl.log: by status, type, host, source and seed.
+"""The figures of a launch, counted from the lines of its crawl.log: by status, type, host, source and seed. Reads only.
 
 A line counts the same when it is written and when it is read again, so after a
 restart the figures are those of a checkpoint and of the logs since. Tables are
 bounded: what is beyond is counted under `(others)`.
-
-MERGED warcmill/crawl/logs/statistics.py: The figures of a launch, and of it alone how many documents it has
-brought, and bytes.
 """
 
 from __future__ import annotations
@@ -37,9 +34,11 @@ BY_POLICY = frozenset({ROBOTS_FORBID, -4000, -4001, -5000, -5001, -5002, -5003, 
 _DUPLICATE, _NOT_MODIFIED = "duplicate:digest", "duplicate:server-not-modified"
 _SCHEMA = 1
 
+_encoded = json.JSONEncoder(default=list).encode  # an array as a list
+
 
 class Figure(IntEnum):
-    """What is counted for a host, and for all."""
+    """The figures that are counted for a host, and for all."""
 
     URLS, BYTES, ROBOTS, NOVEL, NOVEL_BYTES, DUPLICATE, DUPLICATE_BYTES, NOT_MODIFIED, NOT_MODIFIED_BYTES = range(9)
 
@@ -48,7 +47,7 @@ _URLS, _BYTES = int(Figure.URLS), int(Figure.BYTES)  # by plain numbers an array
 
 
 class SeedRecord(NamedTuple):
-    """What came of a seed: its status, 0 before there is one, and where it leads."""
+    """The result of a seed: its status, 0 before there is one, and where it leads."""
 
     code: int = 0
     redirect: str = ""
@@ -70,12 +69,12 @@ class Statistics:
 
     @property
     def succeeded(self) -> int:
-        """How many URIs brought an answer, whatever its status."""
+        """The number of URIs that brought an answer, whatever its status."""
         return self.total[Figure.URLS]
 
     @property
     def processed(self) -> int:
-        """How many URIs are done: the lines of crawl.log, each URI's last one."""
+        """The number of URIs that are done: the lines of crawl.log, each URI's last one."""
         return self.succeeded + self.failed + self.disregarded
 
     def add(self, line: CrawlRecord) -> None:
@@ -202,9 +201,6 @@ class Statistics:
             self.seeds[line.uri] = SeedRecord(status)
 
 
-_encoded = json.JSONEncoder(default=list).encode  # an array as a list
-
-
 def _write(value: object, text: bytearray) -> None:
     """Append a value as JSON, an entry at a time: all of 100,000 hosts at once took 36 MB."""
     if not isinstance(value, dict):
@@ -232,8 +228,9 @@ def _key(key: str, table: Mapping[str, object], bound: int) -> str:
 
 
 class Figures(Statistics):
-    """Statistics that also count what this launch alone has fetched, and what limits cut of it, by the log's word. What
-    a fetch needs first is no document."""
+    """Statistics that also count what this launch alone has fetched, and what limits cut of it, by the log's word.
+
+    A URI that a fetch needs first is no document."""
 
     def __init__(self, seeds: Iterable[str] = ()) -> None:
         super().__init__(seeds)

@@ -1,1 +1,1 @@
-"""What may be crawled, and when: one policy a module, each pure."""
+"""The rules for what may be crawled, and when: one policy a module, each pure."""

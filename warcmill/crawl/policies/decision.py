@@ -1,12 +1,11 @@
-"""What a policy says of a URI, and how several are asked.
+"""The decision of a policy about a URI, and the order in which several are asked. Pure, but for the policies of others.
 
-MERGED warcmill/crawl/policies/decision.py: Policies of others: objects that an installed package names in the entry
-point group `warcmill.policies`.
+Those are objects that an installed package names in the entry point group `warcmill.policies`:
 
     [project.entry-points."warcmill.policies"]
     no-calendars = "ours.policies:NoCalendars"
 
-The entry point is called without arguments, once a launch. What it makes has `at_offer(uri)`, `at_lease(uri)`, or both,
+The entry point is called without arguments, once a launch. Its object has `at_offer(uri)`, `at_lease(uri)`, or both,
 which return a Decision, or None for nothing against the URI. A job names them in the order in which they are asked,
 among the built-in ones; built-in ones that it does not name come first.
 """
@@ -24,6 +23,14 @@ from warcmill.errors import BadConfig
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+
+GROUP, WHERE = "warcmill.policies", "crawl.toml policies"
+AT_OFFER, AT_LEASE = "at_offer", "at_lease"
+BUILT_IN = ("scope", "traps", "patterns", "extensions", "expiry", "quotas")
+"""The built-in policies that a job may name. Those that need the network are asked after all others."""
+Failed = Callable[[str, Uri, str], None]
+"""Hears of a policy that failed: its name, the URI, a traceback."""
 
 
 class Verdict(StrEnum):
@@ -61,14 +68,6 @@ def judge(policies: Iterable[Ask], uri: Uri) -> Decision:
             if deferred is ACCEPTED:
                 deferred = found
     return deferred
-
-
-GROUP, WHERE = "warcmill.policies", "crawl.toml policies"
-AT_OFFER, AT_LEASE = "at_offer", "at_lease"
-BUILT_IN = ("scope", "traps", "patterns", "extensions", "expiry", "quotas")
-"""The built-in policies that a job may name. Those that need the network are asked after all others."""
-Failed = Callable[[str, Uri, str], None]
-"""Hears of a policy that failed: its name, the URI, a traceback."""
 
 
 class Own:

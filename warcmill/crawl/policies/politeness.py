@@ -1,4 +1,4 @@
-"""How long a host is left alone after an answer: Heritrix's formula, what the host asks for, and backing off.
+"""The time for which a host is left alone after an answer: Heritrix's formula, the host's wish, and backing off. Pure.
 
 All times are in seconds.
 """
@@ -36,7 +36,7 @@ class Politeness:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long to leave a host alone now; `strain` is by how much its delays are multiplied, 1 when it is well."""
+    """The time to leave a host alone now; `strain` is the factor of its delays, 1 when it is well."""
 
     seconds: float
     strain: float = 1.0

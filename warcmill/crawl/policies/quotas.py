@@ -1,4 +1,4 @@
-"""How much of a host, a target or a crawl is fetched, and until when a crawl is: asked at each lease.
+"""The most that is fetched of a host, a target or a crawl, and the end of a crawl: asked at each lease. Pure.
 
 What a fetch needs first (`P`, a robots.txt) is never refused: without it nothing else of its host could be judged.
 """
@@ -21,7 +21,7 @@ NAME = "quotas"
 
 
 class By(StrEnum):
-    """What shares a quota: a host and port, what was found from one seed, or one crawl."""
+    """The sharers of a quota: a host and port, what was found from one seed, or one crawl."""
 
     HOST = "host"
     TARGET = "target"
@@ -31,7 +31,7 @@ class By(StrEnum):
 
 
 class Spent(NamedTuple):
-    """What was fetched: documents, bytes as transferred, and seconds that the fetches took."""
+    """The sum of what was fetched: documents, bytes as transferred, and seconds that the fetches took."""
 
     documents: int = 0
     bytes: int = 0
@@ -47,7 +47,7 @@ _NOTHING = Spent()
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most of each `by`; 0: any number. What is under way when it is reached is still fetched."""
+    """The most of each `by`; 0: any number. Fetches under way when it is reached are finished."""
 
     by: By
     documents: int = 0
@@ -59,7 +59,7 @@ class Quota:
             raise BadConfig(f"quota by {self.by}", f"a negative number: {self}")
 
     def reached(self, spent: Spent) -> str:
-        """What has been fetched in full: "1,000 documents"; '' while there is room."""
+        """The count that has been fetched in full: "1,000 documents"; '' while there is room."""
         if self.documents and spent.documents >= self.documents:
             return f"{self.documents:,} documents"
         if self.bytes and spent.bytes >= self.bytes:

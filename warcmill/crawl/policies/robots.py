@@ -1,7 +1,7 @@
-"""What a robots.txt allows (RFC 9309), and its crawl-delay, which is no standard but is kept.
+"""The rules of a robots.txt (RFC 9309), and its crawl-delay, which is no standard but is kept. Pure.
 
-How it is fetched, and followed over at most REDIRECTS, is the crawl's; what its
-status means is decided here.
+The crawl fetches it, and follows it over at most REDIRECTS; the meaning of its status
+is decided here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 class Standing(StrEnum):
-    """What the fetch of a robots.txt says of its host."""
+    """The standing of a host by the fetch of its robots.txt."""
 
     RULES = "its rules count"
     ALLOWED = "it has none: all is allowed"
@@ -137,7 +137,7 @@ def rules_for(data: bytes, token: str) -> Rules:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """What a robots.txt says to one crawler."""
+    """The part of a robots.txt for one crawler."""
 
     agent: str
     is_named: bool = False

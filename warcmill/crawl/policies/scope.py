@@ -1,4 +1,4 @@
-"""What belongs to the crawl: the rules of the profile for Heritrix, so that both engines crawl the same.
+"""The scope of a crawl: the rules of the profile for Heritrix, so that both engines crawl the same. Pure.
 
 A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So does what a
 page embeds, from any host, over at most two such hops, one of them guessed (`X`); of a seed
@@ -6,16 +6,10 @@ that is a page, all its parts, over 20 hops: a frame's style sheet imports anoth
 names a font. Else, and after 20 redirects, a URI has a prefix of a site, or was linked from
 a seed of reach `plus1`. Nothing that is excluded is crawled.
 
-MERGED warcmill/crawl/policies/scope.py: URIs that a job does not want, by regular expressions and by extensions.
-
-The expressions are RE2's, which take time linear in the URI whatever they are; they
-match a whole URI, as Heritrix's do.
-
-MERGED warcmill/crawl/policies/scope.py: SURT prefixes, of which one that covers a SURT is found in the time of one
-search.
-
-MERGED warcmill/crawl/policies/scope.py: Ways in which a site has no end: paths that repeat, ever new queries. The
-bounds are Heritrix's where it has one.
+Besides, a job may refuse URIs by regular expressions, RE2's, which take time linear in
+the URI and match all of it, as Heritrix's do; by extensions; and as traps, in which a
+site has no end: paths that repeat, ever new queries. Their bounds are Heritrix's where
+it has one.
 """
 
 from __future__ import annotations
@@ -35,6 +29,15 @@ from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.targets import PART, PageReach
 
 MEMORY = 64 << 20  # bytes, for all expressions together
+
+
+HTTP, HTTPS = "http://(", "https://("
+EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
+REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
+PARTS = 20  # hops from a page to the last of its parts, redirects too
+_is_linked = re.compile(r"R*+LR*+").fullmatch
+_is_part = re.compile(PART.replace("*", "*+").replace("?", "?+")).fullmatch
+REMEMBERED = 100_000  # paths of which queries are counted
 
 
 class Patterns:
@@ -79,17 +82,14 @@ def _compiled(expressions: Sequence[str]) -> re2.Set:
             re2.compile(expression, options)  # a set would only log what is wrong
             found.Add(expression)
         except re2.error as error:
-            raise BadConfig("patterns", f"{expression!r} is no expression of RE2: {_told(error)}") from error
+            raise BadConfig("patterns", f"{expression!r} is no expression of RE2: {_reason(error)}") from error
     found.Compile()
     return found
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     why = error.args[0] if error.args else error
     return why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-
-
-HTTP, HTTPS = "http://(", "https://("
 
 
 class SurtPrefixes:
@@ -122,13 +122,6 @@ def prefix(text: str) -> str:
     if not found.startswith(HTTP):
         raise BadInput(repr(text), "is no SURT prefix, such as http://(org,example,www,)/news/")
     return found
-
-
-EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
-REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
-PARTS = 20  # hops from a page to the last of its parts, redirects too
-_is_linked = re.compile(r"R*+LR*+").fullmatch
-_is_part = re.compile(PART.replace("*", "*+").replace("?", "?+")).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +169,6 @@ def is_embedded(hops: str) -> bool:
     """True if a page embeds a URI, over few enough hops: those after the last link (`L`) or form (`S`)."""
     last = hops[max(hops.rfind("L"), hops.rfind("S")) + 1 :]
     return bool(last) and len(last) - last.count("R") <= EMBEDS and last.count("X") <= GUESSES
-
-
-REMEMBERED = 100_000  # paths of which queries are counted
 
 
 @dataclass(frozen=True, slots=True)
