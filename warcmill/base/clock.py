@@ -1,9 +1,6 @@
-"""Format times for the line: UTC, whole seconds but in names that keep an order.
+"""Times as the line writes them: UTC, whole seconds but in names that keep an order. Reads the clock only.
 
 Years have four digits, which `strftime` does not guarantee.
-
-MERGED warcmill/base/clock.py: The time by which URIs, queues and addresses wait. Logs and records have what the
-clock of the machine says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Escape all that is printed or logged: names come from outside, and control characters would act on a terminal.
-
-MERGED warcmill/base/printable.py: Suggest a known name for a mistyped one.
-"""
+"""Text for a terminal or a log: names come from outside, and their control characters would act on a terminal. Pure."""
 
 from __future__ import annotations
 

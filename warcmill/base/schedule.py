@@ -1,4 +1,4 @@
-"""When a crawl is due: pure calendar arithmetic, in UTC.
+"""The times at which a crawl is due: calendar arithmetic, in UTC. Pure.
 
 A schedule is due at its start and then once a period, at the start's time of
 day. A period of months keeps the start's day of month; in a shorter month it
@@ -19,7 +19,7 @@ from dateutil.relativedelta import relativedelta
 
 @dataclass(frozen=True, order=True, slots=True)
 class Frequency:
-    """How often a target is crawled: every `months` months or every `hours` hours. The other one is 0."""
+    """The frequency at which a target is crawled: every `months` months or every `hours` hours. The other one is 0."""
 
     months: int = 0
     hours: int = 0

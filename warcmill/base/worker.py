@@ -27,7 +27,7 @@ Answer = Callable[[dict[str, Any], bytes], object]
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """What one answer may take: seconds of CPU time, seconds, and bytes of memory above what a worker begins with."""
+    """The limits of one answer: seconds of CPU time, seconds, and bytes of memory above what a worker begins with."""
 
     cpu: int = 30
     wall: int = 120
@@ -68,7 +68,7 @@ def receive_bytes(of: socket.socket, length: int) -> bytes:
 
 
 def serve(parent: socket.socket, answer: Answer, limits: WorkerLimits) -> None:
-    """Answer questions until the starter ends. What has no answer, since its parser failed, is answered by `why`."""
+    """Answer questions until the starter ends. A question whose parser failed is answered by `why`."""
     _limit_process(limits)
     send(parent, {"ready": True})
     while True:

@@ -1,7 +1,7 @@
 """Worker processes, as their starter sees them: each is asked one thing at a time, and one that dies or hangs costs
 that one answer.
 
-What is said of a question follows from it alone: one whose worker died is asked again of a new worker, since those
+The answer to a question follows from it alone: one whose worker died is asked again of a new worker, since those
 before it may have filled the memory. Threads that ask block meanwhile; they must live as long as the workers that they
 start, as these end with them.
 """
@@ -74,7 +74,7 @@ class Workers:
         most: int,
     ) -> T | Outside:  # fmt: skip
         """Ask the first that is idle. `read` makes an answer of the JSON of its message, of at most so many bytes, and
-        raises ValueError or TypeError for what is none; `failed` makes the answer that says why there is none."""
+        raises ValueError or TypeError for what is none; `failed` makes the answer with the reason why there is none."""
         worker = self._idle.get()
         try:
             if worker and worker.has_ended():  # while it was idle

@@ -3,9 +3,7 @@
      {"captures": {"response": 249, "revisit": 19}, "left_out": {}}
     dns:docs.example 20261121081736 {"url": "dns:docs.example", …, "offset": "692", "filename": ""}
 
-Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.cdxj.named` fills in the filename.
-
-MERGED warcmill/extracts/cdx.py: Make the extract of a WARC's CDXJ lines again, from the store.
+Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.index.cdxj.named` fills in the filename.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ CDXJ = ExtractKind("cdxj", cdxj.GENERATION, "cdxj.gz")
 
 @dataclass(frozen=True, slots=True)
 class CaptureCounts:
-    """What an extract counts: captures by record type, and those without a line, by reason."""
+    """The counts of an extract: captures by record type, and those without a line, by reason."""
 
     captures: Mapping[str, int]
     left_out: Mapping[str, int]
@@ -38,7 +36,7 @@ class CaptureCounts:
 
 @dataclass(frozen=True, slots=True)
 class CaptureTally(CaptureCounts):
-    """What an extract counts, and how many of its lines are for certain records."""
+    """The counts of an extract, and how many of its lines are for certain records."""
 
     found: int
 
@@ -66,7 +64,7 @@ class CdxHearer(Maker):
 
 
 def counts(extracts: Extracts, sha512: str) -> CaptureCounts:
-    """What the extract of a WARC counts. NotReady if there is none; BadInput if its first line is damaged."""
+    """The counts of the extract of a WARC. NotReady if there is none; BadInput if its first line is damaged."""
     return _counts(next(extracts.lines(CDXJ, sha512), b""), sha512)
 
 

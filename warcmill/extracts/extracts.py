@@ -1,12 +1,10 @@
-"""Keep what was derived from a WARC in the index root, under the digest of the bytes that it was derived from.
+"""Extracts: what was derived from a WARC, in the index root, under the digest of the bytes that it was derived from.
 
     extracts/{kind}-{generation}/{sha512[:2]}/{sha512}.{ext}
 
 Every extract is one gzip member with a fixed header, so that the same content gives the same file. It is never
-evidence: one that is missing or damaged is made again from the store. Its own digest is that of its content, since
-another zlib may compress it to other bytes.
-
-MERGED warcmill/extracts/extracts.py: Make an extract of a stored WARC: read it once, and leave what its maker heard.
+evidence: where one is missing or damaged, `make` reads the stored WARC once and leaves a new one. Its own digest is
+that of its content, since another zlib may compress it to other bytes.
 """
 
 from __future__ import annotations

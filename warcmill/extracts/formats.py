@@ -1,7 +1,6 @@
 """The formats of the payloads of a WARC in the store: from its extract, or by reading it once, which leaves one.
 
-MERGED warcmill/extracts/formats.py: The extract of the formats of a WARC's payloads, by declared type; its path
-names the version of PRONOM.
+The extract counts them by declared type; its path names the version of PRONOM.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What is done for each stored WARC: read it through the gate, leave its extract, return what that counts.
+"""Make the extracts of one stored WARC, in this process or as a piece of work of a runner; return what they count.
 
 `make` does it in any process, of any machine that reaches the store and the index root: it gets an order, which has
 all it needs, and returns a small record. It sees neither the state nor the configuration.
-
-MERGED warcmill/extracts/per_warc.py: Have extracts made by other processes or machines: each WARC is a piece of
-work of `per_warc`.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ class ExtractWanted(StrEnum):
 
 
 class Extractor(Protocol):
-    """Who makes extracts of stored WARCs: `LocalExtractor`, or `RemoteExtractor`.
+    """Makes extracts of stored WARCs: `LocalExtractor`, or `RemoteExtractor`.
 
     `path` is that of the WARC in the store; `offsets` are of records that are counted apart. NotReady if the WARC is
     missing, Mismatch if it is no longer as it was verified.
@@ -50,7 +47,7 @@ class Extractor(Protocol):
         """True if office documents are extracted."""
 
     def at_once(self, number: int) -> int:
-        """How many of so many WARCs are read at a time; asked before the first."""
+        """The number of WARCs, of so many, that are read at a time; asked before the first."""
 
     def cdx(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> cdx.CaptureTally:
         """Make the extract of the CDXJ lines."""

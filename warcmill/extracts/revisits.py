@@ -23,7 +23,7 @@ _REVISIT = b'"mime": "warc/revisit"'
 
 
 def key(claims: Iterable[str]) -> str:
-    """Under which the extract lies: the digest of the claims of index.cdx, of the launch up to this stage."""
+    """The name of the extract: the digest of the claims of index.cdx, of the launch up to this stage."""
     return sha512("".join(f"{one}\n" for one in claims).encode()).hexdigest()
 
 

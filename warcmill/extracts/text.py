@@ -3,18 +3,13 @@
      {"documents": {"html": 196, "pdf": 5}, "left_out": {"other type": 31}, "unread": 0, "without_text": 1}
     {"id": "20161019234428/JY2Fdv…==/0b4a8cf0f5a1bd27-4620", "url": "http://gov.example/", …, "content": "…"}
 
-Fields are named as webarchive-discovery's schema names them; so is the ID, up to its second `/`. What follows tells two
-captures of one URL in one second apart: the beginning of the WARC's SHA-512, and the record's offset. A document
-without text has `parse_error`, which says why. Lines are sorted by their bytes, as `LC_ALL=C sort` does it.
+Fields are named as webarchive-discovery's schema names them; so is the ID, up to its second `/`. After that, the
+beginning of the WARC's SHA-512 and the record's offset set two captures of one URL in one second apart. A document
+without text has `parse_error`, the reason. Lines are sorted by their bytes, as `LC_ALL=C sort` does it.
 
 Office documents need an extractor, which need not be configured. So there are two generations of the same code: in an
 extract of GENERATION they are `unread`; one of WITH_OFFICE has their text. A WARC without any has but the former, on
 every machine, and both count the same documents.
-
-MERGED warcmill/extracts/text.py: How long the text of each document of a WARC is, by the offset of its record, in
-little memory.
-
-MERGED warcmill/extracts/text.py: Make the extract of the text of a WARC's documents again, from the store.
 """
 
 from __future__ import annotations
@@ -63,7 +58,7 @@ _OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
 
 @dataclass(frozen=True, slots=True)
 class DocumentCounts:
-    """What an extract counts: documents by kind, captures that are none by reason, and documents without text."""
+    """The counts of an extract: documents by kind, captures that are none by reason, and documents without text."""
 
     documents: Mapping[str, int]
     left_out: Mapping[str, int]
@@ -73,13 +68,13 @@ class DocumentCounts:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTally(DocumentCounts):
-    """What an extract counts, and how many of its documents are certain records."""
+    """The counts of an extract, and how many of its documents are certain records."""
 
     found: int
 
 
 class Office(Protocol):
-    """What extracts office documents: `submit` as for others; `tool` is what it is, with its version."""
+    """An extractor of office documents: `submit` as for others; `tool` is what it is, with its version."""
 
     @property
     def tool(self) -> str: ...
@@ -162,19 +157,19 @@ class TextHearer(Maker):
         self._sorted.add(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
 
     def _tool_of(self, kind: Kind | None) -> str:
-        """What reads documents of a kind, and its version; '' if nothing does."""
+        """The reader of documents of a kind, and its version; '' if nothing does."""
         if kind is Kind.OFFICE:
             return self._office.tool if self._office else ""
         return tool_of(kind) if kind else ""
 
 
 def best(extracts: Extracts, sha512: str) -> ExtractKind:
-    """The kind of the extract of a WARC that has most text. Whether there is one at all, its reader finds."""
+    """The kind of the extract of a WARC that has most text. Its reader finds if there is one at all."""
     return OFFICE_TEXT if extracts.has(OFFICE_TEXT, sha512) else TEXT
 
 
 def counts(extracts: Extracts, kind: ExtractKind, sha512: str) -> DocumentCounts:
-    """What an extract counts, which is not read further. Otherwise as `tally`."""
+    """The counts of an extract, which is not read further. Otherwise as `tally`."""
     return _counts(next(extracts.lines(kind, sha512), b""), kind.path(sha512))
 
 

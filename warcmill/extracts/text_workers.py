@@ -1,11 +1,8 @@
-"""Extract documents in worker processes, on all cores. A worker that dies or hangs costs one document (`base/workers`).
+"""Worker processes that extract documents, on all cores. One that dies or hangs costs one document (`base/workers`).
 
-`kept` keeps them for the next WARC: to start one takes as long as a hundred documents.
-
-MERGED warcmill/extracts/text_workers.py: The text of documents that were extracted before in this process: the same
-payload is read once.
-
-Crawls of one site hold the same documents again and again. What has no text is not kept: a limit may have been met.
+`kept` keeps them for the next WARC: to start one takes as long as a hundred documents. Crawls of one site hold the same
+documents again and again, so `DocumentCache` keeps their texts in this process. A document without text is not kept:
+a limit may have been met.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ class TextWorkers:
         self._processes.leave()
 
     def submit(self, kind: Kind, data: bytes, charset: str) -> Future[Document]:
-        """Have a document extracted. The result says why where there is no text; Unavailable if no worker begins."""
+        """Have a document extracted. Without text the result has the reason; Unavailable if no worker begins."""
         return self._threads.submit(self._known_or_extracted, kind, data, charset)
 
     def _known_or_extracted(self, kind: Kind, data: bytes, charset: str) -> Document:

@@ -1,15 +1,11 @@
 """Office documents by Apache Tika: its jar, and the Java processes that this process keeps for it.
 
+    python -m warcmill.extracts.tika JAVA JAR CPU WALL MEMORY      # becomes such a process; its input is a socket
+
 A Java process takes seconds to begin, so it stays for the documents of further WARCs, until this process ends. Like
-any worker, it may die of a document, which costs this document alone.
-
-MERGED warcmill/extracts/tika.py: Become the Java process that reads office documents by Tika, with what the kernel
-and Java can limit.
-
-    python -m warcmill.extracts.tika JAVA JAR CPU WALL MEMORY      # `tika` starts it; its input is a socket
-
-Java reserves more addresses than it uses, so the limit of memory is that of its heap, and CPU time is watched by
-`TikaWorker.java`, which reads the documents. Tika puts zipped ones into temporary files, in a folder of this process.
+any worker, it may die of a document, which costs this document alone. Java reserves more addresses than it uses, so the
+limit of memory is that of its heap, and CPU time is watched by `TikaWorker.java`, which reads the documents. Tika puts
+zipped ones into temporary files, in a folder of that process.
 """
 
 from __future__ import annotations
@@ -79,7 +75,7 @@ def java() -> str:
 
 
 def java_version(program: str) -> str:
-    """What a `java` says of itself, in one line; Unavailable if it does not begin."""
+    """The version of a `java`, in one line; Unavailable if it does not begin."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, timeout=_SECONDS, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
@@ -155,7 +151,7 @@ _OPTIONS = (
 
 
 def command(java: str, jar: str, folder: str, limits: Sequence[str]) -> tuple[str, ...]:
-    """What Java is started by; `limits` are seconds of CPU time, seconds, and bytes of memory."""
+    """The command that starts Java; `limits` are seconds of CPU time, seconds, and bytes of memory."""
     cpu, wall, memory = limits
     own = (f"-Xmx{memory}", f"-Djava.io.tmpdir={folder}", "-cp", jar)
     return (java, *_OPTIONS, *own, str(SOURCE), cpu, wall, str(MOST + 1))

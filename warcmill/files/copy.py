@@ -1,10 +1,7 @@
-"""Copy every file of a stage into the store, bit for bit, each under a name of its own.
+"""Copy every file of a stage into the store, bit for bit, each under a name of its own. Writes to the store.
 
-MERGED warcmill/files/copy.py: Store the whole records of a WARC that is still `.open`.
-
-The `.open` file is stored as it is. Its whole records, from the first to the
-one before the fault, are stored again beside it, under its final name: a WARC
-that every tool can read.
+A WARC that is still `.open` is stored as it is. Its whole records, from the first to the one before the fault, are
+stored again beside it, under its final name: a WARC that every tool can read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that the steps of the transfer share."""
+"""The parts that steps of the transfer share: where a file is, its progress, and its copy in the store."""
 
 from __future__ import annotations
 

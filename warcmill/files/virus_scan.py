@@ -1,7 +1,6 @@
-"""Scan the payloads of every stored WARC of a stage for viruses, by clamd. Reads the store alone.
+"""Scan the payloads of every stored WARC of a stage for viruses, by clamd. Reads the store only.
 
-MERGED warcmill/files/virus_scan.py: Send every payload of a WARC to clamd while the gate reads the WARC, and count
-what clamd says of them.
+clamd gets each payload while the gate reads the WARC; its answers are counted.
 """
 
 from __future__ import annotations
@@ -153,7 +152,7 @@ class _Reading:
         self._stream: ClamdStream | None = None
 
     def write(self, piece: bytes | memoryview) -> None:
-        """Take the next bytes. What is over StreamMaxLength is counted, and not sent: clamd would refuse all of it."""
+        """Take the next bytes. The part over StreamMaxLength is counted, and not sent: clamd would refuse all of it."""
         room = max(0, self._scan.limits.stream_max_length - self.length)
         self.length += len(piece)
         if self._stream:
@@ -215,7 +214,7 @@ def scan(
     """Scan a stage. A hit refuses nothing: the claim lists it, and who reads the claim leaves the record out.
 
     Unsettled when clamd does not answer, or answers with an error, and when a stored file is missing or has changed.
-    What an earlier attempt scanned with the same database is not scanned again.
+    A WARC that an earlier attempt scanned with the same database is not scanned again.
     """
     key = layout.key("files.VirusScan", launch, stage=stage)
     verified = state.require(layout.key("files.Verify", launch, stage=stage))

@@ -38,7 +38,7 @@ NEVER = "NEVERCRAWL"
 
 
 class Depth(StrEnum):
-    """How much of a target is crawled: up to a cap of bytes, up to a larger one, or all of it."""
+    """The part of a target that is crawled: up to a cap of bytes, up to a larger one, or all of it."""
 
     CAPPED = "CAPPED"
     CAPPED_LARGE = "CAPPED_LARGE"
@@ -46,7 +46,7 @@ class Depth(StrEnum):
 
 
 class TargetScope(StrEnum):
-    """How far from its seeds a target is crawled: the page with its parts, the pages that it links to, the site, or its
+    """The reach of a target from its seeds: the page with its parts, the pages that it links to, the site, or its
     subdomains too."""
 
     RESOURCE = "resource"

@@ -1,15 +1,10 @@
-"""Check a Heritrix job's configuration, `crawler-beans.cxml`: will its crawls leave what the line and an archive need?
+"""The faults of a Heritrix job's `crawler-beans.cxml`: settings without which an archive lacks what it needs. Pure.
 
 Much of that is off in the engine's own profile. Each fault names the setting,
-the value it must have, and why. Pure; DTDs and entities are refused.
+the value it must have, and why. `Beans` has the settings that the engine sees; DTDs and entities are refused.
 
-MERGED warcmill/formats/profile.py: Read the beans of a Heritrix job, `crawler-beans.cxml`, with the settings that
-the engine sees. DTDs are refused.
-
-MERGED warcmill/formats/profile.py: Check how a Heritrix job treats pages of earlier launches: does it recognize
-them, and store those that changed?
-
-There are two histories. The history of URLs remembers what each URL held last; the history of digests remembers each
+`history_faults` looks at pages of earlier launches: are they recognized, and those that changed stored? There are two
+histories. The history of URLs remembers the last content of each URL; the history of digests remembers each
 content under any URL. Either is good alone. Both together lose changed pages, unless a script runs between them:
 persistLoad restores the digest history of the URL's old content, and contentDigestHistoryLoader adds to it without
 clearing it; so the new content is written as a revisit of the old one, without a body (seen with Heritrix 3.13).

@@ -1,4 +1,4 @@
-"""What a feed's targets mean for a crawl, for any engine: where to begin, which prefixes and pages, and how each.
+"""The meaning of a feed's targets for a crawl, for any engine: where to begin, which prefixes and pages, and how each.
 
 A target of scope `root` or `subdomains` is a site: every URL with one of its
 prefixes belongs to it, from whatever page it was reached. One of scope
@@ -40,14 +40,14 @@ class Caps:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Policy:
-    """How a site or a page is crawled."""
+    """The manner in which a site or a page is crawled."""
 
     depth: Depth
     ignore_robots: bool
 
 
 class PageReach(StrEnum):
-    """How far a seed that is a page reaches: with all its parts, as a site's seed too, or also to what it links to."""
+    """The reach of a seed that is a page: with all its parts, as a site's seed too, or also to what it links to."""
 
     RESOURCE = "resource"
     REFRESH = "refresh"
@@ -56,7 +56,7 @@ class PageReach(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class PageCrawl:
-    """How the URLs reached from one seed are crawled."""
+    """The crawl of the URLs that are reached from one seed."""
 
     reach: PageReach
     policy: Policy
@@ -64,7 +64,7 @@ class PageCrawl:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be crawled. `sites` maps SURT prefixes, `pages` maps seeds; `excluded` are prefixes."""
+    """The sites and pages to crawl. `sites` maps SURT prefixes, `pages` maps seeds; `excluded` are prefixes."""
 
     seeds: frozenset[str]
     sites: Mapping[str, Policy]
@@ -97,7 +97,7 @@ def selected(targets: Iterable[Target], frequency: Frequency, due: datetime) -> 
 
 
 def plan(targets: Iterable[Target], excluded: Iterable[str]) -> Plan:
-    """What these targets ask for. `excluded` are URLs or prefixes; BadConfig for one that is neither."""
+    """The crawl that these targets ask for. `excluded` are URLs or prefixes; BadConfig for one that is neither."""
     chosen = list(targets)
     sites = _sites(chosen)
     prefixes = frozenset(_excluded(excluded)).union(*(target.logout_prefixes() for target in chosen))

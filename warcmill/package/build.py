@@ -5,8 +5,6 @@
     sips/{job}/{launch}/{stage}.2.tar     one that was built again, with other bytes: it replaces the first
 
 The same markers give the same bytes: every time in it is of a marker's run, and none is the present one.
-
-MERGED warcmill/package/build.py: Spare work that makes very many objects the search for garbage.
 """
 
 from __future__ import annotations
@@ -215,7 +213,7 @@ def _in_data(bag: str, path: str) -> str:
 
 
 def _in_order(tags: Iterable[PackageDocument]) -> list[PackageDocument]:
-    """`bagit.txt` first: it says what the others are."""
+    """`bagit.txt` first: it declares what the others are."""
     return sorted(tags, key=lambda tag: (tag.path != "bagit.txt", tag.path))
 
 

@@ -2,8 +2,6 @@
 
 It is never backed up, and never the authority: deleted, it is rebuilt equal, row by row. So it has no numbers of its
 own, and no times but those of markers. Writers wait for each other; the file is on a disk of one host.
-
-MERGED warcmill/package/catalogue.py: The rows of the catalogue for one SIP, from the markers of its launch alone.
 """
 
 from __future__ import annotations

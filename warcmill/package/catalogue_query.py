@@ -16,7 +16,7 @@ Record = dict[str, str | int]  # a row by its columns
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for; '' and None: anything. `digest`: the SHA-512 of a WARC or SIP, or its first digits."""
+    """The values to look for; '' and None: anything. `digest`: the SHA-512 of a WARC or SIP, or its first digits."""
 
     ark: str = ""
     warc: str = ""

@@ -1,7 +1,6 @@
-"""What a SIP holds and says, from the markers of the stages that it covers.
+"""The contents of a SIP, and its description in Dublin Core, from the markers of the stages that it covers. Reads only.
 
-MERGED warcmill/package/contents.py: Describe a package in Dublin Core: from the feed's targets that its launch
-crawled, and from its markers.
+The description is from the feed's targets that the launch crawled, too.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def look(
 
 
 def _differs(at: Store, path: str, one: Sent, advance: Advance) -> str:
-    """How a SIP differs from the one that was submitted; '' if it does not. NotReady if it is not there."""
+    """The difference of a SIP from the one that was submitted; '' if it does not. NotReady if it is not there."""
     there = at.stat(path)
     if there is None or there.kind != "file":
         raise NotReady(path, "it is missing")

@@ -33,7 +33,7 @@ def of_files(
 ) -> Mapping[str, str]:
     """The ARKs of a stage's files by stored path; '' where the configuration has no ARKs.
 
-    What a minter gave once is kept and used for ever, whatever the configuration is now.
+    An ARK that a minter gave once is kept and used for ever, whatever the configuration is now.
     """
     given = state.read(_key(launch, stage))
     if given is None and terms.minter:

@@ -1,4 +1,4 @@
-"""Enter a SIP into the catalogue."""
+"""Enter a SIP into the catalogue. Writes to the catalogue only."""
 
 from __future__ import annotations
 

@@ -1,14 +1,7 @@
-"""The SIPs of a launch, read from its markers.
+"""The SIPs of a launch, and its stages as a SIP takes them, read from markers. Reads only.
 
-MERGED warcmill/package/sips.py: Find the SIPs in the store that no 05 names or has named: runs left them that were
-killed before they published it.
-
-A redo moves a 05 to `aside/`. So a SIP that was replaced differs from one that nothing ever used.
-
-MERGED warcmill/package/sips.py: A stage as a SIP takes it: its files in the store, and the markers that prove them.
-
-MERGED warcmill/package/sips.py: What an archive states in its SIPs, and how they are made: the configuration, as
-the other modules take it.
+Runs that were killed before they published a SIP leave one that no 05 names or has named. A redo moves a 05 to
+`aside/`: so a SIP that was replaced differs from one that nothing ever used.
 """
 
 from __future__ import annotations
@@ -121,7 +114,7 @@ Form = Literal["value", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How SIPs are built. An empty text is a key that is not set."""
+    """The terms on which SIPs are built: what an archive states in them. An empty text is a key that is not set."""
 
     organisation: str
     form: Form = "value"

@@ -1,8 +1,4 @@
-"""Submit a SIP: hand it over at the destination, after the SIP before it.
-
-MERGED warcmill/package/submit.py: Hand a SIP over at the destination, exactly once: the I/O around `handover.decide`.
-
-MERGED warcmill/package/submit.py: Decide the next step of handing a SIP over, from what is at the destination. Pure.
+"""Hand a SIP over at the destination, exactly once, after the SIP before it. Writes to the destination only.
 
     staging/{name}.{process}      the SIP, whole; only the process that sends it ever makes a file of this name
     staging/{name}.sending.json   the slip that names that file: it is about to be renamed into the watched folder
@@ -11,6 +7,7 @@ MERGED warcmill/package/submit.py: Decide the next step of handing a SIP over, f
 
 A sending slip is written once, is never replaced, and stays. So only one file may ever be renamed; and if the slip
 is there and that file is gone, the SIP was handed over: it is never sent again, whatever was killed or raced before.
+`decide` is pure: it names the next step from what is at the destination.
 """
 
 from __future__ import annotations
@@ -98,7 +95,7 @@ _GUIDE = "see 'When a submission stands' in docs/operate/publishing.md"
 
 
 class Next(StrEnum):
-    """What to do next."""
+    """The next step."""
 
     STAGE = "send the SIP into the staging folder"
     INTEND = "write the sending slip"
@@ -144,7 +141,7 @@ class Torn:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What is at the destination, in the order in which it is read.
+    """The files at the destination, in the order in which it is read.
 
     `is_taken`: something in the watched folder has the SIP's name. `staged`: the bytes of the file that the sending
     slip names; None when it is gone.

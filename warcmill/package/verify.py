@@ -1,19 +1,13 @@
-"""Verify a SIP where the ingesting system has put it: by other code than has built it.
+"""Verify a SIP where the ingesting system has put it: by other code than has built it. Reads only.
 
 The tar is read once, by tarfile and the checker of `warcmill check`: its digest is that of 05, it is a valid bag, it
 lists each WARC and log package of the stages that it covers and nothing else, METS and manifest name the same files,
 and warcio finds no other content in a WARC than the gate did. A WARC that warcio cannot read, and the gate finds whole,
-is a fact of the claim and a finding: no run of this step ever changes that. What `fetch.txt` names has to be in the
-store, as files.verified has it.
-
-MERGED warcmill/package/verify.py: What has to be in a SIP, from the markers of the stages that it covers: to verify
-it, by other code than builds it.
+is a fact of the claim and a finding: no run of this step ever changes that. A file that `fetch.txt` names has to be in
+the store, as files.verified has it.
 
 Each holding (whole, cut, salvaged or viral) and each log package has one path in the bag, under its own name. A file
 that two stages of the SIP hold alike is in it once. Beside these it has the documents of its package, and no more.
-
-MERGED warcmill/package/verify.py: What the METS files of a package name: by other code than writes them, to verify
-a SIP.
 """
 
 from __future__ import annotations
@@ -131,7 +125,7 @@ class _Reading:
             self.opinions[path] = opinion(stream)
 
     def faults(self, sip: Packaged) -> Iterator[str]:
-        """What is wrong with the bag."""
+        """The faults of the bag."""
         if self._sha512 != sip.sip.sha512:
             yield f"its sha512 is {self._sha512[:16]}..., not {str(sip.sip.sha512)[:16]}..."
         yield from map(str, self.verdict.faults)
@@ -161,7 +155,7 @@ class _Reading:
         return tuple(sorted(found))
 
     def _compared(self, wanted: ExpectedFiles) -> Iterator[tuple[str, Opinion, Checked]]:
-        """What both have read. A WARC that was cut has no such count."""
+        """The content that both have read. A WARC that was cut has no such count."""
         for path, theirs in self.opinions.items():
             if ours := wanted.checked.get(self.digests.get(path, b"").hex()):
                 yield path, theirs, ours
@@ -236,7 +230,7 @@ class ExpectedFiles:
         return sha512
 
     def faults(self, listed: Mapping[str, bytes]) -> Iterator[str]:
-        """What is missing, doubled or additional in a bag whose manifest lists these digests."""
+        """The files that are missing, doubled or additional in a bag whose manifest lists these digests."""
         for (path, sha512), what in self.files.items():
             found = listed.get(path)
             if found is None:
@@ -266,7 +260,7 @@ class ExpectedFiles:
 
 
 def of_sip(state: MarkerStore, launch: Launch, sip: Packaged) -> ExpectedFiles:
-    """What has to be in a SIP. NotReady, with the step to run first, when a stage of it is not verified."""
+    """The files that have to be in a SIP. NotReady, with the step to run first, when a stage of it is not verified."""
     expected = ExpectedFiles(f"data/{sip.bag}")
     for stage in sip.covers:
         checks = state.require(layout.step("checksum", launch, stage))
@@ -320,7 +314,7 @@ class MetsFiles:
             self.faults.append(f"{mets}: {path} is named twice, and not alike")
 
     def differences(self, folder: str, digests: Mapping[str, bytes], sizes: Mapping[str, int | None]) -> list[str]:
-        """What METS and the manifest do not have alike. `folder`: that of the package, in the bag."""
+        """The differences of METS and the manifest. `folder`: that of the package, in the bag."""
         faults = list(self.faults)
         for path, named in self.named.items():
             listed, size = digests.get(path), sizes.get(path)

@@ -1,12 +1,9 @@
 """Write the WACZ of a launch from the store, today or years later: the same markers give the same bytes.
 
-Each WARC is read once: what reads it for the index writes it, and it is compared with its marker meanwhile. Where its
-index lines and its text are kept in the index root already, they are used. Captures with a hit of the virus scan get no
-line. Once anything is hidden in the archive, each WARC is read twice: first to find the records to leave out of it.
-
-MERGED warcmill/package/wacz.py: What the WACZ of a launch holds, or of one of its stages, from markers alone.
-
-It takes what indexes take: whole and salvaged WARCs. What it does not take is named.
+It takes what indexes take, whole and salvaged WARCs, and names the others. Each WARC is read once: the index reads it
+as it is written, and it is compared with its marker meanwhile. Where its index lines and its text are kept in the index
+root already, they are used. Captures with a hit of the virus scan get no line. Once anything is hidden in the archive,
+each WARC is read twice: first to find the records to leave out of it.
 """
 
 from __future__ import annotations
@@ -58,7 +55,7 @@ Named = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WaczContents:
-    """What a WACZ holds: WARCs by name. `left_out` has names, each with the reason."""
+    """The contents of a WACZ: WARCs by name. `left_out` has names, each with the reason."""
 
     launch: Launch
     stages: tuple[Stage, ...]
@@ -74,7 +71,7 @@ class WaczContents:
 
 
 def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> WaczContents:
-    """What the WACZ of a stage holds; without a stage, that of all stages that the launch has so far.
+    """The contents of the WACZ of a stage; without a stage, that of all stages that the launch has so far.
 
     NotReady with the scan to run, if one is not verified. BadInput if there is no such stage, or no WARC to replay.
     """
@@ -140,7 +137,7 @@ Range = tuple[int, int]
 
 @dataclass(slots=True)
 class WrittenWacz:
-    """What was written. `left_out`: names of files, each with what of it is not in the index or among the pages.
+    """A WACZ that was written. `left_out`: names of files, each with what of it is not in the index or among the pages.
 
     `originals`: the WARCs of other launches, or stages, that have originals of revisits, and of how many. `lost`:
     captures that will not replay. `hidden`: captures that are left out, by the entry that hides them.
@@ -332,7 +329,7 @@ def _examine(stream: digests.Readable, name: str, hearers: Sequence[Hearer]) -> 
 
 
 def _kept(extracts: Extracts | None, sha512: str) -> CaptureCounts | None:
-    """What the extract of a WARC counts; None unless there is one, and it is sound."""
+    """The counts of the extract of a WARC; None unless there is one, and it is sound."""
     try:
         sound = extracts is not None and extracts.digest(CDXJ, sha512) is not None
         return cdx.counts(extracts, sha512) if extracts and sound else None
@@ -352,7 +349,7 @@ def _offset(line: bytes) -> int:
 
 
 class _Cuts:
-    """What is cut out of a WARC: ranges of its bytes, in order."""
+    """The cuts of a WARC: ranges of its bytes, in order."""
 
     def __init__(self, ranges: Sequence[Range] = ()) -> None:
         self.ranges = ranges
@@ -365,7 +362,7 @@ class _Cuts:
         return None if at and offset < self.ranges[at - 1][1] else offset - self._gone[at]
 
     def kept(self, piece: bytes, at: int) -> bytes:
-        """What is left of a piece of the file that begins at an offset."""
+        """The rest of a piece of the file that begins at an offset."""
         parts, end = [], at + len(piece)
         for first, last in self.ranges[max(0, bisect_right(self._begins, at) - 1) :]:
             if first >= end:
@@ -419,7 +416,7 @@ class _Hidden(Hearer):
             self.met.update(met)
 
     def ranges(self, end: int, size: int) -> list[Range]:
-        """What to cut out: the records that are hidden, and all that is behind `end`."""
+        """The ranges to cut out: the records that are hidden, and all that is behind `end`."""
         found = list[Range]()
         for begin in sorted(set(self._gone)):
             at = bisect_right(self._begins, begin)

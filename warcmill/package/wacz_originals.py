@@ -1,6 +1,6 @@
 """The originals of a WACZ's revisits: found in its own WARCs or in the archive, and copied byte for byte.
 
-A revisit has no payload. Players look for it where the record says: at the URL and time of WARC-Refers-To-Target-URI
+A revisit has no payload. Players look for it at the URL and time of WARC-Refers-To-Target-URI
 and -Date, or else at the revisit's own URL. So only a capture of that URL, with that payload, makes a revisit replay.
 
 Players show a "not modified" answer, or a revisit that names no original, as an empty page. Such a one gets no line in
@@ -75,12 +75,12 @@ class RefersTo(Hearer):
                 del self._heard[next(iter(self._heard))]
 
     def of(self, offset: int) -> Refers | None:
-        """What the revisit at an offset refers to; None for other records."""
+        """The original to which the revisit at an offset refers; None for other records."""
         return self._heard.pop(offset, None)
 
 
 class Fate(NamedTuple):
-    """What becomes of a revisit with an original. `warc`, `offset`: the original; it has this status, or is a page.
+    """The fate of a revisit with an original. `warc`, `offset`: the original; it has this status, or is a page.
 
     `left_out`: the revisit gets no line.
     """

@@ -1,13 +1,11 @@
-"""Judge a bag by RFC 8493 (BagIt 1.0), or by the draft that it declares (0.93 to 0.97): the verdict on what it holds.
+"""Judge a bag by RFC 8493 (BagIt 1.0), or by the draft that it declares (0.93 to 0.97). Reads only.
 
 A valid bag is complete, and all its digests match (section 3). A bag that is whole but for files that fetch.txt names
 is incomplete, which is not valid; nothing is ever fetched.
 
-MERGED warcmill/formats/bagit/bag.py: Read a bag once, in the order in which its files come; again only what could
-not be digested the first time.
-
-The manifests' names say which digests to compute. So where the tag files come first, as in a tar of ours, one pass
-is enough; else a second pass digests what came before its manifest. Memory grows with the number of files alone.
+A bag is read once, in the order in which its files come. The manifests' names say which digests to compute, so where
+the tag files come first, as in a tar of ours, one pass is enough; else a second pass digests what came before its
+manifest. Memory grows with the number of files alone.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ def judge(contents: BagContents) -> BagVerdict:
         declared = tag_files.parse_declaration(contents.tag_files[DECLARATION], findings)
     elif DECLARATION not in contents.refused:
         findings.fault("", f"no {DECLARATION}: not a bag")
-    if declared is None:  # nothing says by which rules to judge it
+    if declared is None:  # the rules to judge it by are unknown
         return _verdict(contents, _UNJUDGED, (), ())
     bag = _Bag(contents, declared)
     bag.judge()
@@ -123,7 +121,7 @@ class _Bag:
         return [path for path in names if path not in self._contents.files]
 
     def to_fetch(self) -> list[FetchLine]:
-        """What fetch.txt names and is not there."""
+        """The files that fetch.txt names and that are not there."""
         return [fetch for path, fetch in self._wanted.items() if path not in self._contents.files]
 
     def _compare(self, manifest: Manifest) -> None:
@@ -242,7 +240,7 @@ class DigestedFile:
 
 @dataclass(slots=True)
 class BagContents:
-    """What a bag holds: all that is needed to judge it."""
+    """The contents of a bag: all that is needed to judge it."""
 
     findings: Findings = field(default_factory=Findings)
     has_payload_folder: bool = False

@@ -1,14 +1,8 @@
-"""Where a bag lies: a folder, a tar, a tar.gz or a zip. Its files are read in turn; nothing is ever extracted.
+"""The containers of a bag: a folder, a tar, a tar.gz or a zip, whose files are read in turn. Reads only.
 
-A path in an archive is a name to compare, never one to open. What is no plain file is refused by name.
-
-MERGED warcmill/formats/bagit/containers.py: Bags in archives: tar and tar.gz as a stream from begin to end, zip by
-its directory. Nothing is extracted.
-
-MERGED warcmill/formats/bagit/containers.py: Paths as the manifests of a bag write them: undo their escapes, and
-refuse any that leaves the bag.
-
-A path of a manifest or an archive is never opened, joined to another, or followed: it is only compared.
+Tars are read as a stream from begin to end, zips by their directory; nothing is ever extracted. A path in an archive or
+a manifest is a name to compare, with its escapes undone: it is never opened, joined to another, or followed. Anything
+that is no plain file, and any path that leaves the bag, is refused by name.
 """
 
 from __future__ import annotations
@@ -46,7 +40,7 @@ Opened = AbstractContextManager[Readable]
 class BagEntry:
     """One thing in a bag: its path in the bag, and how to read it; a folder cannot be read.
 
-    `fault` says why it may not be there. It can be read until the next entry is asked for, and once.
+    `fault` is the reason why it may not be there. It can be read until the next entry is asked for, and once.
     """
 
     path: str
@@ -366,5 +360,5 @@ def composed(path: str) -> str:
 
 
 def folded(path: str) -> str:
-    """What stays of a path where neither case nor form of its characters counts."""
+    """A path without case and form of its characters, as some file systems compare it."""
     return composed(path).casefold()

@@ -1,7 +1,6 @@
-"""What is found in a bag, and the result that follows.
+"""The findings in a bag, and the result that follows. Pure.
 
-MERGED warcmill/formats/bagit/findings.py: Names that some file system takes for one: they would overwrite each
-other where the bag is unpacked.
+Among them are names that some file system takes for one: they would overwrite each other where the bag is unpacked.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class BagResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BagFinding:
-    """What is wrong, or unusual, at `path` in the bag; '' is the bag as a whole."""
+    """A fault, or something unusual, at `path` in the bag; '' is the bag as a whole."""
 
     path: str
     why: str

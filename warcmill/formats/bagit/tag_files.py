@@ -1,9 +1,7 @@
-"""The tag files of a bag: bytes to values, with what is wrong in them (RFC 8493; earlier drafts since 0.93).
+"""The tag files of a bag: bytes to values, with what is wrong in them (RFC 8493; earlier drafts since 0.93). Pure.
 
-Nothing raises: a bag is judged to its end, so every fault is collected.
-
-MERGED warcmill/formats/bagit/tag_files.py: The digests that a manifest may name: all that hashlib has, in any
-spelling (RFC 8493, 2.4).
+Nothing raises: a bag is judged to its end, so every fault is collected. A manifest may name any digest that hashlib
+has, in any spelling (2.4).
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ OXUM = re.compile(r"(?P<size>[0-9]{1,18})\.(?P<files>[0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What bagit.txt declares."""
+    """The declarations of bagit.txt."""
 
     version: str
     encoding: str

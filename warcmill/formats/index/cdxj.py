@@ -1,18 +1,14 @@
-"""The CDXJ lines of a WARC: one for each capture, made while the gate reads the file.
+"""The CDXJ lines of a WARC: one for each capture, made while the gate reads the file. Pure.
 
     example,gov)/ 20161019234428 {"url": "http://gov.example/", "mime": "text/html", "status": "200",
      "digest": "sha1:3I42…", "length": "2144", "offset": "4620", "filename": ""}
 
-A capture is a response, revisit, resource or metadata record; in an ARC every record but the first. What an engine
-notes about a capture (metadata of the type `application/warc-fields`) is none. The key of a POST or PUT has the body of
-its request in it. The request names the capture by WARC-Concurrent-To, or the capture the request; either comes first.
+A capture is a response, revisit, resource or metadata record; in an ARC every record but the first. An engine's notes
+about a capture (metadata of the type `application/warc-fields`) are none. The key of a POST or PUT has the body of its
+request in it. The request names the capture by WARC-Concurrent-To, or the capture the request; either comes first.
+Captures meet their requests as `IndexedCapture`; `of_whole` makes most of them, in one look at a plain record.
 
 `filename` is empty, as the lines follow from the WARC's bytes alone: `named` fills it in.
-
-MERGED warcmill/formats/index/cdxj.py: What a line of a CDX index says of a capture: the URL, date, media type and
-status of its record, as they are shown.
-
-Captures meet their requests as `IndexedCapture`. Most are made by `of_whole`, in one look at a record of usual form.
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ def named(line: bytes, filename: str) -> bytes:
 
 
 def all_named(lines: bytes, filename: str) -> bytes:
-    """Lines with the name of their WARC. What is replaced can be nowhere else: inside a text, quotes are escaped."""
+    """Lines with the name of their WARC. The replaced text can be nowhere else: inside a text, quotes are escaped."""
     return lines.replace(_UNNAMED, _name(filename))
 
 

@@ -1,17 +1,13 @@
-"""Turn CDXJ lines into a table with the columns of Common Crawl's URL index, and write it as Parquet.
+"""CDXJ lines as a table with the columns of Common Crawl's URL index, written as Parquet. Pure but for its file.
 
 Names and types are those of the "cc-index-table" schema. Three things differ: `warc_record_offset` and
-`warc_record_length` have 64 bits, as our WARCs have no limit; `text_length` and `virus_hit` are our own. A column that
-a CDXJ line says nothing about is there, and empty.
-
-It needs the extra `columns`: import this module only where a table is made or read.
-
-MERGED warcmill/formats/index/columns.py: Parse CDXJ lines, many at a time, into a table with a column for each field.
+`warc_record_length` have 64 bits, as our WARCs have no limit; `text_length` and `virus_hit` are our own. A column for
+which a CDXJ line has no value is there, and empty.
 
 Most lines have the same seven fields in the same order, and no escape: a reader of CSV cuts them at their quotes, in
 a third of the time that a reader of JSON takes. All others are read as JSON.
 
-It needs the extra `columns`.
+It needs the extra `columns`: import this module only where a table is made or read.
 """
 
 from __future__ import annotations
@@ -102,7 +98,7 @@ def _cut(lines: Sequence[bytes]) -> tuple[pa.Table, list[int]] | None:
 
 
 def _converting(document: bytes) -> csv.ConvertOptions:
-    """How fields become texts. The lines that we make are ASCII, which need not be checked again field by field."""
+    """The conversion of fields to texts. The lines that we make are ASCII, and are not checked again field by field."""
     return csv.ConvertOptions(**_CSV, check_utf8=not document.isascii())
 
 
@@ -191,7 +187,7 @@ _SHA1 = "sha1:"
 
 
 class CaptureNotes(NamedTuple):
-    """What other steps know about a capture: the length of its text in characters, and the virus found in it."""
+    """The facts of other steps about a capture: the length of its text in characters, and the virus found in it."""
 
     text_length: int | None = None
     virus_hit: str | None = None
@@ -256,7 +252,7 @@ def table(lines: Sequence[bytes], segment: str, about: About | None) -> pa.Table
 
 
 def _known(found: pa.Table, about: About | None) -> dict[str, pa.Array]:
-    """What other steps know."""
+    """The facts that other steps know."""
     if about is None:
         return {}
     known = [*map(about, found["filename"].to_pylist(), found["offset"].to_pylist())]

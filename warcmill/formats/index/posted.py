@@ -58,7 +58,7 @@ def _first(pattern: re.Pattern[bytes], header: bytes) -> bytes | None:
 
 
 def _body(header: bytes, body: bytes) -> bytes:
-    """The body without its codings, as long as its Content-Length says."""
+    """The body without its codings, as long as its Content-Length has it."""
     length = _first(_LENGTH, header)
     for coding in codings_of(header):
         body = b"".join(_decoded(coding, body))

@@ -1,10 +1,7 @@
-"""The columns of URLs. What is before the path is looked at once for all URLs that share it.
+"""The columns of URLs, and of their hosts, in Common Crawl's URL index. Pure; needs the extra `columns`.
 
-Nearly all URLs are of the Web, and are cut at their slashes; a pattern is for those that remain.
-
-It needs the extra `columns`.
-
-MERGED warcmill/formats/index/url_columns.py: The parts of a host name that Common Crawl's URL index has a column for.
+The part before the path is looked at once for all URLs that share it. Nearly all URLs are of the Web, and are cut at
+their slashes; a pattern is for those that remain.
 """
 
 from __future__ import annotations

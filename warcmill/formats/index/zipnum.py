@@ -121,5 +121,5 @@ def blocks(idx: Index, start: int, where: str) -> Iterator[IndexBlock]:
 
 
 def loc_line(part: str) -> bytes:
-    """The `.loc` of a part whose file lies beside it."""
+    """The `.loc` of a part whose file is beside it."""
     return f"{part}\t{part}{CDX}\n".encode()

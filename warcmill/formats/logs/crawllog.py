@@ -1,4 +1,4 @@
-"""Read Heritrix's crawl.log: a line for each URI that the engine has finished.
+"""Heritrix's crawl.log, read and written: a line for each URI that the engine has finished. Pure.
 
 Columns, separated by runs of spaces (the second and third are padded):
 
@@ -15,16 +15,9 @@ Older engines write fewer columns: no JSON (12), no source (11), no annotations
 other line (a stack trace, a cut line, two lines run into one) is `Unread`; the
 WARCs and prefixes it names are still collected, so that no file is forgotten.
 
-MERGED warcmill/formats/logs/crawllog.py: Write a line of crawl.log as Heritrix writes it: `formats.crawllog`
-describes and reads it.
-
-MERGED warcmill/formats/logs/crawllog.py: Read the lines of a log of any size in constant memory, and mark the
-incomplete ones.
-
-A log may be cut, hold NULs for a lost disk block, or one line of a gigabyte.
-Each line is returned with at most `LIMIT` bytes. An incomplete line begins with
-`CUT`, a byte that begins no sound line: no parser takes it for a sound one, and
-what is left can still be searched.
+A log may be cut, hold NULs for a lost disk block, or one line of a gigabyte: `read` needs constant memory. It returns
+at most `LIMIT` bytes of a line. An incomplete line begins with `CUT`, a byte that begins no sound line: no parser takes
+it for a sound one, and the rest of it can still be searched.
 """
 
 from __future__ import annotations
@@ -95,7 +88,7 @@ class CrawlRecord(NamedTuple):
 
     @property
     def tries(self) -> int:
-        """How often the engine has tried this URI so far: its annotation `3t`, which the first try lacks."""
+        """The number of tries of this URI so far: its annotation `3t`, which the first try lacks."""
         return next((int(match[1]) for match in map(_TRIES.fullmatch, self.annotations) if match), 1)
 
 

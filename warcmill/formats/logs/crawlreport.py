@@ -62,7 +62,7 @@ class CrawlReport:
                 _count(self._rejected, match[1].decode())
 
     def counts(self) -> CrawlCounts:
-        """What 03 counts too, with more hosts."""
+        """The counts of 03, with more hosts."""
         return self._tally.counts(HOSTS)
 
     def tables(self) -> dict[str, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""Pack a stage's logs into one zip whose last member is the evidence of how it was made.
+"""The logs of a stage in one zip, whose last member is the evidence of how it was made. Pure: streams in and out.
 
 It is written in one pass, in constant memory. The same logs give the same
 members on every machine: fixed time and mode, the caller's order, deflate level
@@ -6,11 +6,9 @@ members on every machine: fixed time and mode, the caller's order, deflate level
 members do not). Logs that the engine compressed are stored as they are. Members
 are read by name into streams, never extracted to a path.
 
-MERGED warcmill/formats/logs/logzip.py: Read the last member of a zip from the zip's end only: fast enough for
-thousands of zips.
-
-It accepts only a plain end, as `logzip.write` makes it, without ZIP64, extra fields or comments. For any other it
-returns None, and `logzip.evidence` reads the whole zip. The fields are those of APPNOTE 4.3.
+`last_member` reads the evidence from the zip's end alone: a scan needs it of thousands of zips. It accepts only a plain
+end, as `write` makes it, without ZIP64, extra fields or comments (APPNOTE 4.3). For any other it returns None, and
+`evidence` reads the zip by `zipfile`.
 """
 
 from __future__ import annotations

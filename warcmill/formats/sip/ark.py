@@ -58,7 +58,7 @@ def _total(zone: str, begin: int = 1) -> int:
 
 @lru_cache(maxsize=8)  # a package has 100,000 ARKs of one zone
 def _zone(naan: str, shoulder: str) -> tuple[str, int, list[_Shares]]:
-    """What is before the digits of a derived ARK, its share of the sum, and the share of each pair at each place."""
+    """The part before the digits of a derived ARK, its share of the sum, and the share of each pair at each place."""
     zone = f"{naan}/{shoulder}"
     places = range(len(zone) + 1, len(zone) + 1 + LENGTH, 2)
     return f"ark:{zone}", _total(zone), [[_total(pair, place) for pair in _PAIRS] for place in places]

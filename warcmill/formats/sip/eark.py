@@ -57,7 +57,7 @@ class PackageFile(NamedTuple):  # cheap to make: a package may have 100,000
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """All that a package says. `files` is read several times, in its order."""
+    """All that a package states. `files` is read several times, in its order."""
 
     header: mets.Header
     description: xml.Description

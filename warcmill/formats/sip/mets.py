@@ -1,11 +1,8 @@
-"""Write METS.xml of an E-ARK package and of each of its representations (CSIP and SIP 2.2.0, METS 1.12).
+"""METS.xml of an E-ARK package and of each of its representations (CSIP and SIP 2.2.0, METS 1.12). Pure.
 
 A package's METS names its metadata, its schemas and the METS of each representation; that one names the files. So a
 package of many files has one small document and one large, and the large one is written file by file.
-The numbers in comments are requirements of E-ARK CSIP and SIP.
-
-MERGED warcmill/formats/sip/mets.py: Words that E-ARK CSIP and SIP 2.2.0 fix, and those that this line adds where
-they leave it open.
+The numbers in comments are requirements of E-ARK CSIP and SIP. Its vocabularies fix some words, and leave others open.
 """
 
 from __future__ import annotations

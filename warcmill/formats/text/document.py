@@ -1,10 +1,7 @@
-"""Documents and their kinds: which media types have words, and what a payload without a type is.
+"""Documents and their kinds: which media types have words, and the kind of a payload without a type. Pure.
 
-MERGED warcmill/formats/text/document.py: Office documents: their media types, and the bytes that they begin with.
-An extractor of its own reads them.
-
-MERGED warcmill/formats/text/document.py: The packages that extract text. A machine on which one cannot be installed
-does without `[text]`.
+Office documents are known by their media types, and by the bytes that they begin with; an extractor of its own reads
+them. A machine on which a package of the extra `[text]` cannot be installed does without it.
 """
 
 from __future__ import annotations
@@ -216,7 +213,7 @@ def missing() -> tuple[str, ...]:
 
 @cache
 def tool_of(kind: Kind | None) -> str:
-    """What reads documents of a kind, and its version, such as `resiliparse 2.0.1`."""
+    """The reader of documents of a kind, with its version, such as `resiliparse 2.0.1`."""
     package = PACKAGES[kind is Kind.PDF]
     return f"{package} {_version(package)}"
 

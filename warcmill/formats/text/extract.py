@@ -1,12 +1,7 @@
-"""Extract the words of a document of any kind. Needs resiliparse and pypdfium2.
+"""The words of a document of any kind. Pure; needs resiliparse (HTML) and pypdfium2 (PDF).
 
-MERGED warcmill/formats/text/extract.py: Decode a payload as browsers do (HTML, 13.2.3; Encoding, 4.2): byte order
-mark, HTTP, `meta`, then its bytes.
-
-MERGED warcmill/formats/text/extract.py: The words of an HTML page, as resiliparse finds them: what a reader sees,
-without scripts and styles.
-
-MERGED warcmill/formats/text/extract.py: The words of a PDF, as PDFium finds them.
+A payload is decoded as browsers do (HTML, 13.2.3; Encoding, 4.2): by byte order mark, HTTP, `meta`, then its bytes.
+Of a page comes what a reader sees, without scripts and styles.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Check the digests that a WARC record declares, while its bytes are read; never the whole block in memory.
+"""The checks of a WARC record while its bytes are read: declared digests, and IDs that repeat. Pure.
 
 A block digest covers the block. A payload is "the HTTP body" (ISO 28500, 5.9).
 Writers interpret this differently: as transferred with its chunks (Heritrix),
 de-chunked, or decoded too. Any of these is accepted; `finish` returns which.
+The whole block is never in memory.
 
-MERGED warcmill/formats/warc/checks.py: Count repeated WARC-Record-IDs in a file: each must be "globally unique"
-(ISO 28500, 5.2).
-
-It keeps eight bytes for each record, the first of the ID's SHA-256. They are
-compared in parts, so that few of them are Python objects at a time.
+A WARC-Record-ID must be "globally unique" (5.2). `RecordIds` keeps eight bytes for each record, the first of the ID's
+SHA-256, and compares them in parts, so that few of them are Python objects at a time.
 """
 
 from __future__ import annotations

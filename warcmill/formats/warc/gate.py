@@ -100,7 +100,7 @@ def examine(
     verdict. Hearers do not change the verdict.
 
     `proven`: the gate accepted these bytes before, and the caller compares the
-    digest of the whole file with that of then. What the records declare of
+    digest of the whole file with that of then. The records' declarations of
     themselves, digests and IDs, is not compared again.
     """
     audience = Audience(hearers) if hearers else None

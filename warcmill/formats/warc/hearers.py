@@ -1,24 +1,20 @@
-"""Hearers get a WARC's bytes while the gate reads them, so that no second pass is needed.
+"""Hearers get a WARC's bytes while the gate reads them, so that no second pass is needed. Pure.
 
 A hearer is made for one file. It gets records, raw bytes, or both:
 
     class Titles(Hearer):
-        def begin(self, head: Head) -> Listener | None:
+        def begin(self, head: RecordHead) -> Listener | None:
             return Page(self) if head.type == "response" else None
 
 Its result is valid after `examine` has returned, unless the verdict's `unheard`
 names it. It cannot change the verdict or what others get: a hearer that raises
 is dropped, and its error is in `unheard`.
 
-MERGED warcmill/formats/warc/hearers.py: Accept most records of a crawl by one regular expression: whole in one
-piece, and written as Heritrix writes them.
-
-`header` and `digest_checks` examine any record, line by line and piece by piece.
-This is the fast way for records that they would accept without a warning: each
-field at most once, in Heritrix's order, in the standard's spelling, on one line;
-and no digest covers the record's own bytes (a revisit's payload is in another
-record), or it is a payload's SHA-1 that matches the HTTP body as transferred.
-It may miss sound records, which then take the slow way. It must accept no others.
+`match` is the fast way for most records of a crawl: one regular expression accepts a header that is whole in one
+piece and written as Heritrix writes it. It takes only records that `header` and `digest_checks` would accept without
+a warning: each field at most once, in Heritrix's order, in the standard's spelling, on one line; and no digest covers
+the record's own bytes (a revisit's payload is in another record), or it is a payload's SHA-1 that matches the HTTP body
+as transferred. It may miss sound records, which then take the slow way. It must accept no others.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Read the body of an HTTP message in every way: undo its codings one after another (RFC 9112, 7; RFC 9110, 8.4).
+"""The body of an HTTP message, its codings undone one after another (RFC 9112, 7; RFC 9110, 8.4). Pure.
 
 Each step is one more reading of the body, with its own digest. The coding that
 was applied last is undone first: transfer codings, then content codings.
 
-MERGED warcmill/formats/warc/http.py: Parse labelled digests of WARC headers: `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`.
-
-The standard leaves algorithm and encoding open (ISO 28500, 5.8 and 5.9); in
-use are base32 (Heritrix, wget), hexadecimal, and base64 (JWAT). md5 and sha1
+Also the labelled digests of WARC headers, `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`. The standard leaves algorithm and
+encoding open (ISO 28500, 5.8 and 5.9); in use are base32 (Heritrix, wget), hexadecimal, and base64 (JWAT). md5 and sha1
 serve here to find damage, not to prove who wrote the bytes.
 """
 
@@ -54,7 +52,7 @@ for _digit, _letter in zip(b"0123456789abcdefghijklmnopqrstuv", b"ABCDEFGHIJKLMN
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A declared digest: `new` makes its hash, `value` is what the hash must give, `text` what the header says."""
+    """A declared digest: `new` makes its hash, `value` is what the hash must give, `text` as the header has it."""
 
     new: NewHash
     value: bytes
@@ -75,7 +73,7 @@ def parse(text: bytes) -> Digest | None:
 def comparable(text: bytes) -> bytes:
     """A declared digest in the form that Heritrix writes, so that two tools' texts for the same digest are equal.
 
-    What is no digest, or of an algorithm that is unknown here, stays as it is.
+    A text that is no digest, or of an algorithm that is unknown here, stays as it is.
     """
     if _USUAL.fullmatch(text):
         return text

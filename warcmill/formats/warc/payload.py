@@ -16,7 +16,7 @@ from warcmill.formats.warc.http import BodyReadings, MessageHead
 
 UNKNOWN_CODING, UNDECODED = "coding unknown", "beyond the limits of decoding"
 LONG_HEADER, SEGMENTED = "HTTP header beyond the limit", "segment of a larger record"
-_NOTES = ("warcinfo", "metadata", "filedesc")  # what the crawler says of the crawl; no browser gets it
+_NOTES = ("warcinfo", "metadata", "filedesc")  # the crawler's own notes on the crawl; no browser gets them
 _HTTP = b"application/http"
 
 

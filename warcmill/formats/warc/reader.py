@@ -1,9 +1,9 @@
-"""Read records one after another, from gzip members or from an uncompressed file.
+"""Records one after another, from gzip members or from an uncompressed file, WARC or ARC. Reads its stream only.
 
 A `Reader` returns a record's bytes in order, as many as requested, and knows
 the raw offset at which the record began. It keeps only a few pieces in memory.
 
-MERGED warcmill/formats/warc/reader.py: Records of ARC files, the format before WARC: one header line, then the block.
+ARC is the format before WARC: one header line, then the block.
 
     http://gov.example/ 192.0.2.7 20041019234428 text/html 1234
 
@@ -25,7 +25,7 @@ from warcmill.formats.warc.gzip import MAGIC, PIECE, Members
 
 
 class Reader(Protocol):
-    """What a record format needs: `begin` a record, take its bytes, `end` it.
+    """The needs of a record format: `begin` a record, take its bytes, `end` it.
 
     `offset` is the raw offset of the current record, `position` that of the
     first byte after the last record that was ended.
@@ -145,7 +145,7 @@ class _Pieces:
         raise NotImplementedError
 
     def extent(self, size: int, /) -> int:
-        """How many raw bytes the record that just ended has; `size` are its header's and block's.
+        """The raw bytes of the record that just ended; `size` are its header's and block's.
 
         The line ends between an uncompressed file's records do not count.
         """

@@ -91,7 +91,7 @@ class Block(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """What the records of one exchange share: `date` is when its request was sent, as `2016-10-19T23:44:28Z`."""
+    """The values that records of one exchange share: `date` is when its request was sent, as `2016-10-19T23:44:28Z`."""
 
     uri: str
     date: str
@@ -120,7 +120,7 @@ class Record(NamedTuple):
     payload_digest: str = ""
 
     def member(self) -> Iterator[bytes]:
-        """Yield the record as one gzip member. Mismatch when the block is not as long as the header says."""
+        """Yield the record as one gzip member. Mismatch when the block is not as long as its header has it."""
         if self.block.length <= AT_ONCE:
             block = b"".join(self.block.pieces())
             self._check(len(block))
@@ -166,7 +166,7 @@ def request(answer: Record, block: Block) -> Record:
 
 
 def metadata(answer: Record, fields: Pairs) -> Record:
-    """What else is known of the exchange of `answer`: via, hops, outlinks, 1xx answers."""
+    """The other facts of the exchange of `answer`: via, hops, outlinks, 1xx answers."""
     return _record("metadata", _capture(answer), FIELDS, Block.of(fields_block(fields)), _concurrent(answer))
 
 

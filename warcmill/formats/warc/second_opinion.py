@@ -1,4 +1,4 @@
-"""What warcio, an independent reader, finds in a WARC: a second opinion beside that of the gate."""
+"""The reading of a WARC by warcio, an independent reader: a second opinion beside that of the gate. Reads only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """How many records warcio reads in a file, and the faults it finds in them. `differing` of these are digests that
+    """The number of records that warcio reads in a file, and the faults it finds. `differing` of these are digests that
     do not fit the bytes; with the others it only cannot read the file."""
 
     records: int

@@ -37,7 +37,7 @@ class RecordPlace:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What names the files of one writer: `{prefix}-{17 digits}-{serial}-{pid}~{host}~{port}.warc.gz`."""
+    """The names of the files of one writer: `{prefix}-{17 digits}-{serial}-{pid}~{host}~{port}.warc.gz`."""
 
     prefix: str
     pid: int
@@ -79,7 +79,7 @@ class WarcFiles:
 
     @property
     def length(self) -> int:
-        """How many bytes the open file has."""
+        """The length of the open file in bytes."""
         return self._length
 
     def append(self, records: Sequence[Record]) -> list[RecordPlace]:
