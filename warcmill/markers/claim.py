@@ -15,14 +15,12 @@ from hashlib import sha512
 from typing import Any, NoReturn
 
 from warcmill.errors import BadInput, Foreign
-from warcmill.markers import own_form
 from warcmill.model import FileRef, Item, Json, Key, Outcome
 
 SCHEMA = 1
 LARGEST = 256 << 20  # bytes; enough for a stage of a million WARCs
 
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}  # asking the enumeration takes four times as long
-_made = tuple.__new__  # a named tuple of all its members: it takes half the time of a call, and a launch has a million
 _UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from an older schema to the next; none yet
 
 
@@ -101,8 +99,6 @@ def encode(claim: Claim, run: Run) -> bytes:
 def decode(data: bytes, path: str) -> Evidence:
     """Decode a marker. BadInput when it is cut or altered, Foreign when its schema is newer."""
     end = _end(data, path)
-    if known := own_form.read(data, end, SCHEMA):
-        return Evidence(_claim_of(known.claim), _run_of(known.run), known.claim.digest())
     document = _document(data[:end], path)
     try:
         schema = _upgrade(document, path)
@@ -115,8 +111,6 @@ def decode(data: bytes, path: str) -> Evidence:
 def decode_record(data: bytes, path: str) -> SoundMarker:
     """Decode a marker that no claim will rest on. Raises as `decode` does, but takes no digest of the claim."""
     end = _end(data, path)
-    if known := own_form.read(data, end, SCHEMA):
-        return SoundMarker(_claim_of(known.claim), _run_of(known.run))
     document = _document(data[:end], path)
     try:
         _upgrade(document, path)
@@ -128,8 +122,6 @@ def decode_record(data: bytes, path: str) -> SoundMarker:
 def decode_head(data: bytes, path: str) -> tuple[Key, Run]:
     """Decode whose marker it is, and its run. Raises as `decode` does, but is faster: scans read thousands."""
     end = _end(data, path)
-    if known := own_form.read(data, end, SCHEMA):
-        return _key_of(known.claim), _run_of(known.run)
     document = _document(data[:end], path)
     try:
         _upgrade(document, path)
@@ -209,35 +201,6 @@ def _claim_from_json(data: dict[str, Any]) -> Claim:
         counts=data["counts"],
         facts=data["facts"],
     )
-
-
-def _claim_of(claim: own_form.Claim) -> Claim:
-    return Claim(
-        key=_key_of(claim),
-        inputs=tuple(Input(one.marker, one.claim) for one in claim.inputs),
-        outputs=tuple(map(_file_of, claim.outputs)),
-        items=tuple(map(_item_of, claim.items)),
-        counts=claim.counts,
-        facts=claim.facts,
-    )
-
-
-def _key_of(claim: own_form.Claim) -> Key:
-    return Key(claim.task, tuple(sorted(claim.params.items())))
-
-
-def _run_of(run: own_form.Run) -> Run:
-    return Run(run.host, run.started, run.finished, run.tools)
-
-
-def _file_of(file: own_form.File) -> FileRef:
-    return _made(FileRef, (file.root, file.path, file.size, file.sha512))
-
-
-def _item_of(item: own_form.Item) -> Item:
-    made = None if item.made is None else _file_of(item.made)
-    members = (_file_of(item.file), _OUTCOMES[item.outcome], made, item.why, item.offset, item.facts)
-    return _made(Item, members)
 
 
 def _key_from_json(data: dict[str, Any]) -> Key:
