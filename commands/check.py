@@ -313,11 +313,11 @@ def _parts(verdict: BagVerdict) -> Iterator[str]:
         yield f"{len(verdict.to_fetch)} files to be fetched"
 
 
-def _shown(word: str, file: str, found: Sequence[object]) -> Iterator[str]:
-    for one in found[:SHOWN]:
+def _shown(word: str, file: str, texts: Sequence[object]) -> Iterator[str]:
+    for one in texts[:SHOWN]:
         yield f"{word:<10} {file}: {one}"
-    if len(found) > SHOWN:
-        yield f"{word:<10} {file}: and {len(found) - SHOWN} more; --json lists them all"
+    if len(texts) > SHOWN:
+        yield f"{word:<10} {file}: and {len(texts) - SHOWN} more; --json lists them all"
 
 
 def bag_json(checked: CheckedBag) -> dict[str, Json]:

@@ -50,38 +50,38 @@ def run(args: argparse.Namespace) -> int:
     if not place:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
     line, launch = open_line(), Launch(args.job, args.launch_id)
-    found = needs(line.state, open_folder("index", place), line.store, launch)
+    closure = needs(line.state, open_folder("index", place), line.store, launch)
     if args.json:
-        print(as_json(_json(launch, found)))
+        print(as_json(_json(launch, closure)))
     else:
-        out(*_texts(found))
-    missing = any(need.where is Where.MISSING for need in found.warcs)
-    return 1 if missing or found.nowhere else 0
+        out(*_texts(closure))
+    missing = any(need.where is Where.MISSING for need in closure.warcs)
+    return 1 if missing or closure.nowhere else 0
 
 
-def _texts(found: Needs) -> Iterator[str]:
-    for need in found.warcs:
+def _texts(closure: Needs) -> Iterator[str]:
+    for need in closure.warcs:
         yield f"{need.where:<7}  {need.revisits:>7,}  {need.warc}"
-    for one in found.nowhere:
+    for one in closure.nowhere:
         yield f"nowhere  {one.warc} {one.time} {one.url}"
-    if found.unknown:
-        yield f"These may be archived all the same: {found.unknown}"
-    launches = {need.launch for need in found.warcs}
-    needed = f"{counted(len(found.warcs), 'WARC', 'WARCs')} of {counted(len(launches), 'launch', 'launches')}"
-    if not found.warcs and not found.nowhere:
+    if closure.unknown:
+        yield f"These may be archived all the same: {closure.unknown}"
+    launches = {need.launch for need in closure.warcs}
+    needed = f"{counted(len(closure.warcs), 'WARC', 'WARCs')} of {counted(len(launches), 'launch', 'launches')}"
+    if not closure.warcs and not closure.nowhere:
         yield "no WARC of another launch is needed"
         return
-    lost = f"; the payload of {counted(len(found.nowhere), 'revisit', 'revisits')} was not found"
-    yield f"{needed} needed{lost if found.nowhere else ''}"
+    lost = f"; the payload of {counted(len(closure.nowhere), 'revisit', 'revisits')} was not found"
+    yield f"{needed} needed{lost if closure.nowhere else ''}"
 
 
-def _json(launch: Launch, found: Needs) -> dict[str, Json]:
+def _json(launch: Launch, closure: Needs) -> dict[str, Json]:
     return {
         "job": launch.job,
         "launch_id": launch.id,
-        "needs": [_need(one) for one in found.warcs],
-        "nowhere": [_revisit(one) for one in found.nowhere],
-        "unknown": found.unknown,
+        "needs": [_need(one) for one in closure.warcs],
+        "nowhere": [_revisit(one) for one in closure.nowhere],
+        "unknown": closure.unknown,
     }
 
 

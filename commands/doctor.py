@@ -195,10 +195,10 @@ def _of_section(config: Settings, section: str) -> Iterator[Check]:
     roots = {root: place for place, names in places.roots_of(section).items() for root in names}
     folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
     remote = (check_remote(root, place, config.access) for root, place in roots.items() if is_remote(place))
-    found = [*check_roots(folders, config.retire), *remote]
-    if section == places.IMPORTED and found[0].level is Level.OK:
-        found += check_own("output", folders["output"])
-    for check in found:
+    checks = [*check_roots(folders, config.retire), *remote]
+    if section == places.IMPORTED and checks[0].level is Level.OK:
+        checks += check_own("output", folders["output"])
+    for check in checks:
         todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
         unreachable = check.level is Level.FAIL and check.name.startswith("root ")
         yield replace(check, name=f"{check.name} [{section}]", todo=todo if unreachable else check.todo)

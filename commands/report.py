@@ -84,14 +84,14 @@ def run(args: argparse.Namespace) -> int:
         return 2
     line = open_line()
     launch = launch_of(line, args, in_state=True)
-    found = _read(line, launch, compared=not args.seeds and not args.csv)
+    figures = _read(line, launch, compared=not args.seeds and not args.csv)
     if args.json:
-        print(as_json(_json(found)))
+        print(as_json(_json(figures)))
     elif args.csv:
-        _write_csv(found, of_seeds=args.seeds)
+        _write_csv(figures, of_seeds=args.seeds)
     else:
-        lines(console(), *(_every_seed(found) if args.seeds else _texts(found)))
-    return 0 if found.seeds or (found.stages and not args.seeds) else 1
+        lines(console(), *(_every_seed(figures) if args.seeds else _texts(figures)))
+    return 0 if figures.seeds or (figures.stages and not args.seeds) else 1
 
 
 def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
@@ -117,18 +117,18 @@ def _before(line: OpenRoots, launch: Launch) -> Comparison | None:
         return None  # its own stages are not verified any more: `why` names it
 
 
-def _texts(found: LaunchFigures) -> Iterator[str]:
-    yield f"{found.launch}"
-    yield from _seeds(found)
-    yield from _compared(found.before)
-    if found.stages:
-        words = ", ".join(map(str, found.stages))
-        numbers = {name: f"{number:,}" for name, number in found.numbers.items()}
+def _texts(figures: LaunchFigures) -> Iterator[str]:
+    yield f"{figures.launch}"
+    yield from _seeds(figures)
+    yield from _compared(figures.before)
+    if figures.stages:
+        words = ", ".join(map(str, figures.stages))
+        numbers = {name: f"{number:,}" for name, number in figures.numbers.items()}
         yield f"crawl log of {words}: {numbers['lines']} lines, {numbers['bytes']} bytes, {numbers['unread']} unread"
-    if found.missing:
-        yield f"no report of {', '.join(map(str, found.missing))} yet: {_scan(found.launch)}"
+    if figures.missing:
+        yield f"no report of {', '.join(map(str, figures.missing))} yet: {_scan(figures.launch)}"
     for name in _SHORTEST_FIRST:
-        yield from _table(_HEADS[name], found.tables[name])
+        yield from _table(_HEADS[name], figures.tables[name])
 
 
 def _scan(launch: Launch) -> str:
@@ -144,18 +144,18 @@ def _table(head: str, table: dict[str, int]) -> Iterator[str]:
         yield f"                and {len(rows) - ROWS} more"
 
 
-def _seeds(found: LaunchFigures) -> Iterator[str]:
-    if found.seeds is None:
-        yield f"seeds: not listed yet: {_scan(found.launch)}"
+def _seeds(figures: LaunchFigures) -> Iterator[str]:
+    if figures.seeds is None:
+        yield f"seeds: not listed yet: {_scan(figures.launch)}"
         return
-    yield from _heading(found.seeds)
-    lost = found.seeds.lost()
+    yield from _heading(figures.seeds)
+    lost = figures.seeds.lost()
     yield from map(_seed, lost[:ROWS])
     if len(lost) > ROWS:
-        yield f"  and {len(lost) - ROWS} more: warcmill report {found.launch.job} {found.launch.id} --seeds"
-    yield from (f"  no page of target {printable(one)}" for one in found.seeds.without_page[:ROWS])
-    if len(found.seeds.without_page) > ROWS:
-        yield f"  and {len(found.seeds.without_page) - ROWS} more targets"
+        yield f"  and {len(lost) - ROWS} more: warcmill report {figures.launch.job} {figures.launch.id} --seeds"
+    yield from (f"  no page of target {printable(one)}" for one in figures.seeds.without_page[:ROWS])
+    if len(figures.seeds.without_page) > ROWS:
+        yield f"  and {len(figures.seeds.without_page) - ROWS} more targets"
 
 
 def _heading(seeds: Seeds) -> Iterator[str]:
@@ -169,13 +169,13 @@ def _heading(seeds: Seeds) -> Iterator[str]:
     yield from (f"  not read to its end: {printable(log)}" for log in seeds.unread)
 
 
-def _every_seed(found: LaunchFigures) -> Iterator[str]:
-    if found.seeds is None:
-        yield f"{found.launch}: seeds: not listed yet: {_scan(found.launch)}"
+def _every_seed(figures: LaunchFigures) -> Iterator[str]:
+    if figures.seeds is None:
+        yield f"{figures.launch}: seeds: not listed yet: {_scan(figures.launch)}"
         return
-    yield f"{found.launch}"
-    yield from _heading(found.seeds)
-    yield from map(_seed, _worst_first(found.seeds))
+    yield f"{figures.launch}"
+    yield from _heading(figures.seeds)
+    yield from map(_seed, _worst_first(figures.seeds))
 
 
 def _worst_first(seeds: Seeds) -> list[SeedFate]:
@@ -202,12 +202,12 @@ def _compared(before: Comparison | None) -> Iterator[str]:
                 yield f"             and {before.counts[kind] - 5:,} more"
 
 
-def _json(found: LaunchFigures) -> dict[str, Json]:
-    crawl: dict[str, Json] = {"stages": [*map(str, found.stages)], **found.numbers}
-    tables: dict[str, Json] = {name: dict(table) for name, table in found.tables.items()}
-    before = found.before.json() if found.before else None
-    head: dict[str, Json] = {"job": found.launch.job, "launch_id": found.launch.id}
-    seeds = _seeds_json(found.seeds) if found.seeds else None
+def _json(figures: LaunchFigures) -> dict[str, Json]:
+    crawl: dict[str, Json] = {"stages": [*map(str, figures.stages)], **figures.numbers}
+    tables: dict[str, Json] = {name: dict(table) for name, table in figures.tables.items()}
+    before = figures.before.json() if figures.before else None
+    head: dict[str, Json] = {"job": figures.launch.job, "launch_id": figures.launch.id}
+    seeds = _seeds_json(figures.seeds) if figures.seeds else None
     return {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
 
 
@@ -222,14 +222,14 @@ def _seeds_json(seeds: Seeds) -> dict[str, Json]:
     }
 
 
-def _write_csv(found: LaunchFigures, *, of_seeds: bool) -> None:
+def _write_csv(figures: LaunchFigures, *, of_seeds: bool) -> None:
     rows: Iterable[Iterable[object]]
     if of_seeds:
         heads: tuple[str, ...] = _COLUMNS
-        rows = ([fate.facts()[name] for name in _COLUMNS] for fate in (found.seeds.seeds if found.seeds else ()))
+        rows = ([fate.facts()[name] for name in _COLUMNS] for fate in (figures.seeds.seeds if figures.seeds else ()))
     else:
         heads = ("table", "name", "number")
-        rows = ((table, name, number) for table in REPORT_TABLES for name, number in found.tables[table].items())
+        rows = ((table, name, number) for table in REPORT_TABLES for name, number in figures.tables[table].items())
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(heads)
     writer.writerows([_harmless(cell) for cell in row] for row in rows)

@@ -11,6 +11,7 @@ from commands.console.arguments import add_json
 from commands.console.show import as_json, console, counted, err, lines
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
+from warcmill.base import clock
 from warcmill.base.printable import printable
 from warcmill.errors import BadConfig
 from warcmill.model import Json
@@ -73,12 +74,12 @@ def _print(answer: SearchAnswer) -> None:
     err(f"{counted(answer.captures, 'capture', 'captures')} found{shown}")
 
 
-def _texts(one: FoundDocument) -> list[Text]:
-    time = f"{one.time[:4]}-{one.time[4:6]}-{one.time[6:8]}T{one.time[8:10]}:{one.time[10:12]}:{one.time[12:]}Z"
+def _texts(result: FoundDocument) -> list[Text]:
+    time = clock.stamp_text(result.time)
     return [
-        Text(printable(one.title or one.url), "bold"),
-        Text(f"  {printable(one.url)}  {time}", "cyan"),
-        Text(f"  {printable(one.line)}"),
+        Text(printable(result.title or result.url), "bold"),
+        Text(f"  {printable(result.url)}  {time}", "cyan"),
+        Text(f"  {printable(result.line)}"),
     ]
 
 

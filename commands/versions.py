@@ -170,23 +170,25 @@ def _table(
     apart = () if hides is None else ("hidden",)
     for head in (name, "time", "WARCs", LINES[name], *apart, "segments", "bytes", ""):
         table.add_column(head, justify="left" if head in ("time", "") else "right", no_wrap=True)
-    for one in listed:
-        found = published.get(one.number)
+    for version in listed:
+        found = published.get(version.number)
         cells = _cells(found, hides)
-        word = "current" if current and current.number == one.number else "" if found else "retired: only its list"
-        table.add_row(str(one.number), one.time, f"{len(one.inputs):,}", *cells, styled(word))
+        word = "current" if current and current.number == version.number else "" if found else "retired: only its list"
+        table.add_row(str(version.number), version.time, f"{len(version.inputs):,}", *cells, styled(word))
     return table
 
 
-def _cells(found: Published | None, hides: Hides) -> list[str]:
+def _cells(published: Published | None, hides: Hides) -> list[str]:
     """The figures of a version: its lines that are shown, those that are hidden, and the bytes of its files."""
-    if found is None:
+    if published is None:
         return ["-"] * (3 if hides is None else 4)
-    files = [f"{len(found.segments):,}", f"{found.bytes:,}"]
+    files = [f"{len(published.segments):,}", f"{published.bytes:,}"]
     if hides is None:
-        return [f"{found.lines:,}", *files]
-    number = hides[found.number]
-    return ["?" if number is None else f"{found.lines - number:,}", "?" if number is None else f"{number:,}", *files]
+        return [f"{published.lines:,}", *files]
+    number = hides[published.number]
+    if number is None:
+        return ["?", "?", *files]
+    return [f"{published.lines - number:,}", f"{number:,}", *files]
 
 
 def _diff(name: str, old: int, new: int) -> int:
@@ -229,15 +231,15 @@ def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
 
 
 def _verify(name: str, number: int | None) -> int:
-    found = verify(open_line().state.store, _index(), name, number)
-    out(*found.findings)
-    warcs = counted(found.warcs, "WARC", "WARCs")
-    what = f"version {found.number} of {name}: {found.lines:,} {LINES[name]} of {warcs}"
-    if not found.findings:
+    verified = verify(open_line().state.store, _index(), name, number)
+    out(*verified.findings)
+    warcs = counted(verified.warcs, "WARC", "WARCs")
+    what = f"version {verified.number} of {name}: {verified.lines:,} {LINES[name]} of {warcs}"
+    if not verified.findings:
         out(f"{what} read again, nothing is wrong")
         return 0
     folder = f"{settings().index}/versions/{name}"
-    out(f"{what}: {counted(len(found.findings), 'thing is', 'things are')} wrong")
+    out(f"{what}: {counted(len(verified.findings), 'thing is', 'things are')} wrong")
     err(f"to have it made again: remove its folder in {folder}, then run index.ScanForIndexing")
     return 1
 

@@ -95,10 +95,10 @@ def _texts(path: Path, what: WaczContents, written: WrittenWacz, *, with_origina
         word = "with" if with_originals else "left out"
         yield f"  {word}: the originals of {counted(number, 'capture', 'captures')}, from {warc}"
     wanting = 0 if with_originals else written.originals.total()
-    for one in written.lost:
-        wanting += one.captures
-        lost = counted(one.captures, "capture", "captures")
-        yield f"  will not replay: {lost}: the original is {one.why}: {', '.join(one.where)}"
+    for gone in written.lost:
+        wanting += gone.captures
+        lost = counted(gone.captures, "capture", "captures")
+        yield f"  will not replay: {lost}: the original is {gone.why}: {', '.join(gone.where)}"
     if wanting:
         yield f"{counted(wanting, 'capture', 'captures')} will not replay"
 

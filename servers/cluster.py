@@ -53,14 +53,14 @@ class WorkerCluster(ABC):
     @contextmanager
     def frozen(self, *names: str) -> Iterator[None]:
         """Keep these from doing anything."""
-        found = [one for name in names if (one := process.running(self.folder, name))]
-        for one in found:
-            process.send(one, signal.SIGSTOP)
+        processes = [running for name in names if (running := process.running(self.folder, name))]
+        for running in processes:
+            process.send(running, signal.SIGSTOP)
         try:
             yield
         finally:
-            for one in found:
-                process.send(one, signal.SIGCONT)
+            for running in processes:
+                process.send(running, signal.SIGCONT)
 
 
 Which = TypeVar("Which", bound=WorkerCluster)

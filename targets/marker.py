@@ -1,4 +1,4 @@
-"""The only Target: a marker. It exists when it is there *and* valid."""
+"""The only Target, a marker: it stands alone, between the tasks, which know Luigi, and the library. Reads only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class MarkerTarget(luigi.Target):
-    """The marker of a key in the state root."""
+    """The marker of a key in the state root. It exists when it is there *and* valid."""
 
     def __init__(self, state: MarkerStore, key: Key) -> None:
         self.state, self.key = state, key

@@ -207,30 +207,30 @@ class ScanForLaunches(Scan):
         if before := broken.half_begun(line.state, roots, job):
             yield StartJob(job=job, due=broken.due_of(before), broken=before.id)
             return
-        found = broken.newest(line.state, roots, job)
-        if found is None or not self.date_interval.date_a <= found.seen.date() < self.date_interval.date_b:
+        newest = broken.newest(line.state, roots, job)
+        if newest is None or not self.date_interval.date_a <= newest.seen.date() < self.date_interval.date_b:
             return
         with closing(engines.engine_of(job)) as engine:
             seen = engine.look(job)
-            if seen.running or seen.launch_id != found.launch.id:
+            if seen.running or seen.launch_id != newest.launch.id:
                 return
-            if found.is_empty:  # only its end is missing
-                yield StopJob(job=job, launch_id=found.launch.id)
-            elif self._may_continue(line, roots, found, None if seen.died else engine):
-                yield StartJob(job=job, due=broken.due_of(found.launch), broken=found.launch.id)
+            if newest.is_empty:  # only its end is missing
+                yield StopJob(job=job, launch_id=newest.launch.id)
+            elif self._may_continue(line, roots, newest, None if seen.died else engine):
+                yield StartJob(job=job, due=broken.due_of(newest.launch), broken=newest.launch.id)
 
-    def _may_continue(self, line: OpenRoots, roots: JobRoots, found: broken.Newest, engine: Engine | None) -> bool:
+    def _may_continue(self, line: OpenRoots, roots: JobRoots, newest: broken.Newest, engine: Engine | None) -> bool:
         """True if a launch that broke off can be continued; the log has why not. Without an engine to ask, since that
         first makes a checkpoint, it has one."""
         since = stamp_time(clock.stamp()) - engines.catch_up()
-        if found.seen < since:
-            how = f"'warcmill pulse start {found.launch.job} --checkpoint NAME' does it"
-            log.warning("%s broke off, and is too old to be continued now; %s", found.launch, how)
+        if newest.seen < since:
+            how = f"'warcmill pulse start {newest.launch.job} --checkpoint NAME' does it"
+            log.warning("%s broke off, and is too old to be continued now; %s", newest.launch, how)
             return False
         try:
-            broken.refuse_endless(line.state, roots, found.launch, since)
+            broken.refuse_endless(line.state, roots, newest.launch, since)
             if engine:
-                broken.checkpoint(line.state, roots, engine, found.launch)
+                broken.checkpoint(line.state, roots, engine, newest.launch)
         except (Conflict, NotReady) as error:
             log.error("%s", error)
             return False

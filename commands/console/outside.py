@@ -133,24 +133,24 @@ def _shown(place: str) -> str:
 
 def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_document: bool) -> int:
     """Look at the copies of these launches; print what is missing when it is found; the worst decides."""
-    look, target, found = _Look(line, launches), console(), list[Lack]()
+    look, target, lacks = _Look(line, launches), console(), list[Lack]()
     for lack in look.run():
-        found.append(lack)
+        lacks.append(lack)
         if not as_document:
             lines(target, styled(_name(lack), "bold red"), f"    {lack.why}")
             if lack.todo:
                 lines(target, styled(f"    -> {lack.todo}", "cyan"))
-    away = sum(lack.is_away for lack in found)
-    if found or look.looked:
-        last = LastLook(clock.stamp_text(clock.stamp()), scope, dict(look.looked), len(found) - away, away)
+    away = sum(lack.is_away for lack in lacks)
+    if lacks or look.looked:
+        last = LastLook(clock.stamp_text(clock.stamp()), scope, dict(look.looked), len(lacks) - away, away)
         outside.write(line.state.store, last)
     if as_document:
-        print(as_json(_json(look, found)))
+        print(as_json(_json(look, lacks)))
     else:
         lines(target, *(f"{key} is not set: nothing of it was looked at" for key in look.not_set))
         of = counted(len(launches), "launch", "launches")
-        lines(target, styled(f"{of}: {_verdict(look.looked, len(found) - away, away)}", "red" if found else "green"))
-    return 4 if away else int(bool(found))
+        lines(target, styled(f"{of}: {_verdict(look.looked, len(lacks) - away, away)}", "red" if lacks else "green"))
+    return 4 if away else int(bool(lacks))
 
 
 def _name(lack: Lack) -> str:

@@ -89,7 +89,7 @@ def test_without_the_extra_it_is_a_wrong_configuration(
     switch_on(line)
     monkeypatch.setattr(LuigiConfigParser, "_instance", None)
     add_config_path(str(line / "luigi.cfg"))
-    monkeypatch.setattr("tasks.config.chains._PACKAGE", "no-such-package")
+    monkeypatch.setattr("tasks.config.chains._PYARROW", "no-such-package")
     why = "[columns] since: is set, and no-such-package cannot be found: pip install 'warcmill[columns]', or empty it"
     for verb in ("status", "scan"):
         assert main([verb, DAY]) == CONFIGURATION

@@ -1,4 +1,4 @@
-"""Report what a stage brought, from its stored logs: what reports.crawl claims. Reads only."""
+"""The claim of reports.crawl, from a stage's stored logs: it stands alone, as each step of a chain. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a redirect leads, by its record in the store: a crawl log does not say it. Reads only."""
+"""The targets of redirects, by their records in the store: no crawl log has them. Reads only."""
 
 from __future__ import annotations
 
