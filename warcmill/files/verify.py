@@ -1,4 +1,7 @@
-"""Compare every stored file of a stage with its checksum, by the digest that the store itself computes."""
+"""Compare every stored file of a stage with the store's own digest of it. It stands alone, as each step of a chain.
+
+Reads only.
+"""
 
 from __future__ import annotations
 

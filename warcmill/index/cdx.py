@@ -1,4 +1,4 @@
-"""Make sure that the CDXJ lines of every stored WARC of a stage are there, and count them.
+"""Make the CDXJ lines of every stored WARC of a stage, and count them. It stands alone, as each step of a chain.
 
 The lines are extracts: files.Checksum leaves them while it reads a WARC. Where there is none, or a damaged one, the
 WARC is read in the store.

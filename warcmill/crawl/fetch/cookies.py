@@ -178,7 +178,7 @@ def _domains(host: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SetCookie:
-    """A cookie as its server sets it. `expires` in seconds since 1970, None: not given. Domain and path as they came."""
+    """A cookie as its server sets it. `expires` is in seconds since 1970, or None. Domain and path are as they came."""
 
     name: str
     value: str

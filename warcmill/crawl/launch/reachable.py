@@ -1,6 +1,6 @@
-"""May a seed be dialled at all? Asked before a launch is begun, so that one that would fetch nothing leaves nothing.
+"""Seeds that may be dialled. Asks name servers alone; it stands alone, as it is asked before there is a launch.
 
-Asks name servers; writes nothing, and connects to no seed.
+So a crawl that would fetch nothing leaves nothing.
 """
 
 from __future__ import annotations
