@@ -35,7 +35,6 @@ from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, notice_channels, settings
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import health
-from warcmill.audit.backups import NO_BACKUP
 from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
 from warcmill.audit.health import (
     Check,
@@ -47,6 +46,7 @@ from warcmill.audit.health import (
     check_remote,
     check_roots,
 )
+from warcmill.audit.reconciliation import NO_BACKUP
 from warcmill.base import clock
 from warcmill.base.printable import printable
 from warcmill.errors import BadConfig, NotReady, Unavailable, WarcmillError

@@ -14,9 +14,10 @@ from rich.text import Text
 from commands.console.show import err, styled
 from tasks.config import engines
 from tasks.step import OpenRoots
-from warcmill.audit import backups, due_crawls
+from warcmill.audit import due_crawls
 from warcmill.audit.due_crawls import Days, JobGap, in_groups
 from warcmill.audit.gaps import Gap
+from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
 from warcmill.base import clock
 from warcmill.base.printable import printable
 from warcmill.errors import BadInput, Unavailable
@@ -40,7 +41,7 @@ class Dues:
         """The gaps of these launches that are in no backup."""
         now = stamp_time(clock.stamp())
         try:
-            return [gap for launch in launches for gap in backups.of_launch(line.state, line.store, launch, now)]
+            return [gap for launch in launches for gap in unkept_launch(line.state, line.store, launch, now)]
         except Unavailable as error:
             self.away = error
             return []
@@ -80,7 +81,7 @@ def _decisions(line: OpenRoots, dues: Dues, now: datetime) -> list[Decision]:
         wrong.insert(0, error)
     dues.gaps += (JobGap("", "unreadable", error.path, error.why, "warcmill restore") for error in wrong)
     try:
-        dues.gaps += backups.of_decisions(line.store, made, now) if made else ()
+        dues.gaps += unkept_decisions(line.store, made, now) if made else ()
     except Unavailable as error:
         dues.away = error
     return accepted

@@ -111,7 +111,6 @@ REPORTS = (
     Place("warcmill/versions/revisits.py", only=("Searched.unknown",)),
     Place("warcmill/audit/findings.py"),
     Place("warcmill/audit/accepted_seeds.py", only=("facts", "KIND")),
-    Place("warcmill/audit/backups.py"),
     Place("warcmill/audit/due_crawls.py", but=("in_groups", "look_at"), fields=("JobGap",)),
     Place("warcmill/audit/remedies.py"),
     Place("warcmill/audit/unaccounted.py"),

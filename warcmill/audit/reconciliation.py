@@ -1,22 +1,33 @@
-"""The reconcile table as data: for every launch and stage how many WARCs have come how far, and the gaps."""
+"""The reconcile table as data: for every launch and stage how many WARCs have come how far, and the gaps. Reads only.
+
+Among the gaps are archived launches, markers and decisions that are in no backup a day later: losing the state would
+lose them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Final
 
-from warcmill import chain
-from warcmill.audit import backups, findings, gaps, remedies, survey, unaccounted
+from warcmill import chain, layout
+from warcmill.audit import findings, gaps, remedies, survey, unaccounted
+from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.findings import Resolve, looked_up
 from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import Survey
 from warcmill.audit.unaccounted import Catalogued, ScanStart, split
+from warcmill.backup import backup, restore
 from warcmill.base import clock
 from warcmill.chain import Row as Step
 from warcmill.chain import Wanted
-from warcmill.errors import Unavailable, WarcmillError
+from warcmill.errors import BadInput, Foreign, NotReady, Unavailable, WarcmillError
 from warcmill.launches.roots import RootMap
+from warcmill.markers import decisions
+from warcmill.markers.decisions import Decision
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Outcome, Stage, stamp_time
 from warcmill.stores import Store
@@ -26,6 +37,9 @@ EXPLAINS = frozenset(
     {"lacking", "broken marker", "foreign marker", "left out", "not listed", "lost"}
     | {"gone", "changed", "late", "late stage", "stale"}
 )
+NO_BACKUP: Final = "no backup"
+PATIENCE = timedelta(days=1)  # a backup runs each night
+_BACK_UP = "luigi --module tasks.state state.BackupState --date-interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,7 @@ def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Cat
     in_store = unaccounted.listed(store, seen.launch)
     not_stored = unaccounted.missing(seen, in_store) + unaccounted.unclaimed(seen, in_store)
     now = stamp_time(clock.stamp())
-    not_stored += backups.of_launch(state, store, seen.launch, now) + backups.of_markers(store, seen, now)
+    not_stored += unkept_launch(state, store, seen.launch, now) + unkept_markers(store, seen, now)
     return not_stored + (unaccounted.uncatalogued(seen, catalogued) if catalogued else ())
 
 
@@ -199,3 +213,56 @@ def total(counts: Iterable[Counts]) -> Counts:
     """The sum of some stages, column by column."""
     stages = list(counts)
     return {name: sum(stage.get(name, 0) for stage in stages) for name in heads(stages)}
+
+
+def unkept_launch(state: MarkerStore, store: Store, launch: Launch, now: datetime) -> tuple[Gap, ...]:
+    """The gap of a launch that was archived more than a day ago and is in no backup. Unavailable when the store is."""
+    try:
+        archived = backup.archived_at(state, launch)
+    except (BadInput, Foreign, NotReady):
+        return ()  # a marker that does not fit is a gap itself
+    if not _is_overdue(archived, now) or backup.is_kept(store, launch):
+        return ()
+    why = "it was archived more than a day ago, and its markers are in no backup"
+    if not backup.has_any(store):
+        why += "; no backup of any launch ever ran: config/crontab has the line for each night"
+    return (Gap(launch, "", NO_BACKUP, str(launch), why, f"{_BACK_UP} {clock.month(launch.day)}"),)
+
+
+def unkept_markers(store: Store, seen: Survey, now: datetime) -> tuple[Gap, ...]:
+    """The gap of a launch whose newest backup has not all markers that are a day old as they are; or is damaged, and
+    the only one."""
+    launch = seen.launch
+    newest, damaged = restore.newest(store, launch)
+    if newest is None and damaged:
+        todo = f"move it away, then: {_BACK_UP} {clock.month(launch.day)}"
+        return (Gap(launch, "", NO_BACKUP, str(launch), f"no backup of it can be read: {damaged[0]}", todo),)
+    if newest is None:
+        return ()  # `unkept_launch` names it, once the launch is archived
+    kept = {one.marker: one.claim for one in newest.kept.claim.inputs}
+    due = {
+        layout.marker_path(key): one for key, one in seen.markers.items() if _is_overdue(one.run.finished or "", now)
+    }
+    differ = sorted(path for path, one in due.items() if kept.get(path) != one.digest)
+    if not differ:
+        return ()
+    count = "a marker of it is" if len(differ) == 1 else f"{len(differ)} of its markers are"
+    why = f"{count} newer than its newest backup, and more than a day old; first {differ[0].rpartition('/')[2]}"
+    return (Gap(launch, "", NO_BACKUP, str(launch), why, f"{_BACK_UP} {clock.month(launch.day)}"),)
+
+
+def _is_overdue(time: str, now: datetime) -> bool:
+    """True if what is final since a time, as evidence writes it, should be in a backup; '' is not final."""
+    return bool(time) and now - datetime.fromisoformat(time) > PATIENCE
+
+
+def unkept_decisions(store: Store, made: Sequence[Decision], now: datetime) -> tuple[JobGap, ...]:
+    """A gap for each decision that is not in the store a day later: it was away when the decision was made."""
+    found = list[JobGap]()
+    for kind, alike in groupby(made, key=lambda decision: decision.kind):
+        stored = {entry.name for entry in store.list(layout.archived_path(f"{decisions.FOLDER}/{kind}"))}
+        for decision in alike:
+            if decision.path.rpartition("/")[2] not in stored and _is_overdue(decision.time, now):
+                why = "it was made more than a day ago, and is in the state alone"
+                found.append(JobGap("", NO_BACKUP, decision.path, why, f"{_BACK_UP} {decision.time[:7]}"))
+    return tuple(found)
