@@ -110,6 +110,25 @@ def test_a_folder_of_the_library_holds_few_modules() -> None:
     assert large.keys() == LARGE_LEFT
 
 
+def test_nothing_but_the_place_that_opens_it_imports_the_form_of_a_frontier_in_sqlite() -> None:
+    """Another form can then stand beside it: all else is written against `Frontier`."""
+    folder = "warcmill/crawl/frontier/"
+    of_all_forms = {f"{folder}{name}.py" for name in ("__init__", "journal", "register")}
+    for path in importers():
+        if path.startswith(folder) and path not in of_all_forms:
+            outside = {other for other in importers()[path] if not other.startswith(folder)}
+            assert outside <= {"warcmill/crawl/launch/database.py"}, path
+    importing = {
+        path for path, tree in trees().items() if path.startswith("warcmill/crawl/") and "sqlite3" in names(tree)
+    }
+    assert {path for path in importing if not path.startswith(folder)} == set()
+
+
+def names(tree: ast.Module) -> set[str]:
+    """The modules that a module imports whole."""
+    return {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+
+
 def test_no_sentence_of_a_docstring_begins_as_a_question() -> None:
     questions = [f"{place}: {found}" for place, text in docstrings() for found in QUESTION.findall(text)]
     assert len(questions) <= QUESTIONS_LEFT, "name the thing, then say what it does:\n" + "\n".join(questions)
