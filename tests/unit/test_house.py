@@ -25,9 +25,7 @@ QUESTION = re.compile(r"(?:^|[.!?]\s+|\n\s*\n\s*|\n\s*- )(What|Whether|How)\b")
 QUESTIONS_LEFT = 139
 SEAMS_LEFT = 37
 ALONE_LEFT: set[str] = set()
-LARGE_LEFT: set[str] = {
-    "warcmill/audit",
-}
+LARGE_LEFT: set[str] = set()
 TWICE_LEFT: set[str] = {
     "Comparison", "Decision", "Verdict",
 }  # fmt: skip
