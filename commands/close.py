@@ -26,7 +26,7 @@ EPILOG = """\
 examples:
   warcmill close crashed 20261121083734 --reason "its engine was killed by the OOM killer"
 
-For a launch whose engine died: its job.log never says FINISHED, and no later
+For a launch whose engine died: its job.log never has FINISHED, and no later
 launch of the job has begun. The line then takes it as it is on disk: a WARC
 that is still .open belongs to its last stage.
 

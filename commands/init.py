@@ -134,7 +134,7 @@ def _destination() -> dict[str, list[Root]]:
     """The root of the section [package], or BadConfig."""
     place = chains.destination()
     if not place:
-        raise BadConfig("[package] destination", "is not set; it says where SIPs are submitted")
+        raise BadConfig("[package] destination", "is not set; it names the place where SIPs are submitted")
     return {place: ["destination"]}
 
 

@@ -54,7 +54,7 @@ without a gap are counted and not listed. Nothing is changed.
 
 --json: {{"first_day", "last_day", "gaps", "of_no_launch": [{{"job", "kind", "name", "why",
 "todo"}}: due crawls], "odd": [text], "bare": [text: a root that holds no launch at all,
-and what lies there instead], "totals": {{column: number}}, "launches": [{{"job",
+and what is there instead], "totals": {{column: number}}, "launches": [{{"job",
 "launch_id", "ended": "" while it runs, "stages": [{{"stage", "closed", column: number}}],
 "gaps" and "accepted": [{{"stage": "" for the launch as a whole, "kind", "name", "why",
 "todo"}}]}}]}}

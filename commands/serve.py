@@ -39,7 +39,7 @@ the CDX with the next version.
 pywb 2.10 replays: of [serve] pywb, else of --get-replay, else on PATH. --get-replay installs
 it by pip, with the hash of every file, into the folder replay beside the state, and then
 serves. pywb is under the GNU GPL 3; it is a program of its own, started and watched by this
-one. Without it, or without an index, serve starts too, and says on its page and here what is
+one. Without it, or without an index, serve starts too, and names on its page and here what is
 missing and which command brings it. A URL in place of words finds its captures.
 
 Search is at 127.0.0.1 and replay at localhost, so that no archived page gets the cookie of

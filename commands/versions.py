@@ -240,7 +240,7 @@ def _verify(name: str, number: int | None) -> int:
         return 0
     folder = f"{settings().index}/versions/{name}"
     out(f"{what}: {counted(len(verified.findings), 'thing is', 'things are')} wrong")
-    err(f"to have it made again: remove its folder in {folder}, then run index.ScanForIndexing")
+    err(f"to build it anew: remove its folder in {folder}, then run index.ScanForIndexing")
     return 1
 
 

@@ -66,7 +66,7 @@ class SubmitSip(StageStep):
     def requires(self) -> list[luigi.Task]:
         line = open_line()
         if not configured.destination():
-            raise BadConfig("[package] destination", "is not set; it says where SIPs are submitted")
+            raise BadConfig("[package] destination", "is not set; it names the place where SIPs are submitted")
         before = _sip_before(line, self.launch, self.part)
         earlier = [self.clone(stage=str(before))] if before else []
         return [*earlier, BuildSip(job=self.job, launch_id=self.launch_id, stage=self.stage)]
@@ -144,7 +144,7 @@ class IndexSip(StageStep):
 def catalogue_of(line: OpenRoots) -> Catalogue:
     """The catalogue, or BadConfig without an index; Unavailable when the disk of the index is not there."""
     if not line.settings.index:
-        why = "is not set, and the catalogue of SIPs lies there: warcmill init --adopt index"
+        why = "is not set, and the catalogue of SIPs is there: warcmill init --adopt index"
         raise BadConfig("[warcmill] index", why)
     line.settings.check_index()
     return Catalogue(open_folder("index", line.settings.index).base)

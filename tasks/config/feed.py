@@ -30,7 +30,7 @@ class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the clas
 
     source = luigi.Parameter(default="", description="absolute path, http or https URL, or command: with a command")
     jobs = luigi.Parameter(default="", description="the jobs crawled by it, separated by commas")
-    contact = luigi.Parameter(default="", description="URL that tells webmasters who crawls; engines require it")
+    contact = luigi.Parameter(default="", description="URL where webmasters read who crawls; engines require it")
     profile = luigi.Parameter(
         default="", description="file that jobs of Heritrix are made from; by default the shipped one"
     )
@@ -101,7 +101,7 @@ def recipe(line: Settings, job: str) -> Recipe:
     """The recipe that a job is made from, or BadConfig."""
     keys = configured()
     if not keys.contact.startswith(("http://", "https://")):
-        raise BadConfig("[feed] contact", "is not set; a URL that tells webmasters who crawls and how to ask")
+        raise BadConfig("[feed] contact", "is not set; a URL of a page for webmasters: who crawls, and how to ask")
     if not 0 < keys.capped <= keys.capped_large:
         raise BadConfig("[feed] capped", f"is {keys.capped}; bytes, and no more than capped_large")
     caps = Caps(keys.capped, keys.capped_large)
