@@ -1,1 +1,1 @@
-"""TODO."""
+"""Speak with a crawl that runs, by its control socket."""

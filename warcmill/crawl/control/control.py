@@ -1,10 +1,7 @@
-"""Listen on a crawl's control socket, and do what is asked for.
+"""Both ends of a crawl's control socket: `Control` listens within the crawl, `ask` and `watch` speak to it.
 
-The crawl continues whatever comes in: lines that are no requests, too long, or never
-end are refused by name, and requests are taken one after the other, at most 200 a
-second in all.
-
-MERGED warcmill/crawl/control/control.py: Speak to a crawl that runs on this machine, by its control socket.
+The crawl continues whatever comes in: lines that are no requests, too long, or never end are refused by name, and
+requests are taken one after the other, at most 200 a second in all.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Controlled(Protocol):
-    """A crawl, as the socket speaks to it. What a method returns is the result; what it raises, the refusal."""
+    """A crawl, as the socket speaks to it. A method returns the result, or raises the refusal."""
 
     async def state(self) -> Mapping[str, Json]:
         """Return what the crawl is doing: at least `state`, `launch`, `done` and `queued`."""
@@ -46,7 +43,7 @@ class Controlled(Protocol):
         ...
 
     async def proceed(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         ...
 
     async def checkpoint(self) -> str:
@@ -198,7 +195,7 @@ class Control:
 
 @contextlib.contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """Yield a name of the socket that is short enough for its address: 108 bytes (unix(7)), however deep it lies."""
+    """Yield a name of the socket that is short enough for its address: 108 bytes (unix(7)), however deep it is."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"

@@ -1,4 +1,4 @@
-"""What a control socket asks of the frontier: add, suspend, release, remove, get, list, rate."""
+"""The verbs of a control socket that ask the frontier: add, suspend, release, remove, get, list, rate."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class FrontierControl:
 
 
 def as_json(uri: Uri) -> dict[str, Json]:
-    """What is known of a URI; what it has not is left out."""
+    """A URI as JSON; what it has not is left out."""
     texts = {name: getattr(uri, name) for name in ("crawl", "hops", "via", "source", "payload", "hash")}
     numbers = {name: getattr(uri, name) for name in ("priority", "http_status", "tries")}
     times = {"not_before": _moment(uri.not_before), "finished": _moment(uri.download_finished)}

@@ -4,7 +4,7 @@
     {"ok": true, "result": {"answers": [{"uri": "https://example.org/", "answer": "new"}]}}
     {"ok": false, "kind": "BadInput", "what": "add", "why": "it has no 'uris'"}
 
-Pure: `control` has the socket, `control_client` asks.
+Pure: `control` has the socket.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ControlRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a request is about: a URI of a crawl, by its key, or a whole site, by the name of its queue."""
+    """The subject of a request: a URI of a crawl, by its key, or a whole site, by the name of its queue."""
 
     crawl: str = ""
     key: str = ""

@@ -147,8 +147,8 @@ Sums = Mapping[By, Spent]
 
 
 class Begins(Enum):
-    """What a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; CONTINUES, what
-    was seen too, so that it counts on."""
+    """The part that a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; CONTINUES,
+    what was seen too, so that it counts on."""
 
     FRESH = "fresh"
     FOLLOWS = "follows"
@@ -157,7 +157,7 @@ class Begins(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What the frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
+    """The URIs that a frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
 
     `discovered` counts all URIs ever taken. Queues are ready, snoozed until a time, retired (blocked), or exhausted.
     """
@@ -173,7 +173,7 @@ class Waiting:
 
 
 class Change(Protocol):
-    """What one change of a frontier is made of (see `Frontier.change`); each call sees those before it."""
+    """The calls that one change of a frontier is made of (see `Frontier.change`); each sees those before it."""
 
     def holds(self, lease: Lease) -> bool:
         """True if a lease has not ended: it, and no later one of its URI."""
@@ -237,7 +237,7 @@ class Frontier(Protocol):
 
     @property
     def leased(self) -> int:
-        """How many of its leases are out to this process."""
+        """The number of its leases that are out to this process."""
         ...
 
     def stop(self, error: WarcmillError) -> None:

@@ -143,7 +143,7 @@ def _name(uri: Uri) -> dict[str, Any]:
 
 
 def _named(crawl: str, key: str, uri: str) -> dict[str, Any]:
-    """What distinguishes the URI of a line from others, where its column does not."""
+    """The names that distinguish the URI of a line from others, where its column does not."""
     column = _column(uri)
     return {"crawl": crawl, "uri": uri if uri != column else "", "key": key if key != uri else ""}
 

@@ -1,7 +1,7 @@
 """The queues of waiting URIs in the database, and the gates before them: which may be leased from, and in which order.
 
-A queue on disk is closed until a time, or open with the place of its first URI, or empty. How many of its leases are
-out is known in memory alone. All is called within a transaction of the caller.
+A queue on disk is closed until a time, or open with the place of its first URI, or empty. The number of its leases
+that are out is known in memory alone. All is called within a transaction of the caller.
 """
 
 from __future__ import annotations

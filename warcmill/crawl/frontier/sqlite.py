@@ -69,7 +69,7 @@ class SqliteFrontier:
 
     @property
     def leased(self) -> int:
-        """How many of its leases are out."""
+        """The number of its leases that are out."""
         return len(self.ledger.leases)
 
     def stop(self, error: WarcmillError) -> None:
