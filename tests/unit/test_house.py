@@ -27,7 +27,7 @@ SEAMS_LEFT = 36
 ALONE_LEFT: set[str] = set()
 LARGE_LEFT: set[str] = set()
 TWICE_LEFT: set[str] = {
-    "Comparison", "Decision", "Verdict",
+    "Decision", "Verdict",
 }  # fmt: skip
 
 

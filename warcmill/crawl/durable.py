@@ -1,7 +1,6 @@
-"""Write small files of a launch so that a kill leaves them whole or not at all.
+"""Files that outlive a kill or a power cut: a small one is whole or not there. Writes to the disk.
 
-MERGED warcmill/crawl/durable.py: Files that only grow, and what becomes of them after a kill: they are cut to the
-length that the books know.
+`Appended` is a file that only grows; after a kill it is cut to the length that the books have.
 """
 
 from __future__ import annotations

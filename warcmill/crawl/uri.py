@@ -1,17 +1,7 @@
-"""A URI on its way through the crawl. `Transitions.update()` alone changes it.
+"""A URI on its way through the crawl, and the one table of its moves; `Transitions.update()` alone makes them. Pure.
 
-MERGED warcmill/crawl/uri.py: `data:` URIs (RFC 2397): they hold their own bytes, so they are read without a
-network, and write no record.
-
-MERGED warcmill/crawl/uri.py: The key by which a crawl knows a page, when a site writes a session's id into every
-URL: it has the id left out.
-
-With it a page that was seen under one id is not fetched again under another. The
-forms are those that Heritrix leaves out.
-
-MERGED warcmill/crawl/uri.py: What a URI goes through, and the one table of the moves between.
-
-MERGED warcmill/crawl/uri.py: The one place where a URI changes: every move is checked by the table, and dated.
+Beside it: its canonical form as browsers write it (WHATWG URL); its key without the ids of sessions that sites write
+into URLs, in the forms that Heritrix leaves out; and what a `data:` URI (RFC 2397) holds, which needs no network.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Take a checkpoint: a launch can be resumed from it in another process.
+"""A checkpoint of a launch, from which another process can resume it: taken, found, and brought back.
 
 `checkpoints/cp00001-20261121081902/` holds, in the order in which they are written:
 
@@ -8,17 +8,12 @@
     manifest.json                      launch, stage, and each file with its length and SHA-512
     valid                              last: only with it is the checkpoint one
 
-After a kill before that, `restore.newest` passes the folder over by name, and the
+After a kill before that, `newest` passes the folder over by name, and the
 launch continues from the checkpoint before; nothing else was changed but the names of
 the logs, which the next start completes.
 
-MERGED warcmill/crawl/launch/checkpoint.py: What a launch takes over: the checkpoint that it continues, or the
-launch that it follows.
-
-In `continues` or `follows` in the launch's folder among the job's; a launch that begins afresh has neither.
-
-MERGED warcmill/crawl/launch/checkpoint.py: Find the checkpoint that a launch can be resumed from, and bring its
-database back.
+`continues` or `follows`, in the launch's folder among the job's, names the checkpoint that a launch continues, or the
+launch that it follows; one that begins afresh has neither. `database` brings a checkpoint's database back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a launch keeps its files, in either layout, and what is made there when it begins.
+"""The folders of a job and of a launch, in either layout; they are made here, and the job's lock is held here.
 
 {output}/{warcs,viral,logs,reports}/{job}/{launch}/     kind-first
 {output}/{job}/{launch}/{warcs,viral,logs,reports}/     job-first
@@ -7,10 +7,8 @@
 {jobs}/{job}/checkpoints/    a folder for each checkpoint
 {jobs}/{job}/state/          lock, control socket, database, ballast
 
-MERGED warcmill/crawl/launch/folders.py: The lock of a job, `state/lock`: held by the process that crawls it, whose
-pid alone would prove nothing.
-
-MERGED warcmill/crawl/launch/folders.py: The roots that a job of the built-in crawler writes to: folders of this host.
+`Places` has the roots, folders of this host. `held` holds `state/lock` while a process crawls the job: its pid alone
+would prove nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write job.log, the job's and the launch's own, as Heritrix does: `formats.joblog` describes and reads it.
+"""job.log, the job's and the launch's own, written as Heritrix does; `formats.logs.joblog` describes and reads it.
 
 A launch goes through these words:
 
@@ -11,7 +11,7 @@ A launch goes through these words:
     BROKE-OFF ID CODE WHY                     its process ends by an error, with this exit code
     Job instance discarded                    in the job's alone
 
-MERGED warcmill/crawl/launch/job_log.py: The newest launch of a job, and how far it came: as its job.log says it.
+`last` reads the newest launch of a job from it, and how far that came.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""One open launch of a job: crawl it, take checkpoints of it, end it.
-
-`opening` opens one. Nothing here outlives the launch.
-
-MERGED warcmill/crawl/launch/launch.py: Open all that a launch writes: folders, books, WARCs, logs.
+"""One open launch of a job: crawl it, take checkpoints of it, end it. Nothing here outlives the launch.
 
     open_launch(places, job, launch)                    a new one, that begins afresh
     open_launch(..., resume=checkpoint)                 a new one, that continues a checkpoint
     open_launch(..., follows=launch_id)                 a new one, with what waited in the job's newest launch
-    open_launch(...) of a launch that was killed        it is put in order, and continues
+    open_launch(...) of a launch that was killed        its files are cut to its books, and it continues
 
-PREPARING is in job.log before anything else, so a launch that is killed while it is opened is known.
+Writes to the launch's folders. PREPARING is in job.log before anything else, so a launch that is killed while it is
+opened is known.
 """
 
 from __future__ import annotations

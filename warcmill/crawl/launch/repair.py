@@ -1,4 +1,4 @@
-"""Put a launch in order whose process has died: cut its files to its books, take a checkpoint, write FINISHED.
+"""Repair of a launch whose process died: cut its files to its books, take a checkpoint, write FINISHED.
 
 Resumed from there, it fetches nothing twice. Safe to repeat: a kill in the middle leaves the launch to the next one.
 """

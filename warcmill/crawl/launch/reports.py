@@ -1,13 +1,11 @@
-"""Write a launch's nine reports as Heritrix does, when it ends: text, a row each, greatest first.
+"""Reports of a launch: nine as Heritrix writes them when it ends, `summary.json`, and the reporter that hears of it.
 
 crawl-report      frontier-summary-report   hosts-report
 mimetype-report   processors-report         responsecode-report
 seeds-report      source-report             threads-report
 
-MERGED warcmill/crawl/launch/reports.py: What a launch hears of its crawl, put into its figures and its logs.
-
-MERGED warcmill/crawl/launch/reports.py: What a launch came to, for who began it: `summary.json` in its folder among
-the job's. A report, no evidence.
+Each is text, a row an item, greatest first. `Reporter` puts what a launch hears of its crawl into its figures and logs.
+`summary.json`, in the launch's folder among the job's, is for who began it. Reports are no evidence.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """A launch with everything around it: signals and the control socket reach it, and it ends with a checkpoint.
 
-MERGED warcmill/crawl/launch/session.py: Edits of a job's files while it is crawled: they hold from the next lease on.
-
-What is asked at a lease, at an offer, and after a visit counts at once. The rest (workers, addresses, WARCs, seeds) was
-read when the launch began, and counts for the next.
+Edits of a job's files while it is crawled hold from the next lease on: for what is asked at a lease, at an offer, and
+after a visit. The rest (workers, addresses, WARCs, seeds) was read when the launch began, and counts for the next.
 """
 
 from __future__ import annotations

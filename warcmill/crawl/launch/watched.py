@@ -1,4 +1,4 @@
-"""The folders and the lock that a launch holds: are they still where it opened them? Reads only.
+"""The folders and the lock that a launch holds, watched: they have to stay where it opened them. Reads only.
 
 A folder that was deleted, or a lock file that was replaced, stops no write: the system keeps what is open. So they are
 looked at, again and again.

@@ -124,7 +124,7 @@ DUPLICATE, NOT_MODIFIED = "duplicate:digest", "duplicate:server-not-modified"
 _UNCHANGED = 304
 
 
-class Comparison(NamedTuple):
+class AnswerComparison(NamedTuple):
     """An answer next to the visit before: `word` is what the log has for a revisit, '' for a new payload; `original` is
     the record that a revisit refers to."""
 
@@ -138,20 +138,20 @@ class Comparison(NamedTuple):
         return (self.word,) if self.word else ()
 
 
-def compare(answer: Exchange, before: PastVisit | None) -> Comparison:
+def compare(answer: Exchange, before: PastVisit | None) -> AnswerComparison:
     """Compare an answer with the visit before: new, the same bytes, or not modified.
 
     An empty payload, or one that is cut, is never the same.
     """
     if answer.status == _UNCHANGED:
-        return Comparison(before, NOT_MODIFIED, before.original(answer.uri) if before else None)
+        return AnswerComparison(before, NOT_MODIFIED, before.original(answer.uri) if before else None)
     is_whole = bool(answer.payload_length) and not answer.truncated
     if before and is_whole and before.same(answer.payload_sha1, answer.payload_length, answer.payload_sha256):
-        return Comparison(before, DUPLICATE, before.original(answer.uri))
-    return Comparison(before)
+        return AnswerComparison(before, DUPLICATE, before.original(answer.uri))
+    return AnswerComparison(before)
 
 
-def records(answer: Exchange, compared: Comparison, metadata: Pairs) -> tuple[Sequence[Record], bytes]:
+def records(answer: Exchange, compared: AnswerComparison, metadata: Pairs) -> tuple[Sequence[Record], bytes]:
     """The records of an answer, and the history that it leaves; `metadata` are fields of the metadata record."""
     made = exchange.records_of(answer, metadata, compared.original)
     etag, modified = answer.fields.first("etag"), answer.fields.first("last-modified")

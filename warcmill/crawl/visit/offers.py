@@ -1,10 +1,8 @@
-"""Offer what pages link to: each link is made a URI, and judged by the policies before the frontier hears of it.
+"""Offers: each link of a page is made a URI, and judged by the policies before the frontier hears of it.
 
-MERGED warcmill/crawl/visit/offers.py: What a page asks crawlers not to follow: `rel=nofollow`, `<meta name=robots>`
-and X-Robots-Tag.
-
-Archives often do not obey it, as search engines' reasons are not theirs: a job's file says so. What a page embeds, or
-redirects to, belongs to it and is always fetched. What its links and its markup say is in `Link.nofollow`.
+With `nofollow` in a job's file, links that a page asks crawlers not to follow are left out: `rel=nofollow`,
+`<meta name=robots>` and X-Robots-Tag. Archives often do not obey it, as search engines' reasons are not theirs. Embeds
+and redirects belong to their page and are always fetched.
 """
 
 from __future__ import annotations

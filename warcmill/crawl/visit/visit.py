@@ -168,7 +168,7 @@ class Visit:
         self._moves.update(uri, Status.SCHEDULED, not_before=clock.steady() + retries.next(uri.tries))
         return BookEntry(uri, self._lease, opens=opens)
 
-    def _asked_again(self, answer: Exchange, compared: history.Comparison, opens: float) -> BookEntry:
+    def _asked_again(self, answer: Exchange, compared: history.AnswerComparison, opens: float) -> BookEntry:
         """An answer that asks to come back: it waits for its Retry-After, or for its host's delay. Its links, and what
         it leaves for the next launch, are those of the last answer."""
         uri, now = self._uri, clock.steady()
