@@ -18,9 +18,9 @@ from statistics import median
 from time import process_time
 
 from benchmarks.crawllog import Row
-from warcmill.decisions import importing
-from warcmill.decisions.foreign import ImportOrder
-from warcmill.decisions.take_in import Advance
+from warcmill.decisions import folder_import
+from warcmill.decisions.folder_layouts import ImportOrder
+from warcmill.decisions.intake import Advance
 from warcmill.formats.warc.gate import examine
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import sentinel
@@ -74,7 +74,7 @@ def _cpu(work: Callable[[Path], None], base: Path) -> float:
 def _import(base: Path) -> None:
     state = MarkerStore(FileStore("state", base / "state"))
     root, source = FileStore("output", base / "imported"), SourceFolder(base / "source")
-    done = importing.import_folder(state, root, source, ImportOrder("old", "benchmark"), _silent)
+    done = folder_import.import_folder(state, root, source, ImportOrder("old", "benchmark"), _silent)
     assert done.claim
     assert len(done.claim.items) == len(list(source.base.iterdir())), done
 

@@ -21,8 +21,8 @@ from tasks.config.settings import Settings, settings
 from tasks.step import open_line
 from warcmill import layout
 from warcmill.base.printable import printable
-from warcmill.decisions import importing
-from warcmill.decisions.foreign import ImportOrder, ImportResult, why_never_found
+from warcmill.decisions import folder_import
+from warcmill.decisions.folder_layouts import ImportOrder, ImportResult, why_never_found
 from warcmill.errors import Busy
 from warcmill.launches.roots import RootMap
 from warcmill.markers import locks
@@ -86,13 +86,15 @@ def run(args: argparse.Namespace) -> int:
     """Refuse what is no folder to import; import it; print what became of each file."""
     configured, line = settings(), open_line()
     root, folder = configured.open_imported(), Path(os.path.realpath(args.folder))
-    if why := _refusal(configured, line.rootmap, folder) or importing.why_not(line.rootmap, line.state, args.job):
+    if why := _refusal(configured, line.rootmap, folder) or folder_import.why_not(line.rootmap, line.state, args.job):
         err(f"warcmill import: {why}", "nothing was imported")
         return 2
     if holder := locks.take(line.state, f"import.{args.job}"):
         raise Busy(f"an import of job '{args.job}' (process {holder})")
     order = ImportOrder(args.job, _user(), args.launch_id or "")
-    result = importing.import_folder(line.state, root, SourceFolder(folder), order, partial(bytes_done, "importing"))
+    result = folder_import.import_folder(
+        line.state, root, SourceFolder(folder), order, partial(bytes_done, "importing")
+    )
     if args.json:
         print(as_json(_json(result)))
     else:
@@ -106,7 +108,7 @@ def _refusal(configured: Settings, rootmap: RootMap, folder: Path) -> str:
         return f"{folder} is a file; name the folder that it is in"
     own = (configured.state, configured.store, configured.index, chains.destination(), *rootmap.levels())
     for place in filter(None, own):
-        if not is_remote(place) and importing.is_inside(folder, place):
+        if not is_remote(place) and folder_import.is_inside(folder, place):
             return f"{folder} and the root {place} of this line lie one in the other; import a folder outside its roots"
     return ""
 

@@ -5,7 +5,7 @@ are moved first: a kill half-way leaves no marker that rests on a missing one.
 A step's attempts are moved before its marker, so that it also repeats what they
 settled. Each move is logged first, in `aside/redo.{host}.{pid}.jsonl`.
 
-MERGED warcmill/decisions/redo.py: Redo one file of a stage: what attempts settled of the other files stays.
+Redo one file of a stage: what attempts settled of the other files stays.
 
 The markers of the step and of its descendants go aside, as with any redo. Their attempts stay. Each step gets one
 line more in its attempts: forget this file. These lines are written first: a kill after them costs at most one more

@@ -1,7 +1,4 @@
-"""Count the rows of a stage's Parquet file, which `column_files` writes: what index.columns claims.
-
-MERGED warcmill/index/columns.py: Write the captures of a stage as one Parquet file in the index root, from the
-extracts of its WARCs.
+"""Write the captures of a stage as one Parquet file in the index root, and count its rows: index.columns.
 
     columns/crawl={job}-{launch}/{stage}.parquet
 
@@ -26,7 +23,7 @@ from warcmill.extracts import cdx
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import TextLengths
-from warcmill.index.extracting import unread
+from warcmill.index.extraction import unread
 from warcmill.launches import holdings
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed, Rows

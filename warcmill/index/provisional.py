@@ -3,8 +3,8 @@
 `filename` is `provisional/{job}/{launch}`, which no WARC has, and `offset` is where the line ends in the crawl logs of
 the launch, taken as one. Engines give a record the time of its fetch, so its second is that of the capture to come.
 
-MERGED warcmill/index/provisional.py: What a sink has of a running launch: in
-`{index}/follow/{sink}/{job}/{launch}/`, a file for each part of its logs.
+What was sent of a running launch is noted in `{index}/follow/{sink}/{job}/{launch}/`, a file for each part of its
+logs.
 
     000000000000000-000000000184220          the lines of this part of the crawl logs, which the sink has
     000000000184220-000000000190033.begun    it may have some of these

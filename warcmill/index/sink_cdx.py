@@ -4,8 +4,7 @@ It makes its own keys, so it is asked by URL, and second, WARC and offset are co
 capture of a key and second, the last one sent: to delete one deletes the other's too. So after each deletion the
 captures that the current version has of that key and second are sent again.
 
-MERGED warcmill/index/sink_cdx.py: Send what a running launch has crawled to a CDX server, and take it away again
-once the index has the launch.
+Send what a running launch has crawled to a CDX server, and take it away again once the index has the launch.
 """
 
 from __future__ import annotations

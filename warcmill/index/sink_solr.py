@@ -3,19 +3,16 @@
 Documents are known by their ids, and those of a WARC by its name: `source_file`. What Solr has of a WARC that it has
 not acknowledged is not known, so that is deleted before the WARC is posted.
 
-MERGED warcmill/index/sink_solr.py: Bring Solr up to the current version of the text index, and notice when it has
-lost what it acknowledged.
+Bring Solr up to the current version of the text index, and notice when it has lost what it acknowledged.
 
     {index}/sinks/{sink}/routing    which routing the acknowledgements are of; sealed
     {index}/sinks/{sink}/counts     how many documents each collection had after the last run; sealed
 
 With another routing, or fewer documents than were counted, nothing is known any more: all is posted again.
 
-MERGED warcmill/index/sink_solr.py: Which collection the captures of a key belong to: that of the longest prefix
-with which the key begins.
+Captures of a key belong to the collection with the longest prefix with which the key begins.
 
-MERGED warcmill/index/sink_solr.py: A document of a text extract as Solr takes it: fields as in
-webarchive-discovery's schema.
+A document of a text extract as Solr takes it: fields as in webarchive-discovery's schema.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 An input is noted before it is sent, and acknowledged after the sink's answer: killed at any moment, the next run sends
 it again, or takes away what came of it. Whatever is no longer in the version is withdrawn.
 
-MERGED warcmill/index/sinks.py: What a sink has acknowledged: one file an input, in `{index}/sinks/{sink}/`. A sink
-is a server that has an index.
+Acknowledgements of a sink are in `{index}/sinks/{sink}/`, one file an input.
 
     {digest}          the sink has answered that it has this input
     {digest}.begun    it may have a part of it: written before anything is sent, removed after the answer

@@ -4,8 +4,7 @@ The text is in extracts. Where a WARC has none, or a damaged one, it is read onc
 to worker processes. The claim counts documents by what their records say; what came of each, its text or why there is
 none, is in the extract.
 
-MERGED warcmill/index/text.py: The documents of a WARC, as a version of the text index has them: which of them it
-shows.
+The documents of a WARC, as a version of the text index has them: which of them it shows.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.text import KINDS, DocumentTally, extract_kind
 from warcmill.formats.index.urlkey import urlkey
-from warcmill.index.extracting import StageExtracts, extracted
+from warcmill.index.extraction import StageExtracts, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore

@@ -4,8 +4,7 @@ Of every WARC: how many of its lines the current version has; and its first line
 be found once, and as they are, or not at all if they are hidden or a virus was found in them. Each sink is asked for
 the same lines, and for some of those that must not be shown.
 
-MERGED warcmill/index/verify_cdx.py: Ask the current version of the CDX for single captures. Other code than the one
-that writes and folds its segments.
+Ask the current version of the CDX for single captures. Other code than the one that writes and folds its segments.
 
 It shares the description of the form alone: it searches a list of the keys of an `.idx`, and inflates with zlib.
 """
@@ -28,7 +27,7 @@ from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.revisits import REVISITS
 from warcmill.formats.index import cdxj
-from warcmill.index.extracting import unread
+from warcmill.index.extraction import unread
 from warcmill.index.provisional import Followed
 from warcmill.index.sinks import Acknowledged, QueriedSink, SinkInput
 from warcmill.launches import holdings

@@ -3,11 +3,9 @@
 Of every WARC: how many documents each has; and its first document, its last, and some between, which must be there as
 they are, or not at all if they must not be shown. In Solr also by host, and in each collection.
 
-MERGED warcmill/index/verify_text.py: Ask Solr for the documents of a WARC: each must be in the collection that its
-key is routed to, and in no other.
+Ask Solr for the documents of a WARC: each must be in the collection that its key is routed to, and in no other.
 
-MERGED warcmill/index/verify_text.py: Ask the current version of the text index for the documents of a WARC. Other
-code than the one that writes it.
+Ask the current version of the text index for the documents of a WARC. Other code than the one that writes it.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import DocumentCounts, extract_kind
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
-from warcmill.index.extracting import unread
+from warcmill.index.extraction import unread
 from warcmill.index.sink_solr import Notes, SolrTarget, host_of
 from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
 from warcmill.launches import holdings

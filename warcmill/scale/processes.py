@@ -3,7 +3,7 @@
 Each is a Python of its own, which reads orders from a socket until this process ends, in whatever way. It is started
 when it is first needed. A single piece of work is done by the process that asks: to start another takes longer.
 
-MERGED warcmill/scale/processes.py: A process of `processes`: it does what it is sent, until its starter ends.
+A process of `processes`: it does what it is sent, until its starter ends.
 
 python -m warcmill.scale.processes      # `processes` starts it; its input is a socket
 """

@@ -4,8 +4,7 @@ A store answers, or it raises `Unavailable`. An outage never looks like an
 absence: before a store reports that something is missing, it checks that its
 root is there.
 
-MERGED warcmill/stores/__init__.py: What a caller promises about bytes to be stored: their length, and their SHA-512
-or a function that judges it.
+`Promise` is a caller's word about bytes to be stored: their length, and their SHA-512 or a function that judges it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ it removes nothing through a link.
 Every folder is opened from the root on, one component at a time, and never by its path: so a folder that is
 replaced by a link while a step is at work is not entered.
 
-MERGED warcmill/stores/engine_folder.py: Decide which symbolic links in the engines' roots are followed, and why the
-others are not.
+Decide which symbolic links in the engines' roots are followed, and why the others are not.
 
 A job or a launch may be on another disk, behind a link. A link is followed only if all of this holds:
 - it is at most `levels` below a root, where launches are searched;
@@ -15,11 +14,9 @@ A job or a launch may be on another disk, behind a link. A link is followed only
 The folder is opened by its real path, component by component from the named folder on. No component may
 be a link, so a link that is changed meanwhile leads nowhere else.
 
-MERGED warcmill/stores/engine_folder.py: A store for a folder that belongs to another system: read only, without a
-sentinel, for nothing may be put there.
+A store for a folder that belongs to another system: read only, without a sentinel, for nothing may be put there.
 
-MERGED warcmill/stores/engine_folder.py: A folder of WARCs that no engine of the line wrote, to be read once:
-without a sentinel, and no link is followed.
+A folder of WARCs that no engine of the line wrote, to be read once: without a sentinel, and no link is followed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the remote stores share: paths, sources, and readers that reconnect.
-
-MERGED warcmill/stores/remote.py: Limit the time spent on retries with a server that does not answer.
-"""
+"""The parts that remote stores share: paths, sources, readers that reconnect, and a limit of the time for retries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What a data set gives to the fold: which WARCs it is made of now, and how its files are made of their extracts.
+"""A data set as the fold sees it: the WARCs that it is made of now, and the making of its files from extracts.
 
-MERGED warcmill/versions/dataset.py: Make extracts again that a fold lacks. One that cannot be had now fails the
-fold once the others are there.
+Make extracts again that a fold lacks. One that is out of reach now fails the fold once the others are there.
 """
 
 from __future__ import annotations

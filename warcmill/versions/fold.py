@@ -4,8 +4,7 @@ Order: the segments, each read back; the document of the version's folder; its l
 link `current`; last the URIs. Killed anywhere, readers have the version before, and the next fold ends what was begun.
 Of two folds at once, the first to make the list wins; the other fails by name, or finds its own list there.
 
-MERGED warcmill/versions/fold.py: Remove the files of old versions. Their lists stay: each can be made again, and
-compared, for ever.
+Remove the files of old versions. Their lists stay: each can be made again, and compared, for ever.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Which WARCs an index is made of: those that its markers stand for, less the records in which a virus was found.
+"""The WARCs that an index is made of: those that its markers stand for, less the records in which a virus was found.
 
 The CDX is made of what index.cdx stands for, the text index of what index.text stands for: `word` is the step's.
 
-MERGED warcmill/versions/index_inputs.py: What the last fold saw of each launch's markers, so that the next one
-reads only those of folders that have changed.
+The last fold notes what it saw of each launch's markers, so that the next one reads only those of changed folders.
 
     {index}/versions/{data set}/looked    {"launches": {"daily/20161019234428": ["5242881.1477006…", "9f86d0…"], …},
                                            "reads": ["index.cdx.{job}.{launch_id}.{stage}", …]}

@@ -1,4 +1,4 @@
-"""What a version of an index is made of: its input list, as it is in `{state}/versions/{data set}/`.
+"""The input lists of versions of an index, in `{state}/versions/{data set}/{number}.list`, numbered from 1.
 
     {"data_set": "cdx", "generation": 1, "hidden": {"decisions": 0, "sha512": "…"}, "number": 7, "schema": 1,
      "time": "2016-10-21T03:00:07Z"}
@@ -9,9 +9,6 @@
 The first line is not broken. Each further one is a WARC: its name below the store's `warcs/`; the SHA-512 of its
 bytes; the generation and the SHA-512 of its extract; and the offsets of the records that are left out, as a virus was
 found in them. The last line seals the rest.
-
-MERGED warcmill/versions/inputs.py: The input lists in the state: `{state}/versions/{data set}/{number}.list`,
-numbered from 1, each made exclusively.
 
 They are history: none is ever changed or removed, and the backup takes them.
 """

@@ -1,7 +1,6 @@
 """Find captures in a version: by key, by the begin of a key, by time. A lookup reads few blocks of few segments.
 
-MERGED warcmill/versions/published.py: What is published of a version in the index root: a folder with its segments,
-and the link to the current one.
+A published version in the index root is a folder with its segments, and a link leads to the current one.
 
     {index}/versions/cdx/current -> 000007-9f86d081884c
     {index}/versions/cdx/000007-9f86d081884c/version    what is in the folder; sealed, and written last

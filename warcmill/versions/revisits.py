@@ -1,17 +1,14 @@
 """The revisits that index.cdx-verified counts as `elsewhere`: their original is in no WARC of their launch.
 
-MERGED warcmill/versions/revisits.py: What a launch needs besides its own WARCs: those of other launches that have
-the payloads of its revisits.
+A launch needs, besides its own WARCs, those of other launches that have the payloads of its revisits.
 
-MERGED warcmill/versions/revisits.py: Where the payloads of revisits are: looked for in the current version of the
-CDX, then in all extracts that it lists.
+Payloads of revisits are looked for in the current version of the CDX, then in all extracts that it lists.
 
 Most originals are captures of the same URL: the version has them under the revisit's own key. What is left is looked
 for by its payload digest among the lines of every WARC of the version, all at once. Those lines have what is hidden,
 too: a payload that is hidden is archived. So is one in a viral WARC, which no version lists: these are read last.
 
-MERGED warcmill/versions/revisits.py: The captures of viral and refused WARCs, which no index has. They are read for
-payloads that are nowhere else.
+The captures of viral and refused WARCs, which no index has. They are read for payloads that are nowhere else.
 """
 
 from __future__ import annotations

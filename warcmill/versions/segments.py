@@ -6,8 +6,7 @@
 
 `name` is the beginning of the digest of `{name}.inputs`.
 
-MERGED warcmill/versions/segments.py: Merge sorted lines of many sources in little memory: a few at a time, by runs
-in nameless files.
+Merge sorted lines of many sources in little memory: a few at a time, by runs in nameless files.
 
 A source gives its lines in batches. Of the batches that are there, all lines up to the first batch's end are sorted
 together: that takes half the time of a comparison for each line.

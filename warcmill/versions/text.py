@@ -6,8 +6,7 @@ with them. Documents come from extracts. What is hidden stays in the segments: a
 An extract in which office documents are unread is made again once something reads them, and becomes an input of another
 generation. Its text stays when that is switched off.
 
-MERGED warcmill/versions/text.py: A segment of the text index: the documents of some WARCs, in a SQLite file with
-FTS5 that is never changed.
+A segment of the text index: the documents of some WARCs, in a SQLite file with FTS5 that is never changed.
 
     {name}.sqlite    `warc`, `page`, and `words`, the full text of title and content
     {name}.inputs    the WARCs that it was made of; sealed
@@ -15,8 +14,7 @@ FTS5 that is never changed.
 
 `page.key` is the key of the URL, a blank, and the time: by it a query leaves out what is hidden.
 
-MERGED warcmill/versions/text.py: Scripts that put no blanks between words: each of their characters is a word of
-the index, and a word a phrase.
+Scripts that put no blanks between words: each of their characters is a word of the index, and a word a phrase.
 
 SQLite's tokenizer takes a run of letters for one word, so a Japanese sentence would only be found by all of it. An
 invisible character on both sides of each letter parts them (U+200B, ZERO WIDTH SPACE: the tokenizer takes it for a

@@ -1,8 +1,4 @@
-"""Read a version again, from its list to its last line. Changes nothing.
-
-MERGED warcmill/versions/verify.py: How the segments of each data set are read again: to the end, and for what must
-not be in them.
-"""
+"""Read a version again, from its list to its last line: its segments, and what must not be in them. Reads only."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@
 
 From the feed only canonical URLs get into the XML, never a title or an id.
 
-MERGED warcmill/clients/heritrix/job.py: Write how each target is crawled as Spring beans of Heritrix: sheets, and
-their associations with URLs.
+Write how each target is crawled as Spring beans of Heritrix: sheets, and their associations with URLs.
 
 A sheet overrides settings of the profile's beans for some URLs only. If several
 apply to one URL, the last wins: a longer prefix comes after a shorter one, and

@@ -1,7 +1,6 @@
 """Read the state of a Heritrix engine and its jobs, and wait for it. Changes nothing.
 
-MERGED warcmill/clients/heritrix/watch.py: Read from a job's job.log what the engine's XML lacks: the launch id,
-successful checkpoints, complaints.
+Read from a job's job.log what the engine's XML lacks: the launch id, successful checkpoints, complaints.
 """
 
 from __future__ import annotations

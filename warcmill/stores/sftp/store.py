@@ -4,8 +4,7 @@ Publishing writes a unique temporary file beside the target, syncs it, compares 
 RENAME, which on OpenSSH never replaces; then it syncs the folder. SFTP reports no inode, and times in whole seconds:
 a file that is rewritten within one second with the same length looks unchanged; only its digest differs.
 
-MERGED warcmill/stores/sftp/store.py: Do work that several threads wait for once for all of them, such as the sync
-of a folder.
+`Together` does work that several threads wait for once for all of them, such as the sync of a folder.
 """
 
 from __future__ import annotations

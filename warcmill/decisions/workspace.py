@@ -22,7 +22,7 @@ from hashlib import sha512
 from pathlib import Path
 from typing import Any
 
-from warcmill.decisions.take_in import Taken
+from warcmill.decisions.intake import Taken
 from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim

@@ -7,17 +7,15 @@ leaves a launch that runs as far as a scan knows, so no step begins; the next im
 What a job has already, by its digest, is not imported again, so importing the same folder twice changes nothing. Files
 that have come since make a second launch: the first is frozen, as its markers name exactly its files.
 
-Whether a WARC is linked or copied: `take_in`.
+`intake` links or copies each WARC.
 
-MERGED warcmill/decisions/importing.py: What can be imported, and as which job: nothing of an engine, and nothing of
-the line itself.
+Nothing of an engine can be imported, and nothing of the line itself.
 
-MERGED warcmill/decisions/importing.py: The launch that the WARCs of a folder become, and the claim of its marker.
+The launch that the WARCs of a folder become, and the claim of its marker.
 
-MERGED warcmill/decisions/importing.py: Take the WARCs of a folder one after the other, and sort them: new, known
-from an earlier import, or double.
+Take the WARCs of a folder one after the other, and sort them: new, known from an earlier import, or double.
 
-MERGED warcmill/decisions/importing.py: The WARCs that a job has from its earlier imports.
+The WARCs that a job has from its earlier imports.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ from pathlib import Path
 
 from warcmill import layout
 from warcmill.base.clock import stamp_text
-from warcmill.decisions import foreign, incoming
-from warcmill.decisions.foreign import TASK, FolderContent, ImportOrder, ImportResult, why_never_found
-from warcmill.decisions.incoming import Incoming
-from warcmill.decisions.take_in import Advance, Taken, may_link, take
+from warcmill.decisions import folder_layouts, workspace
+from warcmill.decisions.folder_layouts import TASK, FolderContent, ImportOrder, ImportResult, why_never_found
+from warcmill.decisions.intake import Advance, Taken, may_link, take
+from warcmill.decisions.workspace import Incoming
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, Unsettled
 from warcmill.launches.discovery import with_markers
 from warcmill.launches.roots import RootMap
@@ -52,13 +50,13 @@ Shown = Callable[[int], AbstractContextManager[Advance]]  # shows the progress o
 def mend(state: MarkerStore, root: FileStore, job: str) -> Iterator[Launch]:
     """Complete the imports of a job that were killed when only the name, or the marker, was missing; yield them."""
     with own_disk(root):
-        for left in list(incoming.leftovers(root, job)):
-            claim = incoming.claim_in(root, left.folder)
+        for left in list(workspace.leftovers(root, job)):
+            claim = workspace.claim_in(root, left.folder)
             if claim and claim.key.task == TASK:
                 left.place(layout.launch_of(claim.key))
-    for launch in list(incoming.launches(root, job)):
+    for launch in list(workspace.launches(root, job)):
         key = layout.key(TASK, launch)
-        if state.read(key) is None and (claim := incoming.claim_in(root, str(launch))) and claim.key == key:
+        if state.read(key) is None and (claim := workspace.claim_in(root, str(launch))) and claim.key == key:
             state.publish(key, claim)
             yield launch
 
@@ -79,9 +77,9 @@ def import_folder(
         raise BadInput(str(source.base), why)
     before = EarlierImports.of(state, order.job)
     with own_disk(root):
-        at = incoming.begin(root, order.job)
-        packed = foreign.packed(source, found.warcs)
-        names = foreign.names((entry.path for entry in found.warcs), packed=packed)
+        at = workspace.begin(root, order.job)
+        packed = folder_layouts.packed(source, found.warcs)
+        names = folder_layouts.names((entry.path for entry in found.warcs), packed=packed)
         taking = Taking(source, at, before, names, at.settled())
         check_room(root, taking, found)
         with shown(sum(entry.size for entry in found.warcs)) as advance:

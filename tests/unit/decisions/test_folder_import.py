@@ -15,9 +15,9 @@ import pytest
 from warcs import http, member, record, warcinfo
 
 from warcmill import layout
-from warcmill.decisions import importing, incoming
-from warcmill.decisions.foreign import ImportOrder, ImportResult
-from warcmill.decisions.take_in import Advance, may_link, stamp_of
+from warcmill.decisions import folder_import, workspace
+from warcmill.decisions.folder_layouts import ImportOrder, ImportResult
+from warcmill.decisions.intake import Advance, may_link, stamp_of
 from warcmill.errors import BadInput, Conflict, Unavailable, Unsettled
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Imported
@@ -69,7 +69,7 @@ class Bench:
 
             yield advance
 
-        return importing.import_folder(
+        return folder_import.import_folder(
             self.state, self.root, SourceFolder(self.source), ImportOrder(job, "curator", launch_id), shown
         )
 
@@ -458,7 +458,7 @@ def test_an_import_that_lacks_only_its_name_is_completed_by_the_next(
 
 def test_a_launch_that_another_import_made_meanwhile_is_left_alone(bench: Bench) -> None:
     bench.put("a.warc.gz", warc())
-    at = incoming.begin(bench.root, "old")
+    at = workspace.begin(bench.root, "old")
     other = bench.base / "imported" / str(LAUNCH) / "warcs"
     other.mkdir(parents=True)
     with pytest.raises(Conflict, match="another import made this launch just now"):
@@ -468,7 +468,7 @@ def test_a_launch_that_another_import_made_meanwhile_is_left_alone(bench: Bench)
 
 def test_lines_of_the_ledger_that_were_cut_or_whose_warc_is_gone_do_not_count(bench: Bench) -> None:
     bench.put("a.warc.gz", warc())
-    at = incoming.begin(bench.root, "old")
+    at = workspace.begin(bench.root, "old")
     taken = {"size": 9, "sha512": "0" * 128, "ok": True, "why": "", "offset": None, "first": "", "last": ""}
     line = json.dumps({"file": "1:2:9:3/a.warc.gz", "taken": taken})
     (at.path / "files.jsonl").write_text(f"{line}\n{line[:40]}")

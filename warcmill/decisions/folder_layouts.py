@@ -2,7 +2,7 @@
 
 A new layout is one row of LAYOUTS, and one function.
 
-MERGED warcmill/decisions/foreign.py: What an operator asks of an import, and what it did.
+`ImportOrder` is what an operator asks of an import, `ImportResult` what it did.
 """
 
 from __future__ import annotations
