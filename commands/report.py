@@ -19,7 +19,7 @@ from warcmill.formats.logs.crawlreport import total
 from warcmill.markers.facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
 from warcmill.model import Json, Launch, Stage
 from warcmill.reports import comparison
-from warcmill.reports.comparison import Comparison
+from warcmill.reports.comparison import LaunchComparison
 from warcmill.stores.opening import open_folder
 
 SUMMARY = "show what a launch brought, and what became of each of its seeds"
@@ -66,7 +66,7 @@ class LaunchFigures:
     missing: tuple[Stage, ...]
     numbers: dict[str, int]
     tables: dict[str, dict[str, int]]
-    before: Comparison | None
+    before: LaunchComparison | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +109,7 @@ def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
     return LaunchFigures(launch, known, tuple(of_stages), missing, numbers, tables, before)
 
 
-def _before(line: OpenRoots, launch: Launch) -> Comparison | None:
+def _before(line: OpenRoots, launch: Launch) -> LaunchComparison | None:
     index = line.settings.index
     try:
         return comparison.compare(line.state, line.store, open_folder("index", index) if index else None, launch)
@@ -192,7 +192,7 @@ def _seed(fate: SeedFate) -> str:
     return printable(f"  {fate.state:<10} {code:>5}  {fate.seed}{target}{led}{why}{added}")
 
 
-def _compared(before: Comparison | None) -> Iterator[str]:
+def _compared(before: LaunchComparison | None) -> Iterator[str]:
     if before:
         numbers = ", ".join(f"{number:,} {kind}" for kind, number in before.counts.items())
         yield f"pages beside launch {before.before.id}: {numbers}"

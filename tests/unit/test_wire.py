@@ -142,7 +142,7 @@ NOTICES = (
     Place("tasks/pulse.py", only=("_note",)),
 )
 JSON = (
-    Place("warcmill/reports/comparison.py", only=("Comparison.json",)),
+    Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
     Place("commands/report.py", only=("_json", "_seeds_json", "_write_csv"), documents=True),
     Place("commands/catalogue.py", documents=True),
     Place(

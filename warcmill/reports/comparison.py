@@ -35,7 +35,7 @@ _NOT_MODIFIED, _SAME, _DUPLICATE = b"304", b"=", b"d"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LaunchComparison:
     """The numbers of pages that are new, changed, same and gone, and the first of each by URL."""
 
     before: Launch
@@ -48,7 +48,7 @@ class Comparison:
         return {"before": self.before.id, "counts": dict(self.counts), "first": first}
 
 
-def compare(state: MarkerStore, store: Store, index: LocalStore | None, launch: Launch) -> Comparison | None:
+def compare(state: MarkerStore, store: Store, index: LocalStore | None, launch: Launch) -> LaunchComparison | None:
     """Compare a launch with the newest one before it whose every stage is verified; None when there is none.
 
     NotReady without 04, or files.verified of a stage; Mismatch when a stored zip is no longer the verified one.
@@ -85,16 +85,18 @@ def _verified(state: MarkerStore, launch: Launch) -> list[Evidence]:
     return [state.require(layout.step("verify", *part)) for part in parts(state, launch)]
 
 
-def _kept(index: LocalStore, path: str, before: Launch) -> Comparison | None:
+def _kept(index: LocalStore, path: str, before: Launch) -> LaunchComparison | None:
     try:
         found = json.loads(index.read(path, _LARGEST))
         counts = {kind: int(found["counts"][kind]) for kind in KINDS}
-        return Comparison(before, counts, {kind: [str(url) for url in found["first"][kind]] for kind in KINDS})
+        return LaunchComparison(before, counts, {kind: [str(url) for url in found["first"][kind]] for kind in KINDS})
     except (NotReady, BadInput, ValueError, KeyError, TypeError):
         return None  # it is not there, or damaged: it is computed anew
 
 
-def _compared(store: Store, folder: Path, ours: list[Evidence], theirs: list[Evidence], before: Launch) -> Comparison:
+def _compared(
+    store: Store, folder: Path, ours: list[Evidence], theirs: list[Evidence], before: Launch
+) -> LaunchComparison:
     counts, first = dict.fromkeys(KINDS, 0), {kind: list[str]() for kind in KINDS}
     with closing(_Pages(folder)) as now, closing(_Pages(folder)) as then:
         for pages, markers in ((now, ours), (then, theirs)):
@@ -105,7 +107,7 @@ def _compared(store: Store, folder: Path, ours: list[Evidence], theirs: list[Evi
             counts[kind] += 1
             if kind != "same" and len(first[kind]) < FIRST:
                 first[kind].append(url.decode("utf-8", "replace"))
-    return Comparison(before, counts, first)
+    return LaunchComparison(before, counts, first)
 
 
 def _kinds(now: Iterator[tuple[bytes, bytes]], then: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, str]]:
