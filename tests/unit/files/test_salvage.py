@@ -10,9 +10,9 @@ from engine import LAUNCH, Engine, line_of
 from warcs import http, record, sha1, warc_gz, warcinfo
 
 from warcmill.errors import Unsettled
+from warcmill.launches.view import LaunchView
 from warcmill.markers.claim import Claim
 from warcmill.model import Outcome
-from warcmill.output import stopped
 
 RECORDS = [warcinfo()] + [record("response", http(body), payload=sha1(body)) for body in (b"one", b"two" * 2000)]
 WHOLE = warc_gz(*RECORDS)
@@ -103,4 +103,4 @@ def test_an_uncompressed_one_is_salvaged_too(tmp_path: Path) -> None:
 
 def test_how_it_ended_does_not_matter(tmp_path: Path) -> None:
     engine = dead(tmp_path, a=WHOLE)
-    assert stopped.ended(engine.state, engine.roots, LAUNCH) == "finished"
+    assert LaunchView.of(engine.state, engine.roots, LAUNCH).ended == "finished"
