@@ -44,7 +44,7 @@ def is_url(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """What an operator set as its URL, without a user and query, which may be secret."""
+    """The URL as an operator set it, without a user and query, which may be secret."""
     return re.sub(r"//[^/]*@", "//", text).partition("?")[0]
 
 
@@ -69,7 +69,7 @@ class CdxServer:
         self._change(f"{self.url}/delete", "Deleted", lines)
 
     def captures(self, url: str, second: str, request: Mapping[str, str] | None = None) -> list[CapturePlace]:
-        """What the server has of a URL in a second. `request` has method and requestBody of a POST or PUT."""
+        """The captures of a URL in a second. `request` has method and requestBody of a POST or PUT."""
         query = {"url": url, "matchType": "exact", "from": second, "to": second, "fl": "timestamp,filename,offset"}
         status, body = self._ask("GET", self.url, {**query, **(request or {})})
         text = body.decode("utf-8", "replace")

@@ -82,11 +82,11 @@ class Solr:
         self._ask(collection, "update", {"commit": "true", "waitSearcher": "true"}, b"{}")
 
     def count(self, collection: str, **fields: str) -> int:
-        """How many documents queries find, all or those in which these fields have these values."""
+        """The number of documents that queries find, all or those in which these fields have these values."""
         return self._found(collection, self._select(collection, fields, {"rows": "0"}))[0]
 
     def facet(self, collection: str, of: str, **fields: str) -> dict[str, int]:
-        """How many documents each value of a field has, among those in which other fields have these values."""
+        """The documents that each value of a field has, among those in which other fields have these values."""
         options = {"rows": "0", "facet": "true", "facet.field": of, "facet.limit": "-1", "facet.mincount": "1"}
         answer = self._select(collection, fields, {**options, "json.nl": "map"})
         try:
@@ -185,7 +185,7 @@ class Solr:
 
 
 def _refusal(status: int, said: object) -> str:
-    """What an answer that is not 200 means."""
+    """The error that an answer other than 200 means."""
     error = said.get("error") if isinstance(said, dict) else None
     message = str(error.get("msg", ""))[:_SAID] if isinstance(error, dict) else ""
     if status == requests.codes.not_found:

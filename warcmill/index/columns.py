@@ -53,7 +53,7 @@ def columns(state: MarkerStore, store: Store, index: LocalStore, launch: Launch,
 
 
 def claim(state: MarkerStore, launch: Launch, stage: Stage) -> Claim:
-    """How many rows each WARC has: one for each capture. NotReady without index.cdx."""
+    """The number of rows of each WARC: one for each capture. NotReady without index.cdx."""
     indexed = state.require(layout.step("cdx", launch, stage))
     rows = {file: sum(known.captures.values()) for file, known in Indexed.from_claim(indexed.claim).files.items()}
     items = tuple(item._replace(facts={"rows": rows[item.made or item.file]}) for item in indexed.claim.items)
@@ -161,7 +161,7 @@ class _Unread(Exception):
 def _about(
     state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, warcs: Mapping[str, str]
 ) -> About | None:
-    """What other steps know about each capture of the stage; None if they know nothing."""
+    """The knowledge of other steps about each capture of the stage; None if they know nothing."""
     from warcmill.formats.index.columns import CaptureNotes  # noqa: PLC0415 as above
 
     texts = {}

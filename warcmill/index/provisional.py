@@ -1,4 +1,4 @@
-"""What a running launch has crawled, as lines of an index that say so: provisional ones.
+"""The captures of a running launch, as lines of an index that say so: provisional ones.
 
 `filename` is `provisional/{job}/{launch}`, which no WARC has, and `offset` is where the line ends in the crawl logs of
 the launch, taken as one. Engines give a record the time of its fetch, so its second is that of the capture to come.
@@ -121,7 +121,7 @@ def launches(index: LocalStore, sink: str) -> Iterator[Launch]:
 
 
 class Followed:
-    """What was sent to one sink of one launch."""
+    """The captures that were sent to one sink of one launch."""
 
     def __init__(self, index: LocalStore, sink: str, launch: Launch) -> None:
         self._index, self.folder = index, f"{FOLDER}/{sink}/{launch.job}/{launch.id}"

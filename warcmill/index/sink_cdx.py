@@ -65,7 +65,7 @@ def sent(line: bytes) -> bytes:
 
 
 def captures(server: CdxServer, line: bytes) -> list[CapturePlace]:
-    """What the server has of the URL of a line, in its second."""
+    """The captures that the server has of the URL of a line, in its second."""
     _, second, text = line.rstrip(b"\n").split(b" ", 2)
     fields = json.loads(text)
     request = {field: fields[field] for field in ("method", "requestBody") if field in fields}
@@ -228,7 +228,7 @@ def _same_bytes(one: SinkInput, other: SinkInput) -> bool:
 
 
 def _neighbours(lookup: CdxLookup, lines: Sequence[bytes]) -> Iterator[bytes]:
-    """What the current version has of the keys and seconds of these lines."""
+    """The lines of the current version with the keys and seconds of these lines."""
     for begin in sorted({b" ".join(line.split(b" ", 2)[:2]) + b" " for line in lines}):
         yield from lookup.beginning_with(begin)
 

@@ -164,7 +164,7 @@ class SolrSink:
         return self._only(part, None)
 
     def counts(self) -> dict[str, int]:
-        """How many documents each collection has."""
+        """The number of documents of each collection."""
         return {collection: self._solr.count(collection) for collection in self._routing.collections}
 
     def _only(self, one: SinkInput, other: SinkInput | None) -> Iterator[Line]:
@@ -256,7 +256,7 @@ def post(state: MarkerStore, index: LocalStore, place: SolrTarget) -> tuple[str,
 
 @dataclass(frozen=True)
 class Notes:
-    """What is noted of a Solr, besides its acknowledgements."""
+    """The notes about a Solr, besides its acknowledgements."""
 
     index: LocalStore
     place: SolrTarget
@@ -291,7 +291,7 @@ class Notes:
             self._write(COUNTS, counts)
 
     def _read(self, name: str) -> object:
-        """What is noted: None if nothing is, DAMAGED if it cannot be read."""
+        """The content of a note: None if nothing is, DAMAGED if it cannot be read."""
         path = self._path(name)
         try:
             found: object = json.loads(unseal(self.index.read(path, _LARGEST), path))
@@ -336,7 +336,7 @@ _OF_OFFICE = {"word": office.WORD, "excel": office.EXCEL, "powerpoint": office.P
 
 
 def document(line: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What is posted of a document of this WARC, named as in a version's list. Empty fields are left out."""
+    """The posted fields of a document of this WARC, named as in a version's list. Empty fields are left out."""
     time, host = str(line["wayback_date"]), host_of(str(line["url"]))
     domain, suffix = registered(host)
     served = str(line.get("content_type_served", ""))

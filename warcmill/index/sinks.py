@@ -42,7 +42,7 @@ class Sink(Protocol):
 
     @property
     def place(self) -> str:
-        """What operators call it."""
+        """The name that operators have for it."""
         ...
 
     def post(self, new: SinkInput, old: SinkInput | None) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ class _Bringing:
             log.info("%s: %d WARCs were sent or withdrawn", self._sink.place, len(names))
 
     def _olds(self) -> dict[str, list[Acknowledgement]]:
-        """What the sink has, or may have, of other parts than these, by the names of their WARCs."""
+        """The acknowledgements of other parts than these, by the names of their WARCs."""
         found: dict[str, list[Acknowledgement]] = {}
         for old in self._acknowledged.others(self._parts.values()):
             found.setdefault(old.part.input.name, []).append(old)
@@ -146,7 +146,7 @@ class SinkInput:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """What a file says: an input, whether the sink has all of it, and the offsets of records that the sink refused."""
+    """The content of a file: an input, whether the sink has all of it, and the offsets of refused records."""
 
     part: SinkInput
     is_whole: bool
@@ -169,7 +169,7 @@ class Acknowledged:
         return part.digest in self._index.names(self.folder)
 
     def others(self, parts: Iterable[SinkInput]) -> Iterator[Acknowledgement]:
-        """What the sink has, or may have a part of, and is not one of these parts."""
+        """The acknowledgements, whole or begun, of all but these parts."""
         known = {part.digest for part in parts}
         for name in sorted(self._index.names(self.folder)):
             digest = name.removesuffix(BEGUN)
@@ -177,7 +177,7 @@ class Acknowledged:
                 yield self._read(name)
 
     def of(self, part: SinkInput) -> Acknowledgement:
-        """What the sink has answered for a part. NotReady if nothing, or not for all of it."""
+        """The acknowledgement of a part. NotReady if nothing, or not for all of it."""
         if self.missing([part]):
             raise NotReady(f"{part.input.name} in index:{self.folder}", "not acknowledged; run index.ScanForIndexing")
         return self._read(part.digest)

@@ -84,11 +84,11 @@ class CdxQuery:
         return one
 
     def count(self, name: str) -> int:
-        """How many lines of a WARC were read back from the version."""
+        """The number of lines of a WARC that were read back from the version."""
         return self._counts.get(name, 0)
 
     def captures(self, begin: bytes, name: str, offset: str) -> list[dict[str, str]]:
-        """What the version has of one record, by the begin of its line (key, blank, time) and its place in a WARC."""
+        """The captures of one record, by the begin of its line (key, blank, time) and its place in a WARC."""
         found = (json.loads(line[len(begin) :]) for part in self._parts for line in part.beginning_with(begin + b" "))
         return [one for one in found if (one.get("filename"), one.get("offset")) == (name, offset)]
 
@@ -264,7 +264,7 @@ def _name(file: FileRef) -> str:
 
 
 def _elsewhere(extracts: Extracts, indexed: Evidence, before: list[Evidence]) -> int:
-    """How many revisits of the stage have their original in no WARC of the launch; leave an extract of them."""
+    """Count the revisits of the stage that have their original in no WARC of the launch; leave an extract of them."""
     own, others = _warcs(indexed), [one for marker in before for one in _warcs(marker)]
     key = revisits.key([one.digest for one in (*before, indexed)])
     try:

@@ -262,7 +262,7 @@ class _Verifying:
         return (Item(self.sources[file], Outcome.OK, file, facts={"documents": number}),)
 
     def _counted(self, one: ListedWarc, known: TextIndexedFile) -> int:
-        """How many lines its extract must have. Mismatch if that counts other documents than index.text."""
+        """The number of lines that its extract must have. Mismatch if that counts other documents than index.text."""
         kind = extract_kind(one.generation)
         try:
             found = text.counts(self.extracts, kind, one.sha512)

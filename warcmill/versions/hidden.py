@@ -1,4 +1,4 @@
-"""What must not be shown: SURT prefixes, and captures of one key and second.
+"""Entries that must not be shown: SURT prefixes, and captures of one key and second.
 
     org,example             the domain and all of its subdomains, on any port
     org,example)/private/   keys that begin so
@@ -49,7 +49,7 @@ class AccessDecision:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What is hidden after some decisions, with the reason of each entry."""
+    """The entries that are hidden after some decisions, with the reason of each entry."""
 
     decisions: int
     entries: Mapping[str, str]
@@ -61,7 +61,7 @@ class Hidden:
         return Hiding(self.decisions, sha512(text.encode()).hexdigest())
 
     def prefixes(self) -> dict[bytes, str]:
-        """What hidden lines begin with, and the entry of each; without those that a shorter one covers."""
+        """The beginnings of hidden lines, and the entry of each; without those that a shorter one covers."""
         found: dict[bytes, str] = {}
         pairs = sorted((prefix, entry) for entry in self.entries for prefix in prefixes_of(entry))
         for prefix, entry in pairs:
@@ -80,7 +80,7 @@ def parse_entry(text: str) -> str:
 
 
 def prefixes_of(entry: str) -> tuple[bytes, ...]:
-    """What the lines begin with that an entry means. A domain means its subdomains, and never a longer name."""
+    """The beginnings of the lines that an entry means. A domain means its subdomains, and never a longer name."""
     if _DOMAIN.fullmatch(entry):
         return tuple(f"{entry}{end}".encode() for end in "),:")
     return (entry.encode(),)
@@ -119,7 +119,7 @@ def beside(look_up: Callable[[bytes], Iterable[bytes]]) -> Iterator[bytes]:
 
 
 def _of_what(line: bytes) -> Iterator[bytes]:
-    """What a record is compared with, besides itself: a DNS record with its host, and the host's first page of no time;
+    """Keys compared besides its own: of a DNS record with its host, and the host's first page of no time;
     what is kept beside a page with the page, of the same time.
     """
     if match := _OF_PAGE.match(line):
@@ -137,17 +137,17 @@ def decisions(state: LocalStore) -> list[AccessDecision]:
 
 
 def read(state: LocalStore, upto: int | None = None) -> Hidden:
-    """What is hidden now, or was after `upto` decisions."""
+    """The list of what is hidden now, or was after `upto` decisions."""
     return _after([one for one in decisions(state) if upto is None or one.number <= upto])
 
 
 def at(state: LocalStore, hiding: Hiding) -> Hidden:
-    """What was hidden as a version was made. Conflict if the decisions that its list names are not there."""
+    """The hidden list as a version was made. Conflict if the decisions that its list names are not there."""
     return _vouched(decisions(state), hiding)
 
 
 def now(state: LocalStore, hiding: Hiding) -> Hidden:
-    """What is hidden now. Conflict if the decisions that a version's list names are not there: what they hide would be
+    """The list now. Conflict if the decisions that a version's list names are not there: what they hide would be
     shown again."""
     known = decisions(state)
     _vouched(known, hiding)

@@ -132,7 +132,7 @@ def decode_head(data: bytes, path: str) -> VersionList:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a version has that another has not: names of WARCs. `changed` ones are in both, with other captures."""
+    """The difference of two versions: names of WARCs. `changed` ones are in both, with other captures."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -140,7 +140,7 @@ class Changes:
 
 
 def difference(old: VersionList, new: VersionList) -> Changes:
-    """What is new in `new`, compared with `old`."""
+    """The changes in `new`, compared with `old`."""
     before, after = old.by_name, new.by_name
     return Changes(
         tuple(sorted(after.keys() - before.keys())),
@@ -184,7 +184,7 @@ class Lists:
         return listed
 
     def hiding(self, number: int) -> Hiding:
-        """What a list names as hidden: its first line alone is read, and not the seal."""
+        """The hidden list that a list names: its first line alone is read, and not the seal."""
         path = self.path(number)
         try:
             return decode_head(self._state.read(path, _HEAD), path).hiding

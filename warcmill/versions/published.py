@@ -85,7 +85,7 @@ class _Part:
 
 
 def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:
-    """What is hidden now. NotReady or Conflict if the state lacks what the current version names, as a lost one does:
+    """The list now. NotReady or Conflict if the state lacks what the current version names, as a lost one does:
     what is hidden would be shown."""
     current = Payloads(index, data_set).current()
     if current is None:
@@ -120,7 +120,7 @@ class Published:
 
     @property
     def lines(self) -> int:
-        """How many lines it has."""
+        """The number of its lines."""
         return sum(segment.lines for segment in self.segments)
 
     @property
@@ -203,7 +203,7 @@ class Payloads:
         return sum(entry.size for entry in entries)
 
     def seen(self) -> str:
-        """What the last fold saw of the markers; '' if that is not known."""
+        """A digest of what the last fold saw of the markers; '' if it is not known."""
         try:
             return self.index.read(f"{self.top}/{SEEN}", 200).decode("ascii", "replace").strip()
         except NotReady:

@@ -51,7 +51,7 @@ _SHOWN = f"""
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked: words that a document has, each a phrase; of a host and its subdomains; captured between times."""
+    """A question: words that a document has, each a phrase; of a host and its subdomains; captured between times."""
 
     words: Sequence[str]
     site: str = ""
@@ -74,7 +74,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """How many captures have the words, in which version; the best of them, or of the RANKED last."""
+    """The number of captures that have the words, in which version; the best of them, or of the RANKED last."""
 
     version: int
     captures: int
@@ -123,7 +123,7 @@ def search(
 
 
 def hidden_documents(index: LocalStore, published: Published, prefixes: tuple[bytes, ...]) -> int:
-    """How many documents of a version prefixes hide: they stay in its segments, and no search shows them."""
+    """The number of documents of a version that prefixes hide: they stay in its segments, and no search shows them."""
     return sum(_hidden_in(index, segment, prefixes) for segment in published.segments) if prefixes else 0
 
 
@@ -159,7 +159,7 @@ class _Only:
 
     @classmethod
     def of(cls, query: Query, prefixes: tuple[bytes, ...]) -> _Only:
-        """What a query asks for, without the keys with these prefixes."""
+        """The documents that a query asks for, without the keys with these prefixes."""
         values = {"words": _expression(query), "first": query.first.ljust(14, "0"), "last": query.last.ljust(14, "9")}
         sites = [_span(prefix) for prefix in _site(query.site)]
         for number, (first, after) in enumerate(sites):
@@ -169,7 +169,7 @@ class _Only:
         return cls(times + (f" AND ({asked})" if asked else "") + hides, values, prefixes)
 
     def count(self, database: sqlite3.Connection) -> int:
-        """How many documents of a segment match."""
+        """The number of documents of a segment that match."""
         counting = f"SELECT count(*) {_WHERE}{self.where}" if self.where else _COUNT_ALL
         return int(database.execute(counting, self.values).fetchone()[0])
 
@@ -203,7 +203,7 @@ def _expression(query: Query) -> str:
 
 
 def _site(host: str) -> tuple[bytes, ...]:
-    """What the keys of a host and its subdomains begin with."""
+    """The beginning of the keys of a host and its subdomains."""
     return hidden.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else ()
 
 

@@ -58,7 +58,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSources:
-    """What a segment was made of: its WARCs, and the entries of the hidden list that left lines out."""
+    """The sources of a segment: its WARCs, and the entries of the hidden list that left lines out."""
 
     inputs: tuple[ListedWarc, ...]
     hidden: frozenset[str]
@@ -174,14 +174,14 @@ def blocks_of(index: LocalStore, segment: Segment) -> Iterator[list[bytes]]:
 
 
 def made_of(index: LocalStore, segment: Segment) -> SegmentSources:
-    """What a segment was made of. BadInput if the file that says so is damaged."""
+    """The sources of a segment. BadInput if the file that says so is damaged."""
     file = segment.files[INPUTS]
     first, _, rest = unseal(read_file(index, file), file.path).decode().partition("\n")
     return SegmentSources(tuple(map(ListedWarc.parse, rest.splitlines())), frozenset(json.loads(first)["hidden"]))
 
 
 def counts_of(index: LocalStore, segment: Segment) -> dict[str, int]:
-    """How many lines of each WARC were read back from a segment."""
+    """The number of lines of each WARC that were read back from a segment."""
     file = segment.files[COUNTS]
     pairs = (line.split(" ") for line in unseal(read_file(index, file), file.path).decode().splitlines())
     return {name: int(number) for number, name in pairs}
@@ -245,7 +245,7 @@ def merged(sources: Sequence[Iterable[Batch]]) -> Iterator[Batch]:
 
 
 class _Left:
-    """What is left of a source; false once nothing is."""
+    """The rest of a source; false once nothing is."""
 
     def __init__(self, batches: Iterable[Batch]) -> None:
         self._batches = filter(None, batches)
