@@ -29,7 +29,6 @@ from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Json, Key, Launch, Stage, stamp_time
 
 log = logging.getLogger(__name__)
-LARGEST_LOG = 256 << 20  # bytes of a job.log; the rest of a larger one is not read
 TAIL = 1 << 16  # bytes that are read of a log's end
 _TIME = re.compile(rb"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.MULTILINE)
 
@@ -303,14 +302,14 @@ def checkpoints_in(events: Iterable[joblog.JobEvent]) -> list[Stage]:
 
 
 def job_log(roots: JobRoots, path: str) -> tuple[joblog.JobEvent, ...]:
-    """Return the events of a job.log, none without one. It is read as a whole: an event takes some 80 bytes."""
+    """The events of a job.log, none without one."""
     try:
         file = roots.jobs.open(path)
     except NotReady:
         return ()
     with file:
-        text = file.read(LARGEST_LOG)
-    return tuple(joblog.events(io.BytesIO(text)))
+        whole = file.read()  # a few lines for each checkpoint
+    return tuple(joblog.events(io.BytesIO(whole)))
 
 
 def _finished(events: Iterable[joblog.JobEvent], launch: Launch) -> str:

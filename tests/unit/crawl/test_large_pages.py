@@ -171,10 +171,10 @@ def test_the_type_that_a_server_names_is_one_word_of_the_log(tmp_path: Path) -> 
 
 WAITS = """
 import sys
-from warcmill.base.worker import Limits
+from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import Workers
 from warcmill.crawl.visit.extraction import COMMAND, _failed, _found
-workers = Workers(COMMAND, Limits(), 1)
+workers = Workers(COMMAND, WorkerLimits(), 1)
 question = {"uri": "http://a.example/", "status": 200, "fields": [["content-type", "text/html"]], "names": ["html"]}
 assert workers.ask(question, b"<a href=/b>x</a>", _found, _failed, 1 << 20).links
 print(next(iter(workers.all)).pid, flush=True)

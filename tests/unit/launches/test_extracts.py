@@ -167,7 +167,7 @@ def test_a_large_one_takes_little_memory(index: FileStore) -> None:
     code = f"""
 import os, sys
 from pathlib import Path
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import Extracts, ExtractKind
 from warcmill.stores.file import FileStore
 extracts, kind = Extracts(FileStore("index", Path(sys.argv[1]))), ExtractKind("lines", 3, "txt.gz")
 extracts.leave(kind, "{WARC}", (os.urandom(1 << 20) for _ in range(96)))
@@ -182,7 +182,7 @@ def test_half_written_files_of_dead_processes_are_swept(index: FileStore) -> Non
     code = f"""
 import os, sys
 from pathlib import Path
-from warcmill.extracts.extracts import Extracts, Kind
+from warcmill.extracts.extracts import Extracts, ExtractKind
 from warcmill.stores.file import FileStore
 os.link = lambda *_: os._exit(9)
 Extracts(FileStore("index", Path(sys.argv[1]))).leave(ExtractKind("lines", 3, "txt.gz"), "{WARC}", [b"x"])

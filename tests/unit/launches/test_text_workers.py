@@ -209,19 +209,19 @@ def test_a_kept_worker_that_ends_while_it_is_idle_costs_nothing(by: signal.Signa
 KEEPS = """
 import os, sys
 from warcmill.formats.text.document import Kind
-from warcmill.extracts.text_workers import Known
+from warcmill.extracts.text_workers import DocumentCache
 from warcmill.extracts.text_workers import kept
-with kept(1, Known()) as workers:
+with kept(1, DocumentCache()) as workers:
     workers.submit(Kind.PLAIN, b"words", "").result()
     (worker,) = workers._processes.all
 print(worker.pid, flush=True)
 if not os.fork():
-    with kept(1, Known()) as others:
+    with kept(1, DocumentCache()) as others:
         assert others is not workers
         print(others.submit(Kind.PLAIN, b"of a fork", "").result().text, flush=True)
     os._exit(0)
 os.wait()
-with kept(1, Known()) as again:
+with kept(1, DocumentCache()) as again:
     assert again is workers
     print(again.submit(Kind.PLAIN, b"of its parent", "").result().text, flush=True)
 sys.stdin.read(1)
