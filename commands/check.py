@@ -23,7 +23,7 @@ from warcmill.formats.bagit import bag
 from warcmill.formats.bagit.containers import Container, Folder, Tar, Zip, gunzipped
 from warcmill.formats.bagit.findings import BagResult, BagVerdict
 from warcmill.formats.bagit.tag_files import manifest_of
-from warcmill.formats.warc.gate import Verdict, examine
+from warcmill.formats.warc.gate import FileVerdict, examine
 from warcmill.formats.warc.second_opinion import Opinion, Problem, opinion
 from warcmill.model import Json
 
@@ -77,7 +77,7 @@ class CheckedFile:
     """The result for one file. Without a verdict it could not be read, and `why` has the reason."""
 
     file: str
-    verdict: Verdict | None
+    verdict: FileVerdict | None
     why: str = ""
     second: Opinion | None = None
 
@@ -241,7 +241,7 @@ def as_line(checked: CheckedFile) -> str:
     return f"{head}: {'; '.join(parts)}"
 
 
-def _digests(verdict: Verdict) -> Iterator[str]:
+def _digests(verdict: FileVerdict) -> Iterator[str]:
     counts = verdict.payload_digests
     if counts:
         yield "payload digests " + ", ".join(f"{number} {reading}" for reading, number in sorted(counts.items()))
@@ -338,7 +338,7 @@ def bag_json(checked: CheckedBag) -> dict[str, Json]:
     }
 
 
-def differences(verdict: Verdict, other: Opinion) -> tuple[Difference, ...]:
+def differences(verdict: FileVerdict, other: Opinion) -> tuple[Difference, ...]:
     """Where the two differ, in file order. The gate reads nothing after a record that it refuses."""
     if verdict.ok:
         return (*_unseen(other.problems), *_uncounted(verdict, other))
@@ -355,6 +355,6 @@ def _unseen(problems: list[Problem] | tuple[Problem, ...]) -> Iterator[Differenc
         yield Difference(problem.offset, problem.record, NOTHING_WRONG, problem.why)
 
 
-def _uncounted(verdict: Verdict, other: Opinion) -> Iterator[Difference]:
+def _uncounted(verdict: FileVerdict, other: Opinion) -> Iterator[Difference]:
     if other.records != verdict.records and not other.problems:
         yield Difference(None, "", f"{verdict.records} records", f"{other.records} records")

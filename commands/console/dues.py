@@ -22,7 +22,7 @@ from warcmill.base import clock
 from warcmill.base.printable import printable
 from warcmill.errors import BadInput, Unavailable
 from warcmill.markers import decisions
-from warcmill.markers.decisions import Decision
+from warcmill.markers.decisions import RecordedDecision
 from warcmill.model import Json, Launch, stamp_time
 
 
@@ -71,7 +71,7 @@ def of_days(line: OpenRoots, first: date, end: date) -> Dues:
     return dues
 
 
-def _decisions(line: OpenRoots, dues: Dues, now: datetime) -> list[Decision]:
+def _decisions(line: OpenRoots, dues: Dues, now: datetime) -> list[RecordedDecision]:
     """The decisions on findings. The faults of any of them, and those of their backups, are added to the dues."""
     accepted, wrong = decisions.readable(line.state.store, decisions.ACCEPTED)  # also of a damaged one
     made = list(accepted)

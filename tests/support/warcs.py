@@ -11,7 +11,7 @@ import uuid
 import zlib
 from pathlib import Path
 
-from warcmill.formats.warc.gate import Verdict, examine
+from warcmill.formats.warc.gate import FileVerdict, examine
 
 NAME = "BL-20161019234428123-00000-1~crawler01~8443.warc.gz"
 WEEKLY = (
@@ -97,6 +97,6 @@ def warc_gz(*records: bytes) -> bytes:
     return b"".join(map(member, records))
 
 
-def judge(data: bytes, name: str = NAME, expect_offset: int | None = None) -> Verdict:
+def judge(data: bytes, name: str = NAME, expect_offset: int | None = None) -> FileVerdict:
     """What the gate says of these bytes."""
     return examine(io.BytesIO(data), name, expect_offset)

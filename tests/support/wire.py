@@ -22,8 +22,8 @@ MESSAGES = {
 }  # fmt: skip
 # What wire is made of.
 MADE_BY = {
-    "Claim", "CrawlFinding", "Difference", "FixityFinding", "Gap", "Item", "LeftOut", "Notice", "Trouble", "Unsound",
-    "Verdict",
+    "Claim", "CrawlFinding", "Difference", "FileVerdict", "FixityFinding", "Gap", "Item", "LeftOut", "Notice",
+    "Trouble", "Unsound",
 }  # fmt: skip
 REFUSED_BY = {"BadInput", "bad"}  # in a step that works on files: the `why` of an item
 NO_TEXT = {"NewType", "TypeVar", "add_note", "cast", "compile", "decode", "encode", "from_bytes"}  # calls without any

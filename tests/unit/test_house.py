@@ -26,10 +26,7 @@ QUESTIONS_LEFT = 74
 SEAMS_LEFT = 0
 ALONE_LEFT: set[str] = set()
 LARGE_LEFT: set[str] = set()
-# Policies of others import these from the crawler (docs/configuration.md), so the ones elsewhere have to move.
-TWICE_LEFT: set[str] = {
-    "Decision", "Verdict",
-}  # fmt: skip
+TWICE_LEFT: set[str] = set()
 
 
 @cache

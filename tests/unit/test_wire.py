@@ -38,7 +38,7 @@ CLAIMS = (
     Place("warcmill/markers/facts/package.py", raised=True),
     Place("warcmill/markers/facts/index.py", raised=True),
     Place("warcmill/markers/facts/reports.py", raised=True),
-    Place("warcmill/markers/decisions.py", only=("Decision.encode",)),
+    Place("warcmill/markers/decisions.py", only=("RecordedDecision.encode",)),
     Place("warcmill/formats/logs/crawlreport.py"),
     Place("warcmill/launches/stored_logs.py", only=("in_order",)),
     Place("warcmill/reports/crawl.py"),

@@ -16,7 +16,7 @@ from warcmill import layout
 from warcmill.errors import BadInput
 from warcmill.formats.seeds import comparable
 from warcmill.markers import decisions
-from warcmill.markers.decisions import ACCEPTED, Decision
+from warcmill.markers.decisions import ACCEPTED, RecordedDecision
 from warcmill.markers.facts import Complete, Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
@@ -80,12 +80,12 @@ def _since(state: MarkerStore, launch: Launch) -> Mapping[str, str]:
 
 
 @lru_cache(4)
-def _made(state: MarkerStore, _stamp: tuple[int, int]) -> tuple[Decision, ...]:
+def _made(state: MarkerStore, _stamp: tuple[int, int]) -> tuple[RecordedDecision, ...]:
     """The decisions that can be read; `_stamp` changes with their folder. `commands.console.dues` names the others."""
     return tuple(decisions.readable(state.store, ACCEPTED)[0])
 
 
-def _names(one: Decision) -> Iterator[str]:
+def _names(one: RecordedDecision) -> Iterator[str]:
     names = one.facts.get("names", [one.facts.get("name")])
     yield from (name for name in (names if isinstance(names, list) else ()) if isinstance(name, str))
 

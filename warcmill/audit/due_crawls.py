@@ -16,7 +16,7 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.schedule import Schedule, newest_due
 from warcmill.markers.attempts import Attempts
-from warcmill.markers.decisions import Decision
+from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 
@@ -47,7 +47,7 @@ class Days:
     now: datetime
 
 
-def accepted(made: Iterable[Decision]) -> dict[str, dict[str, str]]:
+def accepted(made: Iterable[RecordedDecision]) -> dict[str, dict[str, str]]:
     """The due crawls that decisions of the kind `accepted` rule to be skipped: the reason, by job and due time."""
     found: dict[str, dict[str, str]] = {}
     for decision in made:

@@ -27,7 +27,7 @@ from warcmill.chain import Wanted
 from warcmill.errors import BadInput, Foreign, NotReady, Unavailable, WarcmillError
 from warcmill.launches.roots import RootMap
 from warcmill.markers import decisions
-from warcmill.markers.decisions import Decision
+from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Outcome, Stage, stamp_time
 from warcmill.stores import Store
@@ -256,7 +256,7 @@ def _is_overdue(time: str, now: datetime) -> bool:
     return bool(time) and now - datetime.fromisoformat(time) > PATIENCE
 
 
-def unkept_decisions(store: Store, made: Sequence[Decision], now: datetime) -> tuple[JobGap, ...]:
+def unkept_decisions(store: Store, made: Sequence[RecordedDecision], now: datetime) -> tuple[JobGap, ...]:
     """A gap for each decision that is not in the store a day later: it was away when the decision was made."""
     found = list[JobGap]()
     for kind, alike in groupby(made, key=lambda decision: decision.kind):

@@ -18,7 +18,7 @@ from warcmill.extracts.extracts import Maker
 from warcmill.files.transfer import Sources, Tee, counts, place, progress
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.formats.warc import gate
-from warcmill.formats.warc.gate import Verdict
+from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.hearers import Hearer, Unheard
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
@@ -101,7 +101,7 @@ class _Reading:
         return _judged(known, verdict, {"hdfs": hdfs.result()})
 
 
-def _leave(file: FileRef, verdict: Verdict, makers: Sequence[Maker]) -> None:
+def _leave(file: FileRef, verdict: FileVerdict, makers: Sequence[Maker]) -> None:
     """Leave the extracts of a WARC that the gate accepted. One that fails is logged, and costs nothing but itself."""
     failed = list(verdict.unheard)
     unheard = [failure.hearer for failure in failed]
@@ -116,7 +116,7 @@ def _leave(file: FileRef, verdict: Verdict, makers: Sequence[Maker]) -> None:
         log.warning("%s: not heard by %s: %s", place(file), hearer, failure.why, exc_info=failure.error)
 
 
-def _judged(file: FileRef, verdict: Verdict, facts: dict[str, Json]) -> Item:
+def _judged(file: FileRef, verdict: FileVerdict, facts: dict[str, Json]) -> Item:
     facts |= {
         "records": verdict.records,
         "payload": dict(verdict.payload_digests),

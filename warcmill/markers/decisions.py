@@ -34,7 +34,7 @@ BACK = f"move it out of the state, then {_RESTORE}"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RecordedDecision:
     """A decision: the facts are what its kind needs."""
 
     kind: str
@@ -53,7 +53,7 @@ class Decision:
         return seal(f"{json.dumps(document, sort_keys=True, indent=1)}\n".encode())
 
 
-def read(state: LocalStore, kind: str) -> list[Decision]:
+def read(state: LocalStore, kind: str) -> list[RecordedDecision]:
     """All decisions of a kind, in order. BadInput for a damaged or missing one: nobody knows what it rules."""
     numbers = _numbers(state, kind)
     for expected, number in enumerate(numbers, start=1):
@@ -64,12 +64,12 @@ def read(state: LocalStore, kind: str) -> list[Decision]:
     return [_read(state, kind, number) for number in numbers]
 
 
-def readable(state: LocalStore, kind: str) -> tuple[list[Decision], list[BadInput]]:
+def readable(state: LocalStore, kind: str) -> tuple[list[RecordedDecision], list[BadInput]]:
     """The decisions of a kind that can be read, in order, and an error for each damaged or missing one.
 
     Only for a kind whose decisions stand alone, and in which one less is never more than the whole: `accepted`.
     """
-    numbers, found, wrong, expected = _numbers(state, kind), list[Decision](), list[BadInput](), 1
+    numbers, found, wrong, expected = _numbers(state, kind), list[RecordedDecision](), list[BadInput](), 1
     for number in numbers:
         if number > expected:
             these = f"decisions {expected} to {number - 1} are" if number > expected + 1 else "it is"
@@ -89,8 +89,8 @@ def make(
     kind: str,
     facts: Mapping[str, Json],
     *,
-    unless: Callable[[Sequence[Decision]], Decision | None] = lambda _made: None,
-) -> Decision:
+    unless: Callable[[Sequence[RecordedDecision]], RecordedDecision | None] = lambda _made: None,
+) -> RecordedDecision:
     """Make a decision: it is in the state and in the store when this returns. Of two at once, one gets the next number.
 
     `unless` gets all decisions so far. If it returns the one that rules this already, that one is returned instead.
@@ -123,7 +123,7 @@ def make_all(
     copy(state, open_store, kind)
 
 
-def _compared(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[Decision]:
+def _compared(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[RecordedDecision]:
     """All decisions of a kind, once the store has no other ones."""
     made = read(state, kind)  # names a damaged one as damaged, before it is compared
     with suppress(Unavailable):  # the copy at the end reports it, once the decision is in the state
@@ -136,9 +136,9 @@ def _text(facts: Mapping[str, Json]) -> str:
     return json.dumps(facts, sort_keys=True)
 
 
-def _committed(state: LocalStore, kind: str, number: int, facts: Mapping[str, Json]) -> Decision | None:
+def _committed(state: LocalStore, kind: str, number: int, facts: Mapping[str, Json]) -> RecordedDecision | None:
     """The new decision; None if another one has the number."""
-    one = Decision(kind, number, clock.now(), facts)
+    one = RecordedDecision(kind, number, clock.now(), facts)
     data = one.encode()
     done = state.commit_new(one.path, io.BytesIO(data), len(data), sha512(data).hexdigest())
     return one if done else None
@@ -155,7 +155,7 @@ def copy(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[
         for number in lacking:
             _copy(state, store, _read(state, kind, number).path)
     except Unavailable as error:
-        stands = f"Decision {ours[-1]} stands in the state ({_folder(kind)}/) and counts from the next"
+        stands = f"RecordedDecision {ours[-1]} stands in the state ({_folder(kind)}/) and counts from the next"
         again = "scan on, but is not safe until the store has it: run the same command again, which only copies it"
         raise Unavailable(error.what, f"{error.why}. {stands} {again}") from error
     return lacking
@@ -206,7 +206,7 @@ def _stored(store: Store, kind: str) -> set[int]:
     return {int(match[1]) for match in found if match}
 
 
-def _read(state: LocalStore, kind: str, number: int) -> Decision:
+def _read(state: LocalStore, kind: str, number: int) -> RecordedDecision:
     path = path_of(kind, number)
     try:
         facts = json.loads(unseal(state.read(path, LARGEST), path))
@@ -218,4 +218,4 @@ def _read(state: LocalStore, kind: str, number: int) -> Decision:
         raise BadInput(f"state:{path}", f"it is of schema {schema}, this Warcmill reads {SCHEMA}: run a newer Warcmill")
     if said != number:
         raise BadInput(f"state:{path}", f"it is decision {said}; {BACK}")
-    return Decision(kind, number, str(time), facts)
+    return RecordedDecision(kind, number, str(time), facts)

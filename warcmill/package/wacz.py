@@ -37,7 +37,7 @@ from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.text.titles import Titles
 from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
-from warcmill.formats.warc.gate import Verdict
+from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.launches import holdings
 from warcmill.launches.holdings import Holding, HoldingKind, StageHoldings
@@ -320,7 +320,7 @@ class _Adding:
                 yield offset, about.get("title", ""), about.get("content", "")
 
 
-def _examine(stream: digests.Readable, name: str, hearers: Sequence[Hearer]) -> Verdict:
+def _examine(stream: digests.Readable, name: str, hearers: Sequence[Hearer]) -> FileVerdict:
     """Have hearers hear a WARC that was proven before; what one of them raises is raised."""
     verdict = gate.examine(stream, name, None, hearers, proven=True)
     for failure in verdict.unheard:

@@ -176,7 +176,7 @@ def decide(
     return the decision that made it so."""
     facts: dict[str, Json] = {"hides": hides, "reason": reason, "surt": parse_entry(surt)}
 
-    def in_force(known: Sequence[made.Decision]) -> made.Decision | None:
+    def in_force(known: Sequence[made.RecordedDecision]) -> made.RecordedDecision | None:
         newest = next((one for one in reversed(known) if one.facts.get("surt") == surt), None)
         return newest if newest and newest.facts.get("hides") is hides else None
 
@@ -192,7 +192,7 @@ def _after(ruled: Sequence[AccessDecision]) -> Hidden:
     return Hidden(ruled[-1].number if ruled else 0, entries)
 
 
-def _of(one: made.Decision) -> AccessDecision:
+def _of(one: made.RecordedDecision) -> AccessDecision:
     match one.facts:
         case {"hides": bool(hides), "surt": str(surt), "reason": str(reason)} if _ENTRY.fullmatch(surt):
             return AccessDecision(one.number, hides, surt, reason, one.time)

@@ -12,7 +12,7 @@ import pytest
 from warcmill.errors import BadInput, Conflict, Unavailable
 from warcmill.layout import archived_path
 from warcmill.markers import decisions
-from warcmill.markers.decisions import ACCEPTED, Decision
+from warcmill.markers.decisions import ACCEPTED, RecordedDecision
 from warcmill.model import Root
 from warcmill.stores import Store, sentinel
 from warcmill.stores.file import FileStore
@@ -38,8 +38,8 @@ class Line:
         return FileStore("store", self.base / "store")
 
     def make(
-        self, name: str = "http://a.example/", unless: Callable[..., Decision | None] = lambda _: None
-    ) -> Decision:
+        self, name: str = "http://a.example/", unless: Callable[..., RecordedDecision | None] = lambda _: None
+    ) -> RecordedDecision:
         return decisions.make(self.state, self.open_store, ACCEPTED, {**SEED, "name": name}, unless=unless)
 
     def names(self) -> list[object]:
@@ -90,7 +90,7 @@ def test_the_store_away_leaves_it_in_the_state_and_the_same_again_copies_it_alon
         line.make()
     assert raised.value.exit_code == 4
     told = str(raised.value)
-    assert "Decision 1 stands in the state (decisions/accepted/) and counts from the next scan on" in told
+    assert "RecordedDecision 1 stands in the state (decisions/accepted/) and counts from the next scan on" in told
     assert "not safe until the store has it: run the same command again, which only copies it" in told
     line.away(is_away=False)
     assert line.stored(FIRST) is None
@@ -111,7 +111,7 @@ def test_a_killed_maker_s_decision_is_copied_by_the_next_one(line: Line, monkeyp
 
 
 def test_two_at_once_get_two_numbers(line: Line) -> None:
-    def meanwhile(known: list[Decision]) -> None:
+    def meanwhile(known: list[RecordedDecision]) -> None:
         if len(known) == 1:
             line.make("other")
 
@@ -151,7 +151,7 @@ def test_another_one_taken_the_number_in_the_store_meanwhile(line: Line) -> None
     with pytest.raises(Unavailable):
         line.make("a")
     line.away(is_away=False)
-    data = Decision(ACCEPTED, 1, "2016-10-21T03:00:07Z", SEED).encode()
+    data = RecordedDecision(ACCEPTED, 1, "2016-10-21T03:00:07Z", SEED).encode()
     store = line.open_store()
 
     class Late(FileStore):
@@ -164,7 +164,7 @@ def test_another_one_taken_the_number_in_the_store_meanwhile(line: Line) -> None
     assert line.stored(FIRST) == data
 
 
-SOUND = Decision(ACCEPTED, 1, "2016-10-21T03:00:07Z", SEED).encode()
+SOUND = RecordedDecision(ACCEPTED, 1, "2016-10-21T03:00:07Z", SEED).encode()
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,11 @@ SOUND = Decision(ACCEPTED, 1, "2016-10-21T03:00:07Z", SEED).encode()
     [
         (SOUND[:-5], "cut or altered; move it out of the state, then bring it back from the store: 'warcmill restore'"),
         (b"", "cut or altered"),
-        (Decision(ACCEPTED, 2, "2016-10-21T03:00:07Z", SEED).encode(), "it is decision 2; move it out of the state"),
-        (Decision(ACCEPTED, 1, "2016-10-21T03:00:07Z", {}).encode().replace(b"1", b"2"), "cut or altered"),
+        (
+            RecordedDecision(ACCEPTED, 2, "2016-10-21T03:00:07Z", SEED).encode(),
+            "it is decision 2; move it out of the state",
+        ),
+        (RecordedDecision(ACCEPTED, 1, "2016-10-21T03:00:07Z", {}).encode().replace(b"1", b"2"), "cut or altered"),
     ],
 )
 def test_a_damaged_one_is_named(line: Line, data: bytes, why: str) -> None:

@@ -27,7 +27,7 @@ _UNJUDGED = Declaration("", "")
 
 def examine(container: Container) -> BagVerdict:
     """The verdict on a bag, and the gate's on each WARC in it; OSError if it cannot be read."""
-    warcs: list[tuple[str, gate.Verdict]] = []
+    warcs: list[tuple[str, gate.FileVerdict]] = []
 
     def listen(path: str, stream: Readable) -> None:
         name = path.rpartition("/")[2]

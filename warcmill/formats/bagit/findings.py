@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from warcmill.formats.bagit import containers
-from warcmill.formats.warc.gate import Verdict as WarcVerdict
+from warcmill.formats.warc.gate import FileVerdict as WarcVerdict
 
 
 class BagResult(StrEnum):

@@ -58,7 +58,7 @@ _NAME = re.compile(r".*\.(?P<kind>warc|arc)(?P<gzip>\.gz)?(\.open)?", re.DOTALL 
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FileVerdict:
     """The gate's result for one file.
 
     `whole` is the length in bytes of the prefix of good records: what can be
@@ -92,7 +92,7 @@ def examine(
     hearers: Sequence[Hearer] = (),
     *,
     proven: bool = False,
-) -> Verdict:
+) -> FileVerdict:
     """Read `stream` to its end and judge it. `name` decides the format and is quoted in reasons.
 
     With `expect_offset` a record must begin at this raw offset, as the crawl
@@ -224,14 +224,14 @@ class _Walk:
     def _warn(self, why: str) -> None:
         self._warnings[why] += 1
 
-    def verdict(self, fault: BadInput | None) -> Verdict:
+    def verdict(self, fault: BadInput | None) -> FileVerdict:
         """The verdict; `fault` is what ended the pass, if anything did."""
         self._compare_ids()
         warnings = [f"{why} ({number} records)" for why, number in sorted(self._warnings.items())]
         if not self._described and fault is None:
             first = "warcinfo" if self._is_warc else "filedesc"
             warnings.insert(0, f"no {first} record: nothing in the file says who crawled it, and how")
-        return Verdict(
+        return FileVerdict(
             ok=fault is None,
             why=fault.why if fault else "",
             offset=fault.offset if fault else None,

@@ -14,7 +14,7 @@ from warcio.warcwriter import WARCWriter
 from warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.warc import checks, gate
-from warcmill.formats.warc.gate import Verdict, examine
+from warcmill.formats.warc.gate import FileVerdict, examine
 
 PLAIN = NAME.removesuffix(".gz")
 BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 3
@@ -36,7 +36,7 @@ ENDS = list(itertools.accumulate(map(len, map(member, RECORDS))))
 OFFSETS = [0, *ENDS[:-1]]
 
 
-def refused(data: bytes, name: str = NAME) -> Verdict:
+def refused(data: bytes, name: str = NAME) -> FileVerdict:
     verdict = judge(data, name)
     assert not verdict.ok
     assert verdict.why
@@ -44,7 +44,7 @@ def refused(data: bytes, name: str = NAME) -> Verdict:
 
 
 def test_a_whole_warc_passes() -> None:
-    assert judge(WHOLE) == Verdict(
+    assert judge(WHOLE) == FileVerdict(
         ok=True,
         why="",
         offset=None,
@@ -231,7 +231,7 @@ def test_a_record_without_a_mandatory_field_is_refused(name: str) -> None:
 
 
 def test_a_blank_before_the_colon_hides_no_digest() -> None:
-    def blank(payload: bytes) -> Verdict:
+    def blank(payload: bytes) -> FileVerdict:
         spelled = record(block=PAGE, payload=sha1(payload)).replace(b"Payload-Digest:", b"Payload-Digest :")
         return judge(warc_gz(warcinfo(), spelled))
 

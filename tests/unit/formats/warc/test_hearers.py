@@ -19,7 +19,7 @@ from warcs import NAME, WEEKLY, dressed, http, member, record, sha1, warc_gz, wa
 
 from warcmill.errors import BadInput
 from warcmill.formats.warc import header, hearers
-from warcmill.formats.warc.gate import Verdict, examine
+from warcmill.formats.warc.gate import FileVerdict, examine
 from warcmill.formats.warc.gzip import PIECE
 from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead
 
@@ -116,7 +116,7 @@ class Odd(Hearer):
             self._left -= 1
 
 
-def listened(data: bytes, name: str = NAME, at: str = "feed", number: int = 1) -> tuple[Verdict, Recorder]:
+def listened(data: bytes, name: str = NAME, at: str = "feed", number: int = 1) -> tuple[FileVerdict, Recorder]:
     """The verdict, which is the one without hearers, and what was heard, which is what belongs to it."""
     first, odd, last = Recorder(), Odd(at, number), Recorder()
     verdict = examine(io.BytesIO(data), name, hearers=[first, odd, last])

@@ -16,7 +16,7 @@ from warcs import chunked, http, judge, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.warc.checks import KEPT
 from warcmill.formats.warc.codings import STEPS, Dechunk
-from warcmill.formats.warc.gate import Verdict
+from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.http import CODINGS_LIMIT, DECODED_FREE, DECODED_RATIO
 
 BODY = b"<p>The quick brown fox jumps over the lazy dog.</p>\n" * 30
@@ -56,7 +56,7 @@ CODINGS = [
 ]
 
 
-def judge_response(block: bytes, payload: bytes, kind: str = "response", extra: bytes = b"") -> Verdict:
+def judge_response(block: bytes, payload: bytes, kind: str = "response", extra: bytes = b"") -> FileVerdict:
     """The verdict on a WARC with one more record, whose payload digest is that of `payload`."""
     return judge(warc_gz(warcinfo(), record(kind, block, payload=sha1(payload), extra=extra)))
 
