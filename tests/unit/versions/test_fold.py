@@ -259,7 +259,7 @@ def test_a_new_generation_is_a_new_base(archive: Archive, monkeypatch: pytest.Mo
     archive.fold()
     assert archive.keys() == ["example,a)/"]
     newer = type(CDXJ)(CDXJ.name, CDXJ.generation + 1, CDXJ.ext)
-    for module in ("versions.cdx", "launches.cdx_extracts"):
+    for module in ("versions.cdx", "extracts.cdx"):
         monkeypatch.setattr(f"warcmill.{module}.CDXJ", newer)
     monkeypatch.setattr("warcmill.versions.index_inputs.GENERATION", newer.generation)
     assert archive.fold() == folding.Folded(2, new=True)
@@ -285,9 +285,9 @@ def test_broken_off_readers_have_the_version_before_and_the_next_fold_ends_it(
     archive.fold()
     archive.add(TWO, {"b.warc.gz": warc("b.example/")})
     place = {
-        "list": "lists.Lists.commit",
-        "link": "payloads.Payloads.point",
-        "document": "payloads.Payloads.finish",
+        "list": "inputs.Lists.commit",
+        "link": "published.Payloads.point",
+        "document": "published.Payloads.finish",
         "read back": "segments.read_back",
     }[at]
 
