@@ -33,7 +33,7 @@ from warcmill.versions.cdx import Cdx
 from warcmill.versions.dataset import Wanted
 from warcmill.versions.fold import fold
 from warcmill.versions.inputs import ListedWarc
-from warcmill.versions.published import open_version
+from warcmill.versions.publication import open_version
 
 Row = tuple[str, str, str, str, str]
 WARCS, LOOKUPS = 200, 300

@@ -24,7 +24,7 @@ from benchmarks.stores import seconds, started
 from servers import cluster as dask
 from servers import cluster as spark
 from servers import pins
-from warcmill.base.side_by_side import side_by_side
+from warcmill.base.threads import side_by_side
 from warcmill.extracts.per_warc import ExtractOrder, ExtractPlace, ExtractWanted, make, reach
 from warcmill.formats.text import document
 from warcmill.scale import Runner

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions import hidden, text
+from warcmill.versions import hidden_list, text
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList, digest
-from warcmill.versions.published import Payloads, Published
+from warcmill.versions.publication import Payloads, Published
 from warcmill.versions.segments import Segment, SegmentSources
 from warcmill.web.app import App
 from warcmill.web.archive import Archive
@@ -84,13 +84,13 @@ def published(base: Path) -> Archive:
     sentinel.adopt({root: base / root for root in ROOTS})
     state, index, store = (FileStore(root, base / root) for root in ROOTS)
     segments = tuple(_segment(index, number, count) for number, count in enumerate(PARTS))
-    listed = VersionList("text", 1, 1, hidden.read(state).hiding, (), "2016-10-21T03:00:07Z")
+    listed = VersionList("text", 1, 1, hidden_list.read(state).hiding, (), "2016-10-21T03:00:07Z")
     Lists(state, "text").commit(listed)
     version, payloads = Published(1, FOLDER, digest(listed), ("file:///benchmark",), segments), Payloads(index, "text")
     payloads.finish(version)
     payloads.point(version)
     for number in range(HIDDEN):
-        hidden.decide(state, lambda: store, f"example,site{number},private", "benchmark", hides=True)
+        hidden_list.decide(state, lambda: store, f"example,site{number},private", "benchmark", hides=True)
     return Archive(state, index, store)
 
 

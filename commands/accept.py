@@ -24,7 +24,7 @@ from warcmill.audit import findings as lost_seeds
 from warcmill.audit.findings import looked_up
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
-from warcmill.base.printable import did_you_mean, printable
+from warcmill.base.escapes import did_you_mean, printable
 from warcmill.decisions import statements
 from warcmill.errors import BadInput, Conflict
 from warcmill.markers import decisions

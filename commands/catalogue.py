@@ -15,7 +15,7 @@ from commands.console.show import as_json, console, counted, err, lines, out, st
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import in_order
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import WarcmillError
 from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, Launch

@@ -48,7 +48,7 @@ from warcmill.audit.health import (
 )
 from warcmill.audit.reconciliation import NO_BACKUP
 from warcmill.base import clock
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, NotReady, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.launches.discovery import with_markers

@@ -16,7 +16,7 @@ from tasks.step import OpenRoots, open_line
 from warcmill import chain
 from warcmill.audit import survey
 from warcmill.audit.inventory import FileState, inventory, steps
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch

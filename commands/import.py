@@ -20,7 +20,7 @@ from tasks.config import chains
 from tasks.config.settings import Settings, settings
 from tasks.step import open_line
 from warcmill import layout
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.decisions import folder_import
 from warcmill.decisions.folder_layouts import ImportOrder, ImportResult, why_never_found
 from warcmill.errors import Busy

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from tasks.config import folders
 from warcmill import __version__
-from warcmill.base.printable import escape_last_resort, printable, printable_lines
+from warcmill.base.escapes import escape_last_resort, printable, printable_lines
 from warcmill.errors import BadConfig, WarcmillError
 
 # Each line is also the SUMMARY of its module; a test compares them.
@@ -167,7 +167,7 @@ def overview() -> str:
 
 
 def _nearest(unknown: str) -> str:
-    from warcmill.base.printable import did_you_mean  # noqa: PLC0415 needed only after a typing error
+    from warcmill.base.escapes import did_you_mean  # noqa: PLC0415 needed only after a typing error
 
     return did_you_mean(unknown, _verbs()) or "; 'warcmill --help' lists them"
 

@@ -20,9 +20,9 @@ from tasks.step import OpenRoots, open_line
 from warcmill.audit import findings, remedies, survey
 from warcmill.audit.findings import RevisitResolver
 from warcmill.audit.gaps import Gap
+from warcmill.audit.omissions import Catalogued, ScanStart
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, total
-from warcmill.audit.unaccounted import Catalogued, ScanStart
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
 from warcmill.stores.opening import open_folder

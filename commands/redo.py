@@ -11,7 +11,7 @@ from tasks.step import OpenRoots, open_line
 from warcmill import chain, layout
 from warcmill.audit import remedies
 from warcmill.audit.survey import did_you_mean_launch
-from warcmill.base.printable import did_you_mean
+from warcmill.base.escapes import did_you_mean
 from warcmill.decisions import redo
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Key, Launch, Stage

@@ -13,7 +13,7 @@ from commands.console.launches import launch_of
 from commands.console.show import as_json, console, counted, err, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import refuse_unknown, survey
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import NotReady
 from warcmill.formats.logs.crawlreport import total
 from warcmill.markers.facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState

@@ -22,12 +22,12 @@ from tasks import logs
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
-from warcmill.audit import due_crawls, findings, survey, unaccounted
+from warcmill.audit import due_crawls, findings, omissions, survey
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level
+from warcmill.audit.omissions import ScanStart
 from warcmill.audit.reconciliation import LaunchReport
-from warcmill.audit.unaccounted import ScanStart
 from warcmill.errors import BadConfig, Busy, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.markers import locks
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         scanner.environment = {**scanner.environment, logs.LOG: log_file(line.state.store)}
         with moving("looks at the launches"):
             discovered = discovery.find(line.rootmap, days.first, days.end)
-            before = unaccounted.look(line.state, line.rootmap, discovered.launches)
+            before = omissions.look(line.state, line.rootmap, discovered.launches)
         codes = _scan(scanner, days)
         if scanner.signal:
             return _stopped(scanner.signal, days, codes)

@@ -12,7 +12,7 @@ from commands.console.show import as_json, console, counted, err, lines
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.base import clock
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig
 from warcmill.model import Json
 from warcmill.stores.opening import open_folder

@@ -24,7 +24,7 @@ from tasks.step import open_line
 from warcmill import chain
 from warcmill.audit import findings, survey
 from warcmill.audit.progress_grid import TROUBLES, Cell, Cells, LaunchGrid, Mark, Totals, grid, totals
-from warcmill.base.printable import did_you_mean, printable
+from warcmill.base.escapes import did_you_mean, printable
 from warcmill.markers.locks import scans_at_work
 from warcmill.model import Json
 

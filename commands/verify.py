@@ -14,7 +14,7 @@ from commands.console.show import as_json, console, counted, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.fixity_audit import FixityFinding, FixityPlan, read_again, work
 from warcmill.audit.survey import in_order
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import BadInput
 from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, Launch

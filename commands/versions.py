@@ -17,11 +17,11 @@ from warcmill.markers import decisions
 from warcmill.model import Json
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
-from warcmill.versions import cdx, hidden, text
+from warcmill.versions import cdx, hidden_list, text
 from warcmill.versions.fold import retire
-from warcmill.versions.hidden import Hidden
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import Lists, VersionList, difference
-from warcmill.versions.published import CdxLookup, Payloads, Published
+from warcmill.versions.publication import CdxLookup, Payloads, Published
 from warcmill.versions.search import hidden_documents
 from warcmill.versions.verify import verify
 
@@ -117,7 +117,7 @@ def _list(name: str, *, in_json: bool) -> int:
     payloads, listed = Payloads(index, name), list(Lists(state.store, name).all())
     published = {one.number: one for one in payloads.all()}
     current = payloads.current()
-    kept = hidden.read(state.store)
+    kept = hidden_list.read(state.store)
     hides = {one.number: _hidden_of(index, one, kept) for one in published.values()} if name == text.NAME else None
     if in_json:
         versions: list[Json] = [_json(one, published.get(one.number), current, hides) for one in listed]
@@ -205,7 +205,7 @@ def _diff(name: str, old: int, new: int) -> int:
 
 def _hidden_since(store: LocalStore, index: LocalStore, before: VersionList, after: VersionList) -> Iterator[str]:
     """The entries that are hidden, and those that are shown again, with their captures in the version that has them."""
-    was, now = (set(hidden.at(store, one.hiding).entries) for one in (before, after))
+    was, now = (set(hidden_list.at(store, one.hiding).entries) for one in (before, after))
     yield from (f"hidden: {surt}  {_counted(index, before, surt)}" for surt in sorted(now - was))
     yield from (f"shown again: {surt}  {_counted(index, after, surt)}" for surt in sorted(was - now))
 
@@ -222,11 +222,11 @@ def _counted(index: LocalStore, listed: VersionList, surt: str) -> str:
 
 def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
     """The number of captures or documents of a version that an entry means, in words."""
-    prefixes = hidden.prefixes_of(surt)
+    prefixes = hidden_list.prefixes_of(surt)
     if name == text.NAME:
         return counted(hidden_documents(index, found, prefixes), "document", "documents")
     with closing(CdxLookup(index, found.segments)) as lookup:
-        number = sum(1 for _ in hidden.hidden_lines(lookup.beginning_with, prefixes))
+        number = sum(1 for _ in hidden_list.hidden_lines(lookup.beginning_with, prefixes))
     return counted(number, "capture", "captures")
 
 
@@ -257,15 +257,15 @@ def _retire(name: str, keep: int) -> int:
 
 def _decide(entry: str, why: str, *, hides: bool) -> int:
     line, index = open_line(), _index()
-    state, surt = line.state.store, hidden.parse_entry(entry)
-    known = hidden.read(state).entries
+    state, surt = line.state.store, hidden_list.parse_entry(entry)
+    known = hidden_list.read(state).entries
     if (surt in known) == hides:
         not_hidden = "not hidden; 'warcmill versions list' lists what is"
         out(f"{surt}: " + (f"hidden already: {known[surt]}" if hides else not_hidden))
         copied = decisions.copy(state, lambda: line.store, decisions.ACCESS)
         out(*(f"decision {number} was in the state alone: it is in the store now" for number in copied))
         return 0 if copied else 1
-    made = hidden.decide(state, lambda: line.store, surt, why, hides=hides)
+    made = hidden_list.decide(state, lambda: line.store, surt, why, hides=hides)
     out(f"{surt}: {'hidden' if hides else 'shown again'} from the next version on (decision {made.number})")
     if hides:
         out(_affected(index, surt))

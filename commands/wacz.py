@@ -19,7 +19,7 @@ from tasks.step import open_line
 from warcmill.audit.survey import did_you_mean_launch
 from warcmill.errors import BadInput, Conflict, Unavailable
 from warcmill.package.wacz import WaczContents, WaczSources, WrittenWacz, contents, write
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 
 SUMMARY = "write a launch, or a stage of it, as a WACZ: one file that replays in a browser"
 EPILOG = """\
@@ -113,7 +113,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     refuse_existing(path)
     try:
         _sweep(path)
-        temp = path.parent / temporary.name(path.name)
+        temp = path.parent / temporary_names.name(path.name)
         try:
             with temp.open("xb") as file:
                 yield file
@@ -161,6 +161,6 @@ def _conflict(path: Path) -> Conflict:
 
 def _sweep(path: Path) -> None:
     for entry in os.scandir(path.parent):
-        if entry.name.startswith(f".{path.name}.") and temporary.is_dead(entry.name):
+        if entry.name.startswith(f".{path.name}.") and temporary_names.is_dead(entry.name):
             with suppress(FileNotFoundError):
                 os.unlink(entry.path)

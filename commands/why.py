@@ -27,13 +27,13 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import report_seeds
 from warcmill.audit.survey import Survey, require
 from warcmill.base import clock
-from warcmill.base.printable import did_you_mean, printable
+from warcmill.base.escapes import did_you_mean, printable
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.launches.view import vitals
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.facts import Launched
 from warcmill.model import Json, Key, Launch, Stage, stamp_time
-from warcmill.output.stopped import stopped
+from warcmill.output.stop import stopped
 
 SUMMARY = "explain why a launch or a step is not done yet"
 EPILOG = """\

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 
 from warcmill.base import clock
-from warcmill.base.printable import PrintableFormatter, escape_last_resort
+from warcmill.base.escapes import PrintableFormatter, escape_last_resort
 from warcmill.base.progress import Snapshot, Watcher
 from warcmill.errors import WarcmillError
 from warcmill.model import Key

@@ -15,7 +15,7 @@ from tasks.summary import ScanEnding
 from warcmill.clients.notice import Trouble
 from warcmill.launches.view import LaunchView
 from warcmill.model import FINAL
-from warcmill.output import assemble, gather, pack_logs, process, stage_report, stopped
+from warcmill.output import assemble, gather, pack_logs, process, stage_report, stop
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class CheckJobStopped(Step):
     task_namespace = "output"
 
     def work(self, line: OpenRoots) -> None:
-        line.state.publish(self.key, stopped.stopped(line.state, line.roots_of(self.job), self.launch))
+        line.state.publish(self.key, stop.stopped(line.state, line.roots_of(self.job), self.launch))
 
 
 class PackageLogs(StageStep):

@@ -28,7 +28,7 @@ from warcmill.markers import decisions, locks
 from warcmill.markers.facts import Continued
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
-from warcmill.pulse import broken, feed
+from warcmill.pulse import broken_launches, feed
 from warcmill.pulse import control as steps
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class StartJob(JobStep):
                     return checkpoint
                 launch = Launch(self.job, self.broken)
                 steps.stop(engine, launch)  # puts it in order, if its engine can
-                return broken.checkpoint(line.state, roots, engine, launch)
+                return broken_launches.checkpoint(line.state, roots, engine, launch)
 
             claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)
         line.state.publish(self.key, claim)
@@ -204,10 +204,10 @@ class ScanForLaunches(Scan):
         if not engines.has_engine(job):
             return
         roots = line.rootmap.alone(job)
-        if before := broken.half_begun(line.state, roots, job):
-            yield StartJob(job=job, due=broken.due_of(before), broken=before.id)
+        if before := broken_launches.half_begun(line.state, roots, job):
+            yield StartJob(job=job, due=broken_launches.due_of(before), broken=before.id)
             return
-        newest = broken.newest(line.state, roots, job)
+        newest = broken_launches.newest(line.state, roots, job)
         if newest is None or not self.date_interval.date_a <= newest.seen.date() < self.date_interval.date_b:
             return
         with closing(engines.engine_of(job)) as engine:
@@ -217,9 +217,11 @@ class ScanForLaunches(Scan):
             if newest.is_empty:  # only its end is missing
                 yield StopJob(job=job, launch_id=newest.launch.id)
             elif self._may_continue(line, roots, newest, None if seen.died else engine):
-                yield StartJob(job=job, due=broken.due_of(newest.launch), broken=newest.launch.id)
+                yield StartJob(job=job, due=broken_launches.due_of(newest.launch), broken=newest.launch.id)
 
-    def _may_continue(self, line: OpenRoots, roots: JobRoots, newest: broken.Newest, engine: Engine | None) -> bool:
+    def _may_continue(
+        self, line: OpenRoots, roots: JobRoots, newest: broken_launches.Newest, engine: Engine | None
+    ) -> bool:
         """True if a launch that broke off can be continued; the log has why not. Without an engine to ask, since that
         first makes a checkpoint, it has one."""
         since = stamp_time(clock.stamp()) - engines.catch_up()
@@ -228,9 +230,9 @@ class ScanForLaunches(Scan):
             log.warning("%s broke off, and is too old to be continued now; %s", newest.launch, how)
             return False
         try:
-            broken.refuse_endless(line.state, roots, newest.launch, since)
+            broken_launches.refuse_endless(line.state, roots, newest.launch, since)
             if engine:
-                broken.checkpoint(line.state, roots, engine, newest.launch)
+                broken_launches.checkpoint(line.state, roots, engine, newest.launch)
         except (Conflict, NotReady) as error:
             log.error("%s", error)
             return False

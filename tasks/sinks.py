@@ -16,7 +16,7 @@ from warcmill.index.sinks import bring
 from warcmill.stores import LocalStore
 from warcmill.versions.cdx import NAME
 from warcmill.versions.inputs import Lists
-from warcmill.versions.published import Payloads
+from warcmill.versions.publication import Payloads
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from warcmill.clients.notice import Trouble
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.extracts.extracts import Extracts
 from warcmill.launches import discovery
-from warcmill.launches.misplaced import Bare
+from warcmill.launches.empty_roots import Bare
 from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.launches.view import LaunchView
 from warcmill.markers import locks

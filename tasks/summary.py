@@ -28,7 +28,7 @@ from warcmill.errors import WarcmillError
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class ScanEnding:
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
         if not troubles or not (self.channels.mail_to or self.channels.webhook):
             return
-        message = Notice(self.scan, str(self.dates), temporary.host(), troubles, self._todo(troubles))
+        message = Notice(self.scan, str(self.dates), temporary_names.host(), troubles, self._todo(troubles))
         try:
             notice.send(self.channels, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))

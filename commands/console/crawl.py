@@ -29,14 +29,14 @@ from tasks.step import OpenRoots, open_line
 from warcmill.audit import findings, survey
 from warcmill.audit.remedies import report_seeds
 from warcmill.base import clock, disk
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
 from warcmill.crawl.job.text import HEAD, files
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import checkpoint as checkpoints
-from warcmill.crawl.launch import folders, job_log, reachable, reports
+from warcmill.crawl.launch import folders, job_log, reachability, reports
 from warcmill.crawl.launch.job_log import Last
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
 from warcmill.formats.feed import TargetScope
@@ -76,9 +76,9 @@ def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> Crawl
 
 def refused(plan: CrawlPlan) -> int:
     """The exit code of a crawl that no URL can begin, once each is named with the reason; 0 if one can."""
-    obstacles = asyncio.run(reachable.obstacles(file.parse(plan.files, plan.name), plan.allow_private))
+    obstacles = asyncio.run(reachability.obstacles(file.parse(plan.files, plan.name), plan.allow_private))
     for seed, obstacle in obstacles.items():
-        todo = reachable.remedy(obstacle)
+        todo = reachability.remedy(obstacle)
         err(f"{seed}: {obstacle.why}{f'; {todo}' if todo else ''}")
     if not obstacles:
         return 0

@@ -19,7 +19,7 @@ from warcmill.audit.due_crawls import Days, JobGap, in_groups
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
 from warcmill.base import clock
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import BadInput, Unavailable
 from warcmill.markers import decisions
 from warcmill.markers.decisions import RecordedDecision

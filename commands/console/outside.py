@@ -21,15 +21,15 @@ from tasks.step import OpenRoots
 from warcmill import layout
 from warcmill.audit import remedies
 from warcmill.base import clock
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.clients.solr import Solr
 from warcmill.decisions import redo
 from warcmill.errors import BadInput, Unavailable
 from warcmill.index import copies as indexed
 from warcmill.index.sink_cdx import name_of
 from warcmill.index.sink_solr import SolrSink
-from warcmill.markers import outside
-from warcmill.markers.outside import Lack, LastLook
+from warcmill.markers import outside_copies
+from warcmill.markers.outside_copies import Lack, LastLook
 from warcmill.model import Json, Key, Launch
 from warcmill.package import copies
 from warcmill.package.copies import Sent
@@ -143,7 +143,7 @@ def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_document:
     away = sum(lack.is_away for lack in lacks)
     if lacks or look.looked:
         last = LastLook(clock.stamp_text(clock.stamp()), scope, dict(look.looked), len(lacks) - away, away)
-        outside.write(line.state.store, last)
+        outside_copies.write(line.state.store, last)
     if as_document:
         print(as_json(_json(look, lacks)))
     else:
@@ -188,7 +188,7 @@ def last_time(line: OpenRoots, launches: Sequence[Launch]) -> str:
     """When the copies outside were last looked at, in words; '' where nothing was handed over. `launches`: those of
     which it is asked whether a SIP was submitted."""
     try:
-        last = outside.read(line.state.store)
+        last = outside_copies.read(line.state.store)
     except BadInput as error:
         return f"copies outside: {printable(str(error))}; run warcmill verify --outside again"
     if last:

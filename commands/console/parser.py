@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from warcmill.base.printable import did_you_mean, printable
+from warcmill.base.escapes import did_you_mean, printable
 
 
 class Verb(Protocol):

@@ -25,7 +25,7 @@ from commands.console.show import err, silence
 from tasks import logs
 from tasks.logs import MARK
 from tasks.step import LaunchScan
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY, describe
 from warcmill.model import Launch
 from warcmill.stores import LocalStore

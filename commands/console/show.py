@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from commands.console.arguments import Interval
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json
 

@@ -12,7 +12,7 @@ from luigi.configuration import get_config
 from tasks.config import roots, sections
 from tasks.config.sections import jobs_of, needed, value
 from tasks.config.settings import settings
-from warcmill.base.printable import did_you_mean
+from warcmill.base.escapes import did_you_mean
 from warcmill.base.schedule import Frequency, Schedule
 from warcmill.clients.engine import Engine
 from warcmill.clients.heritrix.engine import HeritrixEngine

@@ -16,7 +16,7 @@ from luigi.task_register import Register
 
 from tasks.config import chains, engines, roots
 from tasks.config.sections import CLOSE
-from warcmill.base.printable import nearest
+from warcmill.base.escapes import nearest
 
 NAMED = {roots.ENGINE: roots.ENGINE_KEYS, roots.WRITER: roots.WRITER_KEYS, "job.": engines.JOB_KEYS}
 NAMED |= {chains.COLLECTION: chains.COLLECTION_KEYS}

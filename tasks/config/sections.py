@@ -20,7 +20,7 @@ from luigi.cmdline_parser import CmdlineParser
 from luigi.configuration import get_config
 from luigi.interface import core
 
-from warcmill.base.printable import nearest
+from warcmill.base.escapes import nearest
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 

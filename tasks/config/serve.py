@@ -19,7 +19,7 @@ from warcmill.stores.opening import is_remote
 from warcmill.versions import cdx
 from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.inputs import FOLDER
-from warcmill.versions.published import CURRENT
+from warcmill.versions.publication import CURRENT
 from warcmill.web import replay
 from warcmill.web.http import SHORTEST
 from warcmill.web.warcs import serving as serving_warcs

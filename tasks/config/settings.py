@@ -17,7 +17,7 @@ from tasks.config import chains, scale, sections
 from tasks.config import roots as places
 from tasks.config.folders import NO_ARCHIVE, VARIABLE, config_file, find
 from tasks.config.sections import while_unchanged
-from warcmill.base.printable import did_you_mean
+from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Wanted
 from warcmill.clients.notice import Channels
 from warcmill.errors import BadConfig

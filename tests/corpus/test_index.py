@@ -30,7 +30,7 @@ from warcmill.formats.index.urlkey import urlkey
 from warcmill.launches import holdings
 from warcmill.stores.file import FileStore
 from warcmill.versions import revisits
-from warcmill.versions.published import CdxLookup, open_version
+from warcmill.versions.publication import CdxLookup, open_version
 
 DAYS = ("--date-interval", "2026-11")
 CAPTURES = 3208  # of the WARCs that are indexed: all closed ones and what was salvaged, without viral ones

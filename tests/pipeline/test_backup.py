@@ -23,7 +23,7 @@ from warcmill.markers.state import input_of
 from warcmill.model import FINAL, Launch
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.versions.inputs import Lists, VersionList
 
 LAUNCH = Launch(sample.JOB, sample.LAUNCH_ID)
@@ -116,15 +116,17 @@ def test_the_same_markers_are_kept_once_and_changed_ones_beside_them(done: Line)
 
 def test_versions_and_decisions_are_known_again(done: Line) -> None:
     state = FileStore("state", done.folders["state"])
-    hidden.decide(state, lambda: FileStore("store", done.folders["store"]), "example,b", "order of a court", hides=True)
-    listed = VersionList("cdx", 1, 1, hidden.read(state).hiding, (), "2016-10-21T03:00:07Z")
+    hidden_list.decide(
+        state, lambda: FileStore("store", done.folders["store"]), "example,b", "order of a court", hides=True
+    )
+    listed = VersionList("cdx", 1, 1, hidden_list.read(state).hiding, (), "2016-10-21T03:00:07Z")
     Lists(state, "cdx").commit(listed)
     assert [back_up(done), back_up(done)] == [0, 0]
     lose_the_state(done)
     told = done.warcmill("restore")
     assert (told.returncode, "versions and decisions: 2 files restored" in told.stdout) == (0, True), told.stdout
     assert Lists(state, "cdx").read(1) == listed
-    assert hidden.read(state).entries == {"example,b": "order of a court"}
+    assert hidden_list.read(state).entries == {"example,b": "order of a court"}
     path = done.folders["state"] / "decisions/access/000001.json"
     path.chmod(0o644)
     path.write_bytes(path.read_bytes().replace(b"example,b", b"example,c"))

@@ -19,7 +19,7 @@ from warcmill.crawl.launch import folders, job_log
 from warcmill.formats.logs import crawllog
 from warcmill.markers.facts import Launched, Started
 from warcmill.model import Launch
-from warcmill.pulse import broken
+from warcmill.pulse import broken_launches
 
 JOB, HOST, PAGES = "daily", "a.example", 40
 SETTINGS = """\
@@ -157,7 +157,7 @@ def test_a_start_that_broke_off_after_the_dead_launch_was_put_in_order_is_made_a
     assert running
     os.kill(running.pid, signal.SIGKILL)
     until(lambda: holder(line) is None)
-    due = broken.due_of(first)
+    due = broken_launches.due_of(first)
     pulse(line, "CrawlFeed", "--job", JOB, "--due", due)
     settings = line.config.parent / "settings.toml"
     settings.write_text("hopps = 1\n")  # so the start fails, when the launch has its end already

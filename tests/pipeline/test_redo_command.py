@@ -19,7 +19,7 @@ from warcmill.markers.claim import UNKNOWN
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL
 from warcmill.output import pack_logs
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 
 STEPS = ("Checksum", "Copy", "Verify")
 
@@ -123,7 +123,7 @@ def test_every_step_done_again_makes_the_same_claim_and_the_same_zip(done: Line)
     assert zipped.read_bytes() == bytes_of_zip
     assert run.read_bytes() != first
     found = done.state.require(packed)
-    assert (found.run, done.state.run_of(found).host) == (UNKNOWN, temporary.host())
+    assert (found.run, done.state.run_of(found).host) == (UNKNOWN, temporary_names.host())
 
 
 def test_a_zip_of_an_older_warcmill_that_holds_its_run_reads_and_stops_a_redo_of_its_pack(line: Line) -> None:

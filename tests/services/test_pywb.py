@@ -16,7 +16,7 @@ from indexed import Archive
 from pywb_server import SECONDS, of_collection, running
 from warcs import WEEKLY, warc_gz, warcinfo
 
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 LAUNCH_ID = "20261121081735"
 
@@ -74,7 +74,7 @@ def test_a_page_is_replayed_byte_for_byte(archive: Archive, pywb: str) -> None:
 def test_a_new_version_is_seen_at_once_and_what_is_hidden_is_gone(archive: Archive, pywb: str) -> None:
     url = json.loads(archive.lines(prefix=b"example,docs")[0].split(" ", 2)[2])["url"]
     assert asked(pywb, url=url)
-    hidden.decide(archive.state.store, lambda: archive.store, "example,docs", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,docs", "order of a court", hides=True)
     archive.fold()
     assert asked(pywb, url=url) == []
     with pytest.raises(urllib.error.HTTPError, match="404"):

@@ -31,7 +31,7 @@ from servers.serving import SECONDS, RunningServe
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.web.replay import LARGEST_HEAD
 
 HTML = b"Content-Type: text/html"
@@ -163,7 +163,7 @@ def test_a_version_that_moves_is_seen_and_what_it_hides_is_gone(world: World) ->
     world.archive.fold()
     address = raw(world, url, second)
     assert status_of(address) == 200
-    hidden.decide(
+    hidden_list.decide(
         world.archive.state.store, lambda: world.archive.store, "example,late", "order of a court", hides=True
     )
     assert world.server.replay_of(url, second) == ""

@@ -25,7 +25,7 @@ from warcmill.index import sink_solr, verify_text
 from warcmill.index.sink_solr import Routing, SolrTarget, routing
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 OTHER = "gov"
 LAUNCH, NEXT = Launch("daily", ONE), Launch("daily", TWO)
@@ -166,7 +166,7 @@ def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: T
 def test_what_is_hidden_or_withdrawn_is_deleted_and_comes_back(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty)
     post(archive, at)
-    hidden.decide(archive.state.store, lambda: archive.store, "example,e1", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,e1", "order of a court", hides=True)
     archive.fold()
     with pytest.raises(NotReady, match=r"run index\.ScanForIndexing"):
         verify(archive, at)
@@ -174,7 +174,7 @@ def test_what_is_hidden_or_withdrawn_is_deleted_and_comes_back(archive: TextArch
     assert len(found(empty, "quokkas")) == 27
     assert found(empty, "word7") == []
     claim = verify(archive, at)
-    hidden.decide(archive.state.store, lambda: archive.store, "example,e1", "lifted", hides=False)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,e1", "lifted", hides=False)
     archive.fold()
     assert post(archive, at) == ()
     assert found(empty, "word7") == ["http://e1.example/07"]

@@ -20,7 +20,7 @@ from servers import packages
 from warcmill.extracts.extracts import Extracts
 from warcmill.model import FINAL, Stage
 from warcmill.package.wacz import WaczSources, contents, write
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 CP = Stage.parse("cp00001-20161020000000")
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
@@ -82,7 +82,7 @@ def test_one_with_originals_and_without_what_is_hidden_is_valid(tmp_path: Path) 
         "20161101000000", {"second.warc.gz": warc_gz(warcinfo(), again, response("http://b.example/"))}
     )
     archive.fold()
-    hidden.decide(archive.state.store, lambda: archive.store, "example,b", "asked for", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,b", "asked for", hides=True)
     path = tmp_path / "made.wacz"
     with path.open("wb") as file:
         sources = WaczSources(archive.state, archive.store, Extracts(archive.index), tmp_path)

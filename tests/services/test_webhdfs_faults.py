@@ -26,7 +26,7 @@ from store_conformance import PATH, Asked, commit, read, read_back
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
-from warcmill.stores.remote import SMALL, Broken
+from warcmill.stores.remote_files import SMALL, Broken
 from warcmill.stores.webhdfs.client import NameNodes
 from warcmill.stores.webhdfs.http import Address, Connections, HdfsRefusal, HdfsResponse
 

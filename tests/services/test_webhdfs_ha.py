@@ -15,7 +15,7 @@ from store_conformance import PATH, commit, read, read_back
 from servers.hdfs_ha import HdfsHa
 from warcmill.errors import Unavailable
 from warcmill.stores.opening import Access, adopt
-from warcmill.stores.remote import Budget
+from warcmill.stores.remote_files import Budget
 from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.http import Connections
 from warcmill.stores.webhdfs.store import WebHdfsStore

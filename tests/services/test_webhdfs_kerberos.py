@@ -13,7 +13,7 @@ from servers.hdfs_kerberos import HdfsKerberos
 from warcmill.errors import Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.stores.opening import Access, adopt
-from warcmill.stores.remote import Budget
+from warcmill.stores.remote_files import Budget
 from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
 from warcmill.stores.webhdfs.hdfscli import HdfsCli
 from warcmill.stores.webhdfs.http import Connections

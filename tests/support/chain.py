@@ -8,7 +8,7 @@ from warcmill import layout
 from warcmill.files import checksum, copy, read_back, retire, verify
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Item, Stage
-from warcmill.output import assemble, pack_logs, stopped
+from warcmill.output import assemble, pack_logs, stop
 from warcmill.reports import crawl, seeds
 
 BLOCK_SIZE = 128 << 20
@@ -19,7 +19,7 @@ def assembled(engine: Engine, stage: Stage = FINAL) -> Claim:
     """Everything up to 03 of a stage, published."""
     state = engine.state
     if stage.is_final:
-        _publish(engine, stopped.stopped(state, engine.roots, engine.launch))
+        _publish(engine, stop.stopped(state, engine.roots, engine.launch))
     with state.scratch() as folder:
         claim, path = pack_logs.pack(state, engine.roots, engine.launch, stage, folder)
         state.publish(claim.key, claim, path)

@@ -27,7 +27,7 @@ from warcmill.versions import fold
 from warcmill.versions.cdx import Cdx
 from warcmill.versions.fold import Folded
 from warcmill.versions.inputs import Lists
-from warcmill.versions.published import Payloads, open_version
+from warcmill.versions.publication import Payloads, open_version
 
 PLACE = "file:///archive/warcs"
 NO_VIRAL: Mapping[str, bytes] = MappingProxyType({})

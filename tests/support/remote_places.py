@@ -15,7 +15,7 @@ from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import opening
 from warcmill.stores.opening import Access
-from warcmill.stores.remote import Budget
+from warcmill.stores.remote_files import Budget
 from warcmill.stores.sftp.pool import SessionPool
 from warcmill.stores.sftp.ssh import Credentials, SshHost
 from warcmill.stores.sftp.store import SftpStore

@@ -18,7 +18,7 @@ import pytest
 
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL, stored_name
-from warcmill.stores import Store, temporary
+from warcmill.stores import Store, temporary_names
 
 FOLDER = "warcs/daily/20161019234428"
 PATH = f"{FOLDER}/a.warc.gz"
@@ -98,7 +98,7 @@ def store(there: Place) -> Store:
 def of_a_dead_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What is written meanwhile bears the number of a process that is no more."""
     with monkeypatch.context() as patch:
-        patch.setattr(temporary, "os", SimpleNamespace(getpid=lambda: DEAD_PID))
+        patch.setattr(temporary_names, "os", SimpleNamespace(getpid=lambda: DEAD_PID))
         yield
 
 
@@ -305,7 +305,7 @@ def test_a_function_is_not_asked_of_a_source_that_fails_on_the_way(there: Place,
     with pytest.raises(Unavailable, match="is away"):
         store.commit_new(PATH, Failing(bytes(size), Unavailable("the source", "is away")), 4 << 20, asked)
     assert asked.digests == []
-    assert all(temporary.is_temporary(path.rpartition("/")[2]) for path in there.files())
+    assert all(temporary_names.is_temporary(path.rpartition("/")[2]) for path in there.files())
 
 
 @pytest.mark.parametrize("data", [b"small", DATA * 3])
@@ -431,9 +431,9 @@ def test_a_host_sweeps_what_its_own_dead_processes_left(
 ) -> None:
     commit(store, DATA)
     with of_a_dead_process(monkeypatch):
-        dead = temporary.name("a.warc.gz")
-    alive = temporary.name("a.warc.gz")
-    elsewhere = dead.replace(temporary.host(), "elsewhere")
+        dead = temporary_names.name("a.warc.gz")
+    alive = temporary_names.name("a.warc.gz")
+    elsewhere = dead.replace(temporary_names.host(), "elsewhere")
     for name in (dead, alive, elsewhere):
         there.write(f"{FOLDER}/{name}", b"half")
     assert store.sweep(FOLDER) == 1

@@ -14,7 +14,7 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.text import text as index_text
 from warcmill.model import FINAL, Launch
 from warcmill.versions.inputs import Lists
-from warcmill.versions.published import Payloads
+from warcmill.versions.publication import Payloads
 from warcmill.versions.search import Query, SearchAnswer, search
 from warcmill.versions.text import Text
 

@@ -18,7 +18,7 @@ from commands.main import main
 from warcmill import layout
 from warcmill.model import FINAL, Launch
 from warcmill.stores.file import FileStore
-from warcmill.versions.published import open_version
+from warcmill.versions.publication import open_version
 
 LAUNCH = Launch(JOB, LAUNCH_ID)
 DAY = ("--date-interval", "2026-11-21")

@@ -31,7 +31,7 @@ from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats import profile
 from warcmill.markers.state import SCRATCH
 from warcmill.model import Root, is_writer
-from warcmill.stores import Stat, Store, temporary
+from warcmill.stores import Stat, Store, temporary_names
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, open_store
 from warcmill.stores.sentinel import OWN
@@ -126,7 +126,7 @@ def check_own(root: Root, base: Path) -> Iterator[Check]:
 def _probe(root: Root, base: Path) -> Iterator[Check]:
     """Write, sync and link a file, as publishing does. Then compare the file's time with the clock."""
     name = f"write {root}"
-    files = [base / temporary.name("doctor") for _ in range(2)]
+    files = [base / temporary_names.name("doctor") for _ in range(2)]
     try:
         with files[0].open("xb") as file:
             os.fsync(file.fileno())
@@ -160,7 +160,7 @@ def _litter(root: Root, base: Path) -> Check:
     """Count half-written files that killed processes of this host left."""
     walk = (name for _, folders, files in os.walk(base) for name in (*folders, *files))
     names = list(islice(walk, MOST_ENTRIES))
-    dead = sum(temporary.is_dead(name) for name in names)
+    dead = sum(temporary_names.is_dead(name) for name in names)
     part = f" among the first {MOST_ENTRIES:,} entries" if len(names) == MOST_ENTRIES else ""
     if dead:
         text = f"{dead} half-written by processes that are gone{part}"
@@ -256,7 +256,7 @@ def _check(
     key = "smtp_host and smtp_port" if name == "mail" else "webhook"
     try:
         if send:
-            send(channels, Notice("doctor", "--notice", temporary.host(), (_TEST,), "warcmill doctor"))
+            send(channels, Notice("doctor", "--notice", temporary_names.host(), (_TEST,), "warcmill doctor"))
         else:
             socket.create_connection(place, PATIENCE).close()
     except Unavailable as error:

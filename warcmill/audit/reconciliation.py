@@ -14,12 +14,12 @@ from itertools import groupby
 from typing import Final
 
 from warcmill import chain, layout
-from warcmill.audit import findings, gaps, remedies, survey, unaccounted
+from warcmill.audit import findings, gaps, omissions, remedies, survey
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.findings import Resolve, looked_up
 from warcmill.audit.gaps import Gap
+from warcmill.audit.omissions import Catalogued, ScanStart, split
 from warcmill.audit.survey import Survey
-from warcmill.audit.unaccounted import Catalogued, ScanStart, split
 from warcmill.backup import backup, restore
 from warcmill.base import clock
 from warcmill.chain import Row as Step
@@ -100,11 +100,11 @@ def report(
 
 def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[Gap, ...]:
     """The gaps that markers alone do not show: files of the store, its backup, and SIPs of the catalogue."""
-    in_store = unaccounted.listed(store, seen.launch)
-    not_stored = unaccounted.missing(seen, in_store) + unaccounted.unclaimed(seen, in_store)
+    in_store = omissions.listed(store, seen.launch)
+    not_stored = omissions.missing(seen, in_store) + omissions.unclaimed(seen, in_store)
     now = stamp_time(clock.stamp())
     not_stored += unkept_launch(state, store, seen.launch, now) + unkept_markers(store, seen, now)
-    return not_stored + (unaccounted.uncatalogued(seen, catalogued) if catalogued else ())
+    return not_stored + (omissions.uncatalogued(seen, catalogued) if catalogued else ())
 
 
 def find(

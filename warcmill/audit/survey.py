@@ -9,7 +9,7 @@ from itertools import groupby
 
 from warcmill import chain, layout
 from warcmill.audit import accepted_seeds
-from warcmill.base.printable import did_you_mean
+from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign
 from warcmill.formats.logs import logzip

@@ -16,8 +16,8 @@ from hashlib import sha512
 
 from warcmill import layout
 from warcmill.errors import BadInput
-from warcmill.formats.sealed import unseal
-from warcmill.stores import LocalStore, Stat, Store, temporary
+from warcmill.formats.seal import unseal
+from warcmill.stores import LocalStore, Stat, Store, temporary_names
 
 NAME = layout.ARCHIVE.rpartition("/")[2]
 FOLDER = layout.ARCHIVE
@@ -77,4 +77,4 @@ def _files(store: Store, top: str) -> Iterator[Stat]:
     for kept in KEPT:
         for folder in store.list(f"{top}/{kept}" if top else kept):
             entries = store.list(folder.path) if folder.kind == "folder" else ()
-            yield from (one for one in entries if one.kind == "file" and not temporary.is_temporary(one.name))
+            yield from (one for one in entries if one.kind == "file" and not temporary_names.is_temporary(one.name))

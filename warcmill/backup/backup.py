@@ -31,7 +31,7 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts import BackedUp, Complete, Fed, Launched, Started
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome
-from warcmill.stores import LocalStore, Stat, Store, temporary
+from warcmill.stores import LocalStore, Stat, Store, temporary_names
 
 FOLDER = "state"
 
@@ -85,7 +85,7 @@ def has_any(store: Store) -> bool:
 
 
 def _is_backup(entry: Stat) -> bool:
-    return entry.kind == "file" and entry.name.endswith(".zip") and not temporary.is_temporary(entry.name)
+    return entry.kind == "file" and entry.name.endswith(".zip") and not temporary_names.is_temporary(entry.name)
 
 
 def back_up(state: MarkerStore, store: Store, launch: Launch, scratch: Path) -> str:

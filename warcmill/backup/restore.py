@@ -16,7 +16,7 @@ from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import BackedUp
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Launch, parse_job
-from warcmill.stores import Stat, Store, temporary
+from warcmill.stores import Stat, Store, temporary_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def kept(store: Store) -> tuple[list[Launch | DueBackup], list[BadInput]]:
 
 def _entries(store: Store, folder: str) -> list[Stat]:
     """The entries of a folder: no temporary files of backups that were killed, and not what `archive` keeps."""
-    ours = (entry for entry in store.list(folder) if not temporary.is_temporary(entry.name))
+    ours = (entry for entry in store.list(folder) if not temporary_names.is_temporary(entry.name))
     return [entry for entry in ours if entry.path != archive.FOLDER]
 
 

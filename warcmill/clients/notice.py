@@ -20,7 +20,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
 
 TIMEOUT = 30  # seconds

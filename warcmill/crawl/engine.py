@@ -17,7 +17,7 @@ from typing import cast
 
 from warcmill import __version__
 from warcmill.base import disk
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.clients.engine import CrawlProgress, JobStatus
 from warcmill.crawl import durable
 from warcmill.crawl.control import control

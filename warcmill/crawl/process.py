@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warcmill.base import clock
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.crawl import durable
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End

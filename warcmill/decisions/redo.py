@@ -32,8 +32,8 @@ from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Key, Launch, Root, Stage
-from warcmill.output import pack_logs, stopped
-from warcmill.stores import Stat, Store, temporary
+from warcmill.output import pack_logs, stop
+from warcmill.stores import Stat, Store, temporary_names
 
 Markers = Mapping[Key, Evidence]
 
@@ -134,9 +134,9 @@ def _is_packed_alike(roots: Roots, known: Markers, keys: Collection[Key], key: K
     is_redone = ended in keys and layout.marker_path(ended) in {parent.marker for parent in known[key].claim.inputs}
     if is_redone and any(layout.key(task, launch) in keys for task in ("operator.Close", "pulse.StopJob")):
         return False  # how the new 01.stopped will say that the launch ended is not known yet
-    stop = stopped.stopped(roots.state, roots.engines, launch) if is_redone else None
+    ended_by = stop.stopped(roots.state, roots.engines, launch) if is_redone else None
     with roots.state.scratch() as folder:
-        _, packed = pack_logs.pack(roots.state, roots.engines, launch, stage, folder, stop)
+        _, packed = pack_logs.pack(roots.state, roots.engines, launch, stage, folder, ended_by)
         with packed.open("rb") as again, roots.store.open(path) as stored:
             return digests.sha512(again) == digests.sha512(stored)
 
@@ -173,7 +173,7 @@ def _move(state: MarkerStore, only: Stat, reason: str) -> None:
     aside = f"{'/'.join(only.path.split('/')[:3])}/aside"
     to = f"{aside}/{only.name}.{clock.stamp()}.{secrets.token_hex(4)}"
     line = {"moved": only.path, "to": to, "reason": reason, "at": clock.now()}
-    journal = f"{aside}/redo.{temporary.host()}.{os.getpid()}.jsonl"
+    journal = f"{aside}/redo.{temporary_names.host()}.{os.getpid()}.jsonl"
     state.store.append(journal, json.dumps(line, ensure_ascii=False, sort_keys=True).encode())
     if not state.store.move_aside(only.path, to, only):
         raise Conflict(only.path, "it was moved or replaced just now; look at it, and try again")

@@ -27,7 +27,7 @@ from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.model import Launch, parse_stamp
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 from warcmill.stores.file import FileStore
 
 LEDGER, COMPLETE, WARCS = "files.jsonl", "import.json", "warcs"
@@ -111,7 +111,7 @@ class Incoming:
 
 def begin(root: FileStore, job: str) -> Incoming:
     """Make a new folder, or continue with one that a dead process left."""
-    folder = temporary.name(f"import.{job}")
+    folder = temporary_names.name(f"import.{job}")
     left = list(leftovers(root, job))
     if left:
         os.rename(left[0].path, root.real(folder))
@@ -125,7 +125,7 @@ def begin(root: FileStore, job: str) -> Incoming:
 def leftovers(root: FileStore, job: str) -> Iterator[Incoming]:
     """Yield the folders that dead processes of this host, or an import of this process that failed, left for a job."""
     for entry in list(root.list("")):
-        gone = temporary.is_dead(entry.name) or temporary.is_own(entry.name)
+        gone = temporary_names.is_dead(entry.name) or temporary_names.is_own(entry.name)
         if entry.kind == "folder" and entry.name.startswith(f".import.{job}.") and gone:
             yield Incoming(root, entry.path)
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput
 from warcmill.extracts import extracts as making
 from warcmill.extracts.extracts import ExtractKind, Extracts, Maker

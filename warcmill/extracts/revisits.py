@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha512
 
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.extracts import cdx
 from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.formats.index.cdxj import all_named

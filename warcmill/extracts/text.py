@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Protocol
 
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, Mismatch
 from warcmill.extracts import extracts as making
 from warcmill.extracts.extracts import ExtractKind, Extracts, Maker

@@ -29,7 +29,7 @@ from warcmill.errors import Unavailable
 from warcmill.extracts.text import Office
 from warcmill.extracts.text_workers import DocumentCache, TextWorkers
 from warcmill.formats.text.document import MOST, Document, Kind, made
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 
 LIMITS = WorkerLimits(cpu=60, wall=240, memory=768 << 20)  # of Java's heap
 _TITLE, _VERSION = b"Implementation-Title: Apache Tika application", b"Implementation-Version: "
@@ -160,13 +160,13 @@ def command(java: str, jar: str, folder: str, limits: Sequence[str]) -> tuple[st
 def sweep() -> None:
     """Remove the folders for temporary files of dead processes of this host."""
     for entry in os.scandir(tempfile.gettempdir()):
-        if entry.name.startswith(f".{_NAME}.") and temporary.is_dead(entry.name):
+        if entry.name.startswith(f".{_NAME}.") and temporary_names.is_dead(entry.name):
             shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _folder() -> str:
     sweep()
-    made = Path(tempfile.gettempdir()) / temporary.name(_NAME)
+    made = Path(tempfile.gettempdir()) / temporary_names.name(_NAME)
     made.mkdir(mode=0o700)
     return str(made)
 

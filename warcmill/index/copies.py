@@ -19,12 +19,12 @@ from warcmill.index.sink_solr import SolrSink, SolrTarget
 from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.index.text import Line
 from warcmill.index.verify_text import AskingSolr
-from warcmill.markers.outside import Lack
+from warcmill.markers.outside_copies import Lack
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, text
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
-from warcmill.versions.published import Payloads
+from warcmill.versions.publication import Payloads
 
 MOST_ASKED = 1_000  # captures of a WARC
 UNASKED = "unasked captures"

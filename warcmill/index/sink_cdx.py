@@ -26,20 +26,20 @@ from warcmill.extracts import cdx as cdx_making
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.formats.index import cdxj
-from warcmill.index import provisional
-from warcmill.index.provisional import Followed, crawled
-from warcmill.index.provisional import name_of as name_of_provisional
+from warcmill.index import provisional_captures
+from warcmill.index.provisional_captures import Followed, crawled
+from warcmill.index.provisional_captures import name_of as name_of_provisional
 from warcmill.index.sinks import SinkInput
 from warcmill.launches.roots import JobRoots
 from warcmill.markers import locks
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import cdx, hidden
+from warcmill.versions import cdx, hidden_list
 from warcmill.versions.cdx import NAME
 from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.inputs import Hiding, ListedWarc
-from warcmill.versions.published import CdxLookup, Payloads, hidden_now, open_version
+from warcmill.versions.publication import CdxLookup, Payloads, hidden_now, open_version
 
 LINES, BYTES = 10_000, 4 << 20  # of a POST: the server holds it in memory
 ASKED = 100  # one of so many provisional captures is asked for, after all were deleted
@@ -198,7 +198,7 @@ class CdxSink:
         return _Shown(frozenset(part.input.left_out), self._prefixes(part.hiding))
 
     def _read_prefixes(self, hiding: Hiding) -> tuple[bytes, ...]:
-        return tuple(hidden.at(self._state, hiding).prefixes())
+        return tuple(hidden_list.at(self._state, hiding).prefixes())
 
 
 class _Shown:
@@ -209,7 +209,7 @@ class _Shown:
         """True if a part shows a line of its extract."""
         if self._left_out and cdxj.offset(line) in self._left_out:
             return False
-        return not hidden.is_hidden(line, self._prefixes)
+        return not hidden_list.is_hidden(line, self._prefixes)
 
 
 def _place(line: bytes) -> CapturePlace:
@@ -270,7 +270,7 @@ def follow(state: MarkerStore, index: LocalStore, roots: JobRoots, sink: CdxSink
         known.done(name)
     prefixes = tuple(hidden_now(state.store, index, cdx.NAME).prefixes())
     for first, end, lines in _parts(roots, launch, known.place()):
-        shown = [line for line in lines if not hidden.is_hidden(line, prefixes)]
+        shown = [line for line in lines if not hidden_list.is_hidden(line, prefixes)]
         name = known.begin(first, end, shown)
         sent += sink.post_provisional(shown)
         known.done(name)
@@ -303,7 +303,7 @@ def settle(state: MarkerStore, index: LocalStore, sink: CdxSink) -> Iterator[str
     Yields what went wrong; the next run tries it again.
     """
     hiding = hidden_now(state.store, index, cdx.NAME)
-    for launch in provisional.launches(index, sink.name):
+    for launch in provisional_captures.launches(index, sink.name):
         known = Followed(index, sink.name, launch)
         try:
             _take(state, sink, launch)
@@ -314,7 +314,7 @@ def settle(state: MarkerStore, index: LocalStore, sink: CdxSink) -> Iterator[str
                 log.info("%s: nothing provisional is left of %s", sink.place, launch)
             elif not known.is_without(hiding.hiding.sha512):
                 prefixes = tuple(hiding.prefixes())
-                sink.delete(line for line in known.all_lines() if hidden.is_hidden(line, prefixes))
+                sink.delete(line for line in known.all_lines() if hidden_list.is_hidden(line, prefixes))
                 known.note_without(hiding.hiding.sha512)
         except Unavailable as error:
             yield str(error)

@@ -32,7 +32,7 @@ from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import GENERATION, extract_kind
 from warcmill.formats.index.urlkey import urlkey
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.formats.surt import registered
 from warcmill.formats.text import document as office
 from warcmill.formats.text.document import Kind, kind_of
@@ -42,10 +42,10 @@ from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
 from warcmill.markers import locks
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden
-from warcmill.versions.hidden import parse_entry, prefixes_of
+from warcmill.versions import hidden_list
+from warcmill.versions.hidden_list import parse_entry, prefixes_of
 from warcmill.versions.inputs import Hiding, ListedWarc, Lists, VersionList
-from warcmill.versions.published import Payloads
+from warcmill.versions.publication import Payloads
 from warcmill.versions.text import NAME
 
 _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
@@ -179,7 +179,7 @@ class SolrSink:
 
     def _shown(self, part: SinkInput) -> ShownDocuments:
         if part.hiding not in self._prefixes:
-            self._prefixes[part.hiding] = hidden.at(self._state, part.hiding).prefixes()
+            self._prefixes[part.hiding] = hidden_list.at(self._state, part.hiding).prefixes()
         return ShownDocuments(part.input.left_out, self._prefixes[part.hiding])
 
     def _delete_all(self, name: str) -> None:

@@ -25,7 +25,7 @@ from hashlib import sha512
 from typing import Protocol
 
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Hiding, ListedWarc, VersionList
 

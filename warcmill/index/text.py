@@ -28,7 +28,7 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.versions.inputs import ListedWarc
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class ShownDocuments:
         """True if a document is shown."""
         if line["source_file_offset"] in self.left_out:
             return False
-        return next(hidden.visible([key_of(line)], self.prefixes, set()), None) is not None
+        return next(hidden_list.visible([key_of(line)], self.prefixes, set()), None) is not None
 
 
 def key_of(line: Line) -> bytes:

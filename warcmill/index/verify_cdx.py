@@ -28,7 +28,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.revisits import REVISITS
 from warcmill.formats.index import cdxj
 from warcmill.index.extraction import unread
-from warcmill.index.provisional import Followed
+from warcmill.index.provisional_captures import Followed
 from warcmill.index.sinks import Acknowledged, QueriedSink, SinkInput
 from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
@@ -37,11 +37,11 @@ from warcmill.markers.facts import Indexed, IndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.versions.cdx import NAME
-from warcmill.versions.hidden import Hidden
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists
-from warcmill.versions.published import Payloads
+from warcmill.versions.publication import Payloads
 from warcmill.versions.segments import Segment, counts_of
 
 _LARGEST = 1 << 30  # bytes of an .idx
@@ -65,7 +65,7 @@ class CdxQuery:
         self.number = current.number
         listed = Lists(state, data_set).read(current.number)
         self._inputs = listed.by_name
-        self.hidden: Hidden = hidden.at(state, listed.hiding)
+        self.hidden: Hidden = hidden_list.at(state, listed.hiding)
         self._open = ExitStack()
         self._parts = [_Part(index, segment, self._open) for segment in current.segments]
         self._counts: dict[str, int] = {}
@@ -225,7 +225,7 @@ class _Verifying:
         out = one.left_out or self.hits.get(file)
         if out and _offset(line) in {*map(str, one.left_out), *self.hits.get(file, ())}:
             return False
-        return not hidden.is_hidden(line, tuple(self.asking.hidden.prefixes()))
+        return not hidden_list.is_hidden(line, tuple(self.asking.hidden.prefixes()))
 
     def _ask(self, line: bytes, one: ListedWarc, is_shown: bool) -> None:
         key, time, text = line.rstrip(b"\n").split(b" ", 2)

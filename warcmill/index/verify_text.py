@@ -36,10 +36,10 @@ from warcmill.markers.facts import TextIndexed, TextIndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden
-from warcmill.versions.hidden import Hidden
+from warcmill.versions import hidden_list
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
-from warcmill.versions.published import Payloads
+from warcmill.versions.publication import Payloads
 from warcmill.versions.text import NAME
 
 _ASKED = ("url", "wayback_date", "source_file_offset", "content_type_served", "content_text_length", "title", "content")
@@ -124,7 +124,7 @@ class AskingText:
         if current is None:
             raise NotReady(f"the current version of {NAME}", "run index.ScanForIndexing, which publishes one")
         self.listed: VersionList = Lists(state, NAME).read(current.number)
-        self.hidden: Hidden = hidden.at(state, self.listed.hiding)
+        self.hidden: Hidden = hidden_list.at(state, self.listed.hiding)
         self._open = ExitStack()
         self._parts = [
             self._opened(index, file.path)

@@ -24,8 +24,8 @@ from typing import Any
 from warcmill import chain, layout
 from warcmill.base import clock
 from warcmill.errors import BadInput, NotFollowed, NotReady, Unavailable
-from warcmill.launches import misplaced
-from warcmill.launches.misplaced import Bare
+from warcmill.launches import empty_roots
+from warcmill.launches.empty_roots import Bare
 from warcmill.launches.roots import Look, RootMap
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Root
@@ -141,7 +141,7 @@ class _Search:
         for look, store in self._looked.items():
             if look in self._held or look[1] in self.unreachable or look[1] == imports:
                 continue  # no import is ordinary
-            bare = misplaced.look(store, look[1], expected[look])
+            bare = empty_roots.look(store, look[1], expected[look])
             if not (bare.is_empty and has_imports):  # a line of imports alone has no engine
                 yield bare
 

@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 
 from warcmill import layout
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.launches.misplaced import ExpectedLayout
+from warcmill.launches.empty_roots import ExpectedLayout
 from warcmill.layout import KINDS, Kind, OutputLayout
 from warcmill.model import FileRef, Launch, Root, WriterRoot
 from warcmill.stores import Stat, Store

@@ -30,12 +30,12 @@ from typing import Any, BinaryIO, TypeGuard
 
 from warcmill import errors, layout
 from warcmill.base import clock
-from warcmill.base.side_by_side import threads
+from warcmill.base.threads import threads
 from warcmill.errors import BadInput, NotReady, Unsettled, WarcmillError
 from warcmill.markers.claim import file_to_json, item_from_json, item_to_json
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Json, Key, Outcome
-from warcmill.stores import LocalStore, temporary
+from warcmill.stores import LocalStore, temporary_names
 
 log = logging.getLogger(__name__)
 Settled = dict[tuple[str, str], tuple[str, tuple[Item, ...]]]  # by root and path: the version, and the items
@@ -76,7 +76,7 @@ class Attempts:
 
     def __init__(self, state: MarkerStore, key: Key) -> None:
         self.state, self.key = state, key
-        path = layout.attempt_path(key, clock.fine_stamp(), temporary.host(), os.getpid())
+        path = layout.attempt_path(key, clock.fine_stamp(), temporary_names.host(), os.getpid())
         self._path = _under_way.get(self._place, path)
 
     @property

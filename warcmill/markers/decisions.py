@@ -19,7 +19,7 @@ from hashlib import sha512
 
 from warcmill.base import clock
 from warcmill.errors import BadInput, Conflict, Unavailable
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.layout import archived_path
 from warcmill.model import Json
 from warcmill.stores import LocalStore, Store

@@ -27,7 +27,7 @@ from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim, Evidence, Input, Run, SoundMarker
 from warcmill.model import FileRef, Key, Launch, Stage
-from warcmill.stores import LocalStore, Stat, temporary
+from warcmill.stores import LocalStore, Stat, temporary_names
 
 log = logging.getLogger(__name__)
 SCRATCH = ".scratch"
@@ -137,7 +137,7 @@ class MarkerStore:
 
     def _run(self, tools: Mapping[str, str] = NO_TOOLS) -> Run:
         own = {"warcmill": __version__, "python": platform.python_version()}
-        return Run(temporary.host(), self.started, clock.now(), {**tools, **own})
+        return Run(temporary_names.host(), self.started, clock.now(), {**tools, **own})
 
     def publish(
         self, key: Key, claim: Claim, artefact: Path | None = None, tools: Mapping[str, str] = NO_TOOLS
@@ -180,7 +180,7 @@ class MarkerStore:
     def scratch(self) -> Iterator[Path]:
         """Make a new folder on the state's own disk, and remove it afterwards."""
         base = self.store.base / SCRATCH
-        folder = base / temporary.name("step")
+        folder = base / temporary_names.name("step")
         try:
             base.mkdir(exist_ok=True)
             folder.mkdir()
@@ -198,7 +198,7 @@ class MarkerStore:
         """Remove temporary files that dead processes of this host left in a folder of markers and in scratch."""
         self.store.sweep(folder)
         for entry in self.store.list(SCRATCH):
-            if temporary.is_dead(entry.name):
+            if temporary_names.is_dead(entry.name):
                 # Two may sweep at once; leftovers are harmless, and the next step sweeps again.
                 shutil.rmtree(self.store.real(entry.path), ignore_errors=True)
 

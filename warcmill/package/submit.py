@@ -31,7 +31,7 @@ from warcmill.markers.facts import Packaged, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package.sips import BUILD
-from warcmill.stores import Stat, Store, temporary
+from warcmill.stores import Stat, Store, temporary_names
 
 SUBMIT = "package.SubmitSip"
 
@@ -257,9 +257,12 @@ class _Desk:
     def stage(self) -> str:
         """Send the SIP under a name of its own; return the name."""
         for entry in self.staged():
-            if temporary.is_dead(_wrapped(entry.name)) and self.store.stat(layout.sending_path(self.sip.name)) is None:
+            if (
+                temporary_names.is_dead(_wrapped(entry.name))
+                and self.store.stat(layout.sending_path(self.sip.name)) is None
+            ):
                 self.remove(entry)  # its process is dead, and wrote no slip: nobody else ever names this file
-        name = temporary.name(self.sip.name)[1:].removesuffix(".tmp")  # no half-written file: `sweep` leaves it
+        name = temporary_names.name(self.sip.name)[1:].removesuffix(".tmp")  # no half-written file: `sweep` leaves it
         path, sip = f"{layout.STAGING}/{name}", self.sip
         with self.open_sip() as source:
             self.store.commit_new(path, source, sip.size, sip.sha512)
@@ -280,7 +283,7 @@ class _Desk:
     def staged(self) -> Iterator[Stat]:
         """The whole files of this SIP in the staging folder, of any process."""
         for entry in self.store.list(layout.STAGING):
-            if entry.name.startswith(f"{self.sip.name}.") and temporary.is_temporary(_wrapped(entry.name)):
+            if entry.name.startswith(f"{self.sip.name}.") and temporary_names.is_temporary(_wrapped(entry.name)):
                 yield entry
 
     def remove(self, entry: Stat) -> None:

@@ -24,7 +24,7 @@ from typing import BinaryIO, TypeVar
 
 from warcmill import layout
 from warcmill.base import digests
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.extracts import cdx, text
 from warcmill.extracts.cdx import CDXJ, CaptureCounts
@@ -32,7 +32,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.formats import wacz
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.cdxj import CdxLines, date_of, named, url_of
-from warcmill.formats.index.posted import BLOCK_LIMIT, posted
+from warcmill.formats.index.request_body import BLOCK_LIMIT, posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.text.titles import Titles
 from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
@@ -46,7 +46,7 @@ from warcmill.model import FINAL, Launch, Stage
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
 from warcmill.package.wacz_pages import WaczPages, Words
 from warcmill.stores import Store
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.versions.revisits import Originals
 
 _WARC = re.compile(r".*\.warc(\.gz)?", re.DOTALL | re.IGNORECASE)
@@ -215,7 +215,7 @@ class _Adding:
     ) -> None:
         self._sources, self._archive, self._pages = sources, archive, pages
         self._written, self._advance = written, advance
-        self._prefixes = hidden.read(sources.state.store).prefixes()
+        self._prefixes = hidden_list.read(sources.state.store).prefixes()
         self._archived = sources.archived(self._prefixes)
         self._lines = stack.enter_context(closing(SortedLines(sources.folder, _SORTED)))
         self._copied = stack.enter_context(closing(SortedLines(sources.folder)))
@@ -395,7 +395,7 @@ class _Hidden(Hearer):
         """Leave a record out if its key is hidden; a request, or a note, if its capture may be."""
         line = key + b" " + date_of(head.fields).encode()
         is_timed = head.type == "request" or is_note
-        if hidden.is_hidden(line, self._sorted) or (is_timed and self._may_be_of_hidden(key, is_note=is_note)):
+        if hidden_list.is_hidden(line, self._sorted) or (is_timed and self._may_be_of_hidden(key, is_note=is_note)):
             self._gone.append(head.offset)
 
     def _may_be_of_hidden(self, key: bytes, *, is_note: bool) -> bool:
@@ -411,7 +411,7 @@ class _Hidden(Hearer):
     def add_line(self, line: bytes) -> None:
         """Take a capture's line."""
         met = set[str]()
-        if not any(hidden.visible([line], self._prefixes, met)):
+        if not any(hidden_list.visible([line], self._prefixes, met)):
             self._gone.append(_offset(line))
             self.met.update(met)
 

@@ -19,7 +19,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.errors import Mismatch, NotReady
 from warcmill.extracts.revisits import digest_of, is_revisit
 from warcmill.formats.index.cdxj import CdxLines, date_of
@@ -30,7 +30,7 @@ from warcmill.formats.warc import gate, hearers
 from warcmill.formats.warc.header import DATE, END_OF_RECORD
 from warcmill.formats.warc.hearers import Hearer, RecordHead, WholeRecord
 from warcmill.stores import Store
-from warcmill.versions.hidden import is_hidden
+from warcmill.versions.hidden_list import is_hidden
 from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.revisits import Originals, PayloadSource, Revisit, Searched
 

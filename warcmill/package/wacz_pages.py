@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from warcmill import layout
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.logs import crawllog, logzip
 from warcmill.formats.logs.crawllog import CrawlRecord, blocks

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from warcmill import layout
-from warcmill.base.sorted_lines import SortedLines
+from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
 from warcmill.launches import stored_logs

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from warcmill.base.side_by_side import is_given_up
+from warcmill.base.threads import is_given_up
 from warcmill.errors import Unavailable
 from warcmill.scale.work import Work
 

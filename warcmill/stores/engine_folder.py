@@ -37,7 +37,7 @@ from warcmill.layout import NEVER_A_LAUNCH
 from warcmill.model import Root
 from warcmill.stores import Stat
 from warcmill.stores.file import ABSENT, FileStore, no_follow, stat_of
-from warcmill.stores.plain import Plain
+from warcmill.stores.plain_file import Plain
 
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)  # errors of open(2) for a link with O_NOFOLLOW
 

@@ -23,8 +23,8 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Promise, Sha512, Stat, temporary
-from warcmill.stores.plain import Plain
+from warcmill.stores import Promise, Sha512, Stat, temporary_names
+from warcmill.stores.plain_file import Plain
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
 T = TypeVar("T")
@@ -178,7 +178,7 @@ class FileStore:
             _sync_folder(self.real(path).parent)
 
     def sweep(self, folder: str) -> int:
-        dead = [entry.path for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        dead = [entry.path for entry in self.list(folder) if temporary_names.is_dead(entry.name)]
         for path in dead:
             with self._outage(path), suppress(FileNotFoundError):
                 os.unlink(self.real(path))
@@ -190,7 +190,7 @@ class FileStore:
         self._check_sentinel()
         with self._outage(path):
             self._make_folder(target.parent)
-            temp = target.parent / temporary.name(target.name)
+            temp = target.parent / temporary_names.name(target.name)
             try:
                 _write(temp, io.BytesIO(data), len(data))
                 os.rename(temp, target)
@@ -228,7 +228,7 @@ class FileStore:
         self._check_sentinel()
         with self._outage(path):
             self._make_folder(target.parent)
-            temp = target.parent / temporary.name(target.name)
+            temp = target.parent / temporary_names.name(target.name)
             try:
                 os.symlink(to, temp)
                 os.rename(temp, target)
@@ -272,7 +272,7 @@ class FileStore:
         return f"{self.root}:{path}"
 
     def _publish(self, target: Path, source: Readable, promise: Promise) -> bool:
-        temp = target.parent / temporary.name(target.name)
+        temp = target.parent / temporary_names.name(target.name)
         try:
             promise.check(target.name, *_write(temp, source, promise.size))
             return _link(temp, target)

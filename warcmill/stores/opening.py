@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
-from warcmill.stores import Store, sentinel, temporary
+from warcmill.stores import Store, sentinel, temporary_names
 from warcmill.stores.engine_folder import EngineFolder, LinkRules, OtherFolder
 from warcmill.stores.file import FileStore
-from warcmill.stores.remote import Budget
+from warcmill.stores.remote_files import Budget
 from warcmill.stores.sftp.pool import SessionPool
 from warcmill.stores.sftp.store import SftpStore
 from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
@@ -102,7 +102,7 @@ def adopt(url: str, names: list[Root], access: Access) -> None:
     if url.startswith("sftp://") and store.stat("") is None:
         raise Unavailable(url, "there is no such folder; correct the URL, or make the folder on that host")
     if store.stat(SENTINEL) is None:
-        content = (entry.name for entry in store.list("") if not temporary.is_temporary(entry.name))
+        content = (entry.name for entry in store.list("") if not temporary_names.is_temporary(entry.name))
         if set(names) & set(sentinel.OWN) and list(islice(content, 1)):
             raise BadConfig(names[0], f"{url} holds files and was not made by 'warcmill init'; choose an empty folder")
         store.commit_new(SENTINEL, io.BytesIO(text), len(text), hashlib.sha512(text).hexdigest())

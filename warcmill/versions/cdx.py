@@ -26,11 +26,11 @@ from warcmill.formats.index import cdxj
 from warcmill.formats.index.zipnum import CDX
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore
-from warcmill.versions import dataset, hidden, index_inputs, segments
+from warcmill.versions import dataset, hidden_list, index_inputs, segments
 from warcmill.versions.dataset import Built, New, Wanted
-from warcmill.versions.hidden import Hidden, hidden_lines
+from warcmill.versions.hidden_list import Hidden, hidden_lines
 from warcmill.versions.inputs import ListedWarc
-from warcmill.versions.published import CdxLookup, Published
+from warcmill.versions.publication import CdxLookup, Published
 from warcmill.versions.segments import Batch, Merge, Segment, SegmentSources
 
 FACTOR = 4
@@ -175,7 +175,7 @@ class Cdx:
         large = [partial(self._old_lines, segment) for segment, _ in plan.merged]
         with closing(Merge(self.index.base)) as merge:
             lines = chain.from_iterable(merge.batches(small, large))
-            spooled = segments.spool(room, hidden.visible(lines, hiding.prefixes(), met))
+            spooled = segments.spool(room, hidden_list.visible(lines, hiding.prefixes(), met))
         fresh = [replace(one, extract=digests[one.name]) for one in plan.fresh]
         new = sorted([*fresh, *(one for _, made in plan.merged for one in made.inputs)])
         inputs = tuple(sorted([*old.values(), *fresh]))

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import IO, Protocol, TypeVar
 
 from warcmill import errors
-from warcmill.base.side_by_side import side_by_side
+from warcmill.base.threads import side_by_side
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.stores import LocalStore
-from warcmill.versions.hidden import Hidden
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc
-from warcmill.versions.published import Published
+from warcmill.versions.publication import Published
 from warcmill.versions.segments import Segment
 
 

@@ -19,11 +19,11 @@ from warcmill.errors import Busy, Unavailable
 from warcmill.markers import decisions, locks
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import hidden, segments
+from warcmill.versions import hidden_list, segments
 from warcmill.versions import inputs as lists
 from warcmill.versions.dataset import Built, DataSet
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
-from warcmill.versions.published import URIS, Payloads, Published
+from warcmill.versions.publication import URIS, Payloads, Published
 
 log = logging.getLogger(__name__)
 LOCK = "versions."
@@ -65,7 +65,7 @@ class _Fold:
         self._state, self._open_store = state.store, open_store
         self._index, self._data, self._place = index, data, place
         self._lists, self._payloads = Lists(state.store, data.name), Payloads(index, data.name)
-        self._hidden = hidden.read(state.store)
+        self._hidden = hidden_list.read(state.store)
 
     @cached_property
     def _newest(self) -> VersionList | None:
@@ -107,7 +107,7 @@ class _Fold:
         """Refuse what would show again what is hidden: Conflict if a decision is not there. While the store is away the
         version before is enough: what is hidden need not wait. Without one, Unavailable."""
         if self._newest:
-            hidden.now(self._state, self._newest.hiding)
+            hidden_list.now(self._state, self._newest.hiding)
         try:
             decisions.compare(self._state, self._open_store(), decisions.ACCESS)
         except Unavailable as error:

@@ -25,7 +25,7 @@ from hashlib import sha512
 from warcmill import chain, layout
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.formats.index.cdxj import GENERATION
-from warcmill.formats.sealed import LAST
+from warcmill.formats.seal import LAST
 from warcmill.launches import holdings
 from warcmill.launches.discovery import with_markers
 from warcmill.markers.facts import Indexed, TextIndexed

@@ -24,7 +24,7 @@ from functools import cached_property
 from hashlib import sha512
 
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 

@@ -37,11 +37,11 @@ from warcmill.markers.facts import CdxVerified, Indexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.versions.cdx import NAME
 from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.inputs import ListedWarc, Lists
-from warcmill.versions.published import CdxLookup, Payloads
+from warcmill.versions.publication import CdxLookup, Payloads
 
 _VERIFIED = "index.cdx-verified."
 
@@ -215,12 +215,12 @@ class Originals:
                     found.originals.setdefault(wanted, original)
 
     def _look_through(self, left: Collection[bytes], found: Searched) -> None:
-        prefixes = hidden.at(self._state.store, self._listed.hiding).prefixes()
+        prefixes = hidden_list.at(self._state.store, self._listed.hiding).prefixes()
         for one in self._listed.inputs:
             try:
                 for line in _with_body(cdx.lines(self._extracts, one.sha512), left):
                     has_hit = cdxj.offset(line) in one.left_out
-                    is_shown = not has_hit and any(hidden.visible([line], prefixes, set()))
+                    is_shown = not has_hit and any(hidden_list.visible([line], prefixes, set()))
                     for wanted in _answers(line, left):
                         if wanted not in found.originals or (is_shown and not found.originals[wanted].is_shown):
                             found.originals[wanted] = PayloadSource(one.name, is_shown, has_hit=has_hit)

@@ -18,9 +18,9 @@ from functools import partial
 from warcmill.errors import NotReady
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import LocalStore
-from warcmill.versions import hidden, text
+from warcmill.versions import hidden_list, text
 from warcmill.versions import text as unspaced
-from warcmill.versions.published import Payloads, Published, hidden_now
+from warcmill.versions.publication import Payloads, Published, hidden_now
 from warcmill.versions.segments import Segment
 from warcmill.versions.text import SQLITE, opened
 
@@ -37,7 +37,7 @@ _BEST = " ORDER BY 1, 2, 3 LIMIT :most"
 _TIMES = " AND page.time BETWEEN :first AND :last"
 _HIDDEN = """ AND page.key >= coalesce(
     (SELECT after FROM hidden WHERE first <= page.key ORDER BY first DESC LIMIT 1), '')"""
-_OF_PAGES = " OR ".join(f"page.key GLOB '{word.decode()}*'" for word in hidden.OF_PAGES)  # few: each costs a call
+_OF_PAGES = " OR ".join(f"page.key GLOB '{word.decode()}*'" for word in hidden_list.OF_PAGES)  # few: each costs a call
 _HIDDEN_PAGES = f" AND NOT (({_OF_PAGES}) AND of_hidden_page(page.key))"
 _TITLE = """
     SELECT words.title FROM page JOIN words ON words.rowid = page.id
@@ -186,7 +186,7 @@ def _searched(index: LocalStore, segment: Segment, only: _Only) -> Iterator[sqli
     with opened(index, segment.files[SQLITE].path) as database:
         database.execute("CREATE TEMP TABLE hidden (first TEXT PRIMARY KEY, after TEXT NOT NULL) WITHOUT ROWID")
         database.executemany("INSERT INTO hidden VALUES (?, ?)", only.spans)
-        is_hidden = partial(hidden.is_hidden, prefixes=only.prefixes)
+        is_hidden = partial(hidden_list.is_hidden, prefixes=only.prefixes)
         database.create_function("of_hidden_page", 1, lambda key: is_hidden(key.encode()), deterministic=True)
         yield database
 
@@ -204,7 +204,7 @@ def _expression(query: Query) -> str:
 
 def _site(host: str) -> tuple[bytes, ...]:
     """The beginning of the keys of a host and its subdomains."""
-    return hidden.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else ()
+    return hidden_list.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else ()
 
 
 def _found(

@@ -33,7 +33,7 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.index import zipnum
 from warcmill.formats.index.zipnum import CDX, IDX, LOC, IndexBlock
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.model import FileRef
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import LARGEST, ListedWarc

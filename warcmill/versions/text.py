@@ -44,14 +44,14 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.text import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, extract_kind
 from warcmill.formats.index.urlkey import urlkey
-from warcmill.formats.sealed import seal
+from warcmill.formats.seal import seal
 from warcmill.markers.state import MarkerStore
-from warcmill.stores import LocalStore, temporary
+from warcmill.stores import LocalStore, temporary_names
 from warcmill.versions import dataset, index_inputs, segments
 from warcmill.versions.dataset import Built, New, Wanted
-from warcmill.versions.hidden import Hidden
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import FOLDER, ListedWarc
-from warcmill.versions.published import Published
+from warcmill.versions.publication import Published
 from warcmill.versions.segments import COUNTS, INPUTS, Segment, SegmentSources, named, publish, publish_bytes
 
 FACTOR = 4
@@ -224,7 +224,7 @@ def write(index: LocalStore, sources: Iterable[tuple[ListedWarc, Iterable[bytes]
     folder = index.base / FOLDER
     folder.mkdir(exist_ok=True)
     index.sweep(FOLDER)
-    path = folder / temporary.name("text.sqlite")
+    path = folder / temporary_names.name("text.sqlite")
     path.open("xb").close()
     try:
         with _errors(FOLDER), closing(sqlite3.connect(path, isolation_level=None)) as database:

@@ -16,11 +16,11 @@ from warcmill.extracts.text import extract_kind
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.zipnum import CDX, IDX, LOC
 from warcmill.stores import LocalStore
-from warcmill.versions import cdx, hidden, inputs, segments, text
+from warcmill.versions import cdx, hidden_list, inputs, segments, text
 from warcmill.versions import text as text_segments
-from warcmill.versions.hidden import Hidden
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
-from warcmill.versions.published import CdxLookup, Payloads, Published
+from warcmill.versions.publication import CdxLookup, Payloads, Published
 from warcmill.versions.segments import Segment
 from warcmill.versions.text import SQLITE
 
@@ -42,7 +42,7 @@ def verify(state: LocalStore, index: LocalStore, data_set: str, number: int | No
     if found is None:
         raise NotReady(f"version {number or 'current'} of {data_set}", "its files are not in the index root")
     listed = Lists(state, data_set).read(found.number)
-    said = hidden.read(state, listed.hiding.decisions)
+    said = hidden_list.read(state, listed.hiding.decisions)
     findings = [*_of_list(listed, found, said), *_of_segments(index, listed, found, said)]
     return Verified(found.number, len(listed.inputs), found.lines, tuple(findings))
 
@@ -108,14 +108,16 @@ def _cdx_shown(index: LocalStore, segment: Segment, said: Hidden) -> Iterator[st
             if line := next(lookup.beginning_with(prefix), None):
                 yield f"{entry} is hidden, and {shows} {line[:200].decode()}"
         met: set[str] = set()
-        deque(hidden.visible(hidden.beside(lookup.beginning_with), said.prefixes(), met), maxlen=0)  # one pass for all
+        deque(
+            hidden_list.visible(hidden_list.beside(lookup.beginning_with), said.prefixes(), met), maxlen=0
+        )  # one pass for all
         yield from (f"{entry} is hidden, and {shows} DNS records, or what goes with pages" for entry in sorted(met))
 
 
 def _cdx_has_any(index: LocalStore, one: ListedWarc, said: Hidden) -> bool:
     lines = cdx_extracts.lines(Extracts(index), one.sha512)
     kept = (line for line in lines if cdxj.offset(line) not in one.left_out)
-    return next(hidden.visible(kept, said.prefixes(), set()), None) is not None
+    return next(hidden_list.visible(kept, said.prefixes(), set()), None) is not None
 
 
 def _text_counts(index: LocalStore, segment: Segment) -> Mapping[str, int]:

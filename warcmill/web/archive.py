@@ -9,11 +9,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from warcmill.errors import BadInput, NotReady, Unavailable
-from warcmill.formats.index.posted import Posted
+from warcmill.formats.index.request_body import Posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import cdx, hidden, search, text
-from warcmill.versions.published import CdxLookup, Payloads, hidden_now, open_version
+from warcmill.versions import cdx, hidden_list, search, text
+from warcmill.versions.publication import CdxLookup, Payloads, hidden_now, open_version
 from warcmill.versions.search import Query, SearchAnswer
 
 WARCS = "warcs"
@@ -100,7 +100,7 @@ class Archive:
             prefixes = tuple(hidden_now(self.state, self._index(), cdx.NAME).prefixes())
         _, lookup = open_version(self._index(), cdx.NAME)
         with closing(lookup):
-            shown = (asked for line, asked in _lines(lookup, time, url) if not hidden.is_hidden(line, prefixes))
+            shown = (asked for line, asked in _lines(lookup, time, url) if not hidden_list.is_hidden(line, prefixes))
             return next(shown, "")
 
     def captures_of(self, url: str, first: str, last: str) -> ShownCaptures:
@@ -111,7 +111,7 @@ class Archive:
         number, newest = 0, deque[bytes](maxlen=LISTED)
         with closing(lookup):
             for line in lookup.captures(urlkey(url), first, last or "9"):
-                if not hidden.is_hidden(line, prefixes):
+                if not hidden_list.is_hidden(line, prefixes):
                     number += 1
                     newest.appendleft(line)
         return ShownCaptures(published.number, number, tuple(map(_capture, newest)))

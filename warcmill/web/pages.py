@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from urllib.parse import urlencode
 
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.versions.search import MOST, FoundDocument, SearchAnswer
 from warcmill.web.archive import ShownCapture, ShownCaptures
 from warcmill.web.http import PAGES, Search

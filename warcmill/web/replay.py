@@ -29,7 +29,7 @@ from typing import IO, Any, ClassVar
 
 from waitress.server import create_server
 
-from warcmill.base.printable import printable
+from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.web.app import App
 

@@ -39,7 +39,7 @@ from warcmill.crawl.launch.folders import Places
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Item, Launch
-from warcmill.pulse.broken import due_of
+from warcmill.pulse.broken_launches import due_of
 from warcmill.stores.file import FileStore
 
 HOST = "week.example"

@@ -15,7 +15,7 @@ from warcmill import layout
 from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 
 _BASIS = re.compile(rb' "basis": "[0-9a-f]+",\n')
 _STAGED = re.compile(rb'"staged": "[^"]+"')
@@ -70,7 +70,7 @@ def is_summary(path: str) -> bool:
 def is_litter(path: str) -> bool:
     """Half-made things of a process: its own temporary files, and what is in its scratch."""
     staged = path.startswith("destination/staging/") and not path.endswith(".json")
-    return staged or path.endswith(".tmp") or any(temporary.is_temporary(part) for part in path.split("/"))
+    return staged or path.endswith(".tmp") or any(temporary_names.is_temporary(part) for part in path.split("/"))
 
 
 def is_working(path: str) -> bool:

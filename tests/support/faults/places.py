@@ -17,8 +17,8 @@ from remote_places import InHdfs, OverSsh, Proxied, Rerouted
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
 from warcmill.layout import SENTINEL
-from warcmill.stores import Store, temporary
-from warcmill.stores.remote import Budget
+from warcmill.stores import Store, temporary_names
+from warcmill.stores.remote_files import Budget
 from warcmill.stores.sftp import ssh
 from warcmill.stores.sftp.pool import SessionPool
 from warcmill.stores.sftp.session import SftpSession
@@ -62,7 +62,7 @@ def digests(paths: list[str], read: Callable[[str], bytes]) -> dict[str, str]:
     """sha512 by path, '' for half-written files, which may not be readable."""
 
     def digest(path: str) -> str:
-        return "" if temporary.is_temporary(path.rpartition("/")[2]) else hashlib.sha512(read(path)).hexdigest()
+        return "" if temporary_names.is_temporary(path.rpartition("/")[2]) else hashlib.sha512(read(path)).hexdigest()
 
     return {path: digest(path) for path in paths if path != SENTINEL}
 

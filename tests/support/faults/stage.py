@@ -25,7 +25,7 @@ from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch
-from warcmill.output import assemble, pack_logs, stopped
+from warcmill.output import assemble, pack_logs, stop
 from warcmill.stores import Store
 from warcmill.stores.file import FileStore
 
@@ -54,7 +54,7 @@ def lay_out(base: Path) -> None:
     engine.logs(line_of("http://gov.example/", f"{NAMES[0]}.warc.gz"))
     engine.finish()
     state, roots = engine.state, engine.roots
-    _publish(state, stopped.stopped(state, roots, LAUNCH))
+    _publish(state, stop.stopped(state, roots, LAUNCH))
     with state.scratch() as folder:
         claim, path = pack_logs.pack(state, roots, LAUNCH, FINAL, folder)
         state.publish(claim.key, claim, path)

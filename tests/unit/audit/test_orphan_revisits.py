@@ -20,7 +20,7 @@ from warcmill.decisions import statements
 from warcmill.extracts.cdx import CDXJ
 from warcmill.index import verify_cdx
 from warcmill.model import FINAL, Launch
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 FIRST, SECOND, THIRD = "20161019234428", "20161020234428", "20161021234428"
 LAUNCH = Launch("daily", SECOND)
@@ -77,7 +77,7 @@ def test_an_operator_may_accept_it(archive: Archive) -> None:
 
 
 def test_a_payload_that_is_hidden_or_comes_later_is_archived(archive: Archive) -> None:
-    hidden.decide(archive.state.store, lambda: archive.store, "example,r", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,r", "order of a court", hides=True)
     later = response("http://r.example/lost/", body=b"lost", WARC_Payload_Digest=LOST)
     archive.add(THIRD, {NAME: warc_gz(warcinfo(), later)})
     archive.fold()

@@ -8,9 +8,9 @@ import pytest
 from engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
-from warcmill.audit import unaccounted
+from warcmill.audit import omissions
+from warcmill.audit.omissions import ScanStart
 from warcmill.audit.reconciliation import LaunchReport, report
-from warcmill.audit.unaccounted import ScanStart
 from warcmill.markers.attempts import Attempts
 from warcmill.model import FINAL
 
@@ -27,7 +27,7 @@ def engine(tmp_path: Path) -> Engine:
 
 
 def look(engine: Engine) -> ScanStart:
-    return unaccounted.look(engine.state, engine.rootmap, [LAUNCH])
+    return omissions.look(engine.state, engine.rootmap, [LAUNCH])
 
 
 def reconciled(engine: Engine, before: ScanStart) -> LaunchReport:

@@ -11,7 +11,7 @@ import pytest
 
 from commands.wacz import new_file
 from warcmill.errors import Conflict, Unavailable
-from warcmill.stores import temporary
+from warcmill.stores import temporary_names
 
 
 def write(path: Path, data: bytes = b"new") -> None:
@@ -57,10 +57,10 @@ def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path: Path) -> N
     child = os.fork()
     if child == 0:
         for name in ("a", "b"):
-            (tmp_path / temporary.name(name)).write_bytes(b"half")
+            (tmp_path / temporary_names.name(name)).write_bytes(b"half")
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
-    (tmp_path / temporary.name("a")).write_bytes(b"of a process that runs")
+    (tmp_path / temporary_names.name("a")).write_bytes(b"of a process that runs")
     assert len(names(tmp_path)) == 3
     write(tmp_path / "a")
     kept = names(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from captures import FORM
 from warcs import END, chunked
 
-from warcmill.formats.index.posted import QUERY_LIMIT, Posted, posted
+from warcmill.formats.index.request_body import QUERY_LIMIT, Posted, posted
 
 JSON, TEXT, MULTIPART = "application/json", "text/plain", "multipart/form-data; boundary=B"
 PART = b'--B\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from warcmill.errors import NotReady
-from warcmill.index.provisional import _line
+from warcmill.index.provisional_captures import _line
 from warcmill.index.sink_cdx import batches, name_of, sent
 from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.model import Launch

@@ -265,7 +265,7 @@ def test_a_listener_that_fails_while_it_listens_costs_its_extract_alone(
 
 
 def test_nothing_is_left_open(engine: Engine, extracts: Extracts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warcmill.base.sorted_lines.IN_MEMORY", 0)
+    monkeypatch.setattr("warcmill.base.line_sort.IN_MEMORY", 0)
     before = len(os.listdir("/proc/self/fd"))
     listening(engine, extracts)
     verified(engine)

@@ -20,10 +20,10 @@ from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.errors import NotReady, Unavailable, Unsettled
 from warcmill.index import sink_cdx, sinks, verify_cdx
-from warcmill.index.provisional import Followed, crawled
+from warcmill.index.provisional_captures import Followed, crawled
 from warcmill.index.sink_cdx import CdxSink, follow, settle
 from warcmill.model import FINAL, Launch
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 FIRST, RUNS = Launch("daily", "20161018234428"), Launch("daily", "20161019234428")
 SECOND = "20161019234428"
@@ -176,10 +176,10 @@ def test_logs_that_a_checkpoint_rotates_are_read_on_where_they_were(running: Run
 
 def test_what_is_hidden_is_not_sent_and_deleted_by_the_next_scan(running: Running) -> None:
     archive = running.archive
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
     running.engine.logs(logged(A), logged(B))
     assert running.follow() == 1
-    hidden.decide(archive.state.store, lambda: archive.store, "example,b", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,b", "order of a court", hides=True)
     assert running.scan() == ()
     assert running.shown(A, B) == [[], []]
 

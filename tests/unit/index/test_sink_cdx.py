@@ -23,7 +23,7 @@ from warcmill.index import sink_cdx, sinks, verify_cdx
 from warcmill.index.sink_cdx import CdxSink
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
 SECOND = "20161019234428"
@@ -131,11 +131,11 @@ def test_a_withdrawn_input_is_deleted_and_its_neighbour_is_not(line: Line) -> No
 
 def test_what_is_hidden_is_deleted_and_what_is_shown_again_is_posted(line: Line, archive: Archive) -> None:
     line.bring()
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
-    hidden.decide(archive.state.store, lambda: archive.store, "example,twin", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,twin", "order of a court", hides=True)
     assert line.bring() == ()
     assert line.shown(A, B, TWIN) == [[], [WARC_A], []]
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "lifted", hides=False)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "lifted", hides=False)
     assert line.bring() == ()
     assert line.shown(A, B, TWIN) == [[WARC_A], [WARC_A], []]
 
@@ -195,11 +195,11 @@ def test_killed_at_any_post_and_then_decided_otherwise_nothing_is_left_or_lost(
     faulty.bring()
     archive = faulty.archive
     faulty.remove_launch(Launch("daily", TWO))
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
     double.fault, double.fault_at = fault, len(double.posts) + at
     assert len(faulty.bring()) == 1
     double.fault = ""
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "a mistake", hides=False)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "a mistake", hides=False)
     assert faulty.bring() == ()
     assert faulty.shown(A, B, TWIN) == [[WARC_A], [WARC_A], [WARC_A]]
     assert len(list(faulty.folder.iterdir())) == 1
@@ -293,7 +293,7 @@ def test_the_double_keeps_the_traps_of_a_live_one(double: Double) -> None:
 
 
 def test_verify_asks_the_server_too_and_claims_the_same(line: Line, archive: Archive) -> None:
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
     line.bring()
     for launch in (Launch("daily", ONE), Launch("daily", TWO)):
         assert line.verify(launch) == verify_cdx.verify(archive.state, archive.index, launch, FINAL)
@@ -319,7 +319,7 @@ def test_verify_names_what_the_server_has_lost_and_what_it_must_not_show(line: L
         Unsettled, match=r"example,a\)/ .* at the CDX server .*: expected found once, found found 0 times"
     ):
         line.verify(Launch("daily", ONE))
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
     line.bring()
     line.server.post([first])
     with pytest.raises(Unsettled, match=r"example,a\)/ .*, which must not be shown: expected 0, found 1"):

@@ -20,7 +20,7 @@ from warcmill.index import verify_cdx
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 ONE, TWO = "20161019234428", "20161020234428"
 LAUNCH, NEXT = Launch("daily", ONE), Launch("daily", TWO)
@@ -71,7 +71,7 @@ def test_every_capture_of_a_stage_is_found_and_the_claim_follows_from_the_stage(
     assert facts.of(claim) == facts.CdxVerified.from_claim(claim)
     archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), response("http://e1.example/new"))})
     archive.fold()
-    hidden.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)
     archive.fold()
     assert verify(archive) == claim
 
@@ -107,12 +107,12 @@ def test_what_is_not_as_it_should_be_is_named(archive: Archive, harm: dict[str, 
 
 
 def test_other_decisions_than_the_version_s_are_named(archive: Archive) -> None:
-    hidden.decide(archive.state.store, lambda: archive.store, "example,e2)/022", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,e2)/022", "order of a court", hides=True)
     archive.fold()
     verify(archive)
     (archive.base / "line/state/decisions/access/000001.json").unlink()
     archive.store.real("state/_archive/decisions/access/000001.json").unlink()
-    hidden.decide(archive.state.store, lambda: archive.store, "example,e3)/023", "another", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,e3)/023", "another", hides=True)
     with pytest.raises(Conflict, match="the first 1 decisions hide something else than a version of the index names"):
         verify(archive)
 

@@ -17,7 +17,7 @@ from warcmill.index import verify_text
 from warcmill.markers import facts
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 LAUNCH, NEXT = Launch("daily", ONE), Launch("daily", TWO)
 PAGES = {f"e{number % 3}.example/{number:02}": f"<title>T</title>word{number} quokka" for number in range(9)}
@@ -64,7 +64,7 @@ def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: T
     assert not verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)
     with pytest.raises(NotReady, match=r"version 1 does not list it; run index\.ScanForIndexing"):
         verify(archive, NEXT)
-    hidden.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)
     archive.fold()
     assert verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)
     assert verify(archive) == claim

@@ -9,7 +9,7 @@ import pytest
 from engine import LAUNCH, Engine
 
 from warcmill.launches import discovery
-from warcmill.launches.misplaced import Bare
+from warcmill.launches.empty_roots import Bare
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 
@@ -83,7 +83,7 @@ def test_loose_warcs_and_whatever_else_are_reported_by_example(tmp_path: Path) -
 
 
 def test_the_walk_through_a_foreign_tree_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warcmill.launches.misplaced.MOST", 3)
+    monkeypatch.setattr("warcmill.launches.empty_roots.MOST", 3)
     engine = Engine(tmp_path)
     for number in range(5):
         (engine.folders["output"] / f"{number}" / "deep").mkdir(parents=True)

@@ -13,7 +13,7 @@ from warcmill.errors import NotReady
 from warcmill.layout import KINDS, OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Outcome, Stage
-from warcmill.output import assemble, gather, pack_logs, process, stopped
+from warcmill.output import assemble, gather, pack_logs, process, stop
 from warcmill.stores import Stat
 from warcmill.stores.file import FileStore
 
@@ -38,7 +38,7 @@ def run(engine: Engine, *stages: Stage) -> list[Claim]:
     state, claims = engine.state, []
     for stage in stages:
         if stage.is_final:
-            claim = stopped.stopped(state, engine.roots, LAUNCH)
+            claim = stop.stopped(state, engine.roots, LAUNCH)
             state.publish(claim.key, claim)
         pack(engine, stage)
         claims.append(assemble.assemble(state, engine.roots, LAUNCH, stage))
@@ -172,7 +172,7 @@ def test_a_launch_of_the_built_in_crawler_waits_for_its_stop_as_close_refuses_it
     engine.papers()
     (engine.folders["jobs"] / str(LAUNCH) / "crawl.toml").touch()
     with pytest.raises(NotReady, match=r"If its engine is gone: warcmill pulse stop daily$"):
-        stopped.stopped(engine.state, engine.roots, LAUNCH)
+        stop.stopped(engine.state, engine.roots, LAUNCH)
 
 
 def test_two_honest_runs_make_the_same_claim(engine: Engine) -> None:

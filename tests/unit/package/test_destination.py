@@ -19,7 +19,7 @@ import pytest
 from warcmill import layout
 from warcmill.errors import Conflict, Mismatch, Unavailable
 from warcmill.package.submit import Slip, Submission, hand_over
-from warcmill.stores import Store, sentinel, temporary
+from warcmill.stores import Store, sentinel, temporary_names
 from warcmill.stores.file import FileStore
 
 DATA = b"a package of a crawl" * 50
@@ -129,7 +129,7 @@ def test_a_staged_file_that_was_damaged_is_not_handed_over(place: Place) -> None
 
 
 def test_what_dead_processes_left_is_removed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    half = temporary.name(SIP.name).replace(f".{os.getpid()}.", ".999999999.")
+    half = temporary_names.name(SIP.name).replace(f".{os.getpid()}.", ".999999999.")
     place.put(f"staging/{half}", DATA[:10])
     place.put(f"staging/{half[1:].removesuffix('.tmp')}", DATA)
     sizes: list[list[str]] = []

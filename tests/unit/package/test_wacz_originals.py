@@ -22,7 +22,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import TEXT
 from warcmill.model import FINAL, Launch
 from warcmill.package.wacz import WaczSources, WrittenWacz, contents, write
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 
 FIRST, SECOND = "20161001000000", "20161101000000"
 THEN, NOW = "2016-10-01T00:00:00Z", "2016-11-01T00:00:00Z"
@@ -186,8 +186,8 @@ def test_why_an_original_is_not_to_be_had(archive: Archive) -> None:
     )
     launch = of_second(archive, *(again(f"http://{name}.x/", body) for name, body in bodies.items()), again())
     archive.store.real("warcs/daily/20160904000000/m.warc.gz").unlink()
-    hidden.decide(archive.state.store, lambda: archive.store, "x,hidden", "asked for", hides=True)
-    hidden.decide(archive.state.store, lambda: archive.store, "x,e)/ 2010", "no capture", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "x,hidden", "asked for", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "x,e)/ 2010", "no capture", hides=True)
     members, written = made(archive, launch)
     assert sorted(lost(written)) == [
         (1, "from the engine's viral writer", ("daily/20161001000000/v.warc.gz",)),
@@ -203,7 +203,7 @@ def test_why_an_original_is_not_to_be_had(archive: Archive) -> None:
 def test_the_original_of_a_revisit_that_is_shown_may_be_hidden(archive: Archive) -> None:
     archive.add(FIRST, {"first.warc.gz": warc_gz(warcinfo(), page())})
     launch = of_second(archive, again())
-    hidden.decide(archive.state.store, lambda: archive.store, "x,e)/ 20161001", "asked for", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "x,e)/ 20161001", "asked for", hides=True)
     members, written = made(archive, launch)
     assert lost(written) == [(1, "hidden", ("daily/20161001000000/first.warc.gz",))]
     assert (len(lines(members)), b"words of the page" in b"".join(members.values())) == (1, False)
@@ -250,7 +250,7 @@ def test_what_is_hidden_is_in_no_part_of_it(archive: Archive) -> None:
     (entry,) = [line.partition(" ")[0] for line in archive.lines() if "word=secret" in line]
     before = made(archive, launch)[0]
     for one in ("x,s)/private", entry):
-        hidden.decide(archive.state.store, lambda: archive.store, one, "asked for", hides=True)
+        hidden_list.decide(archive.state.store, lambda: archive.store, one, "asked for", hides=True)
     members, written = made(archive, launch)
     assert written.hidden == {"x,s)/private": 2, entry: 1}
     assert len(lines(members)) == len(lines(before)) - 3
@@ -281,7 +281,7 @@ def test_all_pages_have_the_text_that_was_extracted_also_of_originals_and_beside
     first, extra, third = listed(members, "extraPages")
     assert (first["title"], first["text"].split()[0], first["url"]) == ("first title", "first", PAGE)
     assert (extra["url"], third["url"], third["title"]) == ("http://s.x/", "http://e.x/2", "second title")
-    hidden.decide(archive.state.store, lambda: archive.store, "x,s", "asked for", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "x,s", "asked for", hides=True)
     _, after = listed(made(archive, launch)[0], "extraPages")
     assert (written.has_text, after) == (True, third)
     without = listed(made(archive, launch, extracts=False)[0], "extraPages")

@@ -11,7 +11,7 @@ import pytest
 from warcmill.errors import Unavailable
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.stores.plain import Plain
+from warcmill.stores.plain_file import Plain
 
 
 class Failing:

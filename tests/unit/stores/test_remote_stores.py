@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores import remote
+from warcmill.stores import remote_files
 from warcmill.stores.opening import Access, open_store
-from warcmill.stores.remote import Broken, Budget
+from warcmill.stores.remote_files import Broken, Budget
 from warcmill.stores.webhdfs.client import Client, NameNodes, UserName, is_passing
 from warcmill.stores.webhdfs.http import Address, Connections, HdfsRefusal, HdfsResponse, HdfsStream
 
@@ -79,7 +79,7 @@ def test_a_budget_is_spent_once_and_not_by_each_file() -> None:
     assert not one.wait()
     one.answered()
     assert not one.wait(), "an answer to another call must not let the next file wait again"
-    clock.now += remote.WINDOW + 1
+    clock.now += remote_files.WINDOW + 1
     assert one.wait()
 
 

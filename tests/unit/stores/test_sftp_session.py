@@ -13,7 +13,7 @@ import paramiko.common
 import pytest
 
 from warcmill.errors import Unavailable
-from warcmill.stores.remote import Broken, Budget
+from warcmill.stores.remote_files import Broken, Budget
 from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, PacketFields, Type
 from warcmill.stores.sftp.pool import SessionPool

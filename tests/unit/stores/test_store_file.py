@@ -16,7 +16,7 @@ import pytest
 
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL
-from warcmill.stores import Stat, sentinel, temporary
+from warcmill.stores import Stat, sentinel, temporary_names
 from warcmill.stores.file import FileStore
 
 PATH = "warcs/daily/20161019234428/a.warc.gz"
@@ -235,7 +235,7 @@ def test_move_aside_takes_only_the_very_file(store: FileStore) -> None:
 
 
 def test_sweep_removes_what_the_dead_of_this_host_left(store: FileStore) -> None:
-    mine = temporary.name("a.warc.gz")
+    mine = temporary_names.name("a.warc.gz")
     _, host, boot, _, random, _ = mine.rsplit(".", 5)
     dead = f".a.warc.gz.{host}.{boot}.{DEAD_PID}.{random}.tmp"
     elsewhere = f".a.warc.gz.elsewhere.{boot}.{DEAD_PID}.{random}.tmp"
@@ -250,7 +250,7 @@ def test_sweep_removes_what_the_dead_of_this_host_left(store: FileStore) -> None
 def test_a_killed_process_that_is_not_reaped_yet_is_dead(store: FileStore) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     with child:
-        name = temporary.name("a").replace(f".{os.getpid()}.", f".{child.pid}.")
+        name = temporary_names.name("a").replace(f".{os.getpid()}.", f".{child.pid}.")
         (store.base / name).write_bytes(b"half")
         assert store.sweep("") == 0
         child.kill()

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from warcmill.errors import BadInput, Unavailable
-from warcmill.stores.remote import Budget, RemoteReader
+from warcmill.stores.remote_files import Budget, RemoteReader
 from warcmill.stores.webhdfs.client import Authentication, Client, NameNodes, UserName
 from warcmill.stores.webhdfs.hdfscli import HdfsCli
 from warcmill.stores.webhdfs.http import Address, Connections

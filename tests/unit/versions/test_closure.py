@@ -20,7 +20,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.index import verify_cdx
 from warcmill.index.cdx import cdx
 from warcmill.model import FINAL, Launch, Stage
-from warcmill.versions import hidden, revisits
+from warcmill.versions import hidden_list, revisits
 from warcmill.versions.revisits import Need, Needs, Where, needs
 
 FIRST, SECOND, THIRD = (Launch("daily", f"2016101{number}000000") for number in (1, 2, 3))
@@ -87,7 +87,7 @@ def test_a_digest_is_the_same_however_it_is_written(archive: Archive) -> None:
 
 
 def test_what_is_hidden_and_what_the_store_has_lost(archive: Archive) -> None:
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a", "order of a court", hides=True)
     archive.fold()
     (archive.base / f"line/store/warcs/{FIRST}/b.warc.gz").unlink()
     assert [(need.where, need.revisits) for need in needed(archive).warcs] == [("hidden", 2), ("missing", 1)]

@@ -19,14 +19,14 @@ from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Una
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.formats.index.zipnum import CDX, IDX
-from warcmill.formats.sealed import seal
+from warcmill.formats.seal import seal
 from warcmill.formats.warc import gate
 from warcmill.model import FINAL
 from warcmill.versions import cdx as cdx_module
 from warcmill.versions import fold as folding
-from warcmill.versions import hidden, segments
+from warcmill.versions import hidden_list, segments
 from warcmill.versions.inputs import Hiding, ListedWarc, VersionList, decode, difference
-from warcmill.versions.published import open_version
+from warcmill.versions.publication import open_version
 
 ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
 
@@ -255,7 +255,7 @@ def test_base_makes_everything_anew_as_one_segment_of_equal_lines(archive: Archi
 
 def test_a_new_generation_is_a_new_base(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.add(ONE, {"a.warc.gz": warc("a.example/", "b.example/")})
-    hidden.decide(archive.state.store, lambda: archive.store, "example,b", "a court's order", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,b", "a court's order", hides=True)
     archive.fold()
     assert archive.keys() == ["example,a)/"]
     newer = type(CDXJ)(CDXJ.name, CDXJ.generation + 1, CDXJ.ext)

@@ -16,7 +16,7 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import archived_path
 from warcmill.stores import Store
 from warcmill.stores.file import FileStore
-from warcmill.versions import fold, hidden
+from warcmill.versions import fold, hidden_list
 from warcmill.versions.search import Query, search
 from warcmill.web.archive import Archive as Pages
 
@@ -38,7 +38,7 @@ def archive(tmp_path: Path) -> Iterator[Searchable]:
 
 
 def hide(archive: Searchable, surt: str) -> None:
-    hidden.decide(archive.state.store, lambda: archive.store, surt, "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, surt, "order of a court", hides=True)
 
 
 def urls(archive: Searchable) -> list[str]:
@@ -159,7 +159,7 @@ def test_with_the_store_away_it_is_taken_down_and_the_fold_says_what_it_does_not
         return FileStore("store", base)
 
     with pytest.raises(Unavailable, match="Decision 2 stands in the state"):
-        hidden.decide(archive.state.store, open_store, "example,c", "order of a court", hides=True)
+        hidden_list.decide(archive.state.store, open_store, "example,c", "order of a court", hides=True)
     done = fold.fold(archive.state, open_store, archive.index, data, "file:///archive/warcs")
     assert (done.number, done.new) == (4, True)
     assert archive.keys() == ["example,a)/"]

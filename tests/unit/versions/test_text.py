@@ -18,7 +18,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import TEXT
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.versions import fold as folding
-from warcmill.versions import hidden, search
+from warcmill.versions import hidden_list, search
 from warcmill.versions import text as text_segments
 from warcmill.web.http import PAGES
 
@@ -123,16 +123,16 @@ def test_hidden_keys_and_times_are_found_by_their_spans(archive: TextArchive) ->
     archive.fold()
 
     def hidden_by(entry: str) -> set[str]:
-        hidden.decide(archive.state.store, lambda: archive.store, entry, "an order", hides=True)
+        hidden_list.decide(archive.state.store, lambda: archive.store, entry, "an order", hides=True)
         found = {url.removeprefix("http://") for url in archive.urls("x")}
-        hidden.decide(archive.state.store, lambda: archive.store, entry, "over", hides=False)
+        hidden_list.decide(archive.state.store, lambda: archive.store, entry, "over", hides=False)
         return set(urls) - found
 
     assert hidden_by("example,a") == set(urls) - {"ab.example/"}
     assert hidden_by("example,a)/p") == {"a.example/p", "a.example/p/1"}
     assert hidden_by("example,a)/p 2016") == {"a.example/p"}
     assert hidden_by("example,a)/p 2017") == set()
-    hidden.decide(archive.state.store, lambda: archive.store, "example,a)/q", "an order", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,a)/q", "an order", hides=True)
     assert hidden_by("example,ab") == {"a.example/q", "ab.example/"}
 
 
@@ -142,20 +142,20 @@ def test_the_text_that_a_crawler_kept_of_a_hidden_page_is_not_found(archive: Tex
     archive.add(ONE, {"a.warc.gz": warc_gz(warcinfo(), *records)})
     archive.fold()
     assert archive.urls("words") == kept
-    hidden.decide(archive.state.store, lambda: archive.store, "example,b:80)/p", "an order", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,b:80)/p", "an order", hides=True)
     assert (archive.urls("words"), archive.search("words").captures) == ([kept[0], kept[2]], 2)
 
 
 def test_what_is_hidden_is_not_found_neither_before_nor_after_the_next_fold(archive: TextArchive) -> None:
     archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "b.example/p/1": "x"})})
     archive.fold()
-    hidden.decide(archive.state.store, lambda: archive.store, "example,b)/p", "an order", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,b)/p", "an order", hides=True)
     assert archive.urls("x") == ["http://a.example/"]
     assert archive.fold() == folding.Folded(2, new=True)
     assert archive.urls("x") == ["http://a.example/"]
     assert archive.fold(base=True).number == 3
     assert archive.urls("x") == ["http://a.example/"]
-    hidden.decide(archive.state.store, lambda: archive.store, "example,b)/p", "lifted", hides=False)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,b)/p", "lifted", hides=False)
     assert archive.urls("x") == ["http://a.example/", "http://b.example/p/1"]
 
 

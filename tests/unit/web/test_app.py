@@ -18,7 +18,7 @@ from warcs import warc_gz, warcinfo
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
-from warcmill.versions import hidden
+from warcmill.versions import hidden_list
 from warcmill.web import app, http
 from warcmill.web.archive import Archive, ShownCapture, ShownCaptures
 from warcmill.web.http import GUARDS, PageAnswer, Token
@@ -239,7 +239,7 @@ def test_a_new_version_is_seen_and_what_is_hidden_is_not(archive: Searchable, se
     archive.fold()
     assert "Late" in text(ask(server, "/search", {"q": "osprey"}))
     assert ask(server, "/capture", late).status == 303
-    hidden.decide(archive.state.store, lambda: archive.store, "example,late", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,late", "order of a court", hides=True)
     assert "Late" not in text(ask(server, "/search", {"q": "osprey"}))
     assert ask(server, "/capture", late).status == 404
 
@@ -250,7 +250,7 @@ def test_a_dns_record_is_hidden_with_its_host(archive: Searchable, server: app.A
     archive.add("20161021234428", {"b.warc.gz": warc_gz(warcinfo(), block)})
     archive.fold()
     assert ask(server, "/capture", record).status == 303
-    hidden.decide(archive.state.store, lambda: archive.store, "example,named", "order of a court", hides=True)
+    hidden_list.decide(archive.state.store, lambda: archive.store, "example,named", "order of a court", hides=True)
     assert ask(server, "/capture", record).status == 404
 
 

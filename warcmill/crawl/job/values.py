@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from warcmill.base.printable import nearest
+from warcmill.base.escapes import nearest
 from warcmill.errors import BadConfig
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from warcmill.crawl.control.frontier import FrontierControl
 from warcmill.crawl.durable import failed
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End, Live
+from warcmill.crawl.launch.folder_watch import Watched
 from warcmill.crawl.launch.folders import CONTROL, PAPERS
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running
-from warcmill.crawl.launch.watched import Watched
 from warcmill.errors import Conflict, WarcmillError
 from warcmill.model import Json
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import NamedTuple
 
-from warcmill.formats.index.posted import BLOCK_LIMIT, Posted, posted
+from warcmill.formats.index.request_body import BLOCK_LIMIT, Posted, posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.warc import hearers
 from warcmill.formats.warc.header import CONTENT_TYPE, END_OF_RECORD, PAYLOAD_DIGEST, RECORD_ID

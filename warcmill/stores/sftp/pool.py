@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from warcmill.errors import Unavailable
-from warcmill.stores.remote import Broken, Budget
+from warcmill.stores.remote_files import Broken, Budget
 from warcmill.stores.sftp.session import Download, SftpRefusal, SftpSession
 
 if TYPE_CHECKING:

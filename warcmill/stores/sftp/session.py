@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from warcmill.errors import Unavailable
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote_files import Broken
 from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, Code, PacketFields, Type
 

@@ -12,7 +12,7 @@ import paramiko
 from paramiko.hostkeys import InvalidHostKey
 
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote_files import Broken
 from warcmill.stores.sftp.session import SftpSession
 
 CONNECT_SECONDS, ANSWER_SECONDS, KEEPALIVE_SECONDS = 10.0, 60.0, 15

@@ -23,8 +23,18 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadConfig, Conflict, Mismatch, NotFollowed, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Promise, Sha512, Stat, sentinel, temporary
-from warcmill.stores.remote import CHECKED_FOR, SMALL, Body, Broken, RemoteReader, beside, check_path, parent, rewound
+from warcmill.stores import Promise, Sha512, Stat, sentinel, temporary_names
+from warcmill.stores.remote_files import (
+    CHECKED_FOR,
+    SMALL,
+    Body,
+    Broken,
+    RemoteReader,
+    beside,
+    check_path,
+    parent,
+    rewound,
+)
 from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, Code
 from warcmill.stores.sftp.pool import Lent, SessionPool
@@ -122,7 +132,7 @@ class SftpStore:
         self._pool.ask(lambda session: self._sync_folders(session, {parent(path)}))
 
     def sweep(self, folder: str) -> int:
-        dead = [entry.path for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        dead = [entry.path for entry in self.list(folder) if temporary_names.is_dead(entry.name)]
         for path in dead:
             self._pool.ask(lambda session, path=path: self._remove(session, path))  # type: ignore[misc]
         return len(dead)
@@ -150,7 +160,7 @@ class SftpStore:
         self._syncs.setdefault(folder, Together(sync))()
 
     def _publish(self, path: str, source: Readable, promise: Promise) -> bool:
-        temp = beside(path, temporary.name(path.rpartition("/")[2]))
+        temp = beside(path, temporary_names.name(path.rpartition("/")[2]))
         done = False
         try:
             self._write(temp, path, source, promise)

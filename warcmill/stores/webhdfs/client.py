@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.stores.remote import Broken, Budget
+from warcmill.stores.remote_files import Broken, Budget
 from warcmill.stores.webhdfs.http import Address, Connections, HdfsRefusal, HdfsResponse, HdfsStream
 
 PORT = 9870

@@ -20,7 +20,7 @@ import requests
 import urllib3
 
 from warcmill.errors import BadInput
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote_files import Broken
 from warcmill.stores.webhdfs.client import Client
 from warcmill.stores.webhdfs.http import ANSWER_SECONDS, CONNECT_SECONDS, Address, HdfsRefusal, HdfsResponse, why
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from warcmill.errors import Unavailable
-from warcmill.stores.remote import Broken
+from warcmill.stores.remote_files import Broken
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

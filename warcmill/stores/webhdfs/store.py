@@ -20,8 +20,8 @@ from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
 from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
-from warcmill.stores import Promise, Sha512, Stat, temporary
-from warcmill.stores.remote import (
+from warcmill.stores import Promise, Sha512, Stat, temporary_names
+from warcmill.stores.remote_files import (
     CHECKED_FOR,
     SMALL,
     Body,
@@ -96,7 +96,7 @@ class WebHdfsStore:
         if (size > SMALL or promise.is_judged) and self._status(path) is not None:
             return False
         while True:
-            temp = beside(path, temporary.name(path.rpartition("/")[2]))
+            temp = beside(path, temporary_names.name(path.rpartition("/")[2]))
             try:
                 return self._publish(temp, path, source, promise)
             except (Broken, HdfsRefusal) as error:
@@ -141,7 +141,7 @@ class WebHdfsStore:
         self._delete(path, only)
 
     def sweep(self, folder: str) -> int:
-        dead = [entry for entry in self.list(folder) if temporary.is_dead(entry.name)]
+        dead = [entry for entry in self.list(folder) if temporary_names.is_dead(entry.name)]
         for entry in dead:
             self._delete(entry.path, entry)
         return len(dead)

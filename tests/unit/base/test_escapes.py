@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from commands import main as command
 from commands.console.show import err, out
-from warcmill.base.printable import PrintableFormatter, printable, printable_lines
+from warcmill.base.escapes import PrintableFormatter, printable, printable_lines
 
 HIDING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 FORGED = "2026-11-22T00:00:00Z INFO - - - -: all is well"

@@ -10,8 +10,8 @@ from indexed import Archive
 from warcs import warc_gz, warcinfo
 
 from warcmill.errors import BadInput
-from warcmill.versions import fold, hidden
-from warcmill.versions.hidden import Hidden
+from warcmill.versions import fold, hidden_list
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.segments import made_of
 from warcmill.versions.verify import READINGS
 
@@ -31,13 +31,13 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def hide(archive: Archive, surt: str, *, hides: bool = True) -> None:
-    hidden.decide(archive.state.store, lambda: archive.store, surt, "a court's order", hides=hides)
+    hidden_list.decide(archive.state.store, lambda: archive.store, surt, "a court's order", hides=hides)
 
 
 def shown(entries: list[str], lines: list[str]) -> tuple[list[str], set[str]]:
     met: set[str] = set()
     prefixes = Hidden(1, dict.fromkeys(entries, "")).prefixes()
-    return [line.decode() for line in hidden.visible((one.encode() for one in lines), prefixes, met)], met
+    return [line.decode() for line in hidden_list.visible((one.encode() for one in lines), prefixes, met)], met
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_entry_hides_what_it_means_and_no_neighbour(archive: Archive, entry: 
 def test_what_is_no_surt_is_refused(archive: Archive, text: str) -> None:
     with pytest.raises(BadInput):
         hide(archive, text)
-    assert hidden.decisions(archive.state.store) == []
+    assert hidden_list.decisions(archive.state.store) == []
 
 
 DNS = ["dns:a.example 1", "dns:b.example 1", "dns:sub.b.example 1", "dns:www.b.example 1", "dns:bb.example 1"]
@@ -95,12 +95,12 @@ def test_who_hides_a_host_hides_its_dns_records(entry: str, gone: list[str]) -> 
     lines = [*DNS, "example,a)/ 1", "example,b)/page 1"]
     assert [line for line in DNS if line not in shown([entry], lines)[0]] == gone
     prefixes = tuple(Hidden(1, {entry: ""}).prefixes())
-    assert [line for line in DNS if hidden.is_hidden(line.encode(), prefixes)] == gone
+    assert [line for line in DNS if hidden_list.is_hidden(line.encode(), prefixes)] == gone
 
     def look_up(prefix: bytes) -> list[bytes]:
         return [line.encode() for line in lines if line.encode().startswith(prefix)]
 
-    found = [line.decode() for line in hidden.hidden_lines(look_up, prefixes)]
+    found = [line.decode() for line in hidden_list.hidden_lines(look_up, prefixes)]
     assert sorted(found) == sorted(set(lines) - set(shown([entry], lines)[0]))
 
 
@@ -138,12 +138,12 @@ def test_who_hides_a_page_hides_what_a_crawler_kept_beside_it(entry: str, gone: 
     lines = sorted([*OF_PAGES, *OTHERS, "example,a)/ 1"])
     assert sorted(set(lines) - set(shown([entry], lines)[0])) == sorted(gone)
     prefixes = tuple(Hidden(1, {entry: ""}).prefixes())
-    assert [line for line in lines if hidden.is_hidden(line.encode(), prefixes)] == sorted(gone)
+    assert [line for line in lines if hidden_list.is_hidden(line.encode(), prefixes)] == sorted(gone)
 
     def look_up(prefix: bytes) -> list[bytes]:
         return [line.encode() for line in lines if line.encode().startswith(prefix)]
 
-    assert sorted(line.decode() for line in hidden.hidden_lines(look_up, prefixes)) == sorted(gone)
+    assert sorted(line.decode() for line in hidden_list.hidden_lines(look_up, prefixes)) == sorted(gone)
 
 
 def test_a_version_published_with_the_text_of_a_hidden_page_loses_it_and_verify_names_it_before(
@@ -213,9 +213,9 @@ def test_the_same_list_again_makes_no_version(archive: Archive) -> None:
     hide(archive, "example,c")
     hide(archive, "example,c", hides=False)
     assert archive.fold() == fold.Folded(1, new=False)
-    state = hidden.read(archive.state.store)
+    state = hidden_list.read(archive.state.store)
     assert (state.decisions, dict(state.entries)) == (2, {})
-    assert hidden.read(archive.state.store, 1).entries == {"example,c": "a court's order"}
+    assert hidden_list.read(archive.state.store, 1).entries == {"example,c": "a court's order"}
 
 
 def test_a_damaged_decision_stops_the_fold(archive: Archive) -> None:

@@ -26,12 +26,12 @@ from logging import getLogger
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.index import zipnum
 from warcmill.formats.index.zipnum import CDX, IDX
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.model import FileRef, Json
 from warcmill.stores import LocalStore
-from warcmill.stores.temporary import is_temporary
-from warcmill.versions import hidden, inputs
-from warcmill.versions.hidden import Hidden
+from warcmill.stores.temporary_names import is_temporary
+from warcmill.versions import hidden_list, inputs
+from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import FOLDER, LARGEST, Lists, VersionList
 from warcmill.versions.segments import Segment, publish_bytes
 
@@ -89,8 +89,8 @@ def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:
     what is hidden would be shown."""
     current = Payloads(index, data_set).current()
     if current is None:
-        return hidden.read(state)
-    return hidden.now(state, Lists(state, data_set).hiding(current.number))
+        return hidden_list.read(state)
+    return hidden_list.now(state, Lists(state, data_set).hiding(current.number))
 
 
 def open_version(index: LocalStore, data_set: str, number: int | None = None) -> tuple[Published, CdxLookup]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from warcmill.errors import BadInput, NotReady
-from warcmill.formats.sealed import seal, unseal
+from warcmill.formats.seal import seal, unseal
 from warcmill.model import Key, Launch
 from warcmill.stores import LocalStore
 
