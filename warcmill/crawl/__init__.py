@@ -27,8 +27,8 @@ The way of a URI
  2. *Leased.* `Spider` asks the frontier for as many URIs as it has workers free. A lease passes the gate of its queue,
     host and port: one at a time, unless the rate of the gate is another. (`visit.spider`, `frontier`)
  3. *Admitted.* The policies of leases are asked again: scope, expiry, quotas. Then its host has to have an address that
-    may be dialled, its robots.txt has to allow it, and it has to be the turn of its host among those of the address.
-    Else the visit ends here: refused, failed, or put back until a time. (`visit.admission`)
+    may be connected to, its robots.txt has to allow it, and it has to be the turn of its host among those of the
+    address. Else the visit ends here: refused, failed, or put back until a time. (`visit.admission`)
  4. *Fetched.* One request over a connection that is new or was kept. Every byte of both sides is in the `Exchange`: a
     long answer in a scratch file. A failure is tried again some times, with a wait that grows. (`fetch`)
  5. *Compared* with the history that the last visit left: new, the same bytes, or not modified. 429, 503 and 504 are

@@ -1,6 +1,6 @@
 """The built-in crawler as an `Engine` of the line. There is no daemon: `start` leaves a process that crawls one launch.
 
-Whether a job runs is what its lock says; how, its control socket; what was, its job.log.
+A job runs while its lock is held. Its control socket has its state, its job.log has what happened before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ POLL = 0.05  # seconds
 START_SECONDS, STOP_SECONDS = 120.0, 600.0
 CHECKPOINT_SECONDS = 600.0
 OUTPUT = "process.log"
-TAIL = 2000  # characters of what a process said
+TAIL = 2000  # characters of what a process printed
 
 
 class WarcmillEngine:
@@ -111,7 +111,7 @@ class WarcmillEngine:
         return ""
 
     def checkpoints(self, job: str) -> tuple[int, int]:
-        """How many checkpoints the job has, and how many bytes they are: nothing deletes them."""
+        """The number of the job's checkpoints, and their size in bytes: nothing deletes them."""
         folders = list(restore.folders(self.places.job(parse_job(job)) / CHECKPOINTS))
         return len(folders), sum(path.stat().st_size for folder in folders for path in folder.iterdir())
 
@@ -150,7 +150,7 @@ class WarcmillEngine:
         return str(cast("dict[str, Json]", found)["checkpoint"])
 
     def stop(self, job: str) -> None:
-        """End the launch, with a checkpoint, and wait until its files are closed. One that died is put in order."""
+        """End the launch, with a checkpoint, and wait until its files are closed. One that died is repaired."""
         deadline, asked = time.monotonic() + STOP_SECONDS, False
         while lock.holder(self.places.state(parse_job(job))):
             with suppress(NotReady):  # it does not listen yet, or ends just now
@@ -164,7 +164,7 @@ class WarcmillEngine:
                 asyncio.run(put_in_order(self.places, job))
 
     def state(self, job: str) -> Mapping[str, Json]:
-        """What a job that runs says of itself; empty for one that does not."""
+        """The state of a job that runs, from its control socket; empty for one that does not."""
         return self._state(job)
 
     def _words(self, job: str, checkpoint: str, follows: str) -> list[str]:
@@ -216,7 +216,7 @@ class WarcmillEngine:
         return continues.continued_from(self.places.job(job) / launch)
 
     def _alerts(self, job: str, launch: str) -> int:
-        """How many lines alerts.log has."""
+        """The number of lines in alerts.log."""
         if not launch:
             return 0
         log = self.places.folders(Launch.parse(job, launch)).logs / "alerts.log"

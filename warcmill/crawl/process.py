@@ -3,7 +3,7 @@
     python -m warcmill.crawl.process OUTPUT JOBS LAYOUT JOB CHECKPOINT FOLLOWS [NETWORK...]
 
 CHECKPOINT and FOLLOWS, a launch id, are '' for a launch that begins afresh; the networks are inside addresses that
-it may dial.
+it may connect to.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _drop(ballast: Path) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Crawl what the words say; return the exit code."""
+    """Crawl the launch that the words name; return the exit code."""
     _collect_garbage_less_often()
     output, jobs, layout, name, checkpoint, follows, *networks = argv
     places = Places(Path(output), Path(jobs), OutputLayout(layout))

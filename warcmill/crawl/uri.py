@@ -77,7 +77,7 @@ def _without_folder(uri: str) -> str:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """What is between the parts before and after an id: a `?` stays before the rest of a query."""
+    """The text between the parts before and after an id: a `?` stays before the rest of a query."""
     before, after = match["before"], match["after"]
     if after == "&":
         return before if before in "?&" else after
@@ -130,7 +130,7 @@ _CREDENTIALS = re.compile(r"\A([^/\\?#]*[/\\]{2,})[^/\\?#]*@")  # a browser take
 
 @dataclass(slots=True, eq=False)
 class Uri:
-    """What is to be fetched, why, and what became of it. Times are seconds since 1970, 0 when there is none yet.
+    """A URI to fetch, the reason, and the result. Times are seconds since 1970, 0 when there is none yet.
 
     `key` distinguishes it from others in its namespace `crawl`; it is the canonical URI unless its maker chose another.
     `queue` is what its politeness is kept by: host and port. A lower `priority` comes first.

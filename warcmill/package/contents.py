@@ -44,7 +44,7 @@ _GZIP, _ZIP, _WARC, _ARC = (
     Format("Internet Archive ARC"),
 )
 
-_SUFFIXES = len(".warc.open")  # characters: more of a name's end say nothing of its format
+_SUFFIXES = len(".warc.open")  # characters: more of a name's end have nothing to do with its format
 _made = tuple.__new__  # a named tuple of all its members, in half the time: a package may have 100,000
 
 

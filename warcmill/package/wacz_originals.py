@@ -211,7 +211,7 @@ class Revisits:
                     yield moved
 
     def lost(self, archived: Archived) -> list[Lost]:
-        """The captures whose original is not to be had, by why; the most first."""
+        """The captures whose original is not found, by reason; the most first."""
         searched = self._searched(archived)
         found, urls = Counter[tuple[str, str]](), dict[tuple[str, str], list[str]]()
         for revisit, why, warc in self._unsettled():
@@ -273,7 +273,7 @@ def _time(line: bytes) -> bytes:
 
 
 def _explained(archived: Archived, searched: Searched | None, revisit: Revisit) -> tuple[str, str]:
-    """Why the original of a revisit is not to be had, and the WARC that has it; '' if it is in none."""
+    """The reason why the original of a revisit is missing, and the WARC that has it; '' if it is in none."""
     if searched is None:
         return archived.why_not, ""
     found = searched.originals.get(revisit.wanted)

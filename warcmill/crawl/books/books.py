@@ -47,7 +47,7 @@ class BookEntry:
 
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
-    `cookies` are those that its answers have changed in its crawl's jar; `site` is what it says of its site.
+    `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
     """
 
     uri: Uri
@@ -214,7 +214,7 @@ async def open_books(
     """Open the books of a launch over its frontier; `warcs` makes its WARC files, from the number of the first on.
 
     Files of a launch that was killed are cut first. For another launch than the register was last open for, the books
-    begin, as `begins` says.
+    begin (`begins`).
     """
 
     def cut() -> list[str]:

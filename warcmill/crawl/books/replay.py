@@ -1,7 +1,7 @@
-"""Replay the journals of a launch into a frontier, and what its files hold into the register. Reads files only.
+"""A replay of a launch's journals into a frontier, and of what its files hold into the register. Reads files only.
 
-What waits, what was seen and what visits left are then as they were; rates and blocks are set anew by who wants them.
-What quotas count is summed from crawl.log again.
+URIs that wait, URIs that were seen, and the results of visits are then as they were. The sums for quotas are counted
+from crawl.log again. Rates and blocks are not replayed: their users set them anew.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def journals(logs: Path, after: str = "") -> list[Path]:
 async def replay(frontier: Frontier, register: Register, launch: str, folders: Folders, after: str = "") -> int:
     """Replay the journals after a stage, or all; return of how many groups.
 
-    Groups after the first that names a file which is shorter than it says are left out: the books will cut to what is
-    before them.
+    Groups after the first that names a file which is shorter than it records are left out: the books will cut to
+    what is before them.
     """
 
     paths = journals(folders.logs, after)

@@ -55,8 +55,8 @@ _NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwm
 
 
 class Link(NamedTuple):
-    """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); whether it, or its page,
-    says nofollow. Where it `is_uri` not, `uri` is its text."""
+    """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); true if it, or its page,
+    has nofollow. Where it `is_uri` not, `uri` is its text."""
 
     uri: str
     hop: str
@@ -72,7 +72,7 @@ class Outlinks(list[Link]):
 
 
 def asks_not_to_follow(directives: str) -> bool:
-    """True if one of the words is `nofollow`, or `none`, which says that too."""
+    """True if one of the words is `nofollow`, or `none`, which means that too."""
     return not _NO_FOLLOW.isdisjoint(_BETWEEN_WORDS.split(directives.lower()))
 
 
@@ -147,7 +147,7 @@ class LinkCollector:
             self._unreadable.setdefault(text, Link(text, hop, context, is_uri=False))
 
     def close(self, content: str) -> None:
-        """Note what a page asks crawlers by `<meta name=robots>`: all its links may say nofollow."""
+        """Note what a page asks crawlers by `<meta name=robots>`: it may ask them to follow none of its links."""
         self.closed = self.closed or asks_not_to_follow(content)
 
     def all(self) -> Outlinks:

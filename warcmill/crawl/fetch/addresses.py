@@ -2,8 +2,8 @@
 
 Answers given by the operator (`--resolve HOST=ADDRESS`) come first, then the hosts
 file; both have Heritrix's status 1001 and no record. Then name servers are asked, for
-IPv4 and IPv6 at once; that has status 1. An answer is kept for the WARC, and as long as
-its TTL says.
+IPv4 and IPv6 at once; that has status 1. An answer is kept for the WARC, and for its
+TTL.
 
 Strangers' pages ask a crawler to go to addresses, inside ones too. Only what the public
 internet routes passes, by IANA's registries of special-purpose addresses (RFC 6890). An
@@ -94,14 +94,14 @@ Fixed = Mapping[str, tuple[str, ...]]
 
 
 class Judge:
-    """Which addresses may be dialled: public ones, and those in the networks of `allow_private`."""
+    """A judge of the addresses that may be connected to: public ones, and those in the networks of `allow_private`."""
 
     def __init__(self, allow_private: Iterable[str] = ()) -> None:
         self._allowed = [_network(text) for text in allow_private]
         self.why_refused = lru_cache(maxsize=10_000)(self._why_refused)
 
     def _why_refused(self, address: str) -> str:
-        """Return why the address is not dialled; '' when it may be. `address` is numeric, as a resolver returns it."""
+        """Return why the address is refused; '' when it is not. `address` is numeric, as a resolver returns it."""
         try:
             parsed = ip_address(address)
         except ValueError:
@@ -264,7 +264,7 @@ def _resolver(servers: Sequence[tuple[str, int]]) -> dns.asyncresolver.Resolver:
     try:
         resolver = dns.asyncresolver.Resolver(configure=not servers)
     except dns.resolver.NoResolverConfiguration:
-        resolver = dns.asyncresolver.Resolver(configure=False)  # each question then says that there is no server
+        resolver = dns.asyncresolver.Resolver(configure=False)  # each question then fails, as there is no server
     if servers:
         resolver.nameservers = [dns.nameserver.Do53Nameserver(address, port) for address, port in servers]
     return resolver

@@ -324,7 +324,7 @@ def retry_after(value: str, now: datetime) -> float:
         return 0.0
     if _seconds(value.strip()):
         return min(float(value), LONGEST_WAIT)
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers say so
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 it imports much, and few servers send a date
 
     try:
         until = parsedate_to_datetime(value)

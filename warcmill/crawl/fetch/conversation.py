@@ -15,7 +15,7 @@ from warcmill.crawl.fetch.scratch import AnswerSpool
 from warcmill.crawl.fetch.wire import Connection
 from warcmill.formats.warc.records import sha1_text
 
-LINGER = 0.25  # seconds for what lies beyond the end, from a server that said that it closes
+LINGER = 0.25  # seconds for what comes after the end, from a server that has announced that it closes
 SLICE = 1 << 14  # bytes of chunks that are read at once
 NOT_HTTP = "notHttp"  # noted where the status is not the server's
 

@@ -1,6 +1,6 @@
 """The cookies of a crawl (RFC 6265): one jar each, bounded, and kept in the books. There are no logins. Pure.
 
-What is wrong in a `Set-Cookie` is passed over, as section 5.2 has it.
+A fault in a `Set-Cookie` is passed over, as section 5.2 has it.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ _NAMES = frozenset(one.name for one in fields(FetchOptions))
 
 
 def read(payload: str, uri: str = "") -> FetchOptions:
-    """Return how the URI with this payload is fetched; a plain GET if it does not say. BadInput names a fault."""
+    """Return how the URI with this payload is fetched; a plain GET if it has no options. BadInput names a fault."""
     if '"fetch"' not in payload:
         return _PLAIN
     try:

@@ -38,7 +38,7 @@ KEPT = 500  # connections
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a URI's request goes, and what its request line and Host say."""
+    """The place that a URI's request goes to, and the words of its request line and Host."""
 
     host: str
     port: int

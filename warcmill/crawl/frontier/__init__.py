@@ -200,7 +200,7 @@ class Change(Protocol):
         ...
 
     def keep_site(self, row: SiteRow) -> None:
-        """Keep what the robots.txt of a site said."""
+        """Keep the robots.txt of a site."""
         ...
 
     def spend(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:
@@ -320,7 +320,7 @@ class Frontier(Protocol):
         ...
 
     async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
-        """Return what the robots.txt of sites said; a site that was not asked in this round is left out."""
+        """Return the robots.txt of sites; a site that was not asked in this round is left out."""
         ...
 
     def jar(self, crawl: str) -> Jar:

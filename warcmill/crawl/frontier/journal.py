@@ -6,7 +6,7 @@
     Fn, Fl                    a fresh start; one with what waited in the launch before
     Fx CRAWL                  a crawl is forgotten
     Fk {...}                  cookies that changed
-    Ft {...}                  what the robots.txt of a site said
+    Ft {...}                  the robots.txt of a site
     Fg {...}                  the end of a group: how long each file is with it
 
 The first words are Heritrix's, so its tools read it. The JSON at the end of a line holds what is not ordinary; with it
@@ -97,7 +97,7 @@ def cookies(crawl: str, changed: Iterable[Cookie]) -> str:
 
 
 def site(row: SiteRow) -> str:
-    """The line of what a site's robots.txt said."""
+    """The line of a site's robots.txt."""
     return _line(SITE, [], row._asdict() | {"text": base64.b64encode(row.text).decode()})
 
 

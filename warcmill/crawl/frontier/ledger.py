@@ -209,7 +209,7 @@ class Ledger:
         self.jars.keep(self.table.crawls.id(crawl), changed, self.now())
 
     def keep_site(self, row: SiteRow) -> None:
-        """Keep what the robots.txt of a site said."""
+        """Keep the robots.txt of a site."""
         self.sites.put(row)
 
     def spend(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:

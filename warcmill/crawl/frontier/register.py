@@ -1,7 +1,7 @@
 """The register of a launch's files: which there are, and how long each is by what was committed last.
 
 It is a small database on the machine that has the files, whatever form the frontier has. Beside a frontier of SQLite it
-is in that one's database, so one transaction has what was found and the lengths of the files that say so.
+is in that one's database, so one transaction has what was found and the lengths of the files that record it.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class SqliteFrontier:
         return await self._within(lambda: [self.ledger.spending.of(uri) for uri in uris])
 
     async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
-        """Return what the robots.txt of sites said; a site that was not asked in this round is left out."""
+        """Return the robots.txt of sites; a site that was not asked in this round is left out."""
         return await self._within(lambda: self.ledger.sites.get(origins))
 
     def jar(self, crawl: str) -> Jar:

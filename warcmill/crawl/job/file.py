@@ -59,7 +59,7 @@ KEYS = (
 
 
 def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATION) -> Job:
-    """Return `base` with what the keys say."""
+    """Return `base` with the values of the keys."""
     changed: dict[str, Any] = {
         field: values.table(found, key, getattr(base, field), where) for key, field in SHEET_TABLES.items()
     }

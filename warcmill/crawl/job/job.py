@@ -106,12 +106,12 @@ class Sheets:
 @dataclass(frozen=True, slots=True)
 class Job:
     """The settings of a launch. `contact`: a URL for webmasters. `robots`: robots.txt is obeyed; `nofollow`:
-    whether what pages say of their links is.
+    so is what pages ask of their links.
 
-    `allow_private` are networks of inside addresses that may be dialled; with `no_delay` these are crawled without
+    `allow_private` are networks of inside addresses that may be reached; with `no_delay` these are crawled without
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
-    machine's. `conditional` says which URIs are asked for by what is new: those that pages embed, or all, or none.
-    `scope_log`: whether each link that a policy refuses has a line in scope.log.
+    machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
+    `scope_log`: each link that a policy refuses has a line in scope.log.
     """
 
     name: str

@@ -22,7 +22,7 @@ HEAD = "# Written by 'warcmill crawl', and written anew by the next. To keep you
 def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: TargetScope) -> dict[str, bytes]:
     """The files of a job that begins with these canonical URLs, and crawls what a feed's target of this scope does.
 
-    BadConfig for pages among its further keys that differ from what the scope says.
+    BadConfig for pages among its further keys that differ from those of the scope.
     """
     pages = dict.fromkeys(seeds, scope.value) if scope in (TargetScope.RESOURCE, TargetScope.PLUS1) else {}
     if settings.get("pages", pages) != pages:

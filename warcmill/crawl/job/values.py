@@ -29,7 +29,7 @@ def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...])
 
 
 def table(found: Mapping[str, Any], key: str, base: D, where: str = CONFIGURATION) -> D:
-    """Return `base` with what a table says of its fields, each a number or a word of its type, or a list of numbers."""
+    """Return `base` with a table's values for its fields, each a number or a word of its type, or a list of numbers."""
     where = f"{where} [{key}]"
     table = dict(as_table(found.get(key, {}), where))
     types = {one.name: type(getattr(base, one.name)) for one in fields(base) if one.init}

@@ -70,7 +70,7 @@ def next_stage(folders: LaunchFolders, now: str, continues: Stage | None = None)
     """Return the name of a launch's next checkpoint, from the time in 14 digits.
 
     Its number is one above all that the launch's logs have, or above the one that it continues; its stamp is later
-    than those of the job's checkpoints and than the launch, whatever the clock says. BadInput: no number is left.
+    than those of the job's checkpoints and than the launch, whatever the clock shows. BadInput: no number is left.
     """
     logged = [Stage.parse(split_log_name(path.name)[1]) for path in folders.logs.iterdir()]
     number = max(stage.number or 0 for stage in (*logged, continues or FINAL, FINAL)) + 1
@@ -88,7 +88,7 @@ def _complete(folder: Path, files: dict[str, bytes], launch: Launch, stage: Stag
 
 
 def manifest(folder: Path, names: Iterable[str], launch: Launch, stage: Stage) -> bytes:
-    """Return what a manifest says of these files of a checkpoint."""
+    """Return the manifest of these files of a checkpoint."""
     files = {name: {"size": (folder / name).stat().st_size, "sha512": sha512(folder / name)} for name in names}
     document = {"schema": SCHEMA, "job": launch.job, "launch": launch.id, "stage": str(stage), "files": files}
     return json.dumps(document, sort_keys=True, indent=1).encode() + b"\n"
@@ -213,7 +213,7 @@ def statistics(checkpoint: Checkpoint) -> Statistics:
 def database(checkpoint: Checkpoint, target: Path) -> Path | None:
     """Bring a checkpoint's database to `target`; return where the one before it is now, None when there was none.
 
-    Mismatch when the copy is not what its manifest says: nothing was changed. A kill leaves either of the two there.
+    Mismatch when the copy differs from its manifest: nothing was changed. A kill leaves either of the two there.
     Only the last one before is kept: what it has more than the checkpoint is in the journal too.
     """
     half = target.with_name(f".{target.name}.tmp")

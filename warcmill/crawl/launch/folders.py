@@ -81,7 +81,7 @@ def begin(folders: LaunchFolders) -> None:
 
 def next_id(job: Path, now: str) -> str:
     """Return the id of the next launch of the job in folder `job`: it is later than all that the job had, whatever the
-    clock says."""
+    clock shows."""
     return next_launch_id(now, _known(job))
 
 
@@ -108,7 +108,7 @@ def local(key: str, place: str) -> Path:
 
 
 def _known(job: Path) -> Iterator[str]:
-    """What may be launch ids: names of folders, and what job.log says."""
+    """The words that may be launch ids: names of folders, and those in job.log."""
     try:
         yield from (path.name for path in job.iterdir())
         with (job / JOB_LOG).open("rb") as stream:

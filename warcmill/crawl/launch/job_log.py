@@ -33,7 +33,7 @@ NAME = "job.log"
 
 
 class Word(StrEnum):
-    """What happens to a launch."""
+    """An event in the life of a launch."""
 
     PREPARING = "PREPARING"
     PAUSED = "PAUSED"

@@ -102,7 +102,7 @@ class Running:
         return [*folders, state / lock.NAME, self.places.database(name)]
 
     def summary(self) -> dict[str, Json]:
-        """What it has come to."""
+        """The figures of the launch so far."""
         return reports.figures(
             self.figures, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
         )  # fmt: skip
@@ -138,7 +138,7 @@ class Running:
         self.job_log.finished()
 
     async def abandon(self) -> None:
-        """Let go of all files after an error of a disk; the next start puts the launch in order."""
+        """Let go of all files after an error of a disk; the next start repairs the launch."""
         self.kit.close()
         if not self.is_closed:
             await self.books.close()
@@ -149,7 +149,7 @@ class Running:
             try:
                 self.logs.progress(await self.moment())
             except Unavailable as error:
-                with suppress(Unavailable):  # its disk may be the same; the spider says why the books have stopped
+                with suppress(Unavailable):  # its disk may be the same; the spider reports why the books have stopped
                     self.logs.alert("SEVERE", f"no more rows of progress: {error}")
                 return
 

@@ -1,4 +1,4 @@
-"""Seeds that may be dialled. Asks name servers alone; it stands alone, as it is asked before there is a launch.
+"""The seeds that can be reached. Asks name servers alone; it stands alone, as it is asked before there is a launch.
 
 So a crawl that would fetch nothing leaves nothing.
 """
@@ -19,7 +19,7 @@ AT_ONCE = 20
 
 
 async def obstacles(job: Job, allow_private: Sequence[str] = ()) -> Mapping[str, Failure]:
-    """Return why each seed of a job has no address that may be dialled; nothing, if one of them has."""
+    """Return why each seed of a job has no address that may be connected to; nothing, if one of them has."""
     resolver = Resolver(job.resolve, read_hosts(), job.name_servers)
     judge, turn = Judge((*job.allow_private, *allow_private)), asyncio.Semaphore(AT_ONCE)
 
@@ -45,7 +45,7 @@ async def obstacles(job: Job, allow_private: Sequence[str] = ()) -> Mapping[str,
 
 
 def remedy(why: Failure) -> str:
-    """Return what to do about a seed that may not be dialled; '' for a name without an address."""
+    """Return what to do about a seed that may not be connected to; '' for a name without an address."""
     if why.status != NOT_ALLOWED:
         return ""
     return f"to crawl it, add --allow-private {why.why.partition(' ')[0]}"

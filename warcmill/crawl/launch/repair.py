@@ -43,8 +43,8 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
 
 
 async def _opened(places: Places, launch: Launch) -> Running:
-    """Open it by the papers that it began with, or by the job's when those were removed; its database is made again
-    when it is damaged."""
+    """Open it by the papers that it began with, or by the job's when those were removed; a damaged database is
+    rebuilt."""
     folders = places.folders(launch)
     papers = folders.own if (folders.own / CONFIGURATION).exists() else folders.job
     job, resume = file.read(papers, launch.job), _resumed(places, launch)

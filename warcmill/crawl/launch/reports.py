@@ -45,8 +45,8 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a launch has ended. `seconds` is how long it ran, without pauses; `how` describes the end as Heritrix does:
-    `Finished`, `Finished - Ended by operator`. `threads` describes downloads that are under way."""
+    """The end of a launch. `seconds` is the time for which it ran, without pauses; `how` describes the end as Heritrix
+    does: `Finished`, `Finished - Ended by operator`. `threads` describes downloads that are under way."""
 
     job: str
     at: float
@@ -97,7 +97,7 @@ def crawl(ending: Ending) -> Iterator[str]:
 
 
 def seeds(ending: Ending) -> Iterator[str]:
-    """What came of each seed: those that were not crawled first."""
+    """The result of each seed: those that were not crawled come first."""
     yield "[code] [status] [seed] [redirect]"
     rows = ending.statistics.seeds.items()
     for uri, seed in sorted(rows, key=lambda row: (row[1].code > 0, -row[1].code, len(row[0]), row[0])):
@@ -106,7 +106,7 @@ def seeds(ending: Ending) -> Iterator[str]:
 
 
 def hosts(ending: Ending) -> Iterator[str]:
-    """What was fetched from each host; `dns:` has the look-ups."""
+    """The sums of each host; `dns:` has the look-ups."""
     names = "urls bytes host robots remaining novel-urls novel-bytes dup-by-hash-urls dup-by-hash-bytes"
     yield " ".join(f"[#{name}]" for name in f"{names} not-modified-urls not-modified-bytes".split()).replace(
         "[#host]", "[host]"
@@ -118,21 +118,21 @@ def hosts(ending: Ending) -> Iterator[str]:
 
 
 def mime_types(ending: Ending) -> Iterator[str]:
-    """What was fetched, by type."""
+    """The sums of what was fetched, by type."""
     yield "[#urls] [#bytes] [mime-types]"
     for mime, (urls, total) in _by_count(ending.statistics.mimes.items(), lambda row: row[0]):
         yield f"{urls} {total} {mime}"
 
 
 def response_codes(ending: Ending) -> Iterator[str]:
-    """What was answered, by status."""
+    """The number of answers, by status."""
     yield "[#urls] [rescode]"
     for code, urls in sorted(ending.statistics.codes.items(), key=lambda row: (-row[1], len(row[0]), row[0])):
         yield f"{urls} {code}"
 
 
 def sources(ending: Ending) -> Iterator[str]:
-    """What was fetched for each source, by host."""
+    """The number of URIs fetched for each source, by host."""
     yield "[source] [host] [#urls]"
     for source, table in sorted(ending.statistics.sources.items()):
         for host, urls in _by_count(table.items(), int):
@@ -140,7 +140,7 @@ def sources(ending: Ending) -> Iterator[str]:
 
 
 def processors(ending: Ending) -> Iterator[str]:
-    """What each part of the crawler did."""
+    """The work of each part of the crawler."""
     for chain, parts in ending.chains.items():
         yield f"{chain} - Processors report - {_minute(ending.at)}"
         yield from (f"  Number of Processors: {len(parts)}", "")
@@ -152,7 +152,7 @@ def processors(ending: Ending) -> Iterator[str]:
 
 
 def frontier(ending: Ending) -> Iterator[str]:
-    """What was found, what is done, and what still waits."""
+    """The numbers of URIs that were found, are done, and still wait."""
     found, waiting = ending.statistics, ending.waiting
     active = waiting.ready + waiting.snoozed + waiting.in_process
     yield from (f"Frontier report - {_minute(ending.at)}", f" Job being crawled: {ending.job}")
@@ -177,7 +177,7 @@ def frontier(ending: Ending) -> Iterator[str]:
 
 
 def threads(ending: Ending) -> Iterator[str]:
-    """What is being fetched."""
+    """The downloads that are under way."""
     yield from ending.threads or ["no ToeThreads"]
 
 
@@ -198,13 +198,13 @@ _LONGEST = 20
 
 
 def _kinds(total: Sequence[int]) -> list[tuple[str, int, int]]:
-    """How many URIs and bytes were new, and how many not; a kind that did not occur is left out, as by Heritrix."""
+    """Numbers of URIs and bytes that were new, and that were not; a kind without any is left out, as in Heritrix."""
     kinds = (("novel", Figure.NOVEL), ("duplicate-by-hash", Figure.DUPLICATE), ("not-modified", Figure.NOT_MODIFIED))
     return [(name, total[at], total[at + 1]) for name, at in kinds if at is Figure.NOVEL or total[at]]
 
 
 def _remaining(by_queue: Mapping[str, int]) -> dict[str, int]:
-    """What waits by host: queues are by host and port."""
+    """The number of URIs that wait, by host: queues are by host and port."""
     found: dict[str, int] = {}
     for queue, items in by_queue.items():
         host = queue if queue.endswith("]") else queue.rpartition(":")[0] or queue
@@ -258,7 +258,7 @@ class Reporter:
         self._logs.judged(number, found, uri)
 
     def no_uri(self, via: str, why: str, text: str) -> None:
-        """What a page links to is no URI."""
+        """Log the text of a link that is no URI."""
         self._logs.no_uri(via or "-", text, why)
 
 
@@ -289,7 +289,7 @@ def write_summary(own: Path, end: str, found: Mapping[str, Json]) -> None:
 
 
 def read(own: Path) -> Mapping[str, Json]:
-    """Return it; an empty one for a launch that was put in order by another process."""
+    """Return it; an empty one for a launch that was repaired by another process."""
     try:
         return cast("Mapping[str, Json]", json.loads((own / NAME).read_bytes()))
     except FileNotFoundError:

@@ -30,7 +30,7 @@ ROOT_SECONDS = 1.0  # between two looks at the roots
 
 
 class Session(FrontierControl):
-    """What a control socket speaks to; see `control.Controlled`."""
+    """A launch as its control socket reaches it; see `control.Controlled`."""
 
     def __init__(self, running: Running) -> None:
         super().__init__(running.books.frontier)
@@ -123,7 +123,7 @@ class Session(FrontierControl):
         self._running.spider.stop()
 
     async def state(self) -> Mapping[str, Json]:
-        """What the crawl is doing."""
+        """The state of the crawl, with its figures."""
         running, moment = self._running, await self._running.moment()
         return {
             "state": "STOPPING" if self._stopping else "PAUSED" if self._paused else "RUNNING",
@@ -149,7 +149,7 @@ class Session(FrontierControl):
             self._running.job_log.write(Word.PAUSED)
 
     async def proceed(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         async with self._busy:
             if self._paused:
                 self._paused = False
@@ -181,7 +181,7 @@ class Edits:
         self._seen: Signature = ()
 
     def take(self) -> str:
-        """Let edits count, and say which; '' when there are none. BadConfig, once for each edit, when they have a
+        """Let edits count, and name them; '' when there are none. BadConfig, once for each edit, when they have a
         fault: then what counted before still does."""
         if (signature := _signature(self._folder)) == self._seen:
             return ""
@@ -196,7 +196,7 @@ class Edits:
 
 
 def unfit(error: WarcmillError) -> str:
-    """What is said of an edit that has a fault."""
+    """The message about an edit that has a fault."""
     return f"an edit does not count, and what was there before does: {error}"
 
 

@@ -45,7 +45,7 @@ class Wait:
 def wait(settings: Politeness, strain: float, took: float, status: int, asked: float = 0.0, crawl: float = 0.0) -> Wait:
     """The wait after a fetch that `took` so long. `asked` is its Retry-After, `crawl` the host's crawl-delay.
 
-    An answer that says "too much", or none in time, doubles the delay of the host; each other takes a tenth off it.
+    An answer that means "too much", or none in time, doubles the delay of the host; each other takes a tenth off it.
     """
     strain = min(strain * DOUBLING, SLOWEST) if status in _UNWILLING else max(strain * RECOVERY, 1.0)
     delay = min(max(took * settings.factor, settings.least), settings.most)

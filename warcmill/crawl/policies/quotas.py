@@ -1,6 +1,6 @@
-"""The most that is fetched of a host, a target or a crawl, and the end of a crawl: asked at each lease. Pure.
+"""The quotas of a host, a target and a crawl, and the ceilings at which a crawl ends: asked at each lease. Pure.
 
-What a fetch needs first (`P`, a robots.txt) is never refused: without it nothing else of its host could be judged.
+A prerequisite of a fetch (`P`, a robots.txt) is never refused: without it nothing else of its host could be judged.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Visit again when a rule of RFC 5545 (3.3.10) says so, in UTC: `FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=6`.
+    """Visit again at the times of a rule of RFC 5545 (3.3.10), in UTC: `FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=6`.
 
     The parts of a time that the rule leaves out are 0: that one is at 06:00:00.
     """

@@ -40,7 +40,7 @@ class Standing(StrEnum):
 def standing(status: int) -> Standing:
     """The standing of a host by the last status of its robots.txt (2.3.1); below zero there was no answer.
 
-    429 says "later", not "there is none". A redirect that is left was one too many.
+    429 means "later", not "there is none". A redirect that is left was one too many.
     """
     if 200 <= status < 300:
         return Standing.RULES

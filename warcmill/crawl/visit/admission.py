@@ -90,7 +90,7 @@ class Admission:
         self._sums: dict[tuple[str, str], Sums] = {}
 
     async def admit(self, uri: Uri, job: Job) -> Admitted | NotAdmitted:
-        """Judge a leased URI; `job` is the job as it is for it. What is admitted is under way from now on."""
+        """Judge a leased URI; `job` is the job as it is for it. One that is admitted is under way from now on."""
         against = await self._judged(uri, job)
         if against.verdict is Verdict.DEFER:
             return Later(0.0, against.until)
@@ -159,7 +159,7 @@ class Admission:
 
 
 def _no_address(why: Failure) -> Refusal | Failure:
-    """The host has no address, or none that may be dialled."""
+    """The result for a host without an address, or with none that may be connected to."""
     if why.status == NOT_ALLOWED:
         return Refusal(why.status, Decision(Verdict.REJECT, "addresses", why.why))
     return replace(why, status=lines.NO_HOST)
@@ -174,7 +174,7 @@ class Hosts:
         self._asking: dict[str, asyncio.Task[HostLookup | Failure]] = {}
 
     async def addresses(self, via: Uri) -> tuple[str, ...] | Failure:
-        """The addresses that may be dialled for a URI; why there is none."""
+        """The addresses that may be connected to for a URI; why there is none."""
         host = Site.of(via.uri).host
         if _is_address(host):
             return judged(self._judge, (host,))
@@ -225,7 +225,7 @@ class Hosts:
 
 
 def judged(judge: Judge, addresses: tuple[str, ...]) -> tuple[str, ...] | Failure:
-    """Return those of a host's addresses that may be dialled; why there is none."""
+    """Return those of a host's addresses that may be connected to; why there is none."""
     refused = {address: judge.why_refused(address) for address in addresses}
     if all(refused.values()):
         address, why = next(iter(refused.items()))
@@ -244,8 +244,8 @@ def _is_address(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RobotsSite:
-    """What is known of a site's robots.txt until a time; `failures`: how often it could not be had. `is_new`: it was
-    fetched just now, so its host should be left alone before the next fetch."""
+    """The robots.txt of a site, as it is known until a time. `failures`: the number of fetches that failed. `is_new`:
+    it was fetched just now, so its host should be left alone before the next fetch."""
 
     standing: Standing
     rules: Rules
@@ -269,7 +269,7 @@ class RobotsFiles:
         self._thread = ThreadPoolExecutor(1, "robots")  # one: each takes its turn with the loop's
 
     async def site(self, via: Uri) -> RobotsSite:
-        """What the robots.txt of a URI's site says now."""
+        """The present robots.txt of a URI's site."""
         origin = origin_of(via.uri)
         known = self._sites.get(origin)
         if known and clock.steady() < known.until:
@@ -306,7 +306,7 @@ class RobotsFiles:
         return self._live.job.retries
 
     async def _find(self, origin: str, via: Uri, known: RobotsSite | None) -> RobotsSite:
-        """Read it from the books, if the launch went on after a kill; else ask."""
+        """Read it from the books, if the launch continued after a kill; else ask."""
         row = None if known else (await self._books.frontier.sites([origin])).get(origin)
         if row and clock.steady() < row.until:
             return await self._taken(row, "")
@@ -352,7 +352,7 @@ class RobotsFiles:
         return row
 
     async def _give_up(self, uri: Uri, answer: Failure, row: SiteRow) -> None:
-        """Log a robots.txt that cannot be had; only the last time, as Heritrix does."""
+        """Log a robots.txt that could not be fetched; only the last time, as Heritrix does."""
         uri.tries = row.failures
         line = lines.of_failure(uri, answer.status)
         self._heard.failed(line, answer.why)
@@ -402,7 +402,7 @@ def path_of(uri: str) -> str:
 
 
 def _redirected(uri: Uri, answer: Exchange) -> Uri | None:
-    """Where a robots.txt is said to be; None when that is the end."""
+    """The place to which a robots.txt is redirected; None when that is the end."""
     where = next((link.uri for link in header_links(answer.fields, uri.uri, answer.status) if link.hop == REDIRECT), "")
     if not where or not 300 <= answer.status < 400:
         return None

@@ -1,4 +1,4 @@
-"""History: the up to 200 bytes that a visit of a URI leaves, so that the next can tell if anything changed. Pure.
+"""History: the up to 200 bytes that a visit of a URI leaves, so that the next can detect a change. Pure.
 
 With it a request asks only for what is new, and a page that is the same becomes a revisit that names the record with
 its bytes. *The same* means SHA-1, length and a second digest: SHA-1 alone can be made to collide. `compare` is the step

@@ -28,7 +28,7 @@ AT_ONCE = 1_000  # links that are judged before others have their turn
 
 
 class Refusals:
-    """What the policies of a launch refused: how many, and a first one of each policy with its reason."""
+    """The URIs that the policies of a launch refused: how many, and a first one of each policy with its reason."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Offers:
         return [uri for uri in found if uri and self._accepted(uri)]
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
-        """What a page links to, and may be crawled."""
+        """The links of a page that may be crawled."""
         space, known = _space(page.crawl), self._known
         found = [self._linked(page, link) for link in links if space + link.uri not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
@@ -84,7 +84,7 @@ class Offers:
         return found
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
-        """Hear what the frontier took. What it has is not offered again: most links of a site repeat."""
+        """Hear what the frontier took. URIs that it has are not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
             if answer.answer is not Intake.REFUSED:
                 self._remember(uri)
@@ -147,7 +147,7 @@ class Offers:
 
 
 def _space(crawl: str) -> str:
-    """What distinguishes the URIs of a crawl from those of others."""
+    """The prefix that distinguishes the URIs of a crawl from those of others."""
     return f"{crawl}\n" if crawl else ""
 
 
@@ -165,7 +165,7 @@ def followed(links: Iterable[Link], is_closed: bool) -> list[Link]:
 def closes(fields: HeaderFields, product: str) -> bool:
     """True if the header of an answer asks the crawler of this name, or all, not to follow its links.
 
-    What is said to the crawler by name counts beside what is said to all.
+    Directives to the crawler by name count beside those to all.
     """
     return any(_header_closes(value, product) for value in fields.all("x-robots-tag"))
 

@@ -37,7 +37,7 @@ class Spider:
 
     @property
     def under_way(self) -> int:
-        """How many URIs are being visited."""
+        """The number of URIs that are being visited."""
         return len(self._visits)
 
     @property

@@ -61,7 +61,7 @@ class Visit:
             await self._kit.books.keep(self._broken(trace))
 
     async def _result(self, spools: ExitStack) -> BookEntry:
-        """The steps. What they return, and what may end the visit after each, is in this order."""
+        """Take the steps in this order. Each returns a value, and may end the visit."""
         uri, kit = self._uri, self._kit
         if uri.uri.startswith("data:"):
             return await self._of_data()

@@ -3,7 +3,7 @@
 A valid bag is complete, and all its digests match (section 3). A bag that is whole but for files that fetch.txt names
 is incomplete, which is not valid; nothing is ever fetched.
 
-A bag is read once, in the order in which its files come. The manifests' names say which digests to compute, so where
+A bag is read once, in the order in which its files come. The manifests' names have the digests to compute, so where
 the tag files come first, as in a tar of ours, one pass is enough; else a second pass digests what came before its
 manifest. Memory grows with the number of files alone.
 """

@@ -35,7 +35,7 @@ class BagFinding:
 
 @dataclass(frozen=True, slots=True)
 class FetchLine:
-    """A line of fetch.txt: where a file of the bag is to be had, and its length, if it is given."""
+    """A line of fetch.txt: the URL of a file of the bag, and its length, if it is given."""
 
     url: str
     length: int | None

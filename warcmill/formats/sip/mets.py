@@ -189,6 +189,6 @@ _NAMESPACES: Final = (
 
 
 def namespaces(schemas: str) -> str:
-    """Return the declarations of a METS root whose schemas lie in the folder `schemas`, relative to it."""
+    """Return the declarations of a METS root whose schemas are in the folder `schemas`, relative to it."""
     located = f"http://www.loc.gov/METS/ {schemas}mets.xsd http://www.w3.org/1999/xlink {schemas}xlink.xsd"
     return f'{_NAMESPACES}\n    xsi:schemaLocation="{located}"'

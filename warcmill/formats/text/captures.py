@@ -28,7 +28,7 @@ _CHARSET = re.compile(rb"""charset\s*=\s*["']?([^\s;"']+)""", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A document, as its record has it. `why`: why its payload is not whole, so that no text can be had of it."""
+    """A document, as its record has it. `why`: why its payload is not whole, so that no text can be extracted."""
 
     offset: int
     record_type: str

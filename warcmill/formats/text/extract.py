@@ -100,7 +100,7 @@ def _by_its_bytes(data: bytes) -> str:
 
 
 _FOR_LANGUAGE = 10_000  # characters by which the language is found
-_TOO_SHORT = 100  # fewer tell too little
+_TOO_SHORT = 100  # fewer are too few to find it
 _UNKNOWN = "unknown"
 
 
