@@ -64,7 +64,7 @@ def test_two_flaky_tests_are_listed_last_and_fail_nothing(tmp_path: Path) -> Non
     names = [f"tests/services/test_server.py::test_fails_beside_others[{number}]" for number in (0, 1)]
     assert lines[-2:] == [f"flaky: it failed beside others, and passed alone: {name}" for name in names]
     assert [line for line in lines if "exit 0  ./scripts/packages" in line], "the seconds of each suite"
-    assert [line for line in lines if "exit 1  ./scripts/test services -o" in line]
+    assert [line for line in lines if "exit 1  ./scripts/test services --durations=30" in line]
 
 
 @pytest.mark.parametrize(

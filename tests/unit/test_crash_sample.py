@@ -50,16 +50,6 @@ def test_of_a_part_of_the_points_it_has_only_those() -> None:
     ]
 
 
-def test_of_errors_and_full_disks_a_fixed_part_can_be_tried_beside_every_kill() -> None:
-    points = sweep.points(TRACE)
-    some = sweep.every_kill(points, 4)
-    kills = [one for one in points if one.kind.startswith("kill")]
-    assert [one for one in some if one in kills] == kills
-    assert {one.kind for one in some} == {one.kind for one in points}
-    assert len(some) < len(points)
-    assert sweep.every_kill(points, 1) == points
-
-
 def test_its_points_are_named_step_by_step_as_the_sweep_takes_them() -> None:
     told = list(sweep.names(TRACE, [Fault("kill", 1), Fault("error", 3), Fault("full", 7), Fault("kill-half", 11)]))
     assert told == [

@@ -19,7 +19,7 @@ SOURCES = sorted(Path(warcmill.crawl.__file__).parent.rglob("*.py"))
 
 def test_all_patterns_are_found() -> None:
     assert len({use.pattern.pattern for use in ALL.values()}) > 60
-    assert "crawl.extract.tags._ENDS['script']" in ALL
+    assert "crawl.extract.html._ENDS['script']" in ALL
     assert ALL["crawl.extract.links._is_plain"].method == "fullmatch"
 
 

@@ -179,7 +179,7 @@ def test_two_warcs_of_one_name_are_refused_and_the_same_one_of_two_stages_is_tak
     def changed(one: holdings.Holding) -> holdings.Holding:
         return one._replace(name=NAMES[0])
 
-    monkeypatch.setattr(contents.stages, "read", read)
+    monkeypatch.setattr(contents.sips, "read", read)
     with pytest.raises(BadInput, match=f"{NAMES[1]}: another file of the same name is in this SIP too, stored as"):
         archive.carry()
     assert not list(made.store.list(f"sips/{LAUNCH}")), "nothing is half-published"
@@ -189,7 +189,7 @@ def test_two_warcs_of_one_name_are_refused_and_the_same_one_of_two_stages_is_tak
         found = real(*asked)  # type: ignore[arg-type]
         return replace(found, holds=replace(found.holds, holdings=first))
 
-    monkeypatch.setattr(contents.stages, "read", twice)
+    monkeypatch.setattr(contents.sips, "read", twice)
     claim = build.build(made.state, made.store, None, LAUNCH, FINAL, archive.terms)
     assert claim.counts["files"] == 3, "the WARC once, and the logs of both stages"
     assert Packaged.from_claim(claim).covers == (CP1, FINAL)

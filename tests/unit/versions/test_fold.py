@@ -286,8 +286,8 @@ def test_broken_off_readers_have_the_version_before_and_the_next_fold_ends_it(
     archive.add(TWO, {"b.warc.gz": warc("b.example/")})
     place = {
         "list": "inputs.Lists.commit",
-        "link": "published.Payloads.point",
-        "document": "published.Payloads.finish",
+        "link": "publication.Payloads.point",
+        "document": "publication.Payloads.finish",
         "read back": "segments.read_back",
     }[at]
 
