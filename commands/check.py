@@ -1,4 +1,4 @@
-"""warcmill check: are these WARCs and bags whole, and do their bytes match their declared digests? Reads only.
+"""warcmill check: check that WARCs and bags are whole, and their bytes match their declared digests. Reads only.
 
 A WARC is judged by the gate, a bag as a stream, and its WARCs with it. The second opinion is that of warcio: a line
 names each record on which the two disagree.

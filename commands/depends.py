@@ -1,4 +1,4 @@
-"""warcmill depends: which WARCs of other launches have what a launch did not store again?"""
+"""warcmill depends: list the WARCs of other launches that have what a launch did not store again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""warcmill feed check: is this feed sound, and what does it contain?"""
+"""warcmill feed check: check a feed, and show its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""warcmill reconcile: is everything that the engines wrote in the archive? If not, what is missing?"""
+"""warcmill reconcile: list what the engines wrote and the archive lacks."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _notes() -> Iterator[Path]:
-    """A file for what the scans' processes have to say at the end, while they run."""
+    """A file for the notes that the scans' processes leave for the end, while they run."""
     with tempfile.NamedTemporaryFile(prefix="warcmill.scan.") as file:
         yield Path(file.name)
 

@@ -1,4 +1,4 @@
-"""warcmill verify: are the stored bytes, or the copies outside, still what the markers say?"""
+"""warcmill verify: compare the stored bytes, or the copies outside, with the markers."""
 
 from __future__ import annotations
 

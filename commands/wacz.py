@@ -107,8 +107,8 @@ def _texts(path: Path, what: WaczContents, written: WrittenWacz, *, with_origina
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write; at the end it is durable, and gets its name. After an error nothing is left.
 
-    Conflict if there is a file of that name; Unavailable if the folder is missing, full, or not to be written to. What
-    a killed run left is removed.
+    Conflict if there is a file of that name; Unavailable if the folder is missing, full, or not to be written to. The
+    rest of a killed run is removed.
     """
     refuse_existing(path)
     try:

@@ -106,7 +106,7 @@ class IndexSip(StageStep):
     Output:   08.indexed.{job}.{launch_id}.{stage}
     Changes:  the rows of the SIP in catalogue.sqlite, in the index root.
     Re-run:   safe; its rows are written anew, as the markers are now. A scan asks for it again where the catalogue
-              does not have what they say: after a kill, or without its file.
+              lacks these rows, or has others: after a kill, or without its file.
     """
 
     task_namespace = "package"

@@ -114,7 +114,7 @@ class StartJob(JobStep):
                 if not self.broken:
                     return checkpoint
                 launch = Launch(self.job, self.broken)
-                steps.stop(engine, launch)  # puts it in order, if its engine can
+                steps.stop(engine, launch)  # ends it cleanly, if its engine can
                 return broken_launches.checkpoint(line.state, roots, engine, launch)
 
             claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)

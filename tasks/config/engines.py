@@ -1,4 +1,4 @@
-"""Which engine crawls which job, and when: [pulse], [engine.NAME] and [job.NAME] of luigi.cfg."""
+"""The engine of each job, and the times of its crawls: [pulse], [engine.NAME] and [job.NAME] of luigi.cfg."""
 
 from __future__ import annotations
 

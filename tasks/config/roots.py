@@ -1,4 +1,4 @@
-"""Which folders serve which job: [warcmill], [engine.NAME] and [writer.NAME] of luigi.cfg."""
+"""The folders that serve each job: [warcmill], [engine.NAME] and [writer.NAME] of luigi.cfg."""
 
 from __future__ import annotations
 

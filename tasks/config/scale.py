@@ -1,4 +1,4 @@
-"""[scale]: who reads stored WARCs for the index: processes of this machine, or a cluster."""
+"""[scale]: the readers of stored WARCs for the index: processes of this machine, or a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[serve]: where `warcmill serve` listens, and the pywb that replays."""
+"""[serve]: the address at which `warcmill serve` listens, and the pywb that replays."""
 
 from __future__ import annotations
 
