@@ -1,8 +1,8 @@
-"""Write the captures of a stage as one Parquet file in the index root, and count its rows: index.columns.
+"""The captures of a stage as one Parquet file in the index root, and its rows: index.columns. Writes that file.
 
     columns/crawl={job}-{launch}/{stage}.parquet
 
-The file can be made again, and is no evidence. Every capture is in it, also one that a version hides or that has a
+The file can be rebuilt, and is no evidence. Every capture is in it, also one that a version hides or that has a
 virus: it is for the analysis of an archive, not for its readers.
 """
 
@@ -114,7 +114,7 @@ def fill(
 ) -> int:
     """Write the captures of some WARCs, by name with their SHA-512, as one Parquet file; return how many.
 
-    Extracts that are missing are made again first. Each is read once: if one proves damaged, it is made again, and the
+    Missing extracts are rebuilt first. Each is read once: if one proves damaged, it is rebuilt, and the
     file is begun anew.
     """
     for name, sha512 in sorted(warcs.items()):

@@ -1,6 +1,6 @@
-"""What index.cdx and index.text share: every indexed WARC of a stage has its extract, which is counted.
+"""The work that index.cdx and index.text share: every indexed WARC of a stage has its extract, which is counted.
 
-Whole and salvaged WARCs are indexed: never viral ones, never cut ones.
+Whole and salvaged WARCs are indexed: never viral ones, never cut ones. Writes extracts and attempts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tally = TypeVar("Tally")
 
 @dataclass(frozen=True)
 class StageExtracts(Generic[Tally]):
-    """Extracts of these kinds: how one is made from the store, how it is counted, and the facts of an item that follow.
+    """Extracts of these kinds: their making from the store, their counting, and the facts of an item that follow.
 
     `make` gets the path of a WARC, its SHA-512, and the offsets at which a virus was found; `tally` all but the path.
     `tally`: NotReady where there is no extract.
@@ -92,7 +92,7 @@ class _Extracting(Generic[Tally]):
         return self.work.make(copy.path, str(copy.sha512), self._hits(copy)) if found is None else found
 
     def _taken(self, copy: FileRef) -> Tally | None:
-        """What the extract of a WARC counts; None if there is none. A damaged one is removed."""
+        """The counts of the extract of a WARC; None if there is none. A damaged one is removed."""
         try:
             return self.work.tally(str(copy.sha512), self._hits(copy))
         except NotReady:
@@ -108,8 +108,8 @@ class _Extracting(Generic[Tally]):
 
 
 def unread(error: BadInput | NotReady, indexed: Key) -> NotReady:
-    """An extract of this step that is damaged or missing. It refuses nothing for good: a redo has it made again, while
-    the step alone, which has its marker, would do nothing."""
+    """An extract of this step that is damaged or missing. It refuses nothing for good: a redo rebuilds it, while the
+    step alone, which has its marker, would do nothing."""
     what = f"index:{error.path}" if isinstance(error, BadInput) else error.what
     word, stage = chain.by_task(chain.ROWS)[indexed.task].word, indexed["stage"]
     redo = f"warcmill redo {indexed['job']} {indexed['launch_id']} {word} {stage} --downstream --reason TEXT"

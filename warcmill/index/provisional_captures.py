@@ -1,15 +1,15 @@
-"""The captures of a running launch, as lines of an index that say so: provisional ones.
+"""The captures of a running launch, as lines of an index that are marked as provisional. Writes notes of what was sent.
 
 `filename` is `provisional/{job}/{launch}`, which no WARC has, and `offset` is where the line ends in the crawl logs of
 the launch, taken as one. Engines give a record the time of its fetch, so its second is that of the capture to come.
 
-What was sent of a running launch is noted in `{index}/follow/{sink}/{job}/{launch}/`, a file for each part of its
-logs.
+The notes are in `{index}/follow/{sink}/{job}/{launch}/`, a file for each part of the launch's logs.
 
     000000000000000-000000000184220          the lines of this part of the crawl logs, which the sink has
     000000000184220-000000000190033.begun    it may have some of these
 
-Without them, only posts are repeated. They go when the index has the launch, and nothing provisional is left.
+Without the notes, only posts are repeated. They are removed when the index has the launch, and nothing provisional is
+left.
 """
 
 from __future__ import annotations

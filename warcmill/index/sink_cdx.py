@@ -1,10 +1,10 @@
-"""A CDX server as a sink of the CDX: what is sent to it, deleted there, and asked of it.
+"""A CDX server as a sink of the CDX: captures are sent to it, deleted there, and asked of it. Writes to the server.
 
 It makes its own keys, so it is asked by URL, and second, WARC and offset are compared. Its default index keeps one
 capture of a key and second, the last one sent: to delete one deletes the other's too. So after each deletion the
 captures that the current version has of that key and second are sent again.
 
-Send what a running launch has crawled to a CDX server, and take it away again once the index has the launch.
+`follow` sends the captures of a running launch, and `settle` deletes them once the index has the launch.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class CdxSink:
                 yield cdxj.named(line, one.input.name)
 
     def _sound_extract(self, one: ListedWarc) -> ExtractKind:
-        """The extract of an input, which is made again where it is missing or damaged, if it can be."""
+        """The extract of an input, which is rebuilt if it is missing or damaged and can be rebuilt."""
         kind = replace(CDXJ, generation=one.generation)
         if self._extracts.digest(kind, one.sha512) is None:
             why = "its extract is gone, and so is its WARC; empty the server's collection, and remove"
@@ -259,7 +259,7 @@ def is_indexed(state: MarkerStore, launch: Launch) -> bool:
 def follow(state: MarkerStore, index: LocalStore, roots: JobRoots, sink: CdxSink, launch: Launch) -> int:
     """Send what is new in a launch's crawl logs; return how many captures. Of an indexed launch, nothing.
 
-    What is hidden is not sent, nor what the current version has. Busy while another process follows the launch.
+    Hidden captures are not sent, nor those of the current version. Busy while another process follows the launch.
     """
     _take(state, sink, launch)
     if is_indexed(state, launch):

@@ -1,18 +1,16 @@
-"""Solr as a sink of the text: what is posted to its collections, and deleted there.
+"""Solr as a sink of the text: the documents that are posted to its collections, and deleted there. Writes to Solr.
 
-Documents are known by their ids, and those of a WARC by its name: `source_file`. What Solr has of a WARC that it has
-not acknowledged is not known, so that is deleted before the WARC is posted.
-
-Bring Solr up to the current version of the text index, and notice when it has lost what it acknowledged.
+`post` brings Solr up to the current version of the text index, and notices when Solr has lost documents that it
+acknowledged. Documents are known by their ids, and those of a WARC by its name: `source_file`. If Solr has not
+acknowledged a WARC, nobody knows which of its documents are there, so all are deleted before the WARC is posted.
 
     {index}/sinks/{sink}/routing    which routing the acknowledgements are of; sealed
     {index}/sinks/{sink}/counts     how many documents each collection had after the last run; sealed
 
 With another routing, or fewer documents than were counted, nothing is known any more: all is posted again.
 
-Captures of a key belong to the collection with the longest prefix with which the key begins.
-
-A document of a text extract as Solr takes it: fields as in webarchive-discovery's schema.
+The captures of a key belong to the collection with the longest prefix with which the key begins. A document has the
+fields of webarchive-discovery's schema.
 """
 
 from __future__ import annotations

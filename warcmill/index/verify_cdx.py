@@ -1,12 +1,12 @@
-"""Ask the published CDX for the captures of a stage, and count its revisits whose original is not in the launch.
+"""The check of the published CDX for the captures of a stage; and the count of revisits with no original in the launch.
 
-Of every WARC: how many of its lines the current version has; and its first line, its last, and some between, which must
-be found once, and as they are, or not at all if they are hidden or a virus was found in them. Each sink is asked for
-the same lines, and for some of those that must not be shown.
+Of every WARC are asked: how many of its lines the current version has; and its first line, its last, and some between,
+which must be found once, and as they are, or not at all if they are hidden or a virus was found in them. Each sink is
+asked for the same lines, and for some of those that must not be shown.
 
-Ask the current version of the CDX for single captures. Other code than the one that writes and folds its segments.
-
-It shares the description of the form alone: it searches a list of the keys of an `.idx`, and inflates with zlib.
+`CdxQuery` asks the current version for single captures. It is other code than the one that writes and folds segments,
+and shares only the description of the form with it: it searches a list of the keys of an `.idx`, and inflates with
+zlib.
 """
 
 from __future__ import annotations

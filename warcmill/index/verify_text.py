@@ -1,11 +1,10 @@
-"""Ask the published text for the documents of a stage: the current version, and the Solr that it is posted to.
+"""The check of the published text for the documents of a stage: the current version, and the Solr that it is posted to.
 
-Of every WARC: how many documents each has; and its first document, its last, and some between, which must be there as
-they are, or not at all if they must not be shown. In Solr also by host, and in each collection.
+Of every WARC are asked: how many documents each has; and its first document, its last, and some between, which must be
+there as they are, or not at all if they must not be shown.
 
-Ask Solr for the documents of a WARC: each must be in the collection that its key is routed to, and in no other.
-
-Ask the current version of the text index for the documents of a WARC. Other code than the one that writes it.
+`AskingText` asks the current version. It is other code than the one that writes it. `AskingSolr` asks Solr by host, and
+in each collection: a document must be in the collection that its key is routed to, and in no other.
 """
 
 from __future__ import annotations
@@ -147,8 +146,8 @@ class AskingText:
     def check(self, name: str, number: int, sample: Sequence[tuple[Line, bool]]) -> None:
         """Mismatch unless the version has that many documents of a WARC, and each of the sample once and as it is.
 
-        The sample says of each document whether it is in the version: one that is hidden is, and a query leaves it out
-        by its key; one with a virus is not.
+        The sample has True for each document that is in the version: for a hidden one too, which a query leaves out by
+        its key; not for one with a virus.
         """
         try:
             found = [(part, row[0]) for part in self._parts for row in part.execute(_WARC, (name,))]

@@ -47,7 +47,7 @@ class _Damaged(Exception):
 
 @dataclass
 class _Plan:
-    """What becomes of a version's segments: kept, merged with what is new, or made anew of `fresh` WARCs."""
+    """The plan for a version's segments: kept, merged with new lines, or made anew of `fresh` WARCs."""
 
     kept: list[tuple[Segment, SegmentSources]] = field(default_factory=list)
     merged: list[tuple[Segment, SegmentSources]] = field(default_factory=list)
@@ -147,7 +147,7 @@ class Cdx:
     def _still_true(
         self, segment: Segment, hiding: Hidden, wanted: dict[ListedWarc, ListedWarc]
     ) -> SegmentSources | None:
-        """What a segment was made of, if it can be kept; else None."""
+        """The sources of a segment, if it can be kept; else None."""
         try:
             made = segments.made_of(self.index, segment)
             for file in segment.files.values():

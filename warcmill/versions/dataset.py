@@ -1,6 +1,6 @@
 """A data set as the fold sees it: the WARCs that it is made of now, and the making of its files from extracts.
 
-Make extracts again that a fold lacks. One that is out of reach now fails the fold once the others are there.
+`each` rebuilds the extracts that a fold lacks. One that is out of reach now fails the fold once the others are there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class New:
 
 @dataclass(frozen=True)
 class Built:
-    """What a version will be: its WARCs with the digests of their extracts, its segments; and what went wrong.
+    """The content of a version to come: its WARCs with the digests of their extracts, its segments; and the troubles.
 
     `kept` are segments of the version before; `new` is one that is not published yet.
     """
@@ -84,7 +84,7 @@ Result = TypeVar("Result")
 def each(
     make: Callable[[ListedWarc], Result | None], wanted: Sequence[ListedWarc], at_once: int, name: str
 ) -> list[Result]:
-    """What is made of each WARC; `make` returns None for one that gives nothing.
+    """The results of `make` for each WARC; it returns None for one that gives nothing.
 
     Unsettled if one is out of reach now, or its worker dies: it names all such WARCs. No version is published without
     them, as the archive has them whole, and readers would lose their captures.

@@ -1,10 +1,11 @@
-"""Publish what is new as one more version: merge it, read it back, list it, and make it the current one.
+"""The fold: publish what is new as one more version. Writes to the index root, and the version's list to the state.
 
-Order: the segments, each read back; the document of the version's folder; its list in the state, made exclusively; the
-link `current`; last the URIs. Killed anywhere, readers have the version before, and the next fold ends what was begun.
-Of two folds at once, the first to make the list wins; the other fails by name, or finds its own list there.
+It merges what is new, reads it back, lists it, and makes it the current version, in this order: the segments, each read
+back; the document of the version's folder; its list in the state, made exclusively; the link `current`; last the URIs.
+Killed anywhere, readers have the version before, and the next fold ends what was begun. Of two folds at once, the first
+to make the list wins; the other fails by name, or finds its own list there.
 
-Remove the files of old versions. Their lists stay: each can be made again, and compared, for ever.
+`retire` removes the files of old versions. Their lists stay: each version can be rebuilt, and compared, for ever.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LOCK = "versions."
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a fold has left: the number of the current version, 0 for none; whether it is new; what went wrong."""
+    """The result of a fold: the number of the current version, 0 for none; True if it is new; the troubles."""
 
     number: int
     new: bool

@@ -4,12 +4,12 @@
     org,example)/private/   keys that begin so
     org,example)/ 2016      captures of this one key, of times that begin so
 
-Who hides a domain, or all of a host, hides its DNS records too, whose keys are `dns:` and the host. Who hides a page
-hides what crawlers that render it keep beside it, its text or picture: their keys are words, and the page's URL, such
-as `urn:text:http://example.org/private/`.
+To hide a domain, or all of a host, is to hide its DNS records too, whose keys are `dns:` and the host. To hide a page
+is to hide what crawlers that render it keep beside it, its text or picture: their keys are words, and the page's URL,
+such as `urn:text:http://example.org/private/`.
 
-Each decision is a file of its own (`markers.decisions`, kind `access`). What is hidden follows from all of them in
-their order. It stays in the store, and in every list of a version.
+Each decision is a file of its own (`markers.decisions`, kind `access`). The list of hidden entries follows from all of
+them in their order. Hidden captures stay in the store, and in every list of a version.
 """
 
 from __future__ import annotations

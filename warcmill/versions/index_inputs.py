@@ -7,9 +7,9 @@ The last fold notes what it saw of each launch's markers, so that the next one r
     {index}/versions/{data set}/looked    {"launches": {"daily/20161019234428": ["5242881.1477006…", "9f86d0…"], …},
                                            "reads": ["index.cdx.{job}.{launch_id}.{stage}", …]}
 
-A marker comes and goes by its name in the launch's folder, and the disk notes when a folder has last changed. What has
-changed just now is not remembered: it may change again in the same tick of the disk's clock. The file may be lost; one
-of a Warcmill that read other markers does not count.
+A marker comes and goes by its name in the launch's folder, and the disk notes when a folder has last changed. A folder
+that has changed just now is not noted: it may change again in the same tick of the disk's clock. The file may be lost;
+one of a Warcmill that read other markers does not count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Find captures in a version: by key, by the begin of a key, by time. A lookup reads few blocks of few segments.
+"""The published versions of an index, in the index root, and look-ups of captures in them. Writes to the index root.
 
-A published version in the index root is a folder with its segments, and a link leads to the current one.
+A version is a folder with its segments, and a link leads to the current one.
 
     {index}/versions/cdx/current -> 000007-9f86d081884c
     {index}/versions/cdx/000007-9f86d081884c/version    what is in the folder; sealed, and written last
@@ -9,6 +9,8 @@ A published version in the index root is a folder with its segments, and a link 
 
 The folder's name has the number of the version and the beginning of its list's digest. A segment that several versions
 share has a name in the folder of each. `current` is moved by rename: a reader sees one version or the other.
+
+`CdxLookup` finds captures by key, by the begin of a key, or by time. A lookup reads few blocks of few segments.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""The revisits that index.cdx-verified counts as `elsewhere`: their original is in no WARC of their launch.
+"""The revisits whose original is in no WARC of their launch, and the WARCs that have their payloads. Reads only.
 
-A launch needs, besides its own WARCs, those of other launches that have the payloads of its revisits.
+index.cdx-verified counts these revisits as `elsewhere`. `needs` finds the WARCs that a launch needs besides its own:
+those of other launches that have the payloads of its revisits.
 
-Payloads of revisits are looked for in the current version of the CDX, then in all extracts that it lists.
+Payloads are looked for in the current version of the CDX, then in all extracts that it lists. Most originals are
+captures of the same URL: the version has them under the revisit's own key. The rest is looked for by payload digest
+among the lines of every WARC of the version, all at once. Hidden lines are among them: a hidden payload is archived,
+too.
 
-Most originals are captures of the same URL: the version has them under the revisit's own key. What is left is looked
-for by its payload digest among the lines of every WARC of the version, all at once. Those lines have what is hidden,
-too: a payload that is hidden is archived. So is one in a viral WARC, which no version lists: these are read last.
-
-The captures of viral and refused WARCs, which no index has. They are read for payloads that are nowhere else.
+A payload in a viral WARC is archived as well. No index has the captures of viral and refused WARCs, so these are read
+last, for payloads that are nowhere else.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Revisit:
 
     @property
     def wanted(self) -> bytes:
-        """What its original has: this payload digest, to be compared. Without one: this key, and a blank."""
+        """The mark of its original: this payload digest, to be compared. Without one: this key, and a blank."""
         return comparable(self.digest.encode()) or f"{self.key} ".encode()
 
 
@@ -189,7 +190,8 @@ class Originals:
     def search(self, revisits: Iterable[Revisit], *, refused: bool = False) -> Searched:
         """Find the original of each: under its own key, else among all lines, else in viral WARCs.
 
-        `refused`: look into refused WARCs, too. What is there alone is no original: a reader may want to report it.
+        `refused`: look into refused WARCs, too. A payload that is found only there counts as no original, but
+        a reader may want to report it.
         """
         found, left = Searched(), set[bytes]()
         with closing(CdxLookup(self._index, self._segments)) as lookup:

@@ -1,4 +1,4 @@
-"""A segment: the lines of some WARCs, sorted, in ZipNum files that are never changed.
+"""A segment: the lines of some WARCs, sorted, in ZipNum files that are never changed. Writes to the index root.
 
     {name}.cdx.gz .idx .loc   as formats/zipnum describes them
     {name}.inputs             the WARCs that it was made of, and what was hidden in it; sealed
@@ -6,9 +6,8 @@
 
 `name` is the beginning of the digest of `{name}.inputs`.
 
-Merge sorted lines of many sources in little memory: a few at a time, by runs in nameless files.
-
-A source gives its lines in batches. Of the batches that are there, all lines up to the first batch's end are sorted
+`Merge` merges the sorted lines of many sources in little memory: a few sources at a time, by runs in nameless files. A
+source gives its lines in batches. Of the batches that are there, all lines up to the first batch's end are sorted
 together: that takes half the time of a comparison for each line.
 """
 
@@ -118,7 +117,7 @@ def named(made: SegmentSources) -> tuple[bytes, str]:
 
 
 def publish(index: LocalStore, path: str, source: Readable, size: int, sha512: str) -> FileRef:
-    """Publish a file. What a killed fold left under its name is replaced, unless it is the same."""
+    """Publish a file. It replaces another that a killed fold left under its name."""
     if not index.commit_new(path, source, size, sha512):
         _replace_other(index, path, source, size, sha512)
     return FileRef("index", path, size, sha512)
@@ -140,7 +139,7 @@ def _replace_other(index: LocalStore, path: str, source: Readable, size: int, sh
 def read_back(index: LocalStore, segment: Segment) -> Counter[bytes]:
     """Read all lines of a segment from the disk; count them by the name of their WARC.
 
-    Mismatch or BadInput unless they are those that were written, in order, each once, where the `.idx` says.
+    Mismatch or BadInput unless they are those that were written, in order, each once, at the places in the `.idx`.
     """
     counts: Counter[bytes] = Counter()
     last = b""
@@ -174,7 +173,7 @@ def blocks_of(index: LocalStore, segment: Segment) -> Iterator[list[bytes]]:
 
 
 def made_of(index: LocalStore, segment: Segment) -> SegmentSources:
-    """The sources of a segment. BadInput if the file that says so is damaged."""
+    """The sources of a segment. BadInput if the file that lists them is damaged."""
     file = segment.files[INPUTS]
     first, _, rest = unseal(read_file(index, file), file.path).decode().partition("\n")
     return SegmentSources(tuple(map(ListedWarc.parse, rest.splitlines())), frozenset(json.loads(first)["hidden"]))

@@ -1,12 +1,11 @@
-"""The text index as a data set: segments of documents with full text, folded so that a query opens few.
+"""The text index as a data set: segments of documents with full text, folded so that a query opens few. Writes them.
 
-As with the CDX, new WARCs make a new segment, and a segment that is not at least FACTOR times as large is made again
-with them. Documents come from extracts. What is hidden stays in the segments: a query leaves it out.
+As with the CDX, new WARCs make a new segment, and a segment that is not at least FACTOR times as large is rebuilt with
+them. Documents come from extracts. Hidden documents stay in the segments: a query leaves them out. An extract in which
+office documents are unread is rebuilt once something reads them, and becomes an input of another generation. Its text
+stays when that is switched off.
 
-An extract in which office documents are unread is made again once something reads them, and becomes an input of another
-generation. Its text stays when that is switched off.
-
-A segment of the text index: the documents of some WARCs, in a SQLite file with FTS5 that is never changed.
+A segment has the documents of some WARCs, in a SQLite file with FTS5 that is never changed.
 
     {name}.sqlite    `warc`, `page`, and `words`, the full text of title and content
     {name}.inputs    the WARCs that it was made of; sealed
@@ -14,11 +13,10 @@ A segment of the text index: the documents of some WARCs, in a SQLite file with 
 
 `page.key` is the key of the URL, a blank, and the time: by it a query leaves out what is hidden.
 
-Scripts that put no blanks between words: each of their characters is a word of the index, and a word a phrase.
-
-SQLite's tokenizer takes a run of letters for one word, so a Japanese sentence would only be found by all of it. An
-invisible character on both sides of each letter parts them (U+200B, ZERO WIDTH SPACE: the tokenizer takes it for a
-blank). Whatever is asked for is parted in the same way, and is found wherever it is in a text.
+SQLite's tokenizer takes a run of letters for one word. Some scripts put no blanks between words, so a Japanese sentence
+would only be found by all of it. In such scripts each character is a word of the index, and a word a phrase: `part`
+puts an invisible character on both sides of each letter (U+200B, ZERO WIDTH SPACE: the tokenizer takes it for a
+blank). The words of a query are parted in the same way, and are found wherever they are in a text.
 """
 
 from __future__ import annotations
@@ -165,7 +163,7 @@ class Text:
         return found.size if found else 0
 
     def _still_true(self, segment: Segment, wanted: dict[str, ListedWarc]) -> SegmentSources | None:
-        """What a segment was made of, if it can be kept; else None."""
+        """The sources of a segment, if it can be kept; else None."""
         try:
             made = segments.made_of(self.index, segment)
             entries = [(self.index.stat(file.path), file) for file in segment.files.values()]

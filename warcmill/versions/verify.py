@@ -27,7 +27,7 @@ from warcmill.versions.text import SQLITE
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was read of a version, and each thing that is wrong with it."""
+    """The result of reading a version: its counts, and each thing that is wrong with it."""
 
     number: int
     warcs: int
