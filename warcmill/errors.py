@@ -12,7 +12,7 @@
     ├── Foreign       a sound marker, but of another task, parameters or schema
     └── Busy          another process is doing this
 
-A message says what, where and what to do next. `exit_code` is the exit status
+A message names the fault, its place and the next thing to do. `exit_code` is the exit status
 of the `warcmill` command when the error reaches the top;
 docs/operate/every-day.md lists the exit codes.
 """

@@ -196,7 +196,7 @@ def finding_id(name: str) -> str:
 
 
 class OutputLayout(StrEnum):
-    """How the engine lays out its output: set in the configuration, never guessed."""
+    """The layout of an engine's output: set in the configuration, never guessed."""
 
     KIND_FIRST = "kind-first"
     JOB_FIRST = "job-first"

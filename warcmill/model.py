@@ -29,7 +29,7 @@ _WRITER = "writer."
 
 
 class Outcome(StrEnum):
-    """What became of one item; `failed` never reaches a marker."""
+    """The result for one item; `failed` never reaches a marker."""
 
     OK = "ok"
     REFUSED = "refused"

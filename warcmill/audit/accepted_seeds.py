@@ -1,5 +1,4 @@
-"""Which lost seeds of a launch are no gap: an operator has accepted them, or a launch that continues it got them. Reads
-only.
+"""Lost seeds of a launch that are no gap: accepted by an operator, or got by a launch that continues it. Reads only.
 
 A seed that was accepted in one launch is accepted in later launches of the job too, until one of them gets it: from
 then on, a new loss is a new finding.

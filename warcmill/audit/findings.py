@@ -164,7 +164,7 @@ def _got_nothing(seen: Survey) -> Iterator[CrawlFinding]:
     complete = seen.complete()
     stages = [assembled for stage in seen.stages if (assembled := seen.assembled(stage))]
     if complete is None or not stages or complete.continues:
-        return  # all pages of a resumed launch may lie before the checkpoint
+        return  # all pages of a resumed launch may be before the checkpoint
     warcs, lines = (sum(assembled.numbers[name] for assembled in stages) for name in ("warcs", "lines"))
     statuses = Counter[str]()
     for assembled in stages:

@@ -1,4 +1,4 @@
-"""Compare what markers say with what is there now: read stored files, zips of logs and the markers again.
+"""The comparison of markers with what is there now: stored files, zips of logs and markers, read again. Reads only.
 
 Steps trust a valid marker. This module trusts only bytes.
 """
@@ -26,7 +26,7 @@ from warcmill.stores import Store
 
 @dataclass(frozen=True, slots=True)
 class FixityFinding:
-    """Something that is not as its marker says. `unavailable`: it could not be read, so its state is unknown."""
+    """Something that differs from its marker. `unavailable`: it could not be read, so its state is unknown."""
 
     launch: Launch
     name: str
@@ -67,7 +67,7 @@ def work(state: MarkerStore, launch: Launch) -> FixityPlan:
 
 
 def _stored(sound: dict[Key, Evidence]) -> tuple[tuple[FileRef, Key], ...]:
-    """The files that markers say are stored. Where two markers differ on a file, it is compared with both."""
+    """The stored files, by the markers that name them. Where two markers differ on a file, it is compared with both."""
     named: dict[FileRef, Key] = {}
     for key, evidence in sorted(sound.items()):
         if chain.by_task(chain.ROWS)[key.task].stored:

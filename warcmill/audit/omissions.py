@@ -1,6 +1,6 @@
 """Gaps between the markers and the places they speak of: the store, the catalogue, the launches of a scan. Reads only.
 
-By names and lengths; no file is read. A marker calls a file stored that the store lacks; a SIP lies in the store that
+By names and lengths; no file is read. A marker calls a file stored that the store lacks; a SIP is in the store that
 no 05 accounts for, where no due run will settle it; an 08 stands for a SIP that the catalogue lacks or has otherwise.
 Launches that ended, and checkpoints taken, after the scans of one run began are kept apart: those could not see them.
 """

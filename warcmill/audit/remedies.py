@@ -1,6 +1,6 @@
 """The command that closes each gap, as `todo` of gaps and findings has it. Pure.
 
-Each function returns text for a shell; its docstring says what the command does.
+Each function returns text for a shell; its docstring describes the command.
 """
 
 from __future__ import annotations

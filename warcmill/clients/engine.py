@@ -1,4 +1,4 @@
-"""What the line needs of any crawl engine: start, look, checkpoint, stop."""
+"""The operations that the line needs of any crawl engine: start, look, checkpoint, stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class JobStatus:
 
     `words` are the engine's own, for messages: its state, and an alert or exception if there is one.
     `continues` is the checkpoint from which a running launch was resumed; '' for a fresh one.
-    `died`: the last launch has not ended, but nothing crawls it any more; the engine's `stop` puts it in order. `code`
+    `died`: the last launch has not ended, but nothing crawls it any more; the engine's `stop` ends it cleanly. `code`
     is then the exit code of the error that ended it, 0 if that is not known.
     """
 

@@ -1,21 +1,15 @@
-"""Import a folder of WARCs that have no launch and no log: they become a launch of their own.
+"""The import of a folder of WARCs without a launch or a log: they become a launch. Writes the launch and its marker.
 
-The work is done in a hidden folder of the root of imported launches, and one rename makes it a launch; the marker
-01.imported, which says that it has ended, comes last. A kill before the rename leaves no launch. One between the two
-leaves a launch that runs as far as a scan knows, so no step begins; the next import of the job publishes its marker.
+The work is done in a hidden folder of the root of imported launches, and one rename makes it a launch. The marker
+01.imported comes last, and records that the launch has ended. A kill before the rename leaves no launch. A kill between
+the two leaves a launch that seems to run, so no scan begins a step; the next import of the job publishes its marker.
 
-What a job has already, by its digest, is not imported again, so importing the same folder twice changes nothing. Files
-that have come since make a second launch: the first is frozen, as its markers name exactly its files.
+The WARCs are taken one after the other, and sorted: new, known from an earlier import, or double. `intake` links or
+copies each. A WARC that the job already has, by its digest, is not imported again, so importing the same folder twice
+changes nothing. Files that have come since make a second launch: the first is frozen, as its markers name exactly its
+files.
 
-`intake` links or copies each WARC.
-
-Nothing of an engine can be imported, and nothing of the line itself.
-
-The launch that the WARCs of a folder become, and the claim of its marker.
-
-Take the WARCs of a folder one after the other, and sort them: new, known from an earlier import, or double.
-
-The WARCs that a job has from its earlier imports.
+A folder of an engine cannot be imported, nor one of the line itself.
 """
 
 from __future__ import annotations
@@ -193,7 +187,7 @@ EVER = date.min, date.max
 
 @dataclass(frozen=True, slots=True)
 class EarlierImports:
-    """What the job's earlier imports have: where, by digest; and the paths they had in their folders, with sizes."""
+    """The WARCs of the job's earlier imports: their places, by digest; and their paths in those folders, with sizes."""
 
     where: Mapping[str, str]
     origins: frozenset[tuple[str, int]]
@@ -238,7 +232,7 @@ class Taking:
             raise Unsettled(f"the import of {self.source.base}", failures)
 
     def _taken(self, entry: Stat, advance: Advance) -> tuple[Taken, bool]:
-        """A WARC, and whether it lies here now and has to be settled."""
+        """A WARC, and True if it is here now and has to be settled."""
         name = self.names[entry.path]
         if earlier := self.settled.get(file_key(entry, name)):
             advance(entry.size)
@@ -286,5 +280,5 @@ def _is_copied(root: FileStore, taking: Taking, entry: Stat) -> bool:
     try:
         status = os.lstat(taking.source.real(entry.path))
     except OSError:
-        return True  # reading it will tell
+        return True  # reading it will report the error
     return status.st_dev != os.stat(root.base).st_dev or not may_link(status, os.geteuid())

@@ -1,8 +1,7 @@
 """The layouts of folders that no engine of the line wrote: which of their files are WARCs. Reads only.
 
-A new layout is one row of LAYOUTS, and one function.
-
-`ImportOrder` is what an operator asks of an import, `ImportResult` what it did.
+A new layout is one row of LAYOUTS, and one function. `ImportOrder` is an operator's order of an import, `ImportResult`
+its result.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ def why_never_found(launch_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
-    """What an operator asked for, and who that is. `launch_id` '': the date of the earliest record."""
+    """An operator's order, and who gave it. `launch_id` '': the date of the earliest record."""
 
     job: str
     by: str
@@ -139,8 +138,8 @@ class ImportOrder:
 
 @dataclass(slots=True)
 class ImportResult:
-    """What an import did: `claim` is None when there was nothing new, `known` has the WARCs that are imported already,
-    by path, and `mended` the launches whose earlier import was cut short, and is complete now."""
+    """The result of an import: `claim` is None when there was nothing new, `known` has the WARCs that were imported
+    before, by path, and `mended` the launches whose earlier import was cut short, and is complete now."""
 
     claim: Claim | None = None
     known: dict[str, str] = field(default_factory=dict)

@@ -1,14 +1,11 @@
-"""Move a step's marker and its descendants to `aside/`, so that these steps run again.
+"""The redo of a step: its marker and all that rest on it move to `aside/`, and the steps run again. Writes the state.
 
-Every claim names the markers it rests on, so descendants need no registry. They
-are moved first: a kill half-way leaves no marker that rests on a missing one.
-A step's attempts are moved before its marker, so that it also repeats what they
-settled. Each move is logged first, in `aside/redo.{host}.{pid}.jsonl`.
+Every claim names the markers that it rests on, so descendants need no registry. They are moved first: a kill half-way
+leaves no marker that rests on a missing one. A step's attempts are moved before its marker, so that it also repeats
+the files that they settled. Each move is logged first, in `aside/redo.{host}.{pid}.jsonl`.
 
-Redo one file of a stage: what attempts settled of the other files stays.
-
-The markers of the step and of its descendants go aside, as with any redo. Their attempts stay. Each step gets one
-line more in its attempts: forget this file. These lines are written first: a kill after them costs at most one more
+The redo of one file of a stage moves the same markers, but no attempts: the other files stay settled. Each step gets
+one line more in its attempts: forget this file. These lines are written first: a kill after them costs at most one more
 reading of the file.
 """
 
@@ -84,7 +81,7 @@ def outward(keys: Iterable[Key], also: frozenset[str]) -> list[str]:
 
 
 def missing_inputs(roots: Roots, known: Markers, keys: Iterable[Key]) -> list[str]:
-    """What the steps of these keys would read again, and is missing: `root:path` of a file, or a sentence."""
+    """The missing inputs that the steps of these keys would read again: `root:path` of a file, or a sentence."""
     storing = chain.storing(chain.ROWS)
     copies = [marker.claim for marker in known.values() if _row(marker.claim.key) in storing]
     stored = {(item.file.root, item.file.path) for claim in copies for item in claim.items}
@@ -133,7 +130,7 @@ def _is_packed_alike(roots: Roots, known: Markers, keys: Collection[Key], key: K
     ended = layout.step("stop", launch)
     is_redone = ended in keys and layout.marker_path(ended) in {parent.marker for parent in known[key].claim.inputs}
     if is_redone and any(layout.key(task, launch) in keys for task in ("operator.Close", "pulse.StopJob")):
-        return False  # how the new 01.stopped will say that the launch ended is not known yet
+        return False  # the end that the new 01.stopped will record is not known yet
     ended_by = stop.stopped(roots.state, roots.engines, launch) if is_redone else None
     with roots.state.scratch() as folder:
         _, packed = pack_logs.pack(roots.state, roots.engines, launch, stage, folder, ended_by)

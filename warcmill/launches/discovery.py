@@ -165,7 +165,7 @@ def _in_months(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
                     continue  # no step made this folder
 
 
-SETTLED = 10  # seconds since a change after which it counts: disks tell changes apart that are 2 s from one another
+SETTLED = 10  # seconds since a change after which it counts: disks distinguish changes that are 2 s from one another
 _LARGEST = 1 << 28  # bytes
 _ASSEMBLE = chain.by_word(chain.ROWS)["assemble"].task
 

@@ -27,7 +27,7 @@ from warcmill.stores import Store
 
 @dataclass(frozen=True, slots=True)
 class StoredLogs:
-    """An open zip of logs, and what its own claim says is in it, by the name in the zip."""
+    """An open zip of logs, and the items of its own claim, by the name in the zip."""
 
     stream: BinaryIO
     members: dict[str, Item]

@@ -45,7 +45,7 @@ class Claim:
 
     @property
     def stored(self) -> tuple[FileRef, ...]:
-        """The files that the claim says are in the store: made from its items, or made as a whole."""
+        """The files of the claim that are in the store: made from its items, or made as a whole."""
         made = (item.made for item in self.items if item.made)
         return (*made, *(file for file in self.outputs if file.root == "store"))
 

@@ -83,7 +83,7 @@ class MarkerStore:
         return marker
 
     def record(self, key: Key) -> SoundMarker:
-        """Return what a step's marker says, or raise NotReady. Faster than `require`; no claim can rest on it."""
+        """Return the record of a step's marker, or raise NotReady. Faster than `require`; no claim can rest on it."""
         path = layout.marker_path(key)
         try:
             found = evidence.decode_record(self._bytes(path, key), path)

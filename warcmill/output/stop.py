@@ -43,6 +43,6 @@ def _finished(view: LaunchView, how: str) -> str:
 
 
 def _basis(state: MarkerStore, launch: Launch, how: str) -> tuple[Input, ...]:
-    """The marker by which the end is known; none where the engine's logs say it."""
+    """The marker by which the end is known; none where the engine's logs record it."""
     task = _BASIS.get(how)
     return (input_of(state, layout.key(task, launch)),) if task else ()

@@ -44,7 +44,7 @@ def start(state: MarkerStore, engine: Engine, job: str, due: str, prepare: Prepa
     """Launch a due crawl once; return the claim of 00.due. Publishes the launch's 01.started first.
 
     It begins fresh, continues a checkpoint, or follows the job's newest launch, if the engine has it so.
-    `prepare` writes the job's configuration and returns facts of it; `resume` says what to continue.
+    `prepare` writes the job's configuration and returns facts of it; `resume` returns the checkpoint to continue.
     Each is called only if nothing was launched yet. Conflict when the job runs a launch that this due
     crawl did not start.
     """

@@ -1,7 +1,9 @@
-"""Find what crawl logs have of some URLs, and of what these redirect to. Memory grows with the URLs, not with the logs.
+"""The lines that crawl logs have of some URLs, and of the targets of their redirects. Reads only.
 
-A URL may be spelled in another way than the log spells it: both are compared in one form (`formats.seeds.comparable`).
-What is found for no URL itself counts for one with the same key: engines take http://www.example.org/ and
+Memory grows with the URLs, not with the logs.
+
+A URL may be spelled in another way than in the log: both are compared in one form (`formats.seeds.comparable`). A line
+that is found for no URL itself counts for one with the same key: engines take http://www.example.org/ and
 http://example.org/ for one page, and fetch it once.
 """
 

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How many pieces of work are done at a time, and how many cores each has for processes of its own."""
+    """The number of pieces of work that are done at a time, and the cores that each has for processes of its own."""
 
     at_once: int
     cores: int = 1

@@ -56,7 +56,7 @@ class DaskRunner:
             future.release()
 
     def _workers(self) -> int:
-        """How many there are, as far as the client knows."""
+        """The number of workers, as far as the client knows."""
         return len(self._client().nthreads())
 
     def _client(self) -> Any:

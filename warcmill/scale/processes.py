@@ -1,11 +1,9 @@
-"""Have work done by processes of this machine, one for each core. One that dies costs what it was doing.
+"""Processes of this machine that do work, one for each core. If one dies, only its piece of work is lost.
 
 Each is a Python of its own, which reads orders from a socket until this process ends, in whatever way. It is started
 when it is first needed. A single piece of work is done by the process that asks: to start another takes longer.
 
-A process of `processes`: it does what it is sent, until its starter ends.
-
-python -m warcmill.scale.processes      # `processes` starts it; its input is a socket
+    python -m warcmill.scale.processes      # such a process: `ProcessRunner` starts it; its input is a socket
 """
 
 from __future__ import annotations

@@ -114,12 +114,12 @@ def _scala(context: Any) -> Any:
 
 
 def _executors(context: Any) -> int:
-    """How many executors there are; the driver is counted among them."""
+    """The number of executors; the driver is counted among them."""
     return int(_scala(context).getExecutorMemoryStatus().size()) - 1
 
 
 def _slots(context: Any) -> int:
-    """How many tasks the executors can do at a time."""
+    """The number of tasks that the executors can do at a time."""
     scala = _scala(context)
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 

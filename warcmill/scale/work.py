@@ -41,7 +41,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class WorkAnswer:
-    """What a process answers: a result; or the name of an error, and its fields; or a fault, as text."""
+    """The answer of a process: a result; or the name of an error, and its fields; or a fault, as text."""
 
     where: str
     result: Any = None

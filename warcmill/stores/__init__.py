@@ -36,7 +36,7 @@ class Stat(NamedTuple):  # cheap to make: a folder may have 100,000 entries
 
 
 class Store(Protocol):
-    """What every store can do. Paths are relative to the root, with '/'. All methods may raise Unavailable."""
+    """The operations of every store. Paths are relative to the root, with '/'. All methods may raise Unavailable."""
 
     root: Root
     at_once: int

@@ -1,12 +1,11 @@
-"""A store for a folder that engines write. It reads through the symbolic links that `links` allows, and no others;
-it removes nothing through a link.
+"""Stores for folders that other programs write. Nothing is put into them; an engine's files can be removed.
 
-Every folder is opened from the root on, one component at a time, and never by its path: so a folder that is
-replaced by a link while a step is at work is not entered.
+`EngineFolder` is the folder of an engine. It reads through the symbolic links that `links` allows, and no others; it
+removes nothing through a link. Every folder is opened from the root on, one component at a time, and never by its
+path: so a folder that is replaced by a link while a step is at work is not entered.
 
-Decide which symbolic links in the engines' roots are followed, and why the others are not.
-
-A job or a launch may be on another disk, behind a link. A link is followed only if all of this holds:
+`LinkRules` decides which symbolic links in the engines' roots are followed, and gives the reason for the others. A job
+or a launch may be on another disk, behind a link. A link is followed only if all of this holds:
 - it is at most `levels` below a root, where launches are searched;
 - it leads to a folder strictly below one that `[warcmill] follow_links` names;
 - that folder is in no root, and has no root in it;
@@ -14,9 +13,10 @@ A job or a launch may be on another disk, behind a link. A link is followed only
 The folder is opened by its real path, component by component from the named folder on. No component may
 be a link, so a link that is changed meanwhile leads nowhere else.
 
-A store for a folder that belongs to another system: read only, without a sentinel, for nothing may be put there.
+`OtherFolder` is a folder of another system: read only, without a sentinel, for nothing may be put there.
 
-A folder of WARCs that no engine of the line wrote, to be read once: without a sentinel, and no link is followed.
+`SourceFolder` is a folder of WARCs that no engine of the line wrote. It is read once, has no sentinel, and no link in
+it is followed.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def _name(path: str) -> str:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """True if a real path lies strictly below another."""
+    """True if a real path is strictly below another."""
     return path.startswith(f"{folder.rstrip('/')}/") and path != folder
 
 

@@ -35,7 +35,7 @@ _EACH = "state, store, index and destination need a folder of their own each"
 
 def check_index(index: str, own: Iterable[str], others: Iterable[str]) -> None:
     """Raise BadConfig for an index in the state or the store (`own`), or with a root in it: an operator may delete the
-    index, as it can be made again, so it must hold nothing else."""
+    index, as it can be rebuilt, so it must hold nothing else."""
     if not index.startswith("/"):
         raise BadConfig("[warcmill] index", f"'{index}' is not an absolute path; the index is a folder of this host")
     folder, own = Path(index).resolve(), list(own)

@@ -1,17 +1,15 @@
-"""Make the files of a Heritrix job from what a feed's targets ask for (`formats/targets`).
+"""The files of a Heritrix job, made from the targets of a feed (`formats/targets`). Pure.
 
-    crawler-beans.cxml   the profile, filled in; its sheets define how each target is crawled
+    crawler-beans.cxml   the profile, filled in; its sheets define the crawl of each target
     seeds.txt            the URLs to begin with
     surts.txt            prefixes of the sites
     exclude.txt          prefixes that are never crawled
 
-From the feed only canonical URLs get into the XML, never a title or an id.
+Only canonical URLs of the feed get into the XML, never a title or an id.
 
-Write how each target is crawled as Spring beans of Heritrix: sheets, and their associations with URLs.
-
-A sheet overrides settings of the profile's beans for some URLs only. If several
-apply to one URL, the last wins: a longer prefix comes after a shorter one, and
-an association by seed after one by prefix.
+The crawl of each target is defined by Spring beans of Heritrix: sheets, and their associations with URLs. A sheet
+overrides settings of the profile's beans for some URLs only. If several apply to one URL, the last wins: a longer
+prefix comes after a shorter one, and an association by seed after one by prefix.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ def sheet_beans(sites: Mapping[str, Policy], pages: Mapping[str, PageCrawl], cap
     kib = {Depth.CAPPED: caps.capped // 1024, Depth.CAPPED_LARGE: caps.capped_large // 1024, Depth.DEEP: -1}
     sheets = {f"depth-{depth}": {"quotaEnforcer.hostMaxAllKb": str(kib[depth])} for depth in Depth}
     sheets |= {f"robots-{policy}": {"metadata.robotsPolicyName": policy} for policy in ("obey", "ignore")}
-    # A page has its parts over more hops than other pages have theirs, and no sitemap: the rule of plus1 can say so.
+    # A page has its parts over more hops than other pages have theirs, and no sitemap: the rule of plus1 expresses it.
     page = {"plus1.enabled": "true", "plus1.regex": PART, "transclusions.enabled": "false"}
     sheets |= {"scope-resource": page, "scope-refresh": page, "scope-plus1": {"plus1.enabled": "true"}}
     parts = [_sheet(name, settings) for name, settings in sheets.items()]

@@ -1,6 +1,6 @@
-"""Read the state of a Heritrix engine and its jobs, and wait for it. Changes nothing.
+"""The state of a Heritrix engine and its jobs, read and waited for. Changes nothing.
 
-Read from a job's job.log what the engine's XML lacks: the launch id, successful checkpoints, complaints.
+The launch id, successful checkpoints and complaints are read from a job's job.log: the engine's XML lacks them.
 """
 
 from __future__ import annotations

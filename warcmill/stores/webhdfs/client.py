@@ -74,7 +74,7 @@ class DataNode:
 
 
 class Authentication(Protocol):
-    """How requests to a NameNode authenticate; for DataNodes the redirect itself contains it."""
+    """The authentication of requests to a NameNode; for DataNodes the redirect itself contains it."""
 
     def query(self) -> dict[str, str]: ...
 
