@@ -27,6 +27,7 @@ from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden_list
 
+DOCUMENT = sink_solr.document  # the real one
 OTHER = "gov"
 LAUNCH, NEXT = Launch("daily", ONE), Launch("daily", TWO)
 PAGES = {f"e{number % 3}.example/{number:02}": f"word{number} and quokkas" for number in range(40)}
@@ -317,9 +318,7 @@ def _doctor(line: Line, name: str) -> tuple[str, bool]:
 
 
 def _spoilt(line: dict[str, object], name: str) -> dict[str, object]:
-    from warcmill.index.sink_solr import document  # noqa: PLC0415 - the real one
-
-    made = document(line, name)
+    made = DOCUMENT(line, name)
     return {**made, "nobody_has_this": 1} if made["url"] == "http://e0.example/03" else made
 
 
