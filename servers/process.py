@@ -1,4 +1,4 @@
-"""Start a server's processes, wait until they are ready, stop them, and never end another process.
+"""The processes of servers: started, waited for until they are ready, and stopped. No other process is ever ended.
 
 A process is identified by pid, start time and boot (`{name}.process.json` in the server's folder): a pid alone may
 have been reused. Linux only: it reads /proc.

@@ -1,4 +1,4 @@
-"""Digest whole streams in constant memory."""
+"""The digests of whole streams, in constant memory. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name the reason for which a disk refused a file, and what to do: it is full, read-only, or another user's."""
+"""The reason for which a disk refused a file, and a remedy: it is full, read-only, or another user's. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sort more lines than memory holds: sorted runs in nameless files, merged at the end."""
+"""A sort of more lines than memory holds: sorted runs, merged at the end. Writes to nameless files only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report the progress of long work: a log line every half minute; watchers get snapshots more often."""
+"""The progress of long work: a line of the log every half minute, and snapshots for watchers more often."""
 
 from __future__ import annotations
 

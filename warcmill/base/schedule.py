@@ -1,9 +1,8 @@
 """The times at which a crawl is due: calendar arithmetic, in UTC. Pure.
 
-A schedule is due at its start and then once a period, at the start's time of
-day. A period of months keeps the start's day of month; in a shorter month it
-is due on the last day (the 31st of January, then the 28th or 29th of February,
-then the 31st of March again). The end is not included.
+A schedule is due at its start and then once a period, at the start's time of day. A period of months keeps the start's
+day of month; in a shorter month it is due on the last day (the 31st of January, then the 28th or 29th of February, then
+the 31st of March again). The end is not included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Call a function on several items at a time."""
+"""Threads that call a function on several items at a time."""
 
 from __future__ import annotations
 

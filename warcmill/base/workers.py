@@ -1,9 +1,8 @@
-"""Worker processes, as their starter sees them: each is asked one thing at a time, and one that dies or hangs costs
-that one answer.
+"""Worker processes, as their starter sees them: each is asked one thing at a time.
 
-The answer to a question follows from it alone: one whose worker died is asked again of a new worker, since those
-before it may have filled the memory. Threads that ask block meanwhile; they must live as long as the workers that they
-start, as these end with them.
+A worker that dies or hangs costs one answer. An answer follows from its question alone: one whose worker died is asked
+again of a new worker, since those before it may have filled the memory. Threads that ask block meanwhile; they must
+live as long as the workers that they start, as these end with them.
 """
 
 from __future__ import annotations

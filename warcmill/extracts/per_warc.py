@@ -1,4 +1,4 @@
-"""Make the extracts of one stored WARC, in this process or as a piece of work of a runner; return what they count.
+"""The extracts of one stored WARC, made in this process or by a runner; and what they count. Writes to the index root.
 
 `make` does it in any process, of any machine that reaches the store and the index root: it gets an order, which has
 all it needs, and returns a small record. It sees neither the state nor the configuration.

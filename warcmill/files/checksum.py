@@ -1,4 +1,4 @@
-"""Read every file of a stage once: SHA-512, the checksum that HDFS would give, and the gate."""
+"""The digests of a stage's files, each read once: SHA-512, the checksum of HDFS, and the gate's verdict. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copy every file of a stage into the store, bit for bit, each under a name of its own. Writes to the store.
+"""The copies of a stage's files in the store, bit for bit, each under a name of its own. Writes to the store.
 
 A WARC that is still `.open` is stored as it is. Its whole records, from the first to the one before the fault, are
 stored again beside it, under its final name: a WARC that every tool can read.

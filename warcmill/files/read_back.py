@@ -1,4 +1,4 @@
-"""Read every stored file of a stage again, from the disk itself: compare its digest, and pass it through the gate."""
+"""The second reading of a stage's stored files, from the disk itself: for their digests and the gate. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare every stored file of a stage with the store's own digest of it. It stands alone, as each step of a chain.
+"""The store's own digests of a stage's files, compared with ours. It stands alone, as each step of a chain.
 
 Reads only.
 """

@@ -1,4 +1,4 @@
-"""Scan the payloads of every stored WARC of a stage for viruses, by clamd. Reads the store only.
+"""The virus scan of a stage's stored WARCs: clamd gets their payloads. Reads the store only.
 
 clamd gets each payload while the gate reads the WARC; its answers are counted.
 """

@@ -1,14 +1,13 @@
-"""Read a crawl feed: which targets to crawl, how deep, how often. JSON Lines or a JSON list, one object a target.
+"""A crawl feed: which targets to crawl, how deep, how often; JSON Lines or a JSON list, an object a target. Pure.
 
     {"id": 1, "title": "...", "seeds": ["http://..."], "depth": "CAPPED", "scope": "subdomains",
      "ignoreRobotsTxt": false, "watched": false, "documentUrlScheme": null, "loginPageUrl": null,
      "logoutUrl": null, "secretId": null,
      "schedules": [{"startDate": 1438246800000, "endDate": null, "frequency": "MONTHLY"}]}
 
-Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may
-be in upper or lower case. Other fields are ignored. Two mistakes are accepted and
-noted, as their meaning is clear: a seed without a scheme (crawled by https and http),
-and a schedule of an unknown frequency (skipped).
+Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may be in upper or lower case. Other
+fields are ignored. Two mistakes are accepted and noted, as their meaning is clear: a seed without a scheme (crawled by
+https and http), and a schedule of an unknown frequency (skipped).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Compute the checksum that HDFS would return for a file, while its bytes are read.
+"""The checksum that HDFS would return for a file, computed while its bytes are read. Pure.
 
-HDFS (MD5MD5CRC32CFileChecksum) computes the CRC32C of every 512 bytes; the MD5
-of these, big-endian, for each block; and the MD5 of the blocks' MD5s, padded
-with zeros to the size of HDFS's buffer. A file's checksum therefore depends on
+HDFS (MD5MD5CRC32CFileChecksum) computes the CRC32C of every 512 bytes; the MD5 of these, big-endian, for each block;
+and the MD5 of the blocks' MD5s, padded with zeros to the size of HDFS's buffer. A file's checksum therefore depends on
 the block size it is stored with.
 """
 

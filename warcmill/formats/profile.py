@@ -1,7 +1,7 @@
 """The faults of a Heritrix job's `crawler-beans.cxml`: settings without which an archive lacks what it needs. Pure.
 
-Much of that is off in the engine's own profile. Each fault names the setting,
-the value it must have, and why. `Beans` has the settings that the engine sees; DTDs and entities are refused.
+Much of that is off in the engine's own profile. Each fault names the setting, the value it must have, and why. `Beans`
+has the settings that the engine sees; DTDs and entities are refused.
 
 `history_faults` looks at pages of earlier launches: are they recognized, and those that changed stored? There are two
 histories. The history of URLs remembers the last content of each URL; the history of digests remembers each

@@ -1,4 +1,7 @@
-"""Seal a text: its last line is the SHA-512 of all bytes before it. `head -n -1 FILE | sha512sum` checks it by hand."""
+"""The seal of a text, its last line: the SHA-512 of all bytes before it. Pure.
+
+`head -n -1 FILE | sha512sum` checks it by hand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a seed list: the URLs that a crawl begins with, a line each; and know a seed again in a crawl log. Pure.
+"""A seed list: the URLs that a crawl begins with, a line each; and the form in which seeds are compared. Pure.
 
     # a comment, or a line of blanks: no seed
     +http://(org,example,        a directive, such as a SURT prefix: no seed

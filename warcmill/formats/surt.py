@@ -1,12 +1,12 @@
-"""Canonical URLs, and SURT prefixes as Heritrix compares them.
+"""Canonical URLs, and SURT prefixes as Heritrix compares them. Pure.
 
-A SURT has the host's labels in reverse order, so that URLs of one domain share
-a prefix; all is lower case, and https is written http:
+A SURT has the host's labels in reverse order, so that URLs of one domain share a prefix; all is lower case, and https
+is written http:
 
     https://www.Example.org:8443/News/Today.html   ->   http://(org,example,www,:8443)/news/today.html
 
-A prefix that ends in a comma covers a domain and its subdomains, one that ends
-in `)/` a host, one that ends in another `/` a folder.
+A prefix that ends in a comma covers a domain and its subdomains, one that ends in `)/` a host, one that ends in another
+`/` a folder.
 """
 
 from __future__ import annotations

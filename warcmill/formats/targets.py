@@ -1,12 +1,10 @@
-"""The meaning of a feed's targets for a crawl, for any engine: where to begin, which prefixes and pages, and how each.
+"""The meaning of a feed's targets for a crawl, for any engine: seeds, prefixes, pages, and settings for each. Pure.
 
-A target of scope `root` or `subdomains` is a site: every URL with one of its
-prefixes belongs to it, from whatever page it was reached. One of scope
-`resource` or `plus1` is a page with its parts: only what was reached from its
-seed belongs to it. So is each seed of a refreshed target. Where targets
-overlap, the wider one decides how a URL is crawled.
+A target of scope `root` or `subdomains` is a site: every URL with one of its prefixes belongs to it, from whatever page
+it was reached. One of scope `resource` or `plus1` is a page with its parts: only what was reached from its seed belongs
+to it. So is each seed of a refreshed target. Where targets overlap, the wider one decides how a URL is crawled.
 
-Pure, and the same values for the same targets in any order.
+The values are the same for the same targets in any order.
 """
 
 from __future__ import annotations

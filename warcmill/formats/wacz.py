@@ -1,4 +1,4 @@
-"""Write a WACZ 1.1.1: a zip of WARCs with an index and a list of pages, which replays without a server.
+"""A writer of WACZ 1.1.1: a zip of WARCs, their index and a list of pages, which replays without a server.
 
     archive/{name}           the WARCs
     indexes/index.cdx.gz     index lines: gzip members of at most 1,024 lines, each of which can be read alone

@@ -1,4 +1,4 @@
-"""Build a SIP in the store, as it is sent: a bag in a tar, whose payload is an E-ARK package.
+"""A SIP, built in the store as it is sent: a bag in a tar, whose payload is an E-ARK package. Writes to the store.
 
     sips/{job}/{launch}/{stage}.tar       {job}.{launch}.{stage}/bagit.txt, its other tag files, then its payload:
                                           data/{job}.{launch}.{stage}/METS.xml, metadata/, representations/, schemas/

@@ -1,7 +1,8 @@
-"""The catalogue: `{index}/catalogue.sqlite`, the rows of every SIP that has its 08. Made from markers alone.
+"""The catalogue: `{index}/catalogue.sqlite`, the rows of every SIP that has its 08. Writes to it alone.
 
-It is never backed up, and never the authority: deleted, it is rebuilt equal, row by row. So it has no numbers of its
-own, and no times but those of markers. Writers wait for each other; the file is on a disk of one host.
+It is made from markers alone. It is never backed up, and never the authority: deleted, it is rebuilt equal, row by row.
+So it has no numbers of its own, and no times but those of markers. Writers wait for each other; the file is on a disk
+of one host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ask the catalogue: by ARK, WARC, digest, launch or state. All that is asked for has to fit."""
+"""Questions to the catalogue: by ARK, WARC, digest, launch or state. A match fits all that is asked. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look again at SIPs and receipts that were handed over: are they there, and what was submitted? Reads only."""
+"""The SIPs and receipts that were handed over, looked for again; and the launches that were submitted. Reads only."""
 
 from __future__ import annotations
 

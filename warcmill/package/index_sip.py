@@ -1,4 +1,4 @@
-"""Enter a SIP into the catalogue. Writes to the catalogue only."""
+"""The entry of a SIP in the catalogue. Writes to the catalogue only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hand a SIP over at the destination, exactly once, after the SIP before it. Writes to the destination only.
+"""The hand-over of a SIP at the destination: exactly once, after the SIP before it. Writes to the destination only.
 
     staging/{name}.{process}      the SIP, whole; only the process that sends it ever makes a file of this name
     staging/{name}.sending.json   the slip that names that file: it is about to be renamed into the watched folder

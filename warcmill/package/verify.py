@@ -1,4 +1,4 @@
-"""Verify a SIP where the ingesting system has put it: by other code than has built it. Reads only.
+"""The check of a SIP where the ingesting system has put it, by other code than has built it. Reads only.
 
 The tar is read once, by tarfile and the checker of `warcmill check`: its digest is that of 05, it is a valid bag, it
 lists each WARC and log package of the stages that it covers and nothing else, METS and manifest name the same files,

@@ -1,4 +1,4 @@
-"""Write the WACZ of a launch from the store, today or years later: the same markers give the same bytes.
+"""The WACZ of a launch, written from the store, today or years later: the same markers give the same bytes.
 
 It takes what indexes take, whole and salvaged WARCs, and names the others. Each WARC is read once: the index reads it
 as it is written, and it is compared with its marker meanwhile. Where its index lines and its text are kept in the index

@@ -1,7 +1,7 @@
 """The originals of a WACZ's revisits: found in its own WARCs or in the archive, and copied byte for byte.
 
-A revisit has no payload. Players look for it at the URL and time of WARC-Refers-To-Target-URI
-and -Date, or else at the revisit's own URL. So only a capture of that URL, with that payload, makes a revisit replay.
+A revisit has no payload. Players look for it at the URL and time of WARC-Refers-To-Target-URI and -Date, or else at the
+revisit's own URL. So only a capture of that URL, with that payload, makes a revisit replay.
 
 Players show a "not modified" answer, or a revisit that names no original, as an empty page. Such a one gets no line in
 the index when its original is there: then they show the original, as the newest capture up to that time.

@@ -1,1 +1,1 @@
-"""Make each entry durable, all of it or none of it, and recover after a kill."""
+"""The books of a launch: each entry is durable, all of it or none of it, also after a kill."""

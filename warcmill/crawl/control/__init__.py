@@ -1,1 +1,1 @@
-"""Speak with a crawl that runs, by its control socket."""
+"""The control socket of a crawl that runs: its two ends, and their words."""

@@ -1,10 +1,10 @@
-"""The words of a crawl's control socket: a line of JSON asks, a line answers.
+"""The words of a crawl's control socket: a line of JSON asks, a line answers. Pure.
 
     {"verb": "add", "uris": ["https://example.org/"]}
     {"ok": true, "result": {"answers": [{"uri": "https://example.org/", "answer": "new"}]}}
     {"ok": false, "kind": "BadInput", "what": "add", "why": "it has no 'uris'"}
 
-Pure: `control` has the socket.
+`control` has the socket.
 """
 
 from __future__ import annotations

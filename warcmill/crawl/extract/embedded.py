@@ -1,8 +1,7 @@
 """Links in style sheets and scripts, alone or inside a page. Pure.
 
-Of CSS, `url(...)` and `@import` (CSS Syntax 3). Of JSON-LD, the properties that
-schema.org gives URLs. Of JavaScript and JSON, strings that look like a URL: off by
-default, as most guesses lead nowhere.
+Of CSS, `url(...)` and `@import` (CSS Syntax 3). Of JSON-LD, the properties that schema.org gives URLs. Of JavaScript
+and JSON, strings that look like a URL: off by default, as most guesses lead nowhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Links of feeds (RSS 0.9 to 2.0, Atom, RFC 4287, and JSON), of sitemaps, and of robots.txt, which names them. Pure.
 
-Sitemaps and their indexes (sitemaps.org) come as XML or gzip. XML may be broken: no
-parser stops at the first fault, none expands entities.
+Sitemaps and their indexes (sitemaps.org) come as XML or gzip. XML may be broken: no parser stops at the first fault,
+none expands entities.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Links of an HTML page, as a browser without scripts would follow and load them (WHATWG HTML). Pure.
 
-They are read from the page's tree. Of pages that are large, or made so that their tree
-takes hours (`too_much`), they are read from the tags, one after another, in linear time
-whatever the page is (13.2.5, without a tree).
+They are read from the page's tree. Of pages that are large, or made so that their tree takes hours (`too_much`), they
+are read from the tags, one after another, in linear time whatever the page is (13.2.5, without a tree).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Hops are Heritrix's letters:
 
     L link   E embedded   R redirect   X guessed from a script   M from a sitemap   S of a form   I inferred
 
-`links` has those of an answer's header: Location, Link (RFC 8288), Refresh and
-Content-Location; `hop_of` the hop of a relation (HTML, 4.6.7).
+`links` has those of an answer's header: Location, Link (RFC 8288), Refresh and Content-Location; `hop_of` the hop of a
+relation (HTML, 4.6.7).
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """The addresses of a host, and a judge of those that may be connected to. Asks name servers; reads the hosts file.
 
-Answers given by the operator (`--resolve HOST=ADDRESS`) come first, then the hosts
-file; both have Heritrix's status 1001 and no record. Then name servers are asked, for
-IPv4 and IPv6 at once; that has status 1. An answer is kept for the WARC, and for its
-TTL.
+Answers given by the operator (`--resolve HOST=ADDRESS`) come first, then the hosts file; both have Heritrix's status
+1001 and no record. Then name servers are asked, for IPv4 and IPv6 at once; that has status 1. An answer is kept for the
+WARC, and for its TTL.
 
-Strangers' pages ask a crawler to go to addresses, inside ones too. Only what the public
-internet routes passes, by IANA's registries of special-purpose addresses (RFC 6890). An
-IPv6 address with an IPv4 address in it (mapped, NAT64, 6to4, Teredo, ISATAP) is refused
-whatever that is: it leads to where the machine's network takes it.
+Strangers' pages ask a crawler to go to addresses, inside ones too. Only what the public internet routes passes, by
+IANA's registries of special-purpose addresses (RFC 6890). An IPv6 address with an IPv4 address in it (mapped, NAT64,
+6to4, Teredo, ISATAP) is refused whatever that is: it leads to where the machine's network takes it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """A reader of one HTTP answer, fed as its bytes come in: its head, its end and its payload. Pure: no socket, no clock.
 
-A head is read as leniently as browsers do (RFC 9112, 2.2, 4 and 5): lines end in CR LF
-or LF alone, folded lines are joined, lines without a colon are passed over. An answer
-without a status line is HTTP/0.9: all of it is body. The length of a body follows 6.3.
+A head is read as leniently as browsers do (RFC 9112, 2.2, 4 and 5): lines end in CR LF or LF alone, folded lines are
+joined, lines without a colon are passed over. An answer without a status line is HTTP/0.9: all of it is body. The
+length of a body follows 6.3.
 
-All bytes of the final answer go to the block as they came, also those beyond
-its end. The payload is the body without chunk framing (RFC 9112, 7.1). For its
-digest, what is beyond the end of a body without chunks is payload too: readers
+All bytes of the final answer go to the block as they came, also those beyond its end. The payload is the body without
+chunk framing (RFC 9112, 7.1). For its digest, what is beyond the end of a body without chunks is payload too: readers
 of WARCs take all that follows the head for it.
 """
 

@@ -1,8 +1,8 @@
 """One request and all that it brought: the bytes that were sent and received, their meaning, and their WARC records.
 
-`read` has the options of a request, under `fetch` in a URI's payload. `document` undoes
-the codings of a payload (RFC 9110, 8.4), for parsing alone: the record keeps what the
-server sent. Reads only, from the scratch file of a long answer.
+`read` has the options of a request, under `fetch` in a URI's payload. `document` undoes the codings of a payload (RFC
+9110, 8.4), for parsing alone: the record keeps what the server sent. Reads only, from the scratch file of a long
+answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A fetcher of one URI by HTTP/1.1: it sends a request, keeps every byte of the answer, stops at the limits.
 
-Redirects are not followed and codings not undone: the crawler decides what
-comes next. Connections stay open between requests to one host (RFC 9112, 9.3). A
-request that a kept connection swallowed is sent once more, on a new one.
+Redirects are not followed and codings not undone: the crawler decides what comes next. Connections stay open between
+requests to one host (RFC 9112, 9.3). A request that a kept connection swallowed is sent once more, on a new one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One connection to a web server, judged by its address. Every byte that comes in is passed on as it is.
 
-This module alone connects to web servers: `dial` is the only way, and asks the
-judge first. A first TLS handshake verifies, and demands what is sound today. When that
-fails, a second one on a new connection takes what the server has: old servers are still
-read, and a certificate that is not valid is noted, not refused.
+This module alone connects to web servers: `dial` is the only way, and asks the judge first. A first TLS handshake
+verifies, and demands what is sound today. When that fails, a second one on a new connection takes what the server has:
+old servers are still read, and a certificate that is not valid is noted, not refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The crawler's database: one SQLite file, of one process, on a local disk. Opens, copies and checks it.
 
-WAL with synchronous NORMAL: a kill loses nothing that was committed; a power cut
-may lose the last commits, never their order. The books cut their files to what
-the database knows.
+WAL with synchronous NORMAL: a kill loses nothing that was committed; a power cut may lose the last commits, never their
+order. The books cut their files to what the database knows.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@
     manifest.json                      launch, stage, and each file with its length and SHA-512
     valid                              last: only with it is the checkpoint one
 
-After a kill before that, `newest` passes the folder over by name, and the
-launch continues from the checkpoint before; nothing else was changed but the names of
-the logs, which the next start completes.
+After a kill before that, `newest` passes the folder over by name, and the launch continues from the checkpoint before;
+nothing else was changed but the names of the logs, which the next start completes.
 
 `continues` or `follows`, in the launch's folder among the job's, names the checkpoint that a launch continues, or the
 launch that it follows; one that begins afresh has neither. `database` brings a checkpoint's database back.

@@ -1,5 +1,7 @@
-"""The lines of crawl.log, as Heritrix has them, the moves of URIs that are visited besides the frontier, and a listener
-for faults. Pure, but for the clock.
+"""The lines of crawl.log, as Heritrix has them. Pure, but for the clock.
+
+Some are of URIs that are visited besides the frontier, whose moves are made here. `FaultListener` hears of the faults
+that belong in other logs.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@
 
 crawl.log and frontier.recover.gz are the books'. With a checkpoint all get its name as a suffix.
 
-A line of scope.log is a link that a policy rejected or deferred, in the columns of
-Heritrix's `DecideRuleSequence`. NUMBER is the place of the policy in the order in which
-they are asked, from 0; -1 for `nofollow`, which is asked before. DECISION is REJECT, or
-DEFER, with `until`. Heritrix's log has accepted URIs too; here crawl.log has those.
+A line of scope.log is a link that a policy rejected or deferred, in the columns of Heritrix's `DecideRuleSequence`.
+NUMBER is the place of the policy in the order in which they are asked, from 0; -1 for `nofollow`, which is asked
+before. DECISION is REJECT, or DEFER, with `until`. Heritrix's log has accepted URIs too; here crawl.log has those.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When a URI is visited again: after an age, by a calendar, or the sooner the more often it changes.
+"""The time of a URI's next visit: after an age, by a calendar, or the sooner the more often it changes. Pure.
 
-Pure: what it rests on is in the history that the last visit has left. The server
-decides if a visit transfers anything: it is asked by ETag and Last-Modified.
+It follows from the history that the last visit has left. The server decides if a visit transfers anything: it is asked
+by ETag and Last-Modified.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The rules of a robots.txt (RFC 9309), and its crawl-delay, which is no standard but is kept. Pure.
 
-The crawl fetches it, and follows it over at most REDIRECTS; the meaning of its status
-is decided here.
+The crawl fetches it, and follows it over at most REDIRECTS; the meaning of its status is decided here.
 """
 
 from __future__ import annotations

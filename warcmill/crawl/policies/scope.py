@@ -1,15 +1,13 @@
 """The scope of a crawl: the rules of the profile for Heritrix, so that both engines crawl the same. Pure.
 
-A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So does what a
-page embeds, from any host, over at most two such hops, one of them guessed (`X`); of a seed
-that is a page, all its parts, over 20 hops: a frame's style sheet imports another, which
-names a font. Else, and after 20 redirects, a URI has a prefix of a site, or was linked from
-a seed of reach `plus1`. Nothing that is excluded is crawled.
+A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So does what a page embeds, from any
+host, over at most two such hops, one of them guessed (`X`); of a seed that is a page, all its parts, over 20 hops: a
+frame's style sheet imports another, which names a font. Else, and after 20 redirects, a URI has a prefix of a site, or
+was linked from a seed of reach `plus1`. Nothing that is excluded is crawled.
 
-Besides, a job may refuse URIs by regular expressions, RE2's, which take time linear in
-the URI and match all of it, as Heritrix's do; by extensions; and as traps, in which a
-site has no end: paths that repeat, ever new queries. Their bounds are Heritrix's where
-it has one.
+Besides, a job may refuse URIs by regular expressions, RE2's, which take time linear in the URI and match all of it, as
+Heritrix's do; by extensions; and as traps, in which a site has no end: paths that repeat, ever new queries. Their
+bounds are Heritrix's where it has one.
 """
 
 from __future__ import annotations

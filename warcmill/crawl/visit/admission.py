@@ -1,4 +1,4 @@
-"""Admission: may this URI be fetched now, and from which addresses? The first step of a visit.
+"""Admission, the first step of a visit: it decides if a URI may be fetched now, and from which addresses.
 
 Policies that need no network are asked first, then the host's address, its robots.txt, and the turn among hosts
 of one address. `Admission.admit` is the step; below it are the three that it asks:

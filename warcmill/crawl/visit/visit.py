@@ -1,4 +1,4 @@
-"""One visit of a leased URI is a straight line: admit, fetch, compare, extract, offer, keep.
+"""One visit of a leased URI, a straight line: admit, fetch, compare, extract, offer, keep.
 
 Each step takes values and returns one; the first that ends the visit returns its `BookEntry`, which the books keep.
 Whatever goes wrong with a URI ends as a line of its own; an error of the books alone ends the crawl. `Kit` is what

@@ -1,4 +1,4 @@
-"""Judge a bag by RFC 8493 (BagIt 1.0), or by the draft that it declares (0.93 to 0.97). Reads only.
+"""A judge of bags, by RFC 8493 (BagIt 1.0) or by the draft that a bag declares (0.93 to 0.97). Reads only.
 
 A valid bag is complete, and all its digests match (section 3). A bag that is whole but for files that fetch.txt names
 is incomplete, which is not valid; nothing is ever fetched.

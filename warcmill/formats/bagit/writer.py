@@ -1,4 +1,4 @@
-"""Write the tag files of a BagIt 1.0 bag (RFC 8493): its payload is elsewhere, its digests are known.
+"""A writer of a BagIt 1.0 bag's tag files (RFC 8493): the payload is elsewhere, its digests are known. Pure.
 
 So the tag files can come first in a stream, and who reads it checks the payload in one pass. Paths are those in the
 bag, `data/...`, in UTF-8; CR, LF and '%' in them are written as %0D, %0A and %25, and nothing else is (2.1.3).

@@ -1,4 +1,4 @@
-"""The body of a POST or PUT as a query, so that its captures get keys of their own in a CDX index.
+"""The body of a POST or PUT as a query, so that its captures get keys of their own in a CDX index. Pure.
 
     POST /search HTTP/1.1 + `q=a&page=2`   ->   q=a&page=2
 

@@ -1,4 +1,4 @@
-"""The key under which the captures of a URL are sorted and found in a CDX index.
+"""The key under which the captures of a URL are sorted and found in a CDX index. Pure.
 
     https://www.Example.org:8443/News/?b=2&A=1   ->   org,example:8443)/news?a=1&b=2
 

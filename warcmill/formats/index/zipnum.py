@@ -1,4 +1,4 @@
-"""ZipNum: sorted CDXJ lines in one compressed file, of which a query reads a few blocks.
+"""ZipNum: sorted CDXJ lines in one compressed file, of which a query reads a few blocks. Pure.
 
     X.cdx.gz   gzip members (RFC 1952) of 3,000 lines
     X.idx      a line for each member, fields separated by tabs: key and time of its first line, part, offset, length,

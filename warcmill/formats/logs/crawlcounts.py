@@ -1,8 +1,7 @@
-"""Count a stage's crawl log while it is read.
+"""The counts of a stage's crawl log, made while it is read. Pure.
 
-Nearly every line has the usual shape, which one pattern matches; any other
-line goes to `crawllog.parse`, which knows all shapes. Both must agree: the
-pattern accepts no line that `parse` would read differently.
+Nearly every line has the usual shape, which one pattern matches; any other line goes to `crawllog.parse`, which knows
+all shapes. Both must agree: the pattern accepts no line that `parse` would read differently.
 """
 
 from __future__ import annotations

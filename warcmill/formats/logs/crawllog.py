@@ -8,12 +8,11 @@ Columns, separated by runs of spaces (the second and third are padded):
      4 URI                8 #thread             12 annotations, by commas
     13 JSON: contentSize, warcFilename, warcFileOffset, warcPrefix (of a page that a renderer fetched), or {}
 
-The annotation `3t` counts the tries. Warcmill's crawler writes `askedAgain` at an answer
-after which it asks once more (429, 503): a later line of that URI counts.
-Older engines write fewer columns: no JSON (12), no source (11), no annotations
-(10), and the time as 17 digits. `-` means none; the status may be blank. Any
-other line (a stack trace, a cut line, two lines run into one) is `Unread`; the
-WARCs and prefixes it names are still collected, so that no file is forgotten.
+The annotation `3t` counts the tries. Warcmill's crawler writes `askedAgain` at an answer after which it asks once more
+(429, 503): a later line of that URI counts. Older engines write fewer columns: no JSON (12), no source (11), no
+annotations (10), and the time as 17 digits. `-` means none; the status may be blank. Any other line (a stack trace, a
+cut line, two lines run into one) is `Unread`; the WARCs and prefixes it names are still collected, so that no file is
+forgotten.
 
 A log may be cut, hold NULs for a lost disk block, or one line of a gigabyte: `read` needs constant memory. It returns
 at most `LIMIT` bytes of a line. An incomplete line begins with `CUT`, a byte that begins no sound line: no parser takes

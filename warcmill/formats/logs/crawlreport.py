@@ -1,4 +1,4 @@
-"""Count what a stage brought, from its crawl log and its scope.log: more than 03 counts, in the same reading.
+"""The figures of a stage, counted from its crawl log and its scope.log in one reading: more than 03 counts. Pure.
 
 Memory does not grow with the logs: each table is bounded, and what is beyond is counted under `(others)`.
 """

@@ -1,9 +1,9 @@
-"""Read Heritrix's job.log: the events of a job and its launches, one a line.
+"""Heritrix's job.log: the events of a job and its launches, one a line. Pure.
 
     2026-11-21T08:22:03.458Z INFO CHECKPOINTED cp00001-20261121082203
 
-Lines of another shape (the rest of a message, a stack trace, a cut line) are
-skipped: nothing may be concluded from an event that is missing.
+Lines of another shape (the rest of a message, a stack trace, a cut line) are skipped: nothing may be concluded from an
+event that is missing.
 """
 
 from __future__ import annotations

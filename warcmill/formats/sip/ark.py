@@ -1,4 +1,4 @@
-"""Derive ARKs, and check the check character that NOID puts at their end.
+"""ARKs that are derived, and the check character that NOID puts at the end of one. Pure.
 
 A derived ARK is NAAN, shoulder, and 16 digits of the SHA-256 over what it names: no counter, so nothing to lose, to
 restore, or to give out twice. The syntax is https://www.ietf.org/archive/id/draft-kunze-ark-41.html; the check

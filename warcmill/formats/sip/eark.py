@@ -1,4 +1,4 @@
-"""Lay out an E-ARK submission package (CSIP and SIP 2.2.0): which documents it has, and where each file is.
+"""The layout of an E-ARK submission package (CSIP and SIP 2.2.0): its documents, and the place of each file.
 
     {identifier}/METS.xml
     {identifier}/metadata/descriptive/dc.xml

@@ -1,4 +1,4 @@
-"""The documents of a WARC, with their payloads as a browser gets them, while the gate reads the file.
+"""The documents of a WARC, with their payloads as a browser gets them, while the gate reads the file. Pure.
 
 A document is a response or resource that was fetched (2xx), of a type that has words. Headers decide, never payloads.
 """

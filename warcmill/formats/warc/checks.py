@@ -1,8 +1,7 @@
 """The checks of a WARC record while its bytes are read: declared digests, and IDs that repeat. Pure.
 
-A block digest covers the block. A payload is "the HTTP body" (ISO 28500, 5.9).
-Writers interpret this differently: as transferred with its chunks (Heritrix),
-de-chunked, or decoded too. Any of these is accepted; `finish` returns which.
+A block digest covers the block. A payload is "the HTTP body" (ISO 28500, 5.9). Writers interpret this differently: as
+transferred with its chunks (Heritrix), de-chunked, or decoded too. Any of these is accepted; `finish` returns which.
 The whole block is never in memory.
 
 A WARC-Record-ID must be "globally unique" (5.2). `RecordIds` keeps eight bytes for each record, the first of the ID's

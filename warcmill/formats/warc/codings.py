@@ -1,8 +1,7 @@
-"""Decode an HTTP body while it is read: chunks, gzip, deflate, br and zstd.
+"""Decoders of an HTTP body while it is read: chunks, gzip, deflate, br and zstd. Pure.
 
-Lenient, as clients are: an archive keeps also what a server sent wrongly. A
-body that breaks off counts up to there. Every decoder uses little memory, even
-for hostile bytes: it yields at most one piece at a time.
+They are lenient, as clients are: an archive keeps also what a server sent wrongly. A body that breaks off counts up to
+there. Every decoder uses little memory, even for hostile bytes: it yields at most one piece at a time.
 """
 
 from __future__ import annotations

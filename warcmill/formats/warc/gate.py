@@ -1,8 +1,7 @@
-"""The gate: is this WARC whole, and do its bytes match the digests it declares?
+"""The gate: it proves that a WARC is whole, and that its bytes match the digests that it declares. Reads only.
 
-Every WARC must pass before the line trusts it. `examine` reads a stream once,
-from begin to end, and needs only `read(size)`. A caller who needs other digests
-of the same bytes passes a stream that computes them:
+Every WARC must pass before the line trusts it. `examine` reads a stream once, from begin to end, and needs only
+`read(size)`. A caller who needs other digests of the same bytes passes a stream that computes them:
 
     class Tee:
         def read(self, size: int) -> bytes:
@@ -12,20 +11,16 @@ of the same bytes passes a stream that computes them:
 
 `hearers` get its records, or its raw bytes, in the same pass.
 
-It refuses: a gzip member that is cut or damaged; a member without exactly one
-record; a header over 1 MiB or 1,000 lines, with a NUL, without a mandatory
-field, or with two values of a field that defines the record; a block shorter or
-longer than its Content-Length; a digest that does not match. A file cut exactly
-between two records is sound in itself: only the crawl log's offsets
-(`expect_offset`) or a recorded size reveal the cut.
+It refuses: a gzip member that is cut or damaged; a member without exactly one record; a header over 1 MiB or 1,000
+lines, with a NUL, without a mandatory field, or with two values of a field that defines the record; a block shorter or
+longer than its Content-Length; a digest that does not match. A file cut exactly between two records is sound in itself:
+only the crawl log's offsets (`expect_offset`) or a recorded size reveal the cut.
 
-It warns of what leaves every record whole: a repeated WARC-Record-ID, a field
-repeated with the same value, a blank before a field's colon, a digest that
-cannot be checked, no record that names the crawler.
+It warns of what leaves every record whole: a repeated WARC-Record-ID, a field repeated with the same value, a blank
+before a field's colon, a digest that cannot be checked, no record that names the crawler.
 
-It cannot detect changes that nothing covers: in a gzip member's header the
-time, level and system bytes, and the "text" flag; in an uncompressed file all
-bytes without a digest.
+It cannot detect changes that nothing covers: in a gzip member's header the time, level and system bytes, and the "text"
+flag; in an uncompressed file all bytes without a digest.
 """
 
 from __future__ import annotations

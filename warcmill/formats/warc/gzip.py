@@ -1,11 +1,10 @@
-"""Read gzip files as web archives use them: one member for each record (RFC 1952).
+"""Gzip files as web archives use them, read: one member for each record (RFC 1952). Reads its stream only.
 
-`Members` reads a file once and strictly. It uses a few hundred kilobytes at
-most, whatever a member claims to contain, and needs only `read(size)`: a stream
-that also computes digests needs no second pass over the disk.
+`Members` reads a file once and strictly. It uses a few hundred kilobytes at most, whatever a member claims to contain,
+and needs only `read(size)`: a stream that also computes digests needs no second pass over the disk.
 
-ISA-L (`isal`) inflates. Two checks that it lacks are made here: reserved header
-flags, and the header's own CRC when the header spans two windows.
+ISA-L (`isal`) inflates. Two checks that it lacks are made here: reserved header flags, and the header's own CRC when
+the header spans two windows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Parse the header of a WARC record (ISO 28500:2017, clauses 4 and 5), within limits.
+"""The header of a WARC record, parsed within limits (ISO 28500:2017, clauses 4 and 5). Pure.
 
-Bytes only: a header may be any UTF-8, and real ones are not even that. Names are
-case-insensitive; those of the standard are returned in its spelling, all others
-in lower case. A value may have blanks around it.
+All of it is bytes: a header may be any UTF-8, and real ones are not even that. Names are case-insensitive; those of the
+standard are returned in its spelling, all others in lower case. A value may have blanks around it.
 
-A violation of the standard that makes the record ambiguous is refused; one that
-every reader interprets alike is reported by `warn`.
+A violation of the standard that makes the record ambiguous is refused; one that every reader interprets alike is
+reported by `warn`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hearers get a WARC's bytes while the gate reads them, so that no second pass is needed. Pure.
+"""Hearers, which get a WARC's bytes while the gate reads them: no second pass is needed. Pure.
 
 A hearer is made for one file. It gets records, raw bytes, or both:
 
@@ -6,15 +6,14 @@ A hearer is made for one file. It gets records, raw bytes, or both:
         def begin(self, head: RecordHead) -> Listener | None:
             return Page(self) if head.type == "response" else None
 
-Its result is valid after `examine` has returned, unless the verdict's `unheard`
-names it. It cannot change the verdict or what others get: a hearer that raises
-is dropped, and its error is in `unheard`.
+Its result is valid after `examine` has returned, unless the verdict's `unheard` names it. It cannot change the verdict
+or what others get: a hearer that raises is dropped, and its error is in `unheard`.
 
-`match` is the fast way for most records of a crawl: one regular expression accepts a header that is whole in one
-piece and written as Heritrix writes it. It takes only records that `header` and `digest_checks` would accept without
-a warning: each field at most once, in Heritrix's order, in the standard's spelling, on one line; and no digest covers
-the record's own bytes (a revisit's payload is in another record), or it is a payload's SHA-1 that matches the HTTP body
-as transferred. It may miss sound records, which then take the slow way. It must accept no others.
+Most records of a crawl come to the hearers by a fast way, `match`: one regular expression accepts a header that is
+whole in one piece and written as Heritrix writes it. It takes only records that `header` and `digest_checks` would
+accept without a warning: each field at most once, in Heritrix's order, in the standard's spelling, on one line; and no
+digest covers the record's own bytes (a revisit's payload is in another record), or it is a payload's SHA-1 that matches
+the HTTP body as transferred. It may miss sound records, which then take the slow way. It must accept no others.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The body of an HTTP message, its codings undone one after another (RFC 9112, 7; RFC 9110, 8.4). Pure.
 
-Each step is one more reading of the body, with its own digest. The coding that
-was applied last is undone first: transfer codings, then content codings.
+Each step is one more reading of the body, with its own digest. The coding that was applied last is undone first:
+transfer codings, then content codings.
 
-Also the labelled digests of WARC headers, `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`. The standard leaves algorithm and
-encoding open (ISO 28500, 5.8 and 5.9); in use are base32 (Heritrix, wget), hexadecimal, and base64 (JWAT). md5 and sha1
-serve here to find damage, not to prove who wrote the bytes.
+A WARC header declares such a digest with a label, `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`. The standard leaves its
+algorithm and encoding open (ISO 28500, 5.8 and 5.9): in use are base32 (Heritrix, wget), hexadecimal, and base64
+(JWAT). md5 and sha1 serve here to find damage, not to prove who wrote the bytes.
 """
 
 from __future__ import annotations

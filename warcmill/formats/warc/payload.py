@@ -1,4 +1,4 @@
-"""Pass on a record's payload while the record is read: as it was transferred, and as a browser gets it.
+"""The payload of a record, passed on while it is read: as it was transferred, and as a browser gets it. Pure.
 
 A browser undoes the codings of an HTTP message one after another. Only the last reading is what it shows, but which
 one is the last is known only at the end: bytes that were never of a coding are shown as they are. So each reading

@@ -1,16 +1,15 @@
 """Records one after another, from gzip members or from an uncompressed file, WARC or ARC. Reads its stream only.
 
-A `Reader` returns a record's bytes in order, as many as requested, and knows
-the raw offset at which the record began. It keeps only a few pieces in memory.
+A `Reader` returns a record's bytes in order, as many as requested, and knows the raw offset at which the record began.
+It keeps only a few pieces in memory.
 
 ARC is the format before WARC: one header line, then the block.
 
     http://gov.example/ 192.0.2.7 20041019234428 text/html 1234
 
-The last word is the length in bytes, in version 1 (five words) and 2 (ten).
-There are no digests. A newline separates two records; files with none or with
-several exist. A URL may hold any byte that a page's author wrote, even a CR:
-only LF ends the line.
+The last word is the length in bytes, in version 1 (five words) and 2 (ten). There are no digests. A newline separates
+two records; files with none or with several exist. A URL may hold any byte that a page's author wrote, even a CR: only
+LF ends the line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Make the records of a WARC 1.1 (ISO 28500:2017): values in, the bytes of one gzip member out. No file is touched.
+"""The records of a WARC 1.1 (ISO 28500:2017): values in, the bytes of one gzip member out. No file is touched.
 
-Digests are sha1 in base32, as Heritrix and wget write them. A payload is the
-HTTP body without chunk framing. The block of a `response` begins with the
-status line of the final answer; 1xx answers before it are in `metadata`.
+Digests are sha1 in base32, as Heritrix and wget write them. A payload is the HTTP body without chunk framing. The block
+of a `response` begins with the status line of the final answer; 1xx answers before it are in `metadata`.
 """
 
 from __future__ import annotations

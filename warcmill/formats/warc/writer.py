@@ -1,8 +1,7 @@
-"""Append records to WARC files of one writer: named by prefix, time, serial and process, `.open` until closed.
+"""The WARC files of one writer: named by prefix, time, serial and process, `.open` until closed. Writes to its folder.
 
-It writes and renames; it proves nothing durable. The keeper of the books calls
-`sync`, and notes the `lengths` that it has seen durable: after a kill the files
-are cut to those.
+It appends and renames; it proves nothing durable. The keeper of the books calls `sync`, and notes the `lengths` that it
+has seen durable: after a kill the files are cut to those.
 """
 
 from __future__ import annotations
