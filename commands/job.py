@@ -194,4 +194,4 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {
     "list": _listed,
     "rate": _said("the rate is set"),
 }
-"""What may be done, and how its answer is shown."""
+"""The actions, and the text of the answer to each."""

@@ -9,7 +9,7 @@ from commands.console.show import counted, out
 from tasks.config.settings import settings
 from tasks.step import open_line
 from warcmill.backup import archive, restore
-from warcmill.backup.backup import DueBackup
+from warcmill.backup.backup import DueCrawl
 from warcmill.errors import BadInput, Unavailable
 from warcmill.layout import SENTINEL
 from warcmill.markers.decisions import FOLDER
@@ -93,7 +93,7 @@ def _restore_archive(state: MarkerStore, store: Store) -> int:
     return 1 if done.different or done.damaged else 0
 
 
-def _restore_one(state: MarkerStore, store: Store, item: Launch | DueBackup) -> int:
+def _restore_one(state: MarkerStore, store: Store, item: Launch | DueCrawl) -> int:
     backup, faults = restore.newest(store, item)
     try:
         done = restore.restore(state, store, backup) if backup else restore.Restored((), ())

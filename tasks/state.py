@@ -13,7 +13,7 @@ from tasks.params import DaysParameter
 from tasks.step import OpenRoots, open_line, span
 from warcmill import errors
 from warcmill.backup import archive, backup
-from warcmill.backup.backup import DueBackup
+from warcmill.backup.backup import DueCrawl
 from warcmill.errors import BadInput, Unsettled, WarcmillError
 from warcmill.launches import discovery
 from warcmill.model import Launch
@@ -56,7 +56,7 @@ class BackupState(luigi.Task):
         log.info("%s: %s", self.task_family, span(days))
         discovered = discovery.find(line.rootmap, days.date_a, days.date_b)
         due = (crawl for day in days.dates() for crawl in backup.due_crawls(line.state, day))
-        kept: list[Launch | DueBackup] = [*discovered.launches, *due]
+        kept: list[Launch | DueCrawl] = [*discovered.launches, *due]
         troubles = [*map(str, discovered.unreachable), *(why for item in kept if (why := _trouble_with(line, item)))]
         troubles += _archive(line)
         if troubles:
@@ -76,7 +76,7 @@ def _archive(line: OpenRoots) -> list[str]:
     return troubles
 
 
-def _trouble_with(line: OpenRoots, item: Launch | DueBackup) -> str:
+def _trouble_with(line: OpenRoots, item: Launch | DueCrawl) -> str:
     """Back up one launch or due crawl; return why it failed, or ''. A failure does not hold up the others."""
     try:
         _back_up(line, item)
@@ -89,9 +89,9 @@ def _trouble_with(line: OpenRoots, item: Launch | DueBackup) -> str:
     return ""
 
 
-def _back_up(line: OpenRoots, item: Launch | DueBackup) -> None:
+def _back_up(line: OpenRoots, item: Launch | DueCrawl) -> None:
     with line.state.scratch() as folder:
-        if isinstance(item, DueBackup):
+        if isinstance(item, DueCrawl):
             path = backup.back_up_due(line.state, line.store, item, folder)
         elif backup.is_archived(line.state, item):
             path = backup.back_up(line.state, line.store, item, folder)

@@ -261,7 +261,7 @@ def test_the_due_crawls_of_a_day_are_those_of_its_folder(fed: Line) -> None:
         for day in (date(2026, 11, number) for number in (20, 21, 22, 23))
     }
     assert [len(one) for one in days.values()] == [1, 1, 1, 0]
-    assert days[DAY] == [backup.DueBackup("daily", DUE)]
+    assert days[DAY] == [backup.DueCrawl("daily", DUE)]
 
 
 def test_an_interval_backs_up_all_of_its_days(fed: Line) -> None:

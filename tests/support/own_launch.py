@@ -62,7 +62,7 @@ async def _crawl(output: Path, jobs: Path, layout: OutputLayout, launch: Launch)
     job_log.write(Word.STOPPING)
     job_log.write(Word.EMPTY)
     logs.event("ENDED", "Finished")
-    waiting = await frontier.waiting(reports.LONGEST)
+    waiting = await frontier.waiting(reports.MOST_QUEUES)
     await books.close()
     logs.close()
     chains = {"FetchChain": [Processor("warcmill.crawl.fetch.http")]}

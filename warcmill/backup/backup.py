@@ -37,7 +37,7 @@ FOLDER = "state"
 
 
 @dataclass(frozen=True, slots=True)
-class DueBackup:
+class DueCrawl:
     """A crawl that was due at a moment, in 14 digits."""
 
     job: str
@@ -47,12 +47,12 @@ class DueBackup:
         return f"{self.job}/due.{self.due}"
 
 
-def due_crawls(state: MarkerStore, day: date) -> Iterator[DueBackup]:
+def due_crawls(state: MarkerStore, day: date) -> Iterator[DueCrawl]:
     """The due crawls of a UTC day with a 00 marker, launched or not."""
     for job in state.store.list(clock.month(day)):
         keys = (layout.parse_marker_name(name) for name in state.store.names(job.path))
         dues = {key["due"] for key in keys if key and "due" in dict(key.params) and key["job"] == job.name}
-        yield from (DueBackup(job.name, due) for due in sorted(dues) if due.startswith(clock.day_digits(day)))
+        yield from (DueCrawl(job.name, due) for due in sorted(dues) if due.startswith(clock.day_digits(day)))
 
 
 def is_archived(state: MarkerStore, launch: Launch) -> bool:
@@ -98,7 +98,7 @@ def back_up(state: MarkerStore, store: Store, launch: Launch, scratch: Path) -> 
     return _keep(state, store, _claim(state, layout.key("state.Backup", launch), _of_launch(state, launch)), scratch)
 
 
-def back_up_due(state: MarkerStore, store: Store, crawl: DueBackup, scratch: Path) -> str:
+def back_up_due(state: MarkerStore, store: Store, crawl: DueCrawl, scratch: Path) -> str:
     """Back up a due crawl's markers and its feed; return the path in the store. NotReady when one changes meanwhile."""
     key = Key("state.BackupDue", (("due", crawl.due), ("job", crawl.job)))
     return _keep(state, store, _claim(state, key, _of_due(state, crawl)), scratch)
@@ -134,7 +134,7 @@ def _of_launch(state: MarkerStore, launch: Launch) -> Iterator[tuple[str, Stat]]
         yield from _there(state, "job", layout.marker_path(layout.due_key(launch.job, due)))
 
 
-def _of_due(state: MarkerStore, crawl: DueBackup) -> Iterator[tuple[str, Stat]]:
+def _of_due(state: MarkerStore, crawl: DueCrawl) -> Iterator[tuple[str, Stat]]:
     due, feed = layout.due_key(crawl.job, crawl.due), layout.feed_key(crawl.job, crawl.due)
     for key in (due, feed):
         yield from _there(state, "job", layout.marker_path(key))
@@ -159,7 +159,7 @@ def _item(store: LocalStore, name: str, entry: Stat) -> Item:
 
 def _stored_path(claim: Claim) -> str:
     params = dict(claim.key.params)
-    kept = DueBackup(params["job"], params["due"]) if "due" in params else layout.launch_of(claim.key)
+    kept = DueCrawl(params["job"], params["due"]) if "due" in params else layout.launch_of(claim.key)
     return f"{FOLDER}/{kept}/{evidence.claim_digest(claim)[:16]}.zip"
 
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from warcmill import layout
 from warcmill.backup import archive
-from warcmill.backup.backup import FOLDER, DueBackup
+from warcmill.backup.backup import FOLDER, DueCrawl
 from warcmill.errors import BadInput, Foreign
 from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import PackedLog
@@ -23,7 +23,7 @@ from warcmill.stores import Stat, Store, temporary_names
 class Backup:
     """A backup in the store: of which launch or due crawl, its path, and the evidence in it."""
 
-    of: Launch | DueBackup
+    of: Launch | DueCrawl
     path: str
     kept: Evidence
 
@@ -40,9 +40,9 @@ class Restored:
     different: tuple[str, ...]
 
 
-def kept(store: Store) -> tuple[list[Launch | DueBackup], list[BadInput]]:
+def kept(store: Store) -> tuple[list[Launch | DueCrawl], list[BadInput]]:
     """The launches and due crawls with backups in the store, and an error for each entry that is neither."""
-    backed_up: list[Launch | DueBackup] = []
+    backed_up: list[Launch | DueCrawl] = []
     strays: list[BadInput] = []
     for job in _entries(store, FOLDER):
         for entry in _entries(store, job.path) if _is_job(job) else [job]:
@@ -66,15 +66,15 @@ def _is_job(entry: Stat) -> bool:
         return False
 
 
-def _parsed(job: str, entry: Stat) -> Launch | DueBackup:
+def _parsed(job: str, entry: Stat) -> Launch | DueCrawl:
     if entry.kind != "folder":
         raise BadInput(entry.path, "it is no folder")
     due = entry.name.removeprefix("due.")
     launch = Launch.parse(job, due)
-    return launch if due == entry.name else DueBackup(job, due)
+    return launch if due == entry.name else DueCrawl(job, due)
 
 
-def newest(store: Store, of: Launch | DueBackup) -> tuple[Backup | None, list[BadInput]]:
+def newest(store: Store, of: Launch | DueCrawl) -> tuple[Backup | None, list[BadInput]]:
     """The newest valid backup of a launch or a due crawl, or None; and an error for each damaged one."""
     sound: list[Backup] = []
     damaged: list[BadInput] = []
@@ -88,7 +88,7 @@ def newest(store: Store, of: Launch | DueBackup) -> tuple[Backup | None, list[Ba
     return max(sound, key=_age, default=None), damaged
 
 
-def _read(store: Store, of: Launch | DueBackup, entry: Stat) -> Backup:
+def _read(store: Store, of: Launch | DueCrawl, entry: Stat) -> Backup:
     if entry.kind != "file":
         raise BadInput(entry.path, "no backup was made under this name: it is no file")
     with store.open(entry.path) as file:
@@ -142,7 +142,7 @@ def _refuse_tampered(backup: Backup, files: dict[str, FileRef]) -> None:
             raise BadInput(backup.path, f"{file.path} is no file of {backup.of}: this backup was tampered with")
 
 
-def _is_sound(of: Launch | DueBackup, folder: str, file: FileRef) -> bool:
+def _is_sound(of: Launch | DueCrawl, folder: str, file: FileRef) -> bool:
     if file.sha512 is None:
         return False
     if folder == "feeds/":

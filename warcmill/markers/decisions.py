@@ -155,7 +155,7 @@ def copy(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[
         for number in lacking:
             _copy(state, store, _read(state, kind, number).path)
     except Unavailable as error:
-        stands = f"RecordedDecision {ours[-1]} stands in the state ({_folder(kind)}/) and counts from the next"
+        stands = f"Decision {ours[-1]} stands in the state ({_folder(kind)}/) and counts from the next"
         again = "scan on, but is not safe until the store has it: run the same command again, which only copies it"
         raise Unavailable(error.what, f"{error.why}. {stands} {again}") from error
     return lacking

@@ -40,7 +40,7 @@ class Store(Protocol):
 
     root: Root
     at_once: int
-    """How many files to send at a time: a remote server answers each one late."""
+    """The number of files to send at a time: a remote server answers each one late."""
 
     def stat(self, path: str) -> Stat | None:
         """Return the entry at this path; None when there is none."""

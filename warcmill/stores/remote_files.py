@@ -25,7 +25,7 @@ CHECKED_FOR = 1.0
 """Seconds for which one check of the sentinel holds when files are written: a large file takes longer to send."""
 
 SMALL = 1 << 20
-"""Bytes. Whether such a file exists is not asked before it is sent: the rename fails if it does."""
+"""Bytes. Nobody asks before it is sent if such a file exists: the rename fails if it does."""
 
 
 def check_path(root: Root, path: str) -> None:

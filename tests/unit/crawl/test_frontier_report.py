@@ -14,7 +14,7 @@ from warcmill.crawl.uri import FOREVER, make
 def test_what_waits_is_counted_by_queue_and_by_why_it_waits(tmp_path: Path) -> None:
     async def run() -> tuple[Waiting, Waiting]:
         frontier = SqliteFrontier(tmp_path / "f.sqlite", now=lambda: 1000.0)
-        empty = await frontier.waiting(reports.LONGEST)
+        empty = await frontier.waiting(reports.MOST_QUEUES)
         for host, number in (("a", 3), ("b", 2), ("c", 1), ("d", 1)):
             await frontier.offer([make(f"http://{host}.example/{n}") for n in range(number)])
         await frontier.offer([make("http://a.example/0"), make("http://a.example/later", not_before=2000.0)])
@@ -22,7 +22,7 @@ def test_what_waits_is_counted_by_queue_and_by_why_it_waits(tmp_path: Path) -> N
         await frontier.block(Gate("c.example"), 1100.0)
         await frontier.remove("", ["http://d.example/0"])
         await frontier.lease("h", 1)
-        found = await frontier.waiting(reports.LONGEST)
+        found = await frontier.waiting(reports.MOST_QUEUES)
         await frontier.close()
         return empty, found
 

@@ -90,7 +90,7 @@ def test_the_store_away_leaves_it_in_the_state_and_the_same_again_copies_it_alon
         line.make()
     assert raised.value.exit_code == 4
     told = str(raised.value)
-    assert "RecordedDecision 1 stands in the state (decisions/accepted/) and counts from the next scan on" in told
+    assert "Decision 1 stands in the state (decisions/accepted/) and counts from the next scan on" in told
     assert "not safe until the store has it: run the same command again, which only copies it" in told
     line.away(is_away=False)
     assert line.stored(FIRST) is None

@@ -128,7 +128,7 @@ class Running:
         await self.books.settle()
         self.logs.progress(await self.moment())
         self.logs.event("ENDED", end)
-        left, now = await self.books.frontier.waiting(reports.LONGEST), time.time()
+        left, now = await self.books.frontier.waiting(reports.MOST_QUEUES), time.time()
         self.is_closed = True
         await self.books.close()
         self.logs.close()

@@ -31,8 +31,8 @@ from warcmill.errors import Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord, moment
 from warcmill.model import Json
 
-LONGEST = 100_000
-"""How many queues are named, the longest first."""
+MOST_QUEUES = 100_000
+"""The number of queues that are named, the longest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def frontier(ending: Ending) -> Iterator[str]:
     )
     yield from ("           Inactive queues: 0", f"            Retired queues: {waiting.retired}")
     yield from (f"          Exhausted queues: {waiting.exhausted}", "", f"             Last state: {ending.state}")
-    longest = list(waiting.by_queue.items())[:_LONGEST]
+    longest = list(waiting.by_queue.items())[:_LISTED]
     yield from ("", f" -----===== {len(longest)} LONGEST QUEUES =====-----")
     for place, (queue, items) in enumerate(longest):
         yield from (f"LONGEST#{place}:", f"Queue {queue}", f"  {items} items")
@@ -194,7 +194,7 @@ CRAWL: Mapping[str, Report] = {
 }
 """The reports of a crawl. Another kind of job has a list of its own."""
 
-_LONGEST = 20
+_LISTED = 20
 
 
 def _kinds(total: Sequence[int]) -> list[tuple[str, int, int]]:
