@@ -12,10 +12,11 @@ from rich.text import Text
 from commands.console.arguments import LAST, Interval, add_json, add_scope
 from commands.console.launches import point_to
 from commands.console.show import as_json, console, heading, in_words, lines, report_unreachable, styled
+from commands.status import STYLES
 from tasks.step import OpenRoots, open_line
 from warcmill import chain
 from warcmill.audit import survey
-from warcmill.audit.inventory import FileState, inventory, steps
+from warcmill.audit.inventory import MARKS, NEVER, FileState, inventory, steps
 from warcmill.base.escapes import printable
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.discovery import Discovery
@@ -37,8 +38,9 @@ its size in bytes; its path. Besides WARCs it lists what else is stored: the zip
 stage's logs, and what was salvaged from an .open WARC. --lacking STEP lists only files
 for which that step is not done.
 
-States: ok, refused, lacking, failed, settled (done for this file, not yet for others of
-its stage), - (this file does not go through this step).
+States: done, refused, waiting, failed, partial (done for this file, not yet for others
+of its stage), not due (this file does not go through this step). In --json they are ok,
+refused, lacking, failed, settled, -.
 
 --json: {{"files": [{{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
 "size", "on_disk", "stored": path in the store or "", "steps": {{step: state}}, "why"}}],
@@ -47,8 +49,6 @@ its stage), - (this file does not go through this step).
 exit codes: 0 listed, 1 --lacking listed some, 2 usage, 3 configuration, 4 a disk or a
 folder did not answer (what could be read is listed)
 """
-SIGNS = {"ok": ("✔", "green"), "refused": ("!", "bold magenta"), "lacking": ("○", "cyan"), "-": ("-", "dim")}
-SIGNS |= {"failed": ("✘", "bold red"), "settled": ("◐", "yellow")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def listed(line: OpenRoots, launch: Launch, lacking: str | None) -> LaunchFiles:
 
 
 def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
-    legend = (Text.assemble((sign, style), f" {word}") for word, (sign, style) in SIGNS.items() if word != "-")
+    legend = (Text.assemble((mark.shape, STYLES[mark]), f" {mark}") for mark in MARKS.values())
     in_use = {step for result in results for file in result.files for step in file.steps}
     always = chain.unswitched(chain.ROWS)
     columns = [row for row in chain.of_files(chain.ROWS) if row in always or row.word in in_use]
@@ -120,7 +120,8 @@ def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
 
 
 def _line(file: FileState, columns: list[str]) -> Text:
-    signs = [part for step in columns for part in (" ", SIGNS[file.steps.get(step, "-")], "  ")]
+    marks = [MARKS[file.steps.get(step, NEVER)] for step in columns]
+    signs = [part for mark in marks for part in (" ", (mark.shape, STYLES[mark]), "  ")]
     gone = "" if file.on_disk or file.file.root == "store" else " (not on disk)"
     why = f"  {file.why}" if file.why else ""
     text = printable(f"{file.file.root}:{file.file.path}")

@@ -60,14 +60,15 @@ failed, waiting, refused, stale, not due.
 exit codes: 0 shown, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
 Scans = list[tuple[str, int]]  # name and process id
-SIGNS: dict[Mark, tuple[str, str]] = {
-    Mark.DONE: ("✔", "green"),
-    Mark.PARTIAL: ("◐", "yellow"),
-    Mark.WAITING: ("○", "cyan"),
-    Mark.FAILED: ("✘", "bold red"),
-    Mark.REFUSED: ("!", "bold magenta"),
-    Mark.STALE: ("↻", "bold yellow"),
-    Mark.NOT_DUE: ("·", "dim"),
+STYLES = {  # of each state, in the order of the legend
+    Mark.DONE: "green",
+    Mark.PARTIAL: "yellow",
+    Mark.WAITING: "cyan",
+    Mark.RUNNING: "cyan",
+    Mark.FAILED: "bold red",
+    Mark.REFUSED: "bold magenta",
+    Mark.STALE: "bold yellow",
+    Mark.NOT_DUE: "dim",
 }
 FOLDED = "   "  # before the id of a launch whose job is on its own line
 SHORTEST = 17  # columns: a folded id
@@ -233,22 +234,21 @@ def _is_in_use(grids: list[LaunchGrid], step: str) -> bool:
 
 def _ended(grid: LaunchGrid) -> StyledText:
     if grid.error:
-        return "unreadable", "bold red"
-    return (printable(grid.ended), "") if grid.ended else ("running", "cyan")
+        return "unreadable", STYLES[Mark.FAILED]
+    return (printable(grid.ended), "") if grid.ended else (f"{Mark.RUNNING.shape} {Mark.RUNNING}", STYLES[Mark.RUNNING])
 
 
 def sign(cell: Cell | None) -> StyledText:
     """A cell's sign, with n/m where some stages of a launch are not done."""
     if cell is None:
         return "", ""
-    mark, style = SIGNS[cell.mark]
     number = f" {cell.done}/{cell.of}" if cell.done < cell.of and cell.of > 1 else ""
-    return f"{mark}{number}", style
+    return f"{cell.mark.shape}{number}", STYLES[cell.mark]
 
 
 def legend() -> Text:
     """The meaning of each sign."""
-    words = (Text.assemble((text, style), f" {mark}") for mark, (text, style) in SIGNS.items())
+    words = (Text.assemble((mark.shape, style), f" {mark}") for mark, style in STYLES.items())
     return Text("\n") + Text("   ").join(words)
 
 

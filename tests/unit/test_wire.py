@@ -186,7 +186,7 @@ JSON = (
     Place("commands/search.py", documents=True),
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
-    Place("commands/status.py", but=("SIGNS",), documents=True),
+    Place("commands/status.py", but=("STYLES",), documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),

@@ -7,13 +7,23 @@ from dataclasses import dataclass
 
 from warcmill import chain
 from warcmill.audit import gaps
+from warcmill.audit.progress_grid import Mark
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.markers.attempts import settled
 from warcmill.markers.facts import is_salvaged
 from warcmill.model import FileRef, Item, Outcome, Stage
 
+# Words of `--json`; people read those of MARKS.
 LACKING, SETTLED, FAILED, NEVER = "lacking", "settled", "failed", "-"
+MARKS = {
+    Outcome.OK: Mark.DONE,
+    Outcome.REFUSED: Mark.REFUSED,
+    LACKING: Mark.WAITING,
+    FAILED: Mark.FAILED,
+    SETTLED: Mark.PARTIAL,
+    NEVER: Mark.NOT_DUE,
+}
 _HAVE = (Outcome.OK, Outcome.REFUSED, NEVER)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 from warcmill import chain, layout
 from warcmill.audit import findings, gaps, survey
@@ -19,15 +20,27 @@ from warcmill.model import Key, Launch, Outcome, Stage
 
 
 class Mark(StrEnum):
-    """The state of a step. The worst comes first."""
+    """The state of a step, a launch or a file: its word, and the shape beside it in terminal, page and picture.
 
-    FAILED = "failed"
-    STALE = "stale"  # done with an input that is no longer current
-    REFUSED = "refused"  # done; found WARCs whose bytes are wrong for good
-    PARTIAL = "partial"
-    WAITING = "waiting"
-    DONE = "done"
-    NOT_DUE = "not due"  # the crawl is not that far; or the step is optional
+    The worst comes first.
+    """
+
+    shape: str
+
+    FAILED = "failed", "✘"
+    STALE = "stale", "↻"  # done with an input that is no longer current
+    REFUSED = "refused", "!"  # done; found WARCs whose bytes are wrong for good
+    PARTIAL = "partial", "◐"
+    RUNNING = "running", "▶"  # a crawl; no step is
+    WAITING = "waiting", "○"
+    DONE = "done", "✔"
+    NOT_DUE = "not due", "·"  # the crawl is not that far; or the step is optional
+
+    def __new__(cls, word: str, shape: str) -> Self:
+        """Make the member that is equal to its word."""
+        member = str.__new__(cls, word)
+        member._value_, member.shape = word, shape
+        return member
 
 
 HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
