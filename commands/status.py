@@ -23,7 +23,7 @@ from commands.reconcile import gap_lines
 from tasks.step import open_line
 from warcmill import chain
 from warcmill.audit import findings, survey
-from warcmill.audit.progress_grid import TROUBLES, Cell, Cells, LaunchGrid, Mark, Totals, grid, totals
+from warcmill.audit.progress_grid import LEGEND, TROUBLES, Cell, Cells, LaunchGrid, Mark, Totals, grid, totals
 from warcmill.base.escapes import did_you_mean, printable
 from warcmill.markers.locks import scans_at_work
 from warcmill.model import Json
@@ -60,7 +60,7 @@ failed, waiting, refused, stale, not due.
 exit codes: 0 shown, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
 Scans = list[tuple[str, int]]  # name and process id
-STYLES = {  # of each state, in the order of the legend
+STYLES = {
     Mark.DONE: "green",
     Mark.PARTIAL: "yellow",
     Mark.WAITING: "cyan",
@@ -248,7 +248,7 @@ def sign(cell: Cell | None) -> StyledText:
 
 def legend() -> Text:
     """The meaning of each sign."""
-    words = (Text.assemble((mark.shape, style), f" {mark}") for mark, style in STYLES.items())
+    words = (Text.assemble((mark.shape, STYLES[mark]), f" {mark}") for mark in LEGEND)
     return Text("\n") + Text("   ").join(words)
 
 

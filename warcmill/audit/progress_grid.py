@@ -43,6 +43,10 @@ class Mark(StrEnum):
         return member
 
 
+LEGEND = (
+    *(Mark.DONE, Mark.PARTIAL, Mark.WAITING, Mark.RUNNING),
+    *(Mark.FAILED, Mark.REFUSED, Mark.STALE, Mark.NOT_DUE),
+)
 HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
 TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
 
