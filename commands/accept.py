@@ -20,8 +20,7 @@ from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import accepted_seeds, due_crawls, gaps, survey
-from warcmill.audit import findings as lost_seeds
-from warcmill.audit.findings import looked_up
+from warcmill.audit.findings import OF_SEEDS, looked_up, lost_seeds
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
 from warcmill.base.escapes import did_you_mean, printable
@@ -82,7 +81,7 @@ class NamedFinding:
     @property
     def is_seed(self) -> bool:
         """True if this is a lost seed, and nothing else."""
-        return self.kinds <= set(lost_seeds.OF_SEEDS)
+        return self.kinds <= set(OF_SEEDS)
 
     def names(self) -> tuple[str, ...]:
         """The words that an operator may type for it: the whole or the file name; also as a terminal shows them."""
@@ -307,7 +306,7 @@ def _accept_dues(line: OpenRoots, crawls: Sequence[Crawl], reason: str) -> int:
 
 def _accept_all_seeds(line: OpenRoots, seen: Survey, reason: str) -> None:
     """Accept all lost seeds of a launch that nobody has accepted. BadInput when it has lost none."""
-    lost = [finding.name for finding in lost_seeds.lost_seeds(seen) if finding.kind in lost_seeds.OF_SEEDS]
+    lost = [finding.name for finding in lost_seeds(seen) if finding.kind in OF_SEEDS]
     if not lost:
         raise BadInput(str(seen.launch), "it has no lost seed: each was got, or they are not listed yet")
     if opened := [name for name in lost if name not in seen.accepted_seeds]:

@@ -1,8 +1,9 @@
-"""Findings about a crawl: what its engine did not write, or wrote wrongly, and seeds it did not get. Reads only.
+"""Findings about a crawl: files that its engine did not write, or wrote wrongly, and seeds it did not get. Reads only.
 
-No run of a step closes a finding: an operator takes note of it with `warcmill accept`. Among them are revisits whose
-payload is archived nowhere, SIPs that killed runs left in the store, WARCs with hits of the scan for viruses or with
-payloads that were not scanned, and dead or untried seeds, or targets without a page. `RevisitResolver` reads the index.
+No run of a step closes a finding: an operator takes note of it with `warcmill accept`. `find` lists them in the order
+of this module: those of each stage, then those of the whole launch. `RevisitResolver` reads the index for the revisits
+whose payload is archived nowhere. SIPs that killed runs left in the store are found here twice: `find` lists those that
+a 05 names as orphaned, and `unclaimed_sips` those that no 05 names at all, which a run of its step does close.
 """
 
 from __future__ import annotations
@@ -35,9 +36,22 @@ from warcmill.stores import LocalStore, Store
 from warcmill.versions import revisits
 from warcmill.versions.revisits import Originals, Revisit, Searched
 
+# The kinds of findings that other modules ask for.
 NOT_IMPORTED, NOT_AS_IMPORTED = "not imported", "not as imported"
 SECOND_OPINION = "second opinion"
+ORPHAN, UNRESOLVED = "orphan revisit", "unresolved revisits"
+ORPHANED, UNCLAIMED = "orphaned", "unclaimed"
+VIRUS, UNSCANNED = "virus", "not scanned"
+DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
+OF_SEEDS = (DEAD, UNTRIED)
+KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
+LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
+WORD = "seeds"
+SHOWN = 3  # hits that a finding lists; the marker has all of them
+_TARGET = "target:"
 _UNEXPECTED = re.compile(r"(.+): ((?:a link|a folder|not) .+)", re.DOTALL)  # 03 lists each as `path: why`
+ByStage = Mapping[Stage, OpenRevisits]
+Resolve = Callable[[Launch], ByStage]
 
 
 def find(seen: Survey) -> Iterator[CrawlFinding]:
@@ -47,9 +61,9 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _absent_logs(seen, stage)
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
-        yield from scan_findings(seen, stage)
-        yield from orphaned_sips(seen, stage)
-        yield from orphan_revisits(seen, stage)
+        yield from _scanned(seen, stage)
+        yield from _orphaned_sips(seen, stage)
+        yield from _orphan_revisits(seen, stage)
         yield from _unread(seen, stage)
     yield from _not_imported(seen)
     yield from _not_as_imported(seen)
@@ -112,6 +126,163 @@ def _unexpected(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
         yield CrawlFinding(stage, "odd", name, f"it lies in a folder of the launch, and is in no package: {why}")
 
 
+def _scanned(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """WARCs with hits of the scan for viruses, or with payloads that were not scanned.
+
+    A name has the kind before the file's label, for the file may be refused too, and each is accepted by its name.
+    """
+    scanned = seen.facts.get(seen.key("viruses", stage))
+    files = scanned.files if isinstance(scanned, Scanned) else {}
+    late = next(_without(seen, stage), None) if any(file.hits for file in files.values()) else None
+    for label, item in seen.items("viruses", stage).items():
+        file = files[item.made or item.file]
+        if file.hits:
+            why = _hits(file.hits) + (f"; {late.task} was done before that and has the record" if late else "")
+            yield CrawlFinding(stage, VIRUS, f"{VIRUS}:{label}", why, late)
+        if why := _not_scanned(file, refused=item.outcome is Outcome.REFUSED):
+            yield CrawlFinding(stage, UNSCANNED, f"unscanned:{label}", why)
+
+
+def _hits(hits: tuple[Hit, ...]) -> str:
+    shown = "; ".join(f"{hit.signature} at offset {hit.offset}, {hit.uri}" for hit in hits[:SHOWN])
+    more = f"; and {len(hits) - SHOWN} more" if len(hits) > SHOWN else ""
+    payloads = "1 payload has" if len(hits) == 1 else f"{len(hits)} payloads have"
+    return f"{payloads} a hit, and no index takes the record: {shown}{more}"
+
+
+def _not_scanned(file: ScannedFile, *, refused: bool) -> str:
+    """The reasons why payloads were not scanned, but those behind the fault in a refused WARC: its finding has them."""
+    tally = {why: number for why, number in file.not_scanned.items() if not (refused and why == DAMAGED)}
+    numbers = ((f"{number} payload{'s' * (number > 1)}", why) for why, number in sorted(tally.items()))
+    return ", ".join(map(": ".join, numbers))
+
+
+def _without(seen: Survey, stage: Stage) -> Iterator[Key]:
+    """The steps of later chains that took this stage's WARCs without knowing the hits: they rest on its
+    files.verified, and not on its files.scanned."""
+    verified, scanned = (layout.marker_path(seen.key(word, stage)) for word in ("verify", "viruses"))
+    scan = chain.by_word(chain.ROWS)["viruses"].scan
+    inputs = {key: {source.marker for source in marker.claim.inputs} for key, marker in seen.markers.items()}
+    unaware = sorted(key for key, names in inputs.items() if verified in names and scanned not in names)
+    for row in chain.ROWS:
+        if row.scan != scan and not row.logs_only:
+            yield from (key for key in unaware if key.task == row.task)
+
+
+def _orphaned_sips(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """SIPs in the store that the 05 of a stage lists as orphaned."""
+    packaged = seen.facts.get(seen.key("package", stage))
+    how = "a run was killed when it had stored it, or its 05 was lost with the state"
+    for path in packaged.orphaned if isinstance(packaged, Packaged) else ():
+        yield CrawlFinding(stage, ORPHANED, path, f"a SIP that no 05 has named: {how}. Nothing uses it")
+
+
+def unclaimed_sips(seen: Survey, in_store: Iterable[str]) -> Iterator[CrawlFinding]:
+    """SIPs in the store that no 05 names or lists, and no run of its step that is due will take or list.
+
+    `in_store`: the paths of the launch's files in the store. `redo` of a finding is the step whose 05 will name the
+    SIP; None for a file whose name is no SIP's.
+    """
+    packaged = [fact for fact in seen.facts.values() if isinstance(fact, Packaged)]
+    orphaned = {path for sip in packaged for path in sip.orphaned}
+    for path in sorted(in_store):
+        name = path.rpartition("/")[2]
+        is_half_written = name.startswith(".")
+        if not path.startswith("sips/") or is_half_written or path in orphaned:
+            continue
+        if not any(sip.is_named(path) for sip in packaged):
+            yield from _unclaimed_sip(seen, path, layout.parse_sip_name(name))
+
+
+def _unclaimed_sip(seen: Survey, path: str, parsed: tuple[Stage, int] | None) -> Iterator[CrawlFinding]:
+    why = "it is among the SIPs, and no 05 names it"
+    if parsed is None:
+        yield CrawlFinding(None, UNCLAIMED, path, why)
+        return
+    stage = parsed[0]
+    if not seen.due("package", stage) or seen.marker("package", stage):  # else its next run takes it, or lists it
+        yield CrawlFinding(stage, UNCLAIMED, path, why, seen.key("package", seen.coverage.covering(stage) or stage))
+
+
+def _orphan_revisits(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """Revisits of a stage whose payload was not found. None before they are looked up: `looked_up` does it."""
+    unmatched = seen.revisits.get(stage)
+    if unmatched is None:
+        return
+    if unmatched.why and not unmatched.revisits:
+        why = f"they cannot be read: {unmatched.why}"
+        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", why, _indexed(seen, stage, unmatched.why))
+        return
+    if unmatched.why:
+        number = len(unmatched.revisits)
+        what = "the payload of 1 revisit was" if number == 1 else f"the payloads of {number} revisits were"
+        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", f"{what} not found: {unmatched.why}")
+        return
+    for revisit in unmatched.revisits:
+        payload = revisit.digest or "of no known digest"
+        why = f"its payload, {payload}, is archived nowhere; record at offset {revisit.offset}, of {revisit.time}"
+        yield CrawlFinding(stage, ORPHAN, f"{revisit.warc.rpartition('/')[2]} {revisit.url}", why)
+
+
+def _indexed(seen: Survey, stage: Stage, why: str) -> Key:
+    """The step whose redo writes the extract that `why` names anew: of this stage, or of an earlier one."""
+    cdx = {stage: seen.markers.get(seen.key("cdx", stage)) for stage in seen.stages}
+    named = (of for of, marker in cdx.items() if marker and any(str(f.sha512) in why for f in marker.claim.stored))
+    return seen.key("cdx", next(named, stage))
+
+
+def looked_up(seen: Survey, resolve: Resolve | None) -> Survey:
+    """The survey with the open revisits of the launch. Nothing is looked up where its markers count none."""
+    is_open = any(isinstance(fact, CdxVerified) and fact.elsewhere for fact in seen.facts.values())
+    return replace(seen, revisits=resolve(seen.launch)) if resolve and is_open else seen
+
+
+class RevisitResolver:
+    """Looks up the revisits of some launches, all at once, when it is first asked."""
+
+    def __init__(self, state: MarkerStore, index: LocalStore, store: Store, launches: Iterable[Launch]) -> None:
+        self._state, self._index, self._store, self._launches = state, index, store, launches
+        self._troubles: dict[tuple[Launch, Stage], str] = {}
+
+    def __call__(self, launch: Launch) -> ByStage:
+        """The open revisits of one of the launches, by stage."""
+        return self._unmatched.get(launch, {})
+
+    @cached_property
+    def _unmatched(self) -> dict[Launch, ByStage]:
+        by_launch = {launch: revisits.with_revisits(self._state, launch) for launch in self._launches}
+        pairs = [(launch, stage) for launch, stages in by_launch.items() for stage in stages]
+        try:
+            every = (revisit for launch, stage in pairs for revisit in self._read(launch, stage))
+            searched = Originals(self._state, self._index, self._store).search(every)
+        except (NotReady, BadInput) as error:
+            searched = Searched(why=str(error))
+        return {
+            launch: {stage: self._open(launch, stage, searched) for stage in stages}
+            for launch, stages in by_launch.items()
+        }
+
+    def _read(self, launch: Launch, stage: Stage) -> Iterator[Revisit]:
+        try:
+            yield from revisits.of_stage(self._state, Extracts(self._index), launch, stage)
+        except NotReady as error:
+            self._troubles[launch, stage] = str(error)
+
+    def _open(self, launch: Launch, stage: Stage, searched: Searched) -> OpenRevisits:
+        left = tuple(revisit for revisit in self._read(launch, stage) if revisit.wanted not in searched.originals)
+        return OpenRevisits(left, self._troubles.get((launch, stage)) or (searched.unknown() if left else ""))
+
+
+def _unread(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """WARCs of a submitted SIP that the gate finds whole, and a second reader cannot read."""
+    verified = seen.facts.get(seen.key("verify-sip", stage))
+    for name, why in verified.unread if isinstance(verified, SipVerified) else ():
+        whole = "the gate finds it whole, and others may not be able to read it"
+        yield CrawlFinding(
+            stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", f"{why}. It is as it was crawled: {whole}"
+        )
+
+
 def _not_imported(seen: Survey) -> Iterator[CrawlFinding]:
     """Files that may have been a WARC of an imported folder, and could not be taken."""
     imported = seen.imported()
@@ -134,16 +305,6 @@ def _not_as_imported(seen: Survey) -> Iterator[CrawlFinding]:
         elif path in checked and checked[path].file.sha512 != item.file.sha512:
             why = f"its bytes were no longer those that were imported, of sha512 {item.file.sha512}"
             yield CrawlFinding(None, NOT_AS_IMPORTED, path, why)
-
-
-def _unread(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
-    """WARCs of a submitted SIP that the gate finds whole, and a second reader cannot read."""
-    found = seen.facts.get(seen.key("verify-sip", stage))
-    for name, why in found.unread if isinstance(found, SipVerified) else ():
-        whole = "the gate finds it whole, and others may not be able to read it"
-        yield CrawlFinding(
-            stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", f"{why}. It is as it was crawled: {whole}"
-        )
 
 
 def _holes(seen: Survey) -> Iterator[CrawlFinding]:
@@ -182,159 +343,23 @@ def _is_success(code: str) -> bool:
     return 200 <= number < 400 or number > 1000
 
 
-ORPHAN, UNRESOLVED = "orphan revisit", "unresolved revisits"
-ByStage = Mapping[Stage, OpenRevisits]
-Resolve = Callable[[Launch], ByStage]
-
-
-def orphan_revisits(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
-    """The findings of a stage. None where nobody has looked: `looked_up` does."""
-    found = seen.revisits.get(stage)
-    if found is None:
-        return
-    if found.why and not found.revisits:
-        why = f"they cannot be read: {found.why}"
-        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", why, _indexed(seen, stage, found.why))
-        return
-    if found.why:
-        number = len(found.revisits)
-        what = "the payload of 1 revisit was" if number == 1 else f"the payloads of {number} revisits were"
-        yield CrawlFinding(stage, UNRESOLVED, f"revisits of {stage}", f"{what} not found: {found.why}")
-        return
-    for one in found.revisits:
-        payload = one.digest or "of no known digest"
-        why = f"its payload, {payload}, is archived nowhere; record at offset {one.offset}, of {one.time}"
-        yield CrawlFinding(stage, ORPHAN, f"{one.warc.rpartition('/')[2]} {one.url}", why)
-
-
-def _indexed(seen: Survey, stage: Stage, why: str) -> Key:
-    """The step whose redo makes the extract again that `why` names: of this stage, or of an earlier one."""
-    cdx = {one: seen.markers.get(seen.key("cdx", one)) for one in seen.stages}
-    named = (one for one, marker in cdx.items() if marker and any(str(f.sha512) in why for f in marker.claim.stored))
-    return seen.key("cdx", next(named, stage))
-
-
-def looked_up(seen: Survey, resolve: Resolve | None) -> Survey:
-    """The survey with the open revisits of the launch. Nothing is looked up where its markers count none."""
-    is_open = any(isinstance(fact, CdxVerified) and fact.elsewhere for fact in seen.facts.values())
-    return replace(seen, revisits=resolve(seen.launch)) if resolve and is_open else seen
-
-
-class RevisitResolver:
-    """Looks up the revisits of some launches, all at once, when it is first asked."""
-
-    def __init__(self, state: MarkerStore, index: LocalStore, store: Store, launches: Iterable[Launch]) -> None:
-        self._state, self._index, self._store, self._launches = state, index, store, launches
-        self._troubles: dict[tuple[Launch, Stage], str] = {}
-
-    def __call__(self, launch: Launch) -> ByStage:
-        """The open revisits of one of the launches, by stage."""
-        return self._found.get(launch, {})
-
-    @cached_property
-    def _found(self) -> dict[Launch, ByStage]:
-        stages = {one: revisits.with_revisits(self._state, one) for one in self._launches}
-        try:
-            every = (one for launch, of_it in stages.items() for stage in of_it for one in self._read(launch, stage))
-            searched = Originals(self._state, self._index, self._store).search(every)
-        except (NotReady, BadInput) as error:
-            searched = Searched(why=str(error))
-        return {
-            launch: {stage: self._open(launch, stage, searched) for stage in of_it} for launch, of_it in stages.items()
-        }
-
-    def _read(self, launch: Launch, stage: Stage) -> Iterator[Revisit]:
-        try:
-            yield from revisits.of_stage(self._state, Extracts(self._index), launch, stage)
-        except NotReady as error:
-            self._troubles[launch, stage] = str(error)
-
-    def _open(self, launch: Launch, stage: Stage, searched: Searched) -> OpenRevisits:
-        left = tuple(one for one in self._read(launch, stage) if one.wanted not in searched.originals)
-        return OpenRevisits(left, self._troubles.get((launch, stage)) or (searched.unknown() if left else ""))
-
-
-ORPHANED = "orphaned"
-
-
-def orphaned_sips(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
-    """The orphaned SIPs that the 05 of a stage lists."""
-    found = seen.facts.get(seen.key("package", stage))
-    how = "a run was killed when it had stored it, or its 05 was lost with the state"
-    for path in found.orphaned if isinstance(found, Packaged) else ():
-        yield CrawlFinding(stage, ORPHANED, path, f"a SIP that no 05 has named: {how}. Nothing uses it")
-
-
-VIRUS, UNSCANNED = "virus", "not scanned"
-SHOWN = 3  # hits that a finding lists; the marker has all of them
-
-
-def scan_findings(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
-    """The findings of one stage; none before it is scanned. A name has the kind before the file's label, for the file
-    may be refused too, and each is accepted by its name."""
-    found = seen.facts.get(seen.key("viruses", stage))
-    files = found.files if isinstance(found, Scanned) else {}
-    late = next(_without(seen, stage), None) if any(file.hits for file in files.values()) else None
-    for label, item in seen.items("viruses", stage).items():
-        file = files[item.made or item.file]
-        if file.hits:
-            why = _hits(file.hits) + (f"; {late.task} was done before that and has the record" if late else "")
-            yield CrawlFinding(stage, VIRUS, f"{VIRUS}:{label}", why, late)
-        if why := _not_scanned(file, refused=item.outcome is Outcome.REFUSED):
-            yield CrawlFinding(stage, UNSCANNED, f"unscanned:{label}", why)
-
-
-def _hits(hits: tuple[Hit, ...]) -> str:
-    shown = "; ".join(f"{hit.signature} at offset {hit.offset}, {hit.uri}" for hit in hits[:SHOWN])
-    more = f"; and {len(hits) - SHOWN} more" if len(hits) > SHOWN else ""
-    payloads = "1 payload has" if len(hits) == 1 else f"{len(hits)} payloads have"
-    return f"{payloads} a hit, and no index takes the record: {shown}{more}"
-
-
-def _not_scanned(file: ScannedFile, *, refused: bool) -> str:
-    """The reasons why payloads were not scanned, but those behind the fault in a refused WARC: its finding has them."""
-    tally = {why: number for why, number in file.not_scanned.items() if not (refused and why == DAMAGED)}
-    numbers = ((f"{number} payload{'s' * (number > 1)}", why) for why, number in sorted(tally.items()))
-    return ", ".join(map(": ".join, numbers))
-
-
-def _without(seen: Survey, stage: Stage) -> Iterator[Key]:
-    """The steps of later chains that took this stage's WARCs without knowing the hits: they rest on its
-    files.verified, and not on its files.scanned."""
-    taken, known = (layout.marker_path(seen.key(word, stage)) for word in ("verify", "viruses"))
-    scan = chain.by_word(chain.ROWS)["viruses"].scan
-    inputs = {key: {source.marker for source in marker.claim.inputs} for key, marker in seen.markers.items()}
-    found = sorted(key for key, names in inputs.items() if taken in names and known not in names)
-    for row in chain.ROWS:
-        if row.scan != scan and not row.logs_only:
-            yield from (key for key in found if key.task == row.task)
-
-
-DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
-OF_SEEDS = (DEAD, UNTRIED)
-KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
-LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
-WORD = "seeds"
-_TARGET = "target:"
-
-
 def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
-    """The findings of a launch; none before its seeds are listed."""
-    found = seen.facts.get(seen.key(WORD))
-    if not isinstance(found, Seeds):
+    """Dead or untried seeds, and targets without a page; none before the seeds of the launch are listed."""
+    seeds = seen.facts.get(seen.key(WORD))
+    if not isinstance(seeds, Seeds):
         return
-    if not found.listed and not seen.is_imported:
+    if not seeds.listed and not seen.is_imported:
         yield CrawlFinding(None, NO_LIST, LIST, "the launch has none among its logs: which seeds it lost is unknown")
-    for fate in (one for one in found.lost() if one.seed not in seen.got_on):
+    for fate in (lost for lost in seeds.lost() if lost.seed not in seen.got_on):
         yield CrawlFinding(None, DEAD if fate.state is SeedState.DEAD else UNTRIED, fate.seed, fate.why)
-    for target in found.without_page:
+    for target in seeds.without_page:
         yield CrawlFinding(
             None, NO_PAGE, f"{_TARGET}{target}", "the feed asks for it, and no page was got from any seed of it"
         )
 
 
 def is_accepted(seen: Survey, kind: str, name: str) -> bool:
-    """True if an operator has accepted such a finding: a seed for the job; a target if all of its lost seeds are."""
+    """True if an operator has accepted a finding about seeds: a seed for the job; a target with all its lost seeds."""
     if kind in OF_SEEDS:
         return name in seen.accepted_seeds
     if layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers:
@@ -343,12 +368,12 @@ def is_accepted(seen: Survey, kind: str, name: str) -> bool:
 
 
 def still_open(seen: Survey) -> list[CrawlFinding]:
-    """The findings that nobody has accepted."""
-    return [one for one in lost_seeds(seen) if not is_accepted(seen, one.kind, one.name)]
+    """The findings about seeds that nobody has accepted."""
+    return [finding for finding in lost_seeds(seen) if not is_accepted(seen, finding.kind, finding.name)]
 
 
 def in_words(names: list[str], most: int = 3) -> str:
-    """The number of lost ones, with the first names: `2 seeds or targets not got: http://a.example/, target:7`."""
+    """The number of lost names, with the first of them: `2 seeds or targets not got: http://a.example/, target:7`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     if LIST in names:
         return "not known which seeds were not got: its list of seeds is missing"

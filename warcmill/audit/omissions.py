@@ -1,8 +1,8 @@
 """Gaps between the markers and the places they speak of: the store, the catalogue, the launches of a scan. Reads only.
 
 By names and lengths; no file is read. A marker calls a file stored that the store lacks; a SIP is in the store that
-no 05 accounts for, where no due run will settle it; an 08 stands for a SIP that the catalogue lacks or has otherwise.
-Launches that ended, and checkpoints taken, after the scans of one run began are kept apart: those could not see them.
+no 05 names; an 08 stands for a SIP that the catalogue lacks or has otherwise. Launches that ended, and checkpoints
+taken, after the scans of one run began are kept apart: those could not see them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from warcmill import chain, layout
-from warcmill.audit import remedies
+from warcmill.audit import findings, remedies
 from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import Survey
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.roots import RootMap
 from warcmill.launches.view import LaunchView
-from warcmill.markers.facts import Packaged
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FileRef, Launch, Stage
+from warcmill.model import FileRef, Key, Launch, Stage
 from warcmill.stores import Store
 
 KINDS = ("warcs", "viral", "logs", "sips")
+Catalogued = Callable[[Launch], Mapping[str, tuple[str, str]]]
+"""The SIPs of a launch in the catalogue: by stage, the state and the digest of the claim of 05."""
+_LATER = {"packaged": ("verify-sip", "submit"), "submitted": ("verify-sip",)}  # steps that come after a state
+_REBUILD = "warcmill catalogue rebuild"
 
 
 def listed(store: Store, launch: Launch) -> dict[str, int]:
@@ -57,10 +60,19 @@ def _why(file: FileRef, in_store: dict[str, int]) -> str:
     return f"it was stored with {file.size} bytes, and {now}"
 
 
-Catalogued = Callable[[Launch], Mapping[str, tuple[str, str]]]
-"""The SIPs of a launch in the catalogue: by stage, the state and the digest of the claim of 05."""
-_LATER = {"packaged": ("verify-sip", "submit"), "submitted": ("verify-sip",)}  # steps that come after a state
-_REBUILD = "warcmill catalogue rebuild"
+def unclaimed(seen: Survey, in_store: Iterable[str]) -> tuple[Gap, ...]:
+    """A gap for every SIP in the store that no 05 names. `in_store`: the paths of the launch's files in the store."""
+    return tuple(
+        Gap(seen.launch, str(sip.stage or ""), sip.kind, sip.name, sip.why, _claim(seen, sip.redo))
+        for sip in findings.unclaimed_sips(seen, in_store)
+    )
+
+
+def _claim(seen: Survey, build: Key | None) -> str:
+    """Have a 05 name the SIP."""
+    if build is None:
+        return "look at it, and move it away by hand"
+    return remedies.redo(build) if build in seen.facts else remedies.step(build)
 
 
 def uncatalogued(seen: Survey, catalogued: Catalogued) -> tuple[Gap, ...]:
@@ -69,17 +81,17 @@ def uncatalogued(seen: Survey, catalogued: Catalogued) -> tuple[Gap, ...]:
     if not stages:
         return ()
     try:
-        known = catalogued(seen.launch)
+        sips = catalogued(seen.launch)
     except Unavailable:
         raise
     except WarcmillError as error:
         return tuple(_uncatalogued(seen, stage, str(error)) for stage in stages)
-    return tuple(gap for stage in stages for gap in _of_sip(seen, stage, known))
+    return tuple(gap for stage in stages for gap in _of_sip(seen, stage, sips))
 
 
-def _of_sip(seen: Survey, stage: Stage, known: Mapping[str, tuple[str, str]]) -> Iterator[Gap]:
+def _of_sip(seen: Survey, stage: Stage, sips: Mapping[str, tuple[str, str]]) -> Iterator[Gap]:
     built = seen.marker("package", stage)
-    state, claim = known.get(str(stage), ("", ""))
+    state, claim = sips.get(str(stage), ("", ""))
     if not state:
         yield _uncatalogued(seen, stage, "the catalogue has no such SIP")
     elif built and claim != built.digest:
@@ -94,35 +106,6 @@ def _uncatalogued(seen: Survey, stage: Stage, why: str) -> Gap:
     )
 
 
-_STEP = "package"
-
-
-def unclaimed(seen: Survey, in_store: Iterable[str]) -> tuple[Gap, ...]:
-    """A gap for every such SIP. `in_store`: the paths of the launch's files in the store."""
-    known = [fact for fact in seen.facts.values() if isinstance(fact, Packaged)]
-    listed = {path for fact in known for path in fact.orphaned}
-    sips = (path for path in sorted(in_store) if path.startswith("sips/") and path not in listed)
-    return tuple(gap for path in sips if not any(one.is_named(path) for one in known) for gap in _unclaimed(seen, path))
-
-
-def _unclaimed(seen: Survey, path: str) -> Iterator[Gap]:
-    name = path.rpartition("/")[2]
-    if name.startswith("."):
-        return  # half-written
-    parsed = layout.parse_sip_name(name)
-    stage = parsed[0] if parsed else None
-    if stage and seen.due(_STEP, stage) and not seen.marker(_STEP, stage):
-        return  # its next run takes it, or lists it
-    todo = _todo(seen, stage) if stage else "look at it, and move it away by hand"
-    yield Gap(seen.launch, str(stage or ""), "unclaimed", path, "it is among the SIPs, and no 05 names it", todo)
-
-
-def _todo(seen: Survey, stage: Stage) -> str:
-    """Have the 05 of the stage's SIP list it, or take it."""
-    by = seen.coverage.covering(stage)
-    return remedies.redo(seen.key(_STEP, by)) if by else remedies.step(seen.key(_STEP, stage))
-
-
 @dataclass(frozen=True)
 class ScanStart:
     """The work there was when the scans began: launches that had ended, and sealed stages of running ones."""
@@ -133,7 +116,7 @@ class ScanStart:
 
 def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> ScanStart:
     """The work that scans have now. A launch that cannot be read counts as ended, so that its gaps are reported."""
-    over: set[Launch] = set()
+    ended: set[Launch] = set()
     sealed: set[tuple[Launch, Stage]] = set()
     for launch in launches:
         try:
@@ -141,10 +124,10 @@ def look(state: MarkerStore, rootmap: RootMap, launches: Iterable[Launch]) -> Sc
         except WarcmillError:
             stages = None
         if stages is None:
-            over.add(launch)
+            ended.add(launch)
         else:
             sealed |= {(launch, stage) for stage in stages}
-    return ScanStart(frozenset(over), frozenset(sealed))
+    return ScanStart(frozenset(ended), frozenset(sealed))
 
 
 def _sealed_while_running(state: MarkerStore, rootmap: RootMap, launch: Launch) -> list[Stage] | None:

@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from warcmill import layout
-from warcmill.audit import findings as findings_of
-from warcmill.audit import findings as lost_seeds
-from warcmill.audit import findings as orphan_revisits
-from warcmill.audit import findings as orphaned
-from warcmill.audit import findings as scanned
-from warcmill.audit import gaps
+from warcmill.audit import findings, gaps
 from warcmill.audit.gaps import Gap
 from warcmill.audit.remedies import import_again
 from warcmill.audit.survey import Survey
@@ -49,7 +44,7 @@ def refuse_own(roots: JobRoots, launch: Launch) -> None:
         raise BadInput(str(launch), f"the built-in crawler puts it in order and ends it, also when it died: {how}")
 
 
-def findings(seen: Survey) -> list[Gap]:
+def acceptable(seen: Survey) -> list[Gap]:
     """The findings of a launch that an operator may accept, or has accepted already."""
     return [gap for group in gaps.find(seen) for gap in group if gap.kind in gaps.ACCEPTABLE]
 
@@ -66,7 +61,7 @@ def accept(seen: Survey, name: str, reason: str) -> Claim:
 def accept_all(seen: Survey, names: Iterable[str], reason: str) -> list[Claim]:
     """The claim of each name, as `accept` makes it. The findings are looked up once."""
     known: dict[str, list[Gap]] = {}
-    for gap in findings(seen):
+    for gap in acceptable(seen):
         known.setdefault(gap.name, []).append(gap)
     return [_claim(seen, name, known.get(name, []), reason) for name in names]
 
@@ -84,24 +79,24 @@ def _claim(seen: Survey, name: str, alike: list[Gap], reason: str) -> Claim:
 def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     """The markers that report a finding."""
     if not gap.stage:
-        of_import = gap.kind in (findings_of.NOT_IMPORTED, findings_of.NOT_AS_IMPORTED)
-        of_seeds = gap.kind in lost_seeds.KINDS
-        yield seen.key("import" if of_import else lost_seeds.WORD if of_seeds else "process")
+        of_import = gap.kind in (findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED)
+        of_seeds = gap.kind in findings.KINDS
+        yield seen.key("import" if of_import else findings.WORD if of_seeds else "process")
         return
     stage = Stage.parse(gap.stage)
     if gap.kind == "absent log":
         yield seen.key("pack", stage)
         return
-    if gap.kind == orphaned.ORPHANED:
+    if gap.kind == findings.ORPHANED:
         yield seen.key("package", stage)
         return
-    if gap.kind == findings_of.SECOND_OPINION:
+    if gap.kind == findings.SECOND_OPINION:
         yield seen.key("verify-sip", stage)
         return
-    if gap.kind in (orphan_revisits.ORPHAN, orphan_revisits.UNRESOLVED):
+    if gap.kind in (findings.ORPHAN, findings.UNRESOLVED):
         yield seen.key("verify-cdx", stage)
         return
-    if gap.kind in (scanned.VIRUS, scanned.UNSCANNED):
+    if gap.kind in (findings.VIRUS, findings.UNSCANNED):
         yield seen.key("viruses", stage)
         return
     yield seen.key("assemble", stage)
