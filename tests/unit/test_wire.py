@@ -71,7 +71,7 @@ CLAIMS = (
     # The steps.
     Place("warcmill/launches/listing.py"),
     Place("warcmill/launches/view.py", but=("of_checkpoint", "Vitals", "span")),
-    Place("warcmill/output/gather.py", but=("pick", "refuse_clashes")),
+    Place("warcmill/output/gather.py", but=("pick_rendered", "refuse_clashes")),
     Place("warcmill/output/assemble.py"),
     Place("warcmill/output/pack_logs.py", but=("_ready",)),
     Place("warcmill/output/process.py"),
@@ -269,7 +269,7 @@ def names() -> Iterator[str]:
     """The names that are wire: of errors, findings, and the table of steps as Python has it, since rows derive some."""
     yield from classes("warcmill/errors.py")
     yield from (f"acceptable: {kind}" for kind in gaps.ACCEPTABLE)
-    yield from (f"mended: {kind}" for kind in gaps.MENDED)
+    yield from (f"mended: {kind}" for kind in gaps.CLOSED_BY_RUNS)
     for row in chain.ROWS:
         word, column, scan = row.word or "-", row.column or "-", row.scan or "-"
         yield f"{row.task} | {row.marker} | word {word} | column {column} | scan {scan}"

@@ -1,4 +1,8 @@
-"""Gaps: each thing that a launch still lacks as a whole archive, its reason, and the command to type next. Pure."""
+"""Gaps: each thing that a launch still lacks as a whole archive, its reason, and the command to type next. Pure.
+
+`find` lists them in the order of this module: unsound markers, missing ones, files that markers of a stage disagree on,
+stale markers, files that changed on disk or came late, and the findings about the crawl.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,15 @@ from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import is_salvaged
 from warcmill.model import Item, Key, Launch, Outcome, Stage
 
-# Findings about the crawl itself. No run of a step closes them: an operator takes note with `warcmill accept`.
+# Kinds of findings about the crawl. No run of a step closes them: an operator takes note with `warcmill accept`.
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
     findings.ORPHAN, findings.UNRESOLVED,
 )  # fmt: skip
-# A file put back, or another run, closes these. All other gaps that are no findings need `warcmill redo`.
-MENDED = (
+# Kinds that a file put back, or another run, closes. All others that are no findings need `warcmill redo`.
+CLOSED_BY_RUNS = (
     "foreign marker",
     "broken marker",
     "lacking",
@@ -34,6 +38,7 @@ MENDED = (
     "unclaimed",
     "no backup",
 )
+Markers = Mapping[Key, Evidence]
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -48,6 +53,16 @@ class Gap:
     todo: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file on which 03 and later markers of a stage differ; `key` is the first such marker."""
+
+    key: Key
+    kind: str  # `left out`, or `not listed`
+    path: str
+    why: str
+
+
 def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The open gaps of a launch, and the findings that an operator has accepted."""
     parts: dict[bool, list[Gap]] = {False: [], True: []}
@@ -57,11 +72,11 @@ def find(seen: Survey) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
 
 
 def in_order(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
-    """Gaps in the order in which to close them: those in MENDED, those that need a redo, findings.
+    """Gaps in the order in which to close them: those that runs close, those that need a redo, findings.
 
     Findings are last because a redo moves an acceptance aside with the marker that it rests on.
     """
-    return tuple(sorted(gaps, key=lambda gap: 0 if gap.kind in MENDED else 2 if gap.kind in ACCEPTABLE else 1))
+    return tuple(sorted(gaps, key=lambda gap: 0 if gap.kind in CLOSED_BY_RUNS else 2 if gap.kind in ACCEPTABLE else 1))
 
 
 def is_accepted(seen: Survey, name: str) -> bool:
@@ -109,7 +124,7 @@ def _cut_short(seen: Survey) -> Iterator[Gap]:
 
 
 def _lacking(seen: Survey) -> Iterator[Gap]:
-    """Report only the first missing step of each stage; later ones are listed as waiting for it."""
+    """Missing markers: only the first of each stage; later steps are listed as waiting for it."""
     if not seen.ended and not seen.sealed:
         return
     of_launch = [row for row in chain.steps(chain.ROWS) if row.scope == "launch" and seen.due(row.word)]
@@ -150,7 +165,7 @@ def _befores(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
 
 
 def _why_missing(seen: Survey, key: Key) -> str:
-    """Why a step has no marker; a marker that another one rests on was there, and was removed."""
+    """The reason why a step has no marker; a marker that another one rests on was there, and was removed."""
     path, attempts = layout.marker_path(key), seen.attempts.get(key, ())
     resting = sorted(
         other.task
@@ -164,12 +179,68 @@ def _why_missing(seen: Survey, key: Key) -> str:
 
 
 def why_lacking(attempts: tuple[Attempt, ...]) -> str:
-    """Why a step has no marker: what its last attempt ended with."""
+    """The reason why a step has no marker, by its attempts: what the last one ended with."""
     if not attempts:
         return "it was not run yet"
     if any("again" in line for line in attempts[-1].lines):
         return "an operator has asked for a file of it to be done again"
     return attempts[-1].error or "its last run was cut short, or is going on; the next goes on where that one stopped"
+
+
+def _left_out(seen: Survey) -> Iterator[Gap]:
+    for file in left_out(seen.markers):
+        yield _gap(seen, file.key["stage"], file.kind, file.path, file.why, remedies.redo(file.key))
+
+
+def left_out(markers: Markers) -> Iterator[LeftOut]:
+    """Every file that 03 lists and a later marker of its stage leaves out, or that only such a marker has."""
+    lists = chain.by_word(chain.ROWS)["assemble"].task
+    for key in sorted(markers):
+        if key.task == lists:
+            yield from _of_stage(markers, layout.launch_of(key), Stage.parse(key["stage"]))
+
+
+def _of_stage(markers: Markers, launch: Launch, stage: Stage) -> Iterator[LeftOut]:
+    expected = _listed(markers, launch, stage)
+    without: dict[str, list[Key]] = {}
+    unlisted: set[str] = set()
+    for step in chain.after_list(chain.ROWS):
+        key = layout.step(step.word, launch, stage)
+        if key in markers:
+            here = {item.file.label for item in markers[key].claim.items if _is_of_stage(step, item)}
+            for path in sorted(_expected(step, expected) - here):
+                without.setdefault(path, []).append(key)
+            for path in sorted(here - set(expected) - unlisted):
+                yield LeftOut(key, "not listed", path, f"{layout.marker_name(key)} has it, and 03 does not list it")
+            unlisted |= here - set(expected)
+    for path, keys in without.items():
+        names = ", ".join(map(layout.marker_name, keys))
+        yield LeftOut(keys[0], "left out", path, f"it is a file of the stage, and not in {names}")
+
+
+def _listed(markers: Markers, launch: Launch, stage: Stage) -> dict[str, bool]:
+    """The files that every later marker must have, the zip of logs included: label to whether an engine wrote it."""
+    assembled = markers[layout.step("assemble", launch, stage)]
+    warcs = [item.file for item in assembled.claim.items if item.outcome is Outcome.OK]
+    packed = layout.marker_path(layout.step("pack", launch, stage))
+    return {packed: False} | {file.label: True for file in warcs}
+
+
+def _expected(step: Row, listed: Mapping[str, bool]) -> set[str]:
+    """The files that a step must have. The zip of logs is in the state: steps that change engines' roots skip it."""
+    return {path for path, is_engines in listed.items() if is_engines or not (step.outward or step.warcs_only)}
+
+
+def _is_of_stage(step: Row, item: Item) -> bool:
+    """True if an item is a file of the stage. A salvaged WARC is none: it is made of one."""
+    return not is_salvaged(item) and (item.made is not None or not (step.stored or step.reads == "made"))
+
+
+def _stale(seen: Survey) -> Iterator[Gap]:
+    for key, source in sorted(stale(seen).items()):
+        name = layout.marker_name(key)
+        why = f"{key.task} was done with another {source.rpartition('/')[2]} than there is now"
+        yield _gap(seen, dict(key.params).get("stage"), "stale", name, why, remedies.redo(key))
 
 
 def stale(seen: Survey) -> dict[Key, str]:
@@ -191,26 +262,14 @@ def stale(seen: Survey) -> dict[Key, str]:
     return {key: marker for key, marker in outdated if marker not in missing}
 
 
-def _stale(seen: Survey) -> Iterator[Gap]:
-    for key, source in sorted(stale(seen).items()):
-        name = layout.marker_name(key)
-        why = f"{key.task} was done with another {source.rpartition('/')[2]} than there is now"
-        yield _gap(seen, dict(key.params).get("stage"), "stale", name, why, remedies.redo(key))
-
-
-def _left_out(seen: Survey) -> Iterator[Gap]:
-    for file in left_out(seen.markers):
-        yield _gap(seen, file.key["stage"], file.kind, file.path, file.why, remedies.redo(file.key))
-
-
 def _still_carried(seen: Survey, stage: Stage) -> Iterator[Gap]:
     """WARCs that this stage left open to the next one, and no later stage has, once all of those are assembled."""
     assembled, later = seen.assembled(stage), [seen.assembled(other) for other in seen.stages if other > stage]
     if assembled is None or not all(later) or not seen.assembled(seen.stages[-1]):
         return  # a later stage may have it; a marker that is missing is a gap itself
-    known = {layout.final_name(path.rpartition("/")[2]) for path in listed(seen)}
-    known.update(name for other in later if other for name in (*other.absent, *other.named_again, *other.carried))
-    for name in sorted(set(assembled.carried) - known):
+    settled = {layout.final_name(path.rpartition("/")[2]) for path in listed(seen)}
+    settled.update(name for other in later if other for name in (*other.absent, *other.named_again, *other.carried))
+    for name in sorted(set(assembled.carried) - settled):
         why = "this stage left it to the next, for it was open, and no later stage has it"
         yield _gap(seen, stage, "carried", name, why, remedies.redo(seen.key("assemble", stage)))
 
@@ -251,67 +310,10 @@ def listed(seen: Survey) -> set[str]:
 
 
 def _findings(seen: Survey) -> Iterator[Gap]:
-    found = list(findings.find(seen))
-    seeds = sum(finding.kind in findings.OF_SEEDS for finding in found)
-    for finding in found:
+    of_crawl = list(findings.find(seen))
+    seeds = sum(finding.kind in findings.OF_SEEDS for finding in of_crawl)
+    for finding in of_crawl:
         todo = remedies.redo(finding.redo) if finding.redo else remedies.accept(seen.launch, finding.name)
         if seeds > 1 and finding.kind in findings.OF_SEEDS:
             todo = remedies.accept_seeds(seen.launch)
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)
-
-
-Markers = Mapping[Key, Evidence]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A file on which 03 and later markers of a stage differ; `key` is the first such marker."""
-
-    key: Key
-    kind: str  # `left out`, or `not listed`
-    path: str
-    why: str
-
-
-def left_out(markers: Markers) -> Iterator[LeftOut]:
-    """Every file that 03 lists and a later marker of its stage leaves out, or that only such a marker has."""
-    lists = chain.by_word(chain.ROWS)["assemble"].task
-    for key in sorted(markers):
-        if key.task == lists:
-            yield from _of_stage(markers, layout.launch_of(key), Stage.parse(key["stage"]))
-
-
-def _of_stage(markers: Markers, launch: Launch, stage: Stage) -> Iterator[LeftOut]:
-    listed = _listed(markers, launch, stage)
-    without: dict[str, list[Key]] = {}
-    seen: set[str] = set()
-    for step in chain.after_list(chain.ROWS):
-        key = layout.step(step.word, launch, stage)
-        if key in markers:
-            here = {item.file.label for item in markers[key].claim.items if _is_of_stage(step, item)}
-            for path in sorted(_expected(step, listed) - here):
-                without.setdefault(path, []).append(key)
-            for path in sorted(here - set(listed) - seen):
-                yield LeftOut(key, "not listed", path, f"{layout.marker_name(key)} has it, and 03 does not list it")
-            seen |= here
-    for path, keys in without.items():
-        names = ", ".join(map(layout.marker_name, keys))
-        yield LeftOut(keys[0], "left out", path, f"it is a file of the stage, and not in {names}")
-
-
-def _listed(markers: Markers, launch: Launch, stage: Stage) -> dict[str, bool]:
-    """The files that every later marker must have, the zip of logs included: label to whether an engine wrote it."""
-    assembled = markers[layout.step("assemble", launch, stage)]
-    warcs = [item.file for item in assembled.claim.items if item.outcome is Outcome.OK]
-    packed = layout.marker_path(layout.step("pack", launch, stage))
-    return {packed: False} | {file.label: True for file in warcs}
-
-
-def _expected(step: Row, listed: Mapping[str, bool]) -> set[str]:
-    """The files that a step must have. The zip of logs is in the state: steps that change engines' roots skip it."""
-    return {path for path, is_engines in listed.items() if is_engines or not (step.outward or step.warcs_only)}
-
-
-def _is_of_stage(step: Row, item: Item) -> bool:
-    """True if an item is a file of the stage. A salvaged WARC is none: it is made of one."""
-    return not is_salvaged(item) and (item.made is not None or not (step.stored or step.reads == "made"))

@@ -1,7 +1,8 @@
 """The attempts at a step and the files that each has settled, so that a retry does only the rest. Writes to the state.
 
-Each attempt appends to its own file, one JSON object a line, synced. Files worked on one at a time are synced one by
-one; of files worked on together, all that are done share a sync, which takes as long as copying a small file.
+`run_items` works on the files of a step, `Attempts` writes down what became of them, and `read` reads that back. Each
+attempt appends to its own file, one JSON object a line, synced. Files worked on one at a time are synced one by one; of
+files worked on together, all that are done share a sync, which takes as long as copying a small file.
 
     attempts/{marker}.{utc}.{host}.{pid}.jsonl
     {"file": ..., "version": ..., "items": [...]}     one file of a batch is settled
@@ -38,9 +39,113 @@ from warcmill.model import FileRef, Item, Json, Key, Outcome
 from warcmill.stores import LocalStore, temporary_names
 
 log = logging.getLogger(__name__)
+EARLY = "NotReady"  # the kind of an attempt that came too early: a wire word, independent of the class's name
+_LONGEST = 16 << 20  # bytes of a line
 Settled = dict[tuple[str, str], tuple[str, tuple[Item, ...]]]  # by root and path: the version, and the items
-_under_way: dict[tuple[str, Key], str] = {}  # by state root and step: the file of the attempt that this process makes
 _Done = tuple[str, tuple[Item, ...], bool]  # a file's version, its items, whether they are new
+_under_way: dict[tuple[str, Key], str] = {}  # by state root and step: the file of the attempt that this process makes
+_reported: set[tuple[str, int]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run of a step, as its attempt file records it."""
+
+    path: str
+    lines: tuple[dict[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def error(self) -> str:
+        """The error that ended the attempt; empty when there was none."""
+        return next((line["error"] for line in reversed(self.lines) if "error" in line), "")
+
+    @property
+    def was_early(self) -> bool:
+        """True if the attempt ended because the crawl had not reached this step."""
+        return any(line.get("kind") == EARLY for line in self.lines)
+
+    @property
+    def launchings(self) -> list[Launching]:
+        """The starts that the attempt was about to make."""
+        return [Launching(line["after"], line["prepared"]) for line in self.lines if "launching" in line]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why each failed file failed, by label."""
+        return {line["failed"]: line["why"] for line in self.lines if "failed" in line}
+
+
+@dataclass(frozen=True, slots=True)
+class Launching:
+    """A start that was about to be made while `after` was the job's newest launch; the facts for its 01.started."""
+
+    after: str
+    prepared: dict[str, Json]
+
+
+class Attempts:
+    """The attempts at one step, and a new one. Those made within `attempt` for the same step add to its file."""
+
+    def __init__(self, state: MarkerStore, key: Key) -> None:
+        self.state, self.key = state, key
+        path = layout.attempt_path(key, clock.fine_stamp(), temporary_names.host(), os.getpid())
+        self._path = _under_way.get(self._place, path)
+
+    @property
+    def _place(self) -> tuple[str, Key]:
+        return str(self.state.store.base), self.key
+
+    def earlier(self) -> list[Attempt]:
+        """Return all attempts, oldest first."""
+        files = (entry for entry in self.state.store.list(self._path.rpartition("/")[0]) if entry.kind == "file")
+        ours = sorted(entry.path for entry in files if layout.parse_attempt_name(entry.name) == self.key)
+        return [read(self.state.store, path) for path in ours]
+
+    def settled(self) -> Settled:
+        """Return the files (root, path) that any attempt settled: for each its version then, and its items."""
+        return settled(self.earlier())
+
+    def forget(self, file: FileRef) -> int:
+        """Have one file, and the files made from it, done again; return how many others stay settled."""
+        attempts = self.earlier()
+        before = settled(attempts)
+        places = [place for place, (_, items) in before.items() if any(_is_of(item, file) for item in items)]
+        if places:
+            again = [{"root": root, "path": path} for root, path in sorted(places)]
+            self.append({"again": again, "attempts": {attempt.name: len(attempt.lines) for attempt in attempts}})
+        return len(before) - len(places)
+
+    def append(self, *lines: dict[str, Any]) -> None:
+        """Add lines to this attempt's file, and make them durable."""
+        text = "\n".join(json.dumps(line, ensure_ascii=False, sort_keys=True) for line in lines)
+        self.state.store.append(self._path, text.encode("utf-8", "backslashreplace"))
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Note any exception that ends an attempt, for `warcmill why` and notices, and raise it again."""
+        _under_way[self._place] = self._path
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            self._note({"stopped": "interrupted", "kind": kind(error)})
+            raise
+        except BaseException as error:
+            self._note({"error": errors.describe(error), "kind": kind(error)})
+            raise
+        finally:
+            _under_way.pop(self._place, None)
+
+    def _note(self, line: dict[str, Any]) -> None:
+        """Add a last line. When that fails too, on a full disk for example, the attempt's own error is raised."""
+        try:
+            self.append(line)
+        except (WarcmillError, OSError) as error:
+            log.error("the attempt's end could not be noted: %s", error)
 
 
 def settled(attempts: Iterable[Attempt]) -> Settled:
@@ -71,64 +176,9 @@ def _is_of(item: Item, file: FileRef) -> bool:
     return (item.file.root, item.file.path) == (file.root, file.path)
 
 
-class Attempts:
-    """The attempts at one step, and a new one. Those made within `attempt` for the same step add to its file."""
-
-    def __init__(self, state: MarkerStore, key: Key) -> None:
-        self.state, self.key = state, key
-        path = layout.attempt_path(key, clock.fine_stamp(), temporary_names.host(), os.getpid())
-        self._path = _under_way.get(self._place, path)
-
-    @property
-    def _place(self) -> tuple[str, Key]:
-        return str(self.state.store.base), self.key
-
-    def earlier(self) -> list[Attempt]:
-        """Return all attempts, oldest first."""
-        files = (entry for entry in self.state.store.list(self._path.rpartition("/")[0]) if entry.kind == "file")
-        ours = sorted(entry.path for entry in files if layout.parse_attempt_name(entry.name) == self.key)
-        return [read(self.state.store, path) for path in ours]
-
-    def settled(self) -> Settled:
-        """Return the files (root, path) that any attempt settled: for each its version then, and its items."""
-        return settled(self.earlier())
-
-    def forget(self, file: FileRef) -> int:
-        """Have one file, and the files made from it, done again; return how many others stay settled."""
-        attempts = self.earlier()
-        known = settled(attempts)
-        places = [place for place, (_, items) in known.items() if any(_is_of(item, file) for item in items)]
-        if places:
-            again = [{"root": root, "path": path} for root, path in sorted(places)]
-            self.append({"again": again, "attempts": {attempt.name: len(attempt.lines) for attempt in attempts}})
-        return len(known) - len(places)
-
-    def append(self, *lines: dict[str, Any]) -> None:
-        """Add lines to this attempt's file, and make them durable."""
-        text = "\n".join(json.dumps(line, ensure_ascii=False, sort_keys=True) for line in lines)
-        self.state.store.append(self._path, text.encode("utf-8", "backslashreplace"))
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Note any exception that ends an attempt, for `warcmill why` and notices, and raise it again."""
-        _under_way[self._place] = self._path
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            self._note({"stopped": "interrupted", "kind": kind(error)})
-            raise
-        except BaseException as error:
-            self._note({"error": errors.describe(error), "kind": kind(error)})
-            raise
-        finally:
-            _under_way.pop(self._place, None)
-
-    def _note(self, line: dict[str, Any]) -> None:
-        """Add a last line. When that fails too, on a full disk for example, the attempt's own error is raised."""
-        try:
-            self.append(line)
-        except (WarcmillError, OSError) as error:
-            log.error("the attempt's end could not be noted: %s", error)
+def kind(error: BaseException) -> str:
+    """Return the kind of an error, as an attempt's last line names it."""
+    return EARLY if isinstance(error, NotReady) else type(error).__name__
 
 
 def run_items(
@@ -140,11 +190,10 @@ def run_items(
 ) -> tuple[Item, ...]:
     """Do the work on each file that no attempt has settled; return all items, or raise Unsettled when some failed.
 
-    A file whose `version` has changed is done again. BadInput refuses the file for good; any
-    other error fails it for now, and the next file is done. An unexpected error, which is a
-    fault in this program, is raised once all files are done; of several, the first.
-    With `at_once` above 1 so many files are worked on at a time, in threads; the items keep
-    the order of the files, and only this thread writes the attempt's lines.
+    A file whose `version` has changed is done again. BadInput refuses the file for good; any other error fails it for
+    now, and the next file is done. An unexpected error, which is a fault in this program, is raised once all files are
+    done; of several, the first. With `at_once` above 1 so many files are worked on at a time, in threads; the items
+    keep the order of the files, and only this thread writes the attempt's lines.
     """
     settling = _Settling(attempts.settled(), version, work)
     for batch in _as_done(settling.settle, files, at_once):
@@ -223,57 +272,6 @@ def _do(work: Callable[[FileRef], tuple[Item, ...]], file: FileRef) -> tuple[Ite
         return work(file)
     except BadInput as error:
         return (Item(file, Outcome.REFUSED, why=error.why, offset=error.offset),)
-
-
-EARLY = "NotReady"  # the kind of an attempt that came too early: a wire word, independent of the class's name
-_LONGEST = 16 << 20  # bytes of a line
-_reported: set[tuple[str, int]] = set()
-
-
-@dataclass(frozen=True, slots=True)
-class Launching:
-    """A start that was about to be made while `after` was the job's newest launch; the facts for its 01.started."""
-
-    after: str
-    prepared: dict[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One run of a step, as its attempt file records it."""
-
-    path: str
-    lines: tuple[dict[str, Any], ...]
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def error(self) -> str:
-        """The error that ended the attempt; empty when there was none."""
-        return next((line["error"] for line in reversed(self.lines) if "error" in line), "")
-
-    @property
-    def was_early(self) -> bool:
-        """True if the attempt ended because the crawl had not reached this step."""
-        return any(line.get("kind") == EARLY for line in self.lines)
-
-    @property
-    def launchings(self) -> list[Launching]:
-        """The starts that the attempt was about to make."""
-        return [Launching(line["after"], line["prepared"]) for line in self.lines if "launching" in line]
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Why each failed file failed, by label."""
-        return {line["failed"]: line["why"] for line in self.lines if "failed" in line}
-
-
-def kind(error: BaseException) -> str:
-    """Return the kind of an error, as an attempt's last line names it."""
-    return EARLY if isinstance(error, NotReady) else type(error).__name__
 
 
 def read(store: LocalStore, path: str) -> Attempt:

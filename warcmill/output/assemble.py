@@ -18,8 +18,7 @@ from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
-from warcmill.output import gather as rendered_pick
-from warcmill.output.gather import Gathered, Offsets, gather
+from warcmill.output.gather import Gathered, Offsets, gather, pick_rendered, prefix_facts, refuse_clashes
 
 
 @dataclass(slots=True)
@@ -46,9 +45,9 @@ def claim_of(gathered: Gathered) -> Claim:
     """
     taken, stage = gathered.taken, gathered.stage
     picked = _pick(gathered)
-    web = rendered_pick.pick(gathered.rendered, gathered.prefixes, taken, stage)
+    web = pick_rendered(gathered.rendered, gathered.prefixes, taken, stage)
     own = (*gathered.listing.warcs, *web, *taken)
-    rendered_pick.refuse_clashes(gathered.launch, {file: gathered.kinds[file] for file in own})
+    refuse_clashes(gathered.launch, {file: gathered.kinds[file] for file in own})
     others = [(file, None) for file in (*picked.unnamed, *web)]
     items = tuple(_item(file, offset) for file, offset in [*picked.listed, *others])
     return Claim(
@@ -58,7 +57,7 @@ def claim_of(gathered: Gathered) -> Claim:
         items=items,
         counts=_counts(gathered.counts, items),
         facts=_facts(picked, gathered)
-        | rendered_pick.facts(gathered.prefixes, {*taken, *web}, stage)
+        | prefix_facts(gathered.prefixes, {*taken, *web}, stage)
         | _dates(gathered)
         | (gathered.continued.facts() if gathered.continued else {})
         | ({"uncounted_log": list(gathered.uncounted)} if gathered.uncounted else {}),

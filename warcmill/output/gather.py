@@ -1,7 +1,7 @@
 """All that the claim of 03 follows from: earlier markers, counts of packed logs, one listing of the disk. Reads only.
 
-Crawl logs are counted in a stage's zip, rotated ones too, in the order they were written. Web-rendered WARCs belong to
-the stage by a prefix that the launch's crawl logs name.
+`gather` reads it. Crawl logs are counted in a stage's zip, rotated ones too, in the order they were written. WARCs that
+a web renderer wrote belong to the stage by a prefix that the launch's crawl logs name: `pick_rendered`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,117 @@ from warcmill.markers.facts import Assembled, Continued, Ended, PackedLogs
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Stage
 
+_WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
+Offsets = dict[str, int | None]
+_LONGEST, _MOST = 100, 1_000  # of refused prefixes: characters shown of each, and how many are listed
 
-def count(state: MarkerStore, logs: Evidence) -> tuple[CrawlCounts, list[str]]:
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All that the claim of 03 for a stage follows from. No field is read from disk or state again."""
+
+    launch: Launch
+    stage: Stage
+    inputs: tuple[Input, ...]
+    before: Stage | None
+    earlier: tuple[Assembled, ...]  # of the stages before, in order
+    taken: frozenset[FileRef]  # the files that these list
+    counts: CrawlCounts
+    uncounted: tuple[str, ...]  # labels of crawl logs that were not counted, or only in part
+    names: Offsets  # WARCs that the logs name, or that the stage before carried over; the greatest offset in each
+    prefixes: WarcPrefixes
+    listing: Listing
+    overlooked: Mapping[str, FileRef]  # by the name that the logs give: on disk, and not in the listing
+    rendered: tuple[FileRef, ...]  # WARCs with one of the prefixes, those of other stages too
+    kinds: Mapping[FileRef, Kind]  # of all WARCs: listed, rendered, taken
+    continued: Continued | None
+    ended: tuple[str, str] | None  # of `final`: how, and the time of FINISHED or ''
+
+    @property
+    def is_imported(self) -> bool:
+        """True if no engine wrote this launch, so that no log names a WARC."""
+        return self.ended is not None and self.ended[0] == Ended.IMPORTED
+
+
+def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) -> Gathered:
+    """Read all of it for a stage.
+
+    NotReady without the stage's 02, the 03 of the stage before, or for `final` the 01.stopped.
+    """
+    logs = state.require(layout.key("output.PackageLogs", launch, stage=stage))
+    stages = state.stages(launch)
+    markers = {of: marker for of, marker in _assembled(state, launch, stages) if of < stage}
+    earlier = tuple(Assembled.from_claim(marker.claim) for marker in markers.values())
+    taken = frozenset(item.file for marker in markers.values() for item in marker.claim.items)
+    counts, uncounted = count_logs(state, logs)
+    names = counts.warcs | (dict(earlier[-1].carried) if earlier else {})
+    prefixes = WarcPrefixes.of(counts, earlier)
+    listing = list_files(roots, launch)  # late: counting takes long, and a crawl may be running
+    before = _last_before(stage, all_stages(listing, stages))
+    rendered = tuple(list_rendered(roots, launch, prefixes.all))
+    return Gathered(
+        launch=launch,
+        stage=stage,
+        inputs=(*rests_on(logs), *rests_on_start(state, launch), *_rests_on_stage(launch, before, markers)),
+        before=before,
+        earlier=earlier,
+        taken=taken,
+        counts=counts,
+        uncounted=tuple(uncounted),
+        names=names,
+        prefixes=prefixes,
+        listing=listing,
+        overlooked=dict(_look_again(roots, launch, names, listing)),
+        rendered=rendered,
+        kinds={file: roots.kind_of(file) for file in {*listing.warcs, *rendered, *taken}},
+        continued=LaunchView.of(state, roots, launch).continues,
+        ended=how_it_ended(state, launch) if stage.is_final else None,
+    )
+
+
+def stage_before(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) -> Stage | None:
+    """The stage that comes before this one, on disk or among the markers; None for the first."""
+    return _last_before(stage, all_stages(list_files(roots, launch), state.stages(launch)))
+
+
+def _last_before(stage: Stage, stages: list[Stage]) -> Stage | None:
+    return max((other for other in stages if other < stage), default=None)
+
+
+def _assembled(state: MarkerStore, launch: Launch, stages: Collection[Stage]) -> Iterator[tuple[Stage, Evidence]]:
+    for stage in sorted(stages):
+        if marker := state.read(layout.key("output.AssembleOutput", launch, stage=stage)):
+            yield stage, marker
+
+
+def _rests_on_stage(launch: Launch, before: Stage | None, markers: Mapping[Stage, Evidence]) -> tuple[Input, ...]:
+    if before is None:
+        return ()
+    if before not in markers:
+        key = layout.key("output.AssembleOutput", launch, stage=before)
+        raise NotReady(layout.marker_path(key), f"run {key} first")
+    return rests_on(markers[before])
+
+
+def _look_again(roots: JobRoots, launch: Launch, names: Offsets, listing: Listing) -> Iterator[tuple[str, FileRef]]:
+    """Ask for each unlisted WARC by name: a listing may miss a file that is renamed meanwhile."""
+    listed = {file.name for file in listing.warcs}
+    for name in names:
+        if listed.isdisjoint((name, f"{name}.open")) and (file := _stat(roots, launch, name)):
+            yield name, file
+
+
+def _stat(roots: JobRoots, launch: Launch, name: str) -> FileRef | None:
+    if "/" in name or "\0" in name or not layout.is_warc_name(name):
+        return None
+    for (store, folders), kind, candidate in product(roots.sources(), _WARC_KINDS, (name, f"{name}.open")):
+        entry = store.stat(f"{folders.folder(kind, launch)}/{candidate}")
+        if entry and entry.kind == "file":
+            return FileRef(store.root, entry.path, entry.size)
+    return None
+
+
+def count_logs(state: MarkerStore, logs: Evidence) -> tuple[CrawlCounts, list[str]]:
     """Count every line of every crawl log in a 02 zip; also return the paths not counted, or only in part.
 
     Without crawl logs all counts are zero. BadInput when the zip itself is damaged.
@@ -48,12 +157,9 @@ def _plain(item: Item) -> str:
 
 
 def _add(state: MarkerStore, logs: Evidence, item: Item, member: str, tally: Tally) -> bool:
-    """Count a log as far as it can be read; return whether it could be read to its end."""
+    """Count a log as far as it can be read; return True if that is to its end."""
     with state.store.open(layout.marker_path(logs.claim.key)) as file:
         return crawllog.read(logzip.open_member(file, member), tally.add, is_gzip=_plain(item).endswith(".gz"))
-
-
-LONGEST, MOST = 100, 1_000  # of refused prefixes: characters shown of each, and how many are listed
 
 
 @dataclass(frozen=True)
@@ -77,7 +183,7 @@ class WarcPrefixes:
         return self.named | self.before
 
 
-def pick(
+def pick_rendered(
     rendered: Iterable[FileRef], prefixes: WarcPrefixes, taken: Collection[FileRef], stage: Stage
 ) -> list[FileRef]:
     """The stage's WARCs among the rendered ones of its launch, without those in `taken`.
@@ -116,118 +222,12 @@ def refuse_clashes(launch: Launch, kinds: Mapping[FileRef, Kind]) -> None:
             raise Conflict(f"store:{path}", f"{why}. Nothing of the stage was copied")
 
 
-def facts(prefixes: WarcPrefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
+def prefix_facts(prefixes: WarcPrefixes, claimed: Collection[FileRef], stage: Stage) -> dict[str, Json]:
     """A claim's facts about prefixes, empty lists left out. Only `final` lists prefixes without a WARC."""
     without_warc = prefixes.all - {prefix for file in claimed for prefix in layout.prefixes_of(file.name, prefixes.all)}
     lists = {
         "prefixes": sorted(prefixes.named),
-        "refused_prefix": sorted({ascii(prefix[:LONGEST]) for prefix in prefixes.refused})[:MOST],
+        "refused_prefix": sorted({ascii(prefix[:_LONGEST]) for prefix in prefixes.refused})[:_MOST],
         "absent_prefix": sorted(without_warc) if stage.is_final else [],
     }
     return {name: list(values) for name, values in lists.items() if values}
-
-
-WARC_KINDS: tuple[Kind, ...] = ("warcs", "viral")
-Offsets = dict[str, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """All that the claim of 03 for a stage follows from. No field is read from disk or state again."""
-
-    launch: Launch
-    stage: Stage
-    inputs: tuple[Input, ...]
-    before: Stage | None
-    earlier: tuple[Assembled, ...]  # of the stages before, in order
-    taken: frozenset[FileRef]  # the files that these list
-    counts: CrawlCounts
-    uncounted: tuple[str, ...]  # labels of crawl logs that were not counted, or only in part
-    names: Offsets  # WARCs that the logs name, or that the stage before carried over; the greatest offset in each
-    prefixes: WarcPrefixes
-    listing: Listing
-    overlooked: Mapping[str, FileRef]  # by the name that the logs give: on disk, and not in the listing
-    rendered: tuple[FileRef, ...]  # WARCs with one of the prefixes, those of other stages too
-    kinds: Mapping[FileRef, Kind]  # of all WARCs: listed, rendered, taken
-    continued: Continued | None
-    ended: tuple[str, str] | None  # of `final`: how, and the time of FINISHED or ''
-
-    @property
-    def is_imported(self) -> bool:
-        """True if no engine wrote this launch, so that no log names a WARC."""
-        return self.ended is not None and self.ended[0] == Ended.IMPORTED
-
-
-def gather(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) -> Gathered:
-    """Read all of it. NotReady without the stage's 02, the 03 of the stage before, or for `final` the 01.stopped."""
-    logs = state.require(layout.key("output.PackageLogs", launch, stage=stage))
-    stages = state.stages(launch)
-    markers = {one: marker for one, marker in _assembled(state, launch, stages) if one < stage}
-    earlier = tuple(Assembled.from_claim(marker.claim) for marker in markers.values())
-    taken = frozenset(item.file for marker in markers.values() for item in marker.claim.items)
-    counts, uncounted = count(state, logs)
-    names = counts.warcs | (dict(earlier[-1].carried) if earlier else {})
-    prefixes = WarcPrefixes.of(counts, earlier)
-    listing = list_files(roots, launch)  # late: counting takes long, and a crawl may be running
-    before = _last_before(stage, all_stages(listing, stages))
-    rendered = tuple(list_rendered(roots, launch, prefixes.all))
-    return Gathered(
-        launch=launch,
-        stage=stage,
-        inputs=(*rests_on(logs), *rests_on_start(state, launch), *_rests_on_stage(launch, before, markers)),
-        before=before,
-        earlier=earlier,
-        taken=taken,
-        counts=counts,
-        uncounted=tuple(uncounted),
-        names=names,
-        prefixes=prefixes,
-        listing=listing,
-        overlooked=dict(_look_again(roots, launch, names, listing)),
-        rendered=rendered,
-        kinds={file: roots.kind_of(file) for file in {*listing.warcs, *rendered, *taken}},
-        continued=LaunchView.of(state, roots, launch).continues,
-        ended=how_it_ended(state, launch) if stage.is_final else None,
-    )
-
-
-def stage_before(state: MarkerStore, roots: JobRoots, launch: Launch, stage: Stage) -> Stage | None:
-    """The stage that comes before this one, on disk or among the markers; None for the first."""
-    return _last_before(stage, all_stages(list_files(roots, launch), state.stages(launch)))
-
-
-def _last_before(stage: Stage, known: list[Stage]) -> Stage | None:
-    return max((other for other in known if other < stage), default=None)
-
-
-def _assembled(state: MarkerStore, launch: Launch, stages: Collection[Stage]) -> Iterator[tuple[Stage, Evidence]]:
-    for stage in sorted(stages):
-        if marker := state.read(layout.key("output.AssembleOutput", launch, stage=stage)):
-            yield stage, marker
-
-
-def _rests_on_stage(launch: Launch, before: Stage | None, markers: Mapping[Stage, Evidence]) -> tuple[Input, ...]:
-    if before is None:
-        return ()
-    if before not in markers:
-        key = layout.key("output.AssembleOutput", launch, stage=before)
-        raise NotReady(layout.marker_path(key), f"run {key} first")
-    return rests_on(markers[before])
-
-
-def _look_again(roots: JobRoots, launch: Launch, names: Offsets, listing: Listing) -> Iterator[tuple[str, FileRef]]:
-    """Ask for each unlisted WARC by name: a listing may miss a file that is renamed meanwhile."""
-    listed = {file.name for file in listing.warcs}
-    for name in names:
-        if listed.isdisjoint((name, f"{name}.open")) and (file := _stat(roots, launch, name)):
-            yield name, file
-
-
-def _stat(roots: JobRoots, launch: Launch, name: str) -> FileRef | None:
-    if "/" in name or "\0" in name or not layout.is_warc_name(name):
-        return None
-    for (store, known), kind, candidate in product(roots.sources(), WARC_KINDS, (name, f"{name}.open")):
-        entry = store.stat(f"{known.folder(kind, launch)}/{candidate}")
-        if entry and entry.kind == "file":
-            return FileRef(store.root, entry.path, entry.size)
-    return None

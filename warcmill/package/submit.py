@@ -34,6 +34,10 @@ from warcmill.package.sips import BUILD
 from warcmill.stores import Stat, Store, temporary_names
 
 SUBMIT = "package.SubmitSip"
+LARGEST = 1 << 16  # bytes of a slip
+_GUIDE = "see 'When a submission stands' in docs/operate/publishing.md"
+log = logging.getLogger(__name__)
+Open = Callable[[], AbstractContextManager[Readable]]
 
 
 def submit(state: MarkerStore, store: Store, to: Store, launch: Launch, stage: Stage) -> Claim:
@@ -60,48 +64,10 @@ def key_of(built: Evidence) -> str:
 
     Those are of the store, not of the SIP: built again once they are noted, or moved away, it is the one submitted.
     """
-    known = Packaged.from_claim(built.claim)
-    if not known.orphaned:
+    packaged = Packaged.from_claim(built.claim)
+    if not packaged.orphaned:
         return built.digest
-    return claim_digest(replace(built.claim, facts=replace(known, orphaned=()).facts()))
-
-
-@contextmanager
-def _opened(store: Store, sip: FileRef, sending: Progress) -> Iterator[Readable]:
-    with store.open(sip.path) as stream:
-        yield _Counted(stream, sip.name, sending)
-
-
-@dataclass
-class _Counted:
-    """A stream whose bytes are counted as progress. A store whose connection broke reads it again from the start."""
-
-    stream: BinaryIO
-    name: str
-    sending: Progress
-
-    def read(self, size: int, /) -> bytes:
-        data = self.stream.read(size)
-        self.sending.add(len(data), self.name)
-        return data
-
-    def seek(self, offset: int, /) -> int:
-        self.sending.add(offset - self.stream.tell(), self.name)
-        return self.stream.seek(offset, io.SEEK_SET)
-
-
-LARGEST = 1 << 16  # bytes of a slip
-_GUIDE = "see 'When a submission stands' in docs/operate/publishing.md"
-
-
-class Next(StrEnum):
-    """The next step."""
-
-    STAGE = "send the SIP into the staging folder"
-    INTEND = "write the sending slip"
-    HAND_OVER = "rename the SIP into the watched folder"
-    ACKNOWLEDGE = "write the receipt"
-    DONE = "nothing"
+    return claim_digest(replace(built.claim, facts=replace(packaged, orphaned=()).facts()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +119,37 @@ class Destination:
     staged: int | None = None
 
 
-def decode(data: bytes, *, sending: bool) -> Slip | Torn:
-    """Read a slip; a sending slip has to name a staged file."""
-    try:
-        members = json.loads(data.decode("utf-8"))
-        slip = Slip(members["key"], members["sha512"], members.get("staged", ""))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        return Torn(f"{error!r}")
-    if not all(isinstance(text, str) for text in (slip.key, slip.sha512, slip.staged)):
-        return Torn("a member of it is no text")
-    if sending and (not slip.staged or "/" in slip.staged or "\0" in slip.staged):
-        return Torn("it names no staged file")
-    return slip
+class Next(StrEnum):
+    """The next step."""
+
+    STAGE = "send the SIP into the staging folder"
+    INTEND = "write the sending slip"
+    HAND_OVER = "rename the SIP into the watched folder"
+    ACKNOWLEDGE = "write the receipt"
+    DONE = "nothing"
+
+
+def hand_over(store: Store, sip: Submission, open_sip: Open) -> None:
+    """Hand a SIP over, unless that was done before. Conflict when an operator has to look; nothing was sent then.
+
+    Safe to repeat after a kill at any moment, and to run in two processes at once.
+    """
+    for folder in (layout.STAGING, layout.RECEIPTS):
+        store.sweep(folder)
+    desk, sent = _Desk(store, sip, open_sip), ""
+    while (step := decide(sip, seen := desk.look(), sent=bool(sent))) is not Next.DONE:
+        log.info("%s: %s", sip.name, step)
+        match step:
+            case Next.STAGE:
+                sent = desk.stage()
+            case Next.INTEND:
+                desk.write(layout.sending_path(sip.name), Slip(sip.key, sip.sha512, sent))
+            case Next.HAND_OVER:
+                desk.rename(seen.sending)
+            case Next.ACKNOWLEDGE:
+                desk.write(layout.receipt_path(sip.name), Slip(sip.key, sip.sha512))
+    for entry in desk.staged():
+        desk.remove(entry)  # of one that came second, or was killed before it wrote its slip
 
 
 def decide(sip: Submission, seen: Destination, *, sent: bool) -> Next:
@@ -205,33 +190,6 @@ def _refuse_other(path: str, sip: Submission, slip: Slip | Torn) -> None:
 def _taken(sip: Submission, but: str) -> Conflict:
     why = f"a file is there already, and {but}. It was left as it is, and nothing was handed over. {_GUIDE}"
     return Conflict(f"destination:{layout.ingest_path(sip.name)}", why)
-
-
-log = logging.getLogger(__name__)
-Open = Callable[[], AbstractContextManager[Readable]]
-
-
-def hand_over(store: Store, sip: Submission, open_sip: Open) -> None:
-    """Hand a SIP over, unless that was done before. Conflict when an operator has to look; nothing was sent then.
-
-    Safe to repeat after a kill at any moment, and to run in two processes at once.
-    """
-    for folder in (layout.STAGING, layout.RECEIPTS):
-        store.sweep(folder)
-    desk, sent = _Desk(store, sip, open_sip), ""
-    while (step := decide(sip, seen := desk.look(), sent=bool(sent))) is not Next.DONE:
-        log.info("%s: %s", sip.name, step)
-        match step:
-            case Next.STAGE:
-                sent = desk.stage()
-            case Next.INTEND:
-                desk.write(layout.sending_path(sip.name), Slip(sip.key, sip.sha512, sent))
-            case Next.HAND_OVER:
-                desk.rename(seen.sending)
-            case Next.ACKNOWLEDGE:
-                desk.write(layout.receipt_path(sip.name), Slip(sip.key, sip.sha512))
-    for entry in desk.staged():
-        desk.remove(entry)  # of one that came second, or was killed before it wrote its slip
 
 
 @dataclass(frozen=True)
@@ -302,6 +260,44 @@ class _Desk:
             return None
 
 
+def decode(data: bytes, *, sending: bool) -> Slip | Torn:
+    """Read a slip; a sending slip has to name a staged file."""
+    try:
+        members = json.loads(data.decode("utf-8"))
+        slip = Slip(members["key"], members["sha512"], members.get("staged", ""))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return Torn(f"{error!r}")
+    if not all(isinstance(text, str) for text in (slip.key, slip.sha512, slip.staged)):
+        return Torn("a member of it is no text")
+    if sending and (not slip.staged or "/" in slip.staged or "\0" in slip.staged):
+        return Torn("it names no staged file")
+    return slip
+
+
 def _wrapped(name: str) -> str:
     """The name of a staged file as `temporary` reads it."""
     return f".{name}.tmp"
+
+
+@contextmanager
+def _opened(store: Store, sip: FileRef, sending: Progress) -> Iterator[Readable]:
+    with store.open(sip.path) as stream:
+        yield _Counted(stream, sip.name, sending)
+
+
+@dataclass
+class _Counted:
+    """A stream whose bytes are counted as progress. A store whose connection broke reads it again from the start."""
+
+    stream: BinaryIO
+    name: str
+    sending: Progress
+
+    def read(self, size: int, /) -> bytes:
+        data = self.stream.read(size)
+        self.sending.add(len(data), self.name)
+        return data
+
+    def seek(self, offset: int, /) -> int:
+        self.sending.add(offset - self.stream.tell(), self.name)
+        return self.stream.seek(offset, io.SEEK_SET)

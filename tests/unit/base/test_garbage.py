@@ -9,8 +9,8 @@ from warcmill.package import build
 
 def test_it_is_off_meanwhile_and_as_before_afterwards() -> None:
     assert gc.isenabled()
-    with build.kept():
-        with build.kept():
+    with build.without_garbage_search():
+        with build.without_garbage_search():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

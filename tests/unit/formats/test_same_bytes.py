@@ -126,7 +126,7 @@ def test_an_older_zip_with_its_run_inside_reads_as_ever(tmp_path: Path) -> None:
     assert found.claim.facts == {"absent": ["alerts.log"]}
     assert state.run_of(found) == found.run
     assert (found.run.host, found.run.finished) == ("crawler01", "2016-10-20T00:00:01Z")
-    assert gather.count(state, found)[0].lines == 1
+    assert gather.count_logs(state, found)[0].lines == 1
 
 
 def test_a_conflict_names_the_time_that_is_beside_the_zip(tmp_path: Path) -> None:
