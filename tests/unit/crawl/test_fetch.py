@@ -19,6 +19,7 @@ from raw_server import Handler, RawServer, answering, serving
 
 from warcmill.crawl.fetch import exchange, wire
 from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.fetch.answer import IN_MEMORY
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, document, request_of
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import (
@@ -30,7 +31,6 @@ from warcmill.crawl.fetch.limits import (
     Failure,
     FetchLimits,
 )
-from warcmill.crawl.fetch.scratch import IN_MEMORY
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HI = OK + b"Content-Length: 2\r\n\r\nhi"

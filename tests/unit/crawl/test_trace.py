@@ -19,7 +19,7 @@ FIRST, PAGE = 0, 2  # the seed, which brings its host's address and robots.txt; 
 PLUG_INS = {
     ("warcmill.crawl.books.books", "warcmill.crawl.launch.reports"),
     ("warcmill.crawl.policies.decision", "warcmill.crawl.visit.admission"),
-    ("warcmill.formats.warc.records", "warcmill.crawl.fetch.scratch"),
+    ("warcmill.formats.warc.records", "warcmill.crawl.fetch.answer"),
 }
 # The first visit opens the WARC, which asks the roots of the launch.
 OPENS = {("warcmill.formats.warc.writer", "warcmill.crawl.launch.folders")}

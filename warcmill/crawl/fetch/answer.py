@@ -1,25 +1,36 @@
-"""A reader of one HTTP answer, fed as its bytes come in: its head, its end and its payload. Pure: no socket, no clock.
+"""A reader of one HTTP answer, fed as its bytes come in, and the spool that keeps them. No socket; it writes to the
+scratch folder alone, and only what is long.
 
 A head is read as leniently as browsers do (RFC 9112, 2.2, 4 and 5): lines end in CR LF or LF alone, folded lines are
 joined, lines without a colon are passed over. An answer without a status line is HTTP/0.9: all of it is body. The
 length of a body follows 6.3.
 
-All bytes of the final answer go to the block as they came, also those beyond its end. The payload is the body without
-chunk framing (RFC 9112, 7.1). For its digest, what is beyond the end of a body without chunks is payload too: readers
+All bytes of the final answer go to the spool as they came, also those beyond its end. The payload is the body without
+chunk framing (RFC 9112, 7.1). For its digests, what is beyond the end of a body without chunks is payload too: readers
 of WARCs take all that follows the head for it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from enum import Enum, auto
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple
 
+from warcmill.base import disk
+from warcmill.errors import Unavailable
 from warcmill.formats.warc.http import payload_start
+from warcmill.formats.warc.records import Block, sha1_text
 
+IN_MEMORY = 1 << 20  # bytes of an answer; a longer one is in a file
+PIECE = 1 << 18
 LONGEST_WAIT = 86_400.0  # seconds that a host may ask for by Retry-After
+_type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
 _seconds = re.compile(r"\d+", re.ASCII).fullmatch
 
 Take = Callable[[bytes], None]
@@ -40,11 +51,12 @@ ASSUMED = 200  # without a status that can be read, as browsers do
 class AnswerReader:
     """One answer to a request by `method`: `feed` what comes, until `done`; `end` when no more will come.
 
-    `block` takes the bytes of the final answer, `payload` those of its payload; `extra` counts those beyond the end.
+    `spool` takes the bytes of the final answer; `extra` counts those beyond its end.
     """
 
-    def __init__(self, method: str, block: Take, payload: Take, header_limit: int) -> None:
-        self._method, self._block, self._payload, self._limit = method, block, payload, header_limit
+    def __init__(self, method: str, spool: AnswerSpool, header_limit: int) -> None:
+        self._method, self._spool, self._limit = method, spool, header_limit
+        self._sha1, self._sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
         self._raw, self._searched = bytearray(), 0
         self._body: _Body | None = None
         self._head_cut = False
@@ -80,6 +92,16 @@ class AnswerReader:
         """True if the connection is where the next answer begins."""
         return self.done and not self.extra and self.head is not None and self.head.keeps
 
+    @property
+    def payload_sha1(self) -> str:
+        """The digest of the payload, as WARCs write it."""
+        return sha1_text(self._sha1.digest())
+
+    @property
+    def payload_sha256(self) -> str:
+        """The second digest of the payload, in hex."""
+        return self._sha256.hexdigest()
+
     def feed(self, data: bytes) -> None:
         """Take what the server sent."""
         if self._body is None:
@@ -90,7 +112,7 @@ class AnswerReader:
             self._take(data)
 
     def end(self) -> None:
-        """No more comes. The part of a head that has no end goes to the block."""
+        """No more comes. The part of a head that has no end goes to the spool."""
         if self.head is None and self._raw:
             self._head_cut = self._raw.startswith(b"HTTP/"[: len(self._raw)])
             self._begin(parse(self._raw), len(self._raw) if self._head_cut else 0)
@@ -117,12 +139,12 @@ class AnswerReader:
         self.head, self.head_length = head, start
         ends, length = body_end(head, self._method)
         self._body = _Chunks(self._found) if ends is Ends.CHUNKS else _Plain(self._found, ends, length)
-        self._block(raw[:start])
+        self._spool.write(raw[:start])
         self._take(raw[start:])
 
     def _take(self, data: bytes) -> None:
         if data and self._body is not None:
-            self._block(data)
+            self._spool.write(data)
             if extra := self._body.feed(data):
                 self.extra += extra
                 if not self.chunked:
@@ -130,7 +152,70 @@ class AnswerReader:
 
     def _found(self, part: bytes) -> None:
         self.payload_length += len(part)
-        self._payload(part)
+        self._sha1.update(part)
+        self._sha256.update(part)
+
+
+class AnswerSpool:
+    """Bytes that are added once and read several times, with their length and sha1.
+
+    The scratch file is removed from its folder as it is made: a kill leaves nothing behind.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pieces: list[bytes] = []
+        self._file: IO[bytes] | None = None
+        self._hash = hashlib.sha1(usedforsecurity=False)
+        self.length = 0
+
+    def write(self, data: bytes) -> None:
+        """Add bytes. Unavailable: the scratch folder does not take them."""
+        self._hash.update(data)
+        self.length += len(data)
+        if self._file is None:
+            self._pieces.append(data)
+            if self.length > IN_MEMORY:
+                self._to_file()
+        else:
+            self._to_disk(data)
+
+    def _to_file(self) -> None:
+        try:
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 closed by `close`
+        except OSError as error:
+            raise Unavailable(str(self._folder), f"no scratch file: {disk.reason(error, self._folder)}") from error
+        self._to_disk(b"".join(self._pieces))
+        self._pieces.clear()
+
+    def _to_disk(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest and self._file is not None:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise Unavailable(str(self._folder), f"a scratch file: {disk.reason(error, self._folder)}") from error
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        """Yield the bytes from `start` on."""
+        if self._file is None:
+            data = b"".join(self._pieces)
+            yield data[start:] if start else data
+            return
+        while piece := os.pread(self._file.fileno(), PIECE, start):
+            start += len(piece)
+            yield piece
+
+    def block(self) -> Block:
+        """These bytes as the block of a record. Once they are on disk, `close` must wait until it is written."""
+        return Block(self.length, sha1_text(self._hash.digest()), self.pieces)
+
+    def close(self) -> None:
+        """Give the bytes up."""
+        self._pieces.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class _Body:
@@ -315,6 +400,13 @@ def body_end(head: AnswerHead, method: str) -> tuple[Ends, int]:
     if not _DIGITS.fullmatch(text):
         return Ends.CLOSE, 0
     return (Ends.LENGTH, int(text)) if int(text) else (Ends.AT_ONCE, 0)
+
+
+def mime_of(content_type: str) -> str:
+    """The type that a header or a `data:` URI names, up to a blank, a comma or a semicolon, as Heritrix cuts it; ''
+    for what is no type: logs have it as a column."""
+    found = _type(content_type)
+    return found[1] if found else ""
 
 
 def retry_after(value: str, now: datetime) -> float:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
 from warcmill.crawl.fetch import heartbeat
-from warcmill.crawl.fetch.answer import AnswerHead, AnswerReader
+from warcmill.crawl.fetch.answer import AnswerHead, AnswerReader, AnswerSpool, mime_of
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.limits import CONNECTION_LOST, DISCONNECT, LENGTH, TIME, TIMED_OUT, Failure, FetchLimits
-from warcmill.crawl.fetch.scratch import AnswerSpool
 from warcmill.crawl.fetch.wire import Connection
-from warcmill.formats.warc.records import sha1_text
 
 LINGER = 0.25  # seconds for what comes after the end, from a server that has announced that it closes
 SLICE = 1 << 14  # bytes of chunks that are read at once
@@ -28,8 +25,7 @@ class Conversation:
     ) -> None:
         self._wire, self._request, self._sent, self._limits = wire, request, sent, limits
         self._spool = AnswerSpool(scratch)
-        self._sha1, self._sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
-        self._reader = AnswerReader(request.method, self._spool.write, self._digest, limits.header)
+        self._reader = AnswerReader(request.method, self._spool, limits.header)
         self._loop = asyncio.get_running_loop()
         self._heartbeat = heartbeat.current()
         self._began, self._before = self._heartbeat.now(), wire.received
@@ -62,7 +58,7 @@ class Conversation:
         self._spool.close()
 
     async def _read(self) -> None:
-        reader, wire, limits = self._reader, self._wire, self._limits
+        reader, wire = self._reader, self._wire
         while not reader.done:
             data = await wire.read()
             if not data:
@@ -71,7 +67,7 @@ class Conversation:
             if self._too_long():
                 self._truncated, self._header_cut = LENGTH, reader.header_too_long
                 break
-            if pause := limits.pause(self._elapsed, wire.received - self._before):
+            if pause := self._pause():
                 wire.last = self._heartbeat.now() + pause  # it is we who are silent
                 await asyncio.sleep(pause)
         reader.end()
@@ -110,19 +106,29 @@ class Conversation:
     def _elapsed(self) -> float:
         return self._heartbeat.now() - self._began
 
+    @property
+    def _received(self) -> int:
+        """The bytes of this answer so far."""
+        return self._wire.received - self._before
+
+    def _pause(self) -> float:
+        """The seconds to read nothing, so that the answer comes no faster than the limit."""
+        fastest = self._limits.fastest
+        return max(0.0, self._received / fastest - self._elapsed) if fastest else 0.0
+
     def _look(self) -> None:
-        """End the connection when a limit of time is reached; else look again when the next one may be."""
-        elapsed, silent = self._elapsed, self._heartbeat.now() - self._wire.last
-        received = self._wire.received - self._before
-        if self._limits.expired(elapsed, silent, received):
+        """End the connection when the answer took too long: in all, since its last byte, or for what it has brought.
+        Else look again when that may be so at the earliest."""
+        limits, elapsed = self._limits, self._elapsed
+        silent, is_graced = self._heartbeat.now() - self._wire.last, elapsed < limits.grace
+        is_slow = not is_graced and self._received < limits.slowest * elapsed
+        if elapsed >= limits.total or silent >= limits.idle or is_slow:
             self._expired = True
             self._wire.abort("too slow")
-        else:
-            self._timer = self._loop.call_later(self._limits.next_look(elapsed, silent), self._look)
-
-    def _digest(self, part: bytes) -> None:
-        self._sha1.update(part)
-        self._sha256.update(part)
+            return
+        slow_in = limits.grace - elapsed if is_graced else 1.0
+        wait = max(0.001, min(limits.total - elapsed, limits.idle - silent, slow_in))
+        self._timer = self._loop.call_later(wait, self._look)
 
     def _result(self) -> Exchange | Failure:
         head = self._reader.head
@@ -133,11 +139,10 @@ class Conversation:
 
     def _failure(self) -> Failure:
         """Nothing came that could be kept as an answer: no status, or none but 1xx."""
-        received = self._wire.received - self._before
         if self._expired:
-            return Failure(TIMED_OUT, f"no answer in {self._elapsed:.0f} s, {received} bytes of it")
+            return Failure(TIMED_OUT, f"no answer in {self._elapsed:.0f} s, {self._received} bytes of it")
         why = self._wire.error or ("no final answer" if self._header_cut else "the server closed the connection")
-        return Failure(CONNECTION_LOST, f"{why}, after {received} bytes")
+        return Failure(CONNECTION_LOST, f"{why}, after {self._received} bytes")
 
     def _exchange(self, head: AnswerHead) -> Exchange:
         reader, wire = self._reader, self._wire
@@ -149,12 +154,14 @@ class Conversation:
             took_ms=round((self._loop.time() - self._begun) * 1000),
             sent=self._sent,
             spool=self._spool,
-            head=head,
+            status=head.status,
+            fields=head.fields,
+            mime=mime_of(head.fields.first("content-type")),
             head_length=reader.head_length,
             interim=tuple(reader.interim),
             payload_length=reader.payload_length,
-            payload_sha1=sha1_text(self._sha1.digest()),
-            payload_sha256=self._sha256.hexdigest(),
+            payload_sha1=reader.payload_sha1,
+            payload_sha256=reader.payload_sha256,
             chunked=reader.chunked,
             truncated=self._truncated,
             header_cut=self._header_cut,

@@ -15,18 +15,14 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from warcmill.base import clock
-from warcmill.crawl.fetch.answer import AnswerHead, HeaderFields, retry_after
+from warcmill.crawl.fetch.answer import AnswerSpool, HeaderFields, retry_after
 from warcmill.crawl.fetch.limits import ANNOTATIONS, HEADER_CUT, FetchLimits
-from warcmill.crawl.fetch.scratch import AnswerSpool
 from warcmill.crawl.uri import shown
 from warcmill.errors import BadInput
 from warcmill.formats.warc import records
 from warcmill.formats.warc.codings import STEPS, Dechunk, Decoder
 from warcmill.formats.warc.http import CODINGS_LIMIT, DECODED_FREE
 from warcmill.formats.warc.records import Block, Capture, Original, Record
-
-_type = re.compile(r"\s*+([!#$%&'*+.^_`|~0-9A-Za-z/-]{1,255}+)(?=[\s;,]|\Z)").match
-
 
 NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
@@ -60,6 +56,7 @@ def as_received(value: str) -> str:
 class Exchange(NamedTuple):
     """An answer and its request. `close` it when its records are durable: a long block is in a scratch file.
 
+    `status`, `fields` and `mime` are the final answer's; `mime` is its type as sent, '' when it named none.
     `truncated`: length, time or disconnect, '' when whole. `payload_sha1` is as
     WARCs write it; `payload_sha256`, in hex, is the second digest of *identical*.
     They and `payload_length` count the `extra` bytes beyond the end, unless the body has chunks.
@@ -73,7 +70,9 @@ class Exchange(NamedTuple):
     took_ms: int
     sent: bytes
     spool: AnswerSpool
-    head: AnswerHead
+    status: int
+    fields: HeaderFields
+    mime: str
     head_length: int
     interim: tuple[bytes, ...]
     payload_length: int
@@ -87,16 +86,6 @@ class Exchange(NamedTuple):
     notes: tuple[str, ...] = ()
 
     @property
-    def status(self) -> int:
-        """The status of the final answer."""
-        return self.head.status
-
-    @property
-    def fields(self) -> HeaderFields:
-        """The header fields of the final answer."""
-        return self.head.fields
-
-    @property
     def date(self) -> str:
         """When the request was sent, as in its records."""
         return clock.text(self.started)
@@ -107,9 +96,14 @@ class Exchange(NamedTuple):
         return retry_after(self.fields.first("retry-after"), datetime.now(UTC))
 
     @property
-    def mime(self) -> str:
-        """The type of the payload, as sent, without parameters; '' when the server named none that is one word."""
-        return mime_of(self.fields.first("content-type"))
+    def validators(self) -> tuple[str, str]:
+        """ETag and Last-Modified, by which a later request asks for what is new; '' for none."""
+        return self.fields.first("etag"), self.fields.first("last-modified")
+
+    @property
+    def set_cookies(self) -> list[str]:
+        """The cookies that it sets."""
+        return self.fields.all("set-cookie")
 
     @property
     def annotations(self) -> tuple[str, ...]:
@@ -132,13 +126,6 @@ class Exchange(NamedTuple):
     def close(self) -> None:
         """Give the bytes up."""
         self.spool.close()
-
-
-def mime_of(content_type: str) -> str:
-    """The type that a header or a `data:` URI names, up to a blank, a comma or a semicolon, as Heritrix cuts it; ''
-    for what is no type: logs have it as a column."""
-    found = _type(content_type)
-    return found[1] if found else ""
 
 
 def _dechunked(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -166,7 +166,6 @@ class ConnectionPool:
         if wire.closed:
             return
         wire.idle = True
-        wire.last = heartbeat.current().now()
         self._idle.setdefault(wire.target, []).append(wire)
         self._idle.move_to_end(wire.target)
         self._number += 1

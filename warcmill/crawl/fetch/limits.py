@@ -32,21 +32,6 @@ class FetchLimits:
     decoded: int = 1 << 24
     ratio: int = 128
 
-    def expired(self, elapsed: float, silent: float, received: int) -> bool:
-        """True if an answer took too long: in all, since its last byte, or for what it has brought."""
-        if elapsed >= self.total or silent >= self.idle:
-            return True
-        return elapsed >= self.grace and received < self.slowest * elapsed
-
-    def next_look(self, elapsed: float, silent: float) -> float:
-        """The seconds until `expired` may become true at the earliest."""
-        first = self.grace if elapsed < self.grace else elapsed + 1.0
-        return max(0.001, min(self.total - elapsed, self.idle - silent, first - elapsed))
-
-    def pause(self, elapsed: float, received: int) -> float:
-        """The seconds to read nothing, so that the answer comes no faster than `fastest`."""
-        return max(0.0, received / self.fastest - elapsed) if self.fastest else 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:

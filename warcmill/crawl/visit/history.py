@@ -154,13 +154,12 @@ def compare(answer: Exchange, before: PastVisit | None) -> AnswerComparison:
 def records(answer: Exchange, compared: AnswerComparison, metadata: Pairs) -> tuple[Sequence[Record], bytes]:
     """The records of an answer, and the history that it leaves; `metadata` are fields of the metadata record."""
     made = exchange.records_of(answer, metadata, compared.original)
-    etag, modified = answer.fields.first("etag"), answer.fields.first("last-modified")
     if compared.word:
-        return made, pack(compared.before.renewed(etag, modified)) if compared.before else b""
+        return made, pack(compared.before.renewed(*answer.validators)) if compared.before else b""
     if answer.truncated:
         return made, b""
     sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
-    return made, pack(of_visit(sha1, length, second, made[0].date, made[0].id, etag, modified))
+    return made, pack(of_visit(sha1, length, second, made[0].date, made[0].id, *answer.validators))
 
 
 def next_visit(job: Job, uri: Uri, left: bytes) -> float:

@@ -19,8 +19,8 @@ from warcmill.crawl.books.books import BookEntry, Books
 from warcmill.crawl.extract.links import EMBED, Link
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
-from warcmill.crawl.fetch.answer import HeaderFields
-from warcmill.crawl.fetch.exchange import Exchange, as_received, mime_of, request_of
+from warcmill.crawl.fetch.answer import HeaderFields, mime_of
+from warcmill.crawl.fetch.exchange import Exchange, as_received, request_of
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
 from warcmill.crawl.frontier import Lease
@@ -80,7 +80,7 @@ class Visit:
         found = await self._offer(links, answer.fields)
         records, left = history.records(answer, compared, lines.metadata(uri, links))
         line = lines.of_answer(uri, answer, (*compared.annotations, *answer.annotations, *notes), self._thread)
-        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), clock.steady())
+        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
         again = history.next_visit(self._job, uri, left)
         return BookEntry(uri, self._lease, records, line, left, found, opens, again, cookies)
 
@@ -173,7 +173,7 @@ class Visit:
         it leaves for the next launch, are those of the last answer."""
         uri, now = self._uri, clock.steady()
         records, _ = history.records(answer, compared, lines.metadata(uri, ()))
-        cookies = self._kit.books.jar(uri.crawl).receive(uri.uri, answer.fields.all("set-cookie"), now)
+        cookies = self._kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, now)
         until = max(opens, now + answer.retry_after)
         notes = (*compared.annotations, *answer.annotations, ASKED_AGAIN)
         line = lines.of_answer(uri, answer, notes, self._thread)
