@@ -23,10 +23,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from warcmill.crawl.frontier import Finish, Gate, Rate, digest, table
+from warcmill.crawl.frontier import Finish, Gate, Rate, table
 from warcmill.crawl.frontier.database import open_database, transaction
 from warcmill.crawl.frontier.ledger import Ledger
-from warcmill.crawl.uri import Status, Uri
+from warcmill.crawl.uri import Status, Uri, digest
 
 QUEUED, FEW, HOSTS, BATCH, MEASURED, LINKS = 1_000_000, 10_000, 1000, 64, 20_000, 20
 KINDS = (

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from warcmill.crawl.frontier import LONGEST_HISTORY, Defer, Finish, Frontier, Gate, Intake, Lease, Offered, Rate, digest
-from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, make
+from warcmill.crawl.frontier import LONGEST_HISTORY, Defer, Finish, Frontier, Gate, Intake, Lease, Offered, Rate
+from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, digest, make
 from warcmill.errors import BadInput, Conflict
 
 T = TypeVar("T")

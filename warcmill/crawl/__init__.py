@@ -44,9 +44,10 @@ Steps 3 to 8 are `visit.visit`, a straight line: each step takes values and retu
 an entry for step 8 all the same. A look-up and a robots.txt have no lease: they are fetched for others in step 3, and
 are kept as entries of their own.
 
-Calls go down. Up go only those of plug-ins, which were handed down: the reporter, which hears of entries once they are
-durable and of what went wrong (`launch.reports` as `logs.lines.Heard`); the policies, built-in and others'; the spool,
-which a record is written from. tests/unit/crawl/test_trace.py holds this, and how many modules a URI passes.
+Calls go down. Up go those of plug-ins alone, which were handed down: the reporter, which hears of entries once they are
+durable, and of what went wrong (`launch.reports` as `logs.lines.FaultListener`); the policies, built-in and others';
+the spool, which a record is written from. Besides, the frontier calls the function that the books give it for a change.
+tests/unit/crawl/test_trace.py holds this, and how many modules a URI passes.
 
 Statuses
 --------
@@ -68,8 +69,8 @@ Who may touch what
 *The event loop* runs the spider, all visits and the control socket. Long work there would hold up every host, so large
 pages go to worker processes, long robots.txt to a thread, and waits are `await`.
 
-*The thread of the database* alone touches SQLite and the files of the books; `frontier.within` runs there, in one
-transaction at a time.
+*The thread of the database* alone touches SQLite and the files of the books. `Frontier.change` calls its function
+there, in one transaction at a time.
 
 *A visit* touches its own `Uri`, from its lease until its entry is kept. Jars, policies and figures are shared, and
 touched on the loop alone.

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -162,6 +163,21 @@ class Uri:
     def surt(self) -> str:
         """Its SURT, as scopes compare it; the URI itself when it has no host."""
         return surts.surt(self.uri) if self.uri.startswith(("http://", "https://")) else self.uri
+
+    @property
+    def ended(self) -> int:
+        """When its last visit ended, in whole seconds."""
+        return int(self.download_finished or self.updated)
+
+
+def digest(crawl: str, key: str) -> bytes:
+    """The 16 bytes by which a frontier knows a URI of a crawl."""
+    return blake2b(f"{len(crawl)} {crawl} {key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def waits(until: float) -> Status:
+    """The status of a URI that waits until then."""
+    return Status.SUSPENDED if until >= FOREVER else Status.SCHEDULED
 
 
 def make(

@@ -177,7 +177,7 @@ class Books:
             (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
         ]
         lines = _end_visits(changes, [entry for entry, _ in done])
-        changes.spend((entry.uri, entry.line) for entry, _ in done if entry.line)
+        changes.spend([(entry.uri, entry.line) for entry, _ in done if entry.line and entry.line.is_document])
         found = [uri for entry, _ in done for uri in entry.found]
         offered = changes.offer(found)
         lines += map(journal.taken, new(found, offered))

@@ -67,7 +67,7 @@ async def _replay(frontier: Frontier, register: Register, path: Path, folders: F
 
     def apply(changes: Change, group: JournalGroup, logs: dict[str, int], warcs: dict[str, int], begin: int) -> None:
         _apply(changes, group.entries)
-        changes.spend(_answers(folders.logs / log, begin, logs.get(log, begin)))
+        changes.spend(_documents(folders.logs / log, begin, logs.get(log, begin)))
         register.put("logs", {**logs, path.name: group.end})
         register.put("warcs", warcs)
 
@@ -81,15 +81,16 @@ async def _replay(frontier: Frontier, register: Register, path: Path, folders: F
     return number
 
 
-def _answers(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlRecord]]:
-    """Yield the lines of a group, and the URI of each as far as quotas need it; crawl.log does not name its crawl."""
+def _documents(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlRecord]]:
+    """Yield the documents among a group's lines, and the URI of each as far as quotas need it; crawl.log does not name
+    its crawl."""
     if begin == end:
         return
     with log.open("rb") as stream:
         stream.seek(begin)
         text = BytesIO(stream.read(end - begin))
     for line in crawllog.lines(text):
-        if isinstance(line, CrawlRecord):
+        if isinstance(line, CrawlRecord) and line.is_document:
             yield Uri(line.uri, line.uri, queue_of(line.uri), source=line.source or ""), line
 
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.policies.quotas import By, Spent
-from warcmill.crawl.uri import DONE, FOREVER, LONGEST_PAYLOAD, LONGEST_URI, Status, Transitions, Uri, check_move, shown
+from warcmill.crawl.uri import DONE, LONGEST_PAYLOAD, LONGEST_URI, Status, Transitions, Uri, check_move, shown, waits
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -203,8 +202,8 @@ class Change(Protocol):
         """Keep the robots.txt of a site."""
         ...
 
-    def spend(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:
-        """Add answers to the sums: the URI of each, whose lease ends in this change, and its line in crawl.log."""
+    def spend(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
+        """Add documents to the sums: the URI of each, whose lease ends in this change, and its line in crawl.log."""
         ...
 
     def purge(self, crawl: str) -> None:
@@ -345,21 +344,6 @@ def scheduled(transitions: Transitions, uris: Sequence[Uri], answers: Sequence[O
     """Move the URIs that were taken to Scheduled."""
     for uri in new(uris, answers):
         transitions.update(uri, waits(uri.not_before))
-
-
-def waits(until: float) -> Status:
-    """Return the status of a URI that waits until then."""
-    return Status.SUSPENDED if until >= FOREVER else Status.SCHEDULED
-
-
-def ended(uri: Uri) -> int:
-    """When a visit ended, in whole seconds."""
-    return int(uri.download_finished or uri.updated)
-
-
-def digest(crawl: str, key: str) -> bytes:
-    """The 16 bytes by which a frontier knows a URI of a crawl."""
-    return blake2b(f"{len(crawl)} {crawl} {key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def check_offer(uri: Uri) -> None:

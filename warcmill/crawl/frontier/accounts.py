@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import astuple
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.frontier import SiteRow, Sums
 from warcmill.crawl.frontier.database import select_in
-from warcmill.crawl.policies.quotas import NAMES, By, Spent, is_document
+from warcmill.crawl.policies.quotas import NAMES, By, Spent
 from warcmill.crawl.uri import Uri
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -44,7 +43,8 @@ class Jars:
 
     def jar(self, crawl: str) -> Jar:
         """Return the jar of a crawl."""
-        return self._jars.setdefault(crawl, Jar())
+        known = self._jars.get(crawl)
+        return self._jars.setdefault(crawl, Jar()) if known is None else known
 
     def keep(self, crawl: int, changed: Iterable[Cookie], now: float) -> None:
         """Keep what an answer has changed in a crawl's jar."""
@@ -94,15 +94,14 @@ class Spending:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def add(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:
-        """Count the documents among these answers: the URI of each, and its line in crawl.log."""
-        sums: defaultdict[tuple[By, str], Spent] = defaultdict(Spent)
-        for uri, line in answers:
-            if is_document(line):
-                for by, name in NAMES.items():
-                    before = sums[by, name(uri)]
-                    sums[by, name(uri)] = before.plus(line.content_size or 0, _seconds(line))
-        self._db.executemany(_ADD, [(*key, *spent) for key, spent in sums.items()])
+    def add(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
+        """Count documents: the URI of each, and its line in crawl.log."""
+        spent = [
+            (by, name(uri), 1, line.content_size or 0, _seconds(line))
+            for uri, line in documents
+            for by, name in NAMES.items()
+        ]
+        self._db.executemany(_ADD, spent)
 
     def of(self, uri: Uri) -> Sums:
         """Return the sums that a URI shares."""

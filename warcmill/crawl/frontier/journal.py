@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 from isal import isal_zlib
 
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Defer, Finish, SiteRow, ended
+from warcmill.crawl.frontier import Defer, Finish, SiteRow
 from warcmill.crawl.uri import Status, Uri, queue_of
 
 NAME = "frontier.recover.gz"
@@ -64,7 +64,7 @@ def taken(uri: Uri) -> str:
 
 def visited(uri: Uri, history: bytes, again: float) -> str:
     """The line of a visit."""
-    visit = {"http": uri.http_status, "finished": ended(uri), "again": again}
+    visit = {"http": uri.http_status, "finished": uri.ended, "again": again}
     packed = base64.b64encode(history).decode()
     return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed})
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 from typing import NamedTuple
 
 from warcmill.base import clock
-from warcmill.crawl.fetch.cookies import Cookie
+from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.frontier import (
     LEASE_SECONDS,
     Begins,
@@ -27,14 +27,12 @@ from warcmill.crawl.frontier import (
     Waiting,
     check_offer,
     check_visit,
-    digest,
-    waits,
 )
 from warcmill.crawl.frontier.accounts import Jars, Sites, Spending
 from warcmill.crawl.frontier.database import milliseconds
-from warcmill.crawl.frontier.queues import move_back
+from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
 from warcmill.crawl.frontier.table import Row, Table, pack_visit, read_visit, unusual
-from warcmill.crawl.uri import FOREVER, Status, Uri
+from warcmill.crawl.uri import FOREVER, Status, Uri, waits
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -58,8 +56,8 @@ class Ledger:
 
     def __init__(self, db: sqlite3.Connection, now: Callable[[], float] = clock.steady) -> None:
         self.db, self.now = db, now
-        self.table = Table(db)
-        self.queues = self.table.queues
+        self.queues = Queues(db)
+        self.table = Table(db, self.queues.names)
         self.leases = Leases()
         self.jars = Jars(db)
         self.sites = Sites(db)
@@ -69,7 +67,7 @@ class Ledger:
         """Schedule the URIs that their crawl has not seen; answer for each, in order."""
         answers = [_checked(uri) for uri in uris]
         asked = [place for place, answer in enumerate(answers) if answer is _NEW]
-        names = [(self.table.crawls.id(uris[place].crawl), _digest(uris[place])) for place in asked]
+        names = self.table.names([uris[place] for place in asked])
         known, fresh = self.table.known(names), []
         for place, name in zip(asked, names, strict=True):
             if name in known:
@@ -77,7 +75,8 @@ class Ledger:
             else:
                 known.add(name)
                 fresh.append((uris[place], name))
-        self.table.insert(fresh)
+        rows = self.table.insert(fresh)
+        self.queues.arrived([(row[1], row[2], row[0]) for row in rows if row[3] is None])
         return answers
 
     def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
@@ -87,9 +86,9 @@ class Ledger:
         for ended in self.leases.expired(now):
             self.queues.give_back(ended.queue)
         self.queues.open_due(now)
-        found = self.table.rows(self.queues.pick(limit, now, self.leases))
+        found = self.table.rows(self.queues.pick(limit, now, self.leases.rows))
         uris = self.table.uris(found)
-        names = [(row[4], _digest(uri)) for row, uri in zip(found, uris, strict=True)]
+        names = self.table.names(uris)
         histories, until = self.table.histories(names), now + seconds
         held = [
             Held(Lease(row[0], uri, Gate(uri.queue), holder, until, histories.get(name, b"")), row[1], *name)
@@ -104,31 +103,32 @@ class Ledger:
         ended = [self._end(visit.lease) for visit in visits]
         done = [(visit, held) for visit, held in zip(visits, ended, strict=True) if held]
         once = [(visit, held) for visit, held in done if not visit.again]
-        self.table.delete(visit.lease.id for visit, _ in once)
+        self.table.delete([visit.lease.id for visit, _ in once])
         self._visit_again([visit for visit, _ in done if visit.again])
         self.table.end_visits(
-            (pack_visit(visit.lease.uri, visit.history), visit.lease.id if visit.again else None, *held[2:])
-            for visit, held in done
+            [
+                (pack_visit(visit.lease.uri, visit.history), visit.lease.id if visit.again else None, *held[2:])
+                for visit, held in done
+            ]
         )
-        self.table.count(((held.crawl, visit.lease.uri.status) for visit, held in once), 1)
-        self.table.count(((held.crawl, Status.SCHEDULED) for _, held in once), -1)
-        self._leave(((held.queue, visit.opens) for visit, held in done))
+        self.table.count([(held.crawl, visit.lease.uri.status) for visit, held in once], 1)
+        self.table.count([(held.crawl, Status.SCHEDULED) for _, held in once], -1)
+        self._leave([(held.queue, visit.opens) for visit, held in done])
         return [held is not None for held in ended]
 
     def visit(self, uri: Uri, history: bytes, again: float = 0.0) -> bool:
         """Note the visit of a URI that was not leased; True if it waited. Its wait, and a lease of it, end."""
         check_visit(uri, history)
-        number, seen = self.table.crawls.id(uri.crawl), self.table.seen(uri.crawl, uri.key)
+        (name,), seen = self.table.names([uri]), self.table.seen(uri.crawl, uri.key)
         row = self.table.find(uri.crawl, uri.key)
         if row and again:
             self.defer([Defer(uri.crawl, uri.key, again)])
         else:
             self._drop([row] if row else [])
             if not row and seen and seen[1]:
-                self.table.count([(number, read_visit(seen[1]).status)], -1)
-            self.table.count([(number, uri.status)], 1)
+                self.table.count([(name[0], read_visit(seen[1]).status)], -1)
+            self.table.count([(name[0], uri.status)], 1)
         kept = history or (read_visit(seen[1]).history if seen and seen[1] else b"")
-        name = (number, _digest(uri))
         self.table.put_visit(name, pack_visit(uri, kept), row[0] if row and again else None)
         return row is not None
 
@@ -204,6 +204,18 @@ class Ledger:
         """True if nothing waits in any crawl but what a person has suspended."""
         return not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
 
+    def next_time(self) -> float | None:
+        """When the next queue opens, or the next URI has waited long enough; None: never."""
+        return self.queues.next_time()
+
+    def jar(self, crawl: str) -> Jar:
+        """Return the cookies of a crawl. On any thread."""
+        return self.jars.jar(crawl)
+
+    def note_clock(self) -> None:
+        """Note the time of a change, for `move_back`."""
+        note_clock(self.db, self.now())
+
     def keep_cookies(self, crawl: str, changed: Sequence[Cookie]) -> None:
         """Keep what an answer has changed in a crawl's jar."""
         self.jars.keep(self.table.crawls.id(crawl), changed, self.now())
@@ -212,9 +224,9 @@ class Ledger:
         """Keep the robots.txt of a site."""
         self.sites.put(row)
 
-    def spend(self, answers: Iterable[tuple[Uri, CrawlRecord]]) -> None:
-        """Add answers to the sums: the URI of each, and its line in crawl.log."""
-        self.spending.add(answers)
+    def spend(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
+        """Add documents to the sums: the URI of each, and its line in crawl.log."""
+        self.spending.add(documents)
 
     def begin(self, launch: str, begins: Begins) -> None:
         """Begin the round of a launch, unless it has begun."""
@@ -251,9 +263,9 @@ class Ledger:
         for row in found:
             if held := self.leases.pop(row[0]):
                 self.queues.give_back(held.queue)
-        self.table.delete(row[0] for row in found)
-        self.table.count(((row[4], waits((row[3] or 0) / 1000)) for row in found), -1)
-        self._leave((row[1], 0.0) for row in found)
+        self.table.delete([row[0] for row in found])
+        self.table.count([(row[4], waits((row[3] or 0) / 1000)) for row in found], -1)
+        self._leave([(row[1], 0.0) for row in found])
 
     def _end(self, lease: Lease) -> Held | None:
         held = self.leases.end(lease)
@@ -326,14 +338,16 @@ class Leases:
         self._held: dict[int, Held] = {}
         self._ends: list[tuple[float, list[int]]] = []
 
-    def __contains__(self, number: object) -> bool:
-        return number in self._held
-
     def __len__(self) -> int:
         return len(self._held)
 
     def __iter__(self) -> Iterator[Held]:
         return iter(self._held.values())
+
+    @property
+    def rows(self) -> KeysView[int]:
+        """The ids of the rows that are leased."""
+        return self._held.keys()
 
     def add(self, until: float, held: list[Held]) -> list[Lease]:
         """Note leases that all end then, and return them."""
@@ -382,7 +396,3 @@ def _checked(uri: Uri) -> Offered:
     except BadInput as error:
         return Offered(Intake.REFUSED, error.why)
     return _NEW
-
-
-def _digest(uri: Uri) -> bytes:
-    return digest(uri.crawl, uri.key)

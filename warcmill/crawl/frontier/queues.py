@@ -10,7 +10,7 @@ import heapq
 import json
 import sqlite3
 import struct
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import islice
@@ -93,7 +93,7 @@ class Queues:
         ).fetchone()
         return None if row[0] is None else row[0] / 1000
 
-    def arrived(self, rows: Iterable[tuple[int, int, int]]) -> None:
+    def arrived(self, rows: Sequence[tuple[int, int, int]]) -> None:
         """Note new rows: queue, priority, id."""
         first: dict[int, tuple[int, int]] = {}
         for queue, *place in rows:

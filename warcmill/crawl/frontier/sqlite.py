@@ -33,7 +33,7 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.frontier.database import copy, named, open_database, transaction, write_back
 from warcmill.crawl.frontier.ledger import Ledger
-from warcmill.crawl.frontier.queues import by_queue, note_clock
+from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.uri import Status, Transitions, Uri
 from warcmill.errors import Unavailable, WarcmillError, describe
@@ -146,7 +146,7 @@ class SqliteFrontier:
 
         def whole() -> T:
             result = act(self.ledger)
-            note_clock(self.db, self.now())
+            self.ledger.note_clock()
             return result
 
         return await self._within(whole)
@@ -177,7 +177,7 @@ class SqliteFrontier:
 
     async def next_time(self) -> float | None:
         """When the next queue opens, or the next URI has waited long enough; None: never."""
-        return await self._within(self.ledger.queues.next_time)
+        return await self._within(self.ledger.next_time)
 
     async def is_empty(self) -> bool:
         """True if nothing waits in any crawl but what a person has suspended."""
@@ -209,7 +209,7 @@ class SqliteFrontier:
 
     def jar(self, crawl: str) -> Jar:
         """Return the cookies of a crawl."""
-        return self.ledger.jars.jar(crawl)
+        return self.ledger.jar(crawl)
 
     async def snapshot(self, path: Path) -> None:
         """Copy it whole, durable, to a new file. Conflict when there is a file."""
@@ -224,7 +224,7 @@ class SqliteFrontier:
     def _note(self, lines: Iterable[str]) -> None:
         if noted := list(lines):
             self.note(noted)
-            note_clock(self.db, self.now())
+            self.ledger.note_clock()
 
     async def _within(self, act: Callable[[], T]) -> T:
         """Do something in one transaction, on the thread of the database."""

@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from warcmill.crawl.frontier import digest, ended, waits
 from warcmill.crawl.frontier.database import Names, milliseconds, select_in
-from warcmill.crawl.frontier.queues import Queues
-from warcmill.crawl.uri import Status, Uri
+from warcmill.crawl.uri import Status, Uri, digest, waits
 
 AT_ONCE = 2000  # rows that one call of `forget_some` reads
 SPARE = 10_000  # pages
@@ -51,11 +49,10 @@ Name = tuple[int, bytes]
 
 
 class Table:
-    """The rows of one database."""
+    """The rows of one database; `queues` are the names of its queues."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self.db = db
-        self.queues = Queues(db)
+    def __init__(self, db: sqlite3.Connection, queues: Names) -> None:
+        self.db, self._queues = db, queues
         self.crawls = Names(db, "crawls", "name")
         self.pages = _Pages(db)
         self._sources = Names(db, "sources", "uri")
@@ -63,6 +60,10 @@ class Table:
         found = db.execute("SELECT coalesce(max(id), 0) FROM waiting").fetchone()[0]
         self._next = max(1 + found, self.rounds.first)
         self._visited = bool(self.rounds.number or db.execute("SELECT 1 FROM about WHERE name = 'again'").fetchone())
+
+    def names(self, uris: Iterable[Uri]) -> list[Name]:
+        """Return the names of URIs; a crawl that is new gets its id."""
+        return [(self.crawls.id(uri.crawl), digest(uri.crawl, uri.key)) for uri in uris]
 
     def known(self, names: Iterable[Name]) -> set[Name]:
         """Return those of the names that were taken in this round."""
@@ -118,15 +119,15 @@ class Table:
             _uri_of(
                 row,
                 self.crawls.name(row[4]),
-                self.queues.names.name(row[1]),
+                self._queues.name(row[1]),
                 vias.get(row[7] or 0, ""),
                 row[5] if row[8] is None else self._sources.name(row[8]) if row[8] else "",
             )
             for row in found
         ]
 
-    def insert(self, fresh: Sequence[tuple[Uri, Name]]) -> None:
-        """Take URIs that were not known."""
+    def insert(self, fresh: Sequence[tuple[Uri, Name]]) -> list[Row]:
+        """Take URIs that were not known; return their rows."""
         pages = self.pages.add(uri.via for uri, _ in fresh)
         first = self._next
         self._next += len(fresh)
@@ -137,8 +138,8 @@ class Table:
             " ON CONFLICT DO UPDATE SET round = excluded.round, id = excluded.id",
             [(*name, self.rounds.number, first + place) for place, (_, name) in enumerate(fresh)],
         )
-        self.queues.arrived((row[1], row[2], row[0]) for row in made if row[3] is None)
-        self.count(((name[0], waits(uri.not_before)) for uri, name in fresh), 1)
+        self.count([(name[0], waits(uri.not_before)) for uri, name in fresh], 1)
+        return made
 
     def delete(self, ids: Iterable[int]) -> None:
         """Delete waiting rows."""
@@ -203,7 +204,7 @@ class Table:
     def _row(self, number: int, uri: Uri, crawl: int, pages: dict[str, int]) -> Row:
         source = None if uri.source == uri.uri else self._sources.id(uri.source) if uri.source else 0
         return (
-            number, self.queues.names.id(uri.queue), uri.priority, milliseconds(uri.not_before), crawl, uri.uri,
+            number, self._queues.id(uri.queue), uri.priority, milliseconds(uri.not_before), crawl, uri.uri,
             uri.hops or None, pages[uri.via], source, unusual(uri, uri.tries),
         )  # fmt: skip
 
@@ -292,7 +293,7 @@ class LastVisit(NamedTuple):
 def pack_visit(uri: Uri, history: bytes) -> bytes:
     """Return a visit as bytes: 7 and its history."""
     http_status = max(-32768, min(uri.http_status, 32767))
-    return _VISIT.pack(_PLACE[uri.status], http_status, ended(uri)) + history
+    return _VISIT.pack(_PLACE[uri.status], http_status, uri.ended) + history
 
 
 def read_visit(raw: bytes) -> LastVisit:

@@ -14,7 +14,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from warcmill.crawl.policies.quotas import is_document
 from warcmill.crawl.uri import shown
 from warcmill.errors import BadInput
 from warcmill.formats.logs import crawllog
@@ -246,7 +245,7 @@ class Figures(Statistics):
             word, _, why = one.partition(":")
             self.cut[word] += 1
             self.cut_first.setdefault(word, f"{shown(line.uri)}: {why}" if why else shown(line.uri))
-        if is_document(line):
+        if line.is_document:
             self.documents += 1
             self.answers[str(line.status)] += 1
             self.bytes += line.content_size or 0

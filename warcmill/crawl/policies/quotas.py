@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from warcmill.base import clock
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
-from warcmill.formats.logs.crawllog import CrawlRecord
 
 NAME = "quotas"
 
@@ -36,10 +36,6 @@ class Spent(NamedTuple):
     documents: int = 0
     bytes: int = 0
     seconds: float = 0.0
-
-    def plus(self, size: int, seconds: float) -> Spent:
-        """The sum with one more document."""
-        return Spent(self.documents + 1, self.bytes + size, self.seconds + seconds)
 
 
 _NOTHING = Spent()
@@ -68,9 +64,9 @@ class Quota:
 
 
 NAMES: Mapping[By, Callable[[Uri], str]] = {
-    By.HOST: lambda uri: uri.queue,
-    By.TARGET: lambda uri: uri.source,
-    By.CRAWL: lambda uri: uri.crawl,
+    By.HOST: attrgetter("queue"),
+    By.TARGET: attrgetter("source"),
+    By.CRAWL: attrgetter("crawl"),
 }
 
 
@@ -99,9 +95,3 @@ class Expiry:
             return None
         named = f"crawl {uri.crawl}" if uri.crawl else "the crawl"
         return Decision(Verdict.REJECT, self.name, f"{named} ended at {clock.text(datetime.fromtimestamp(end, UTC))}")
-
-
-def is_document(line: CrawlRecord) -> bool:
-    """True if a line of crawl.log is of an answer, and of its URI's last one; an address or a robots.txt, which another
-    needs first, is none."""
-    return (line.status or 0) > 0 and not line.is_asked_again and not (line.hops or "").rstrip("R").endswith("P")

@@ -86,6 +86,12 @@ class CrawlRecord(NamedTuple):
         return ASKED_AGAIN in self.annotations
 
     @property
+    def is_document(self) -> bool:
+        """True if this is an answer, and its URI's last one; an address or a robots.txt, which another needs first, is
+        none."""
+        return (self.status or 0) > 0 and not self.is_asked_again and not (self.hops or "").rstrip("R").endswith("P")
+
+    @property
     def tries(self) -> int:
         """The number of tries of this URI so far: its annotation `3t`, which the first try lacks."""
         return next((int(match[1]) for match in map(_TRIES.fullmatch, self.annotations) if match), 1)

@@ -66,9 +66,10 @@ def test_a_host_has_its_own_and_a_target_shares_it_between_hosts(spending: Spend
 
 def test_what_a_fetch_needs_first_is_neither_counted_nor_refused(spending: Spending) -> None:
     robots = make("https://news.example/robots.txt", hops="LP", source=NEWS.source, crawl="daily")
-    spending.add([answer(robots, 1, 100), answer(NEWS, 1, 100, status=-404)])
-    assert spending.of(NEWS) == {}
-    spending.add([answer(NEWS, 1, 100)])
+    answers = [answer(robots, 1, 100), answer(NEWS, 1, 100, status=-404), answer(NEWS, 1, 100)]
+    documents = [(uri, line) for uri, line in answers if line.is_document]
+    assert documents == answers[2:]
+    spending.add(documents)
     assert judge([Quota(By.HOST, documents=1)], spending.of(robots), robots) is None
 
 
