@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from warcmill.crawl.extract import charset
 from warcmill.crawl.extract.links import EMBED, GUESS, LINK, LinkCollector, Outlinks
+from warcmill.formats.text import charset
 
 # A comment, or what may have the letters of one in it: an escape, a string, an address without quotes.
 _COMMENT = re.compile(

@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from warcmill.crawl.extract import charset
 from warcmill.crawl.extract.html import unescaped
 from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, LinkCollector, Outlinks, hop_of
+from warcmill.formats.text import charset
 from warcmill.formats.warc.codings import Gzip
 
 _FEED_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf)[\s>]", re.IGNORECASE)

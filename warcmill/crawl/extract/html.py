@@ -14,9 +14,10 @@ from typing import Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
 
-from warcmill.crawl.extract import charset, embedded
+from warcmill.crawl.extract import embedded
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, LinkCollector, Outlinks, hop_of, refreshed
 from warcmill.crawl.policies.robots import PRODUCT
+from warcmill.formats.text import charset
 
 Attributes = Mapping[str, str | None]
 
@@ -81,7 +82,7 @@ Telling = tuple[str, Attributes, Element]
 
 def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> Outlinks:
     """The links of a page; with `scripts` also what looks like a URL in a script."""
-    name = charset.find(data, content_type)
+    name = charset.of_links(data, content_type)
     found = LinkCollector(uri, charset.of_queries(name))
     base, elements = _read(data, name)
     if base:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from warcmill.formats.index.cdxj import NO_DATE, NO_URL, date_of, url_of
+from warcmill.formats.text import charset
 from warcmill.formats.text.document import Kind, kind_of
 from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST
 from warcmill.formats.warc.hearers import Hearer, RecordHead
@@ -23,7 +24,6 @@ TOO_LONG = f"over {MOST_PAYLOAD} bytes"
 _HEARD = frozenset({"response", "resource", "arc", "revisit"})
 _STATUS = re.compile(rb"HTTP/\S* +(\d{3})(?!\S)")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
-_CHARSET = re.compile(rb"""charset\s*=\s*["']?([^\s;"']+)""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,7 @@ class _Record:
     def _decide(self, declared: bytes) -> None:
         """Decide if this is a document, now that its header is known."""
         self._decided = True
-        charset = _CHARSET.search(declared)
-        self._charset = charset[1].decode("latin-1") if charset else ""
+        self._charset = charset.label_of(declared)
         self._media_type = declared.partition(b";")[0].strip().lower().decode("latin-1")
         self._why_none = self._none()
         if not self._why_none:

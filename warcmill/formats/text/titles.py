@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from html import unescape
 
-from warcmill.formats.text import extract
+from warcmill.formats.text import charset
 from warcmill.formats.text.captures import Captured, DocumentHearer
 from warcmill.formats.text.document import Kind, made
 from warcmill.formats.warc import hearers
@@ -39,5 +39,5 @@ class Titles(DocumentHearer):
 
 def title_of(page: bytes, declared: str) -> str:
     """The title of a page, or of its beginning; '' if there is none. `declared`: the charset of its HTTP header."""
-    match = _TITLE.search(extract.decoded(page, declared, is_html=True)[0])
+    match = _TITLE.search(charset.decoded(page, declared, is_html=True)[0])
     return made("", unescape(match[1])).title if match else ""

@@ -10,12 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warcmill.crawl import extract
-from warcmill.crawl.extract import charset, embedded, feeds, html
+from warcmill.crawl.extract import embedded, feeds, html
 from warcmill.crawl.extract import links as headers
 from warcmill.crawl.extract.links import Link, LinkCollector
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput
+from warcmill.formats.text import charset
 
 URI = "http://news.example/en/0"
 
@@ -270,7 +271,7 @@ def test_hostile_input_takes_linear_time(unit: bytes) -> None:
             read(text, URI)
     value = data[: 1 << 18].decode()
     headers.links(HeaderFields([("link", value), ("refresh", value), ("location", value)]), URI, 301)
-    charset.find(b"", "charset=" + value)
+    charset.of_links(data, "charset=" + value)
 
 
 def test_deep_json_is_no_fault() -> None:

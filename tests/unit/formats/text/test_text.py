@@ -1,8 +1,6 @@
-"""The words of documents: HTML, PDF, plain text; charsets as browsers find them; hostile bytes."""
+"""The words of documents: HTML, PDF, plain text; hostile bytes."""
 
 from __future__ import annotations
-
-import codecs
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from pdfs import pdf
 from warcmill.formats.text import document as documents
 from warcmill.formats.text import document as tools
 from warcmill.formats.text.document import MOST, NOT_A_DOCUMENT, NOT_TEXT, Document, Kind, kind_of, made, read_as
-from warcmill.formats.text.extract import decoded, document
+from warcmill.formats.text.extract import document
 
 PAGE = """<!DOCTYPE html><html><head><title>
  A   title &amp; more </title><style>p { color: red }</style><script>var hidden = 1</script></head>
@@ -41,37 +39,6 @@ def test_a_page_has_a_title_and_what_a_reader_sees() -> None:
 def test_the_language_is_found_where_there_is_enough_text(text: str, language: str) -> None:
     assert html(f"<p>{text}".encode()).language == language
     assert document(Kind.PLAIN, text.encode()).language == language
-
-
-@pytest.mark.parametrize(
-    ("data", "http", "charset"),
-    [
-        (codecs.BOM_UTF8 + b"<meta charset=koi8-r>", "windows-1251", "utf-8"),
-        (codecs.BOM_UTF16_BE + "x".encode("utf-16-be"), "utf-8", "utf-16-be"),
-        (codecs.BOM_UTF16_LE + "x".encode("utf-16-le"), "", "utf-16-le"),
-        (b"<meta charset=koi8-r>", "windows-1251", "cp1251"),
-        (b"<meta charset=koi8-r>", "no such", "koi8-r"),
-        (b"<meta charset=koi8-r>", "", "koi8-r"),
-        (b"<META  CHARSET = 'Shift_JIS' />", "", "shift_jis"),
-        (b"<meta charset=iso-8859-1>", "", "cp1252"),
-        (b"<meta charset=utf-16>", "", "utf-8"),
-        (b"<meta charset=nonsense><meta charset=big5>", "", "big5"),
-        (
-            b'<!-- <meta charset=koi8-r> --><meta http-equiv=Content-Type content="text/html; charset=gb2312">',
-            "",
-            "gbk",
-        ),
-        (b'<meta name=description content="charset=koi8-r">', "", "utf-8"),
-        (b" " * 1_024 + b"<meta charset=koi8-r>", "", "utf-8"),
-        (b'<?xml version="1.0" encoding="windows-1251"?><html>', "", "cp1251"),
-        ("über".encode(), "", "utf-8"),
-        (b"\xfcber", "", "cp1252"),
-        (b"", "", "utf-8"),
-    ],
-)
-def test_charsets_as_browsers_find_them(data: bytes, http: str, charset: str) -> None:
-    found = decoded(data, http, is_html=True)[1]
-    assert codecs.lookup(found) == codecs.lookup(charset)
 
 
 def test_a_declaration_in_plain_text_is_text() -> None:
