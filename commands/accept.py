@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from commands.console import dues
 from commands.console.arguments import Interval, interval, reason
 from commands.console.show import counted, err, out
-from commands.reconcile import resolver
+from tasks.audited import audited
 from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import accepted_seeds, due_crawls, gaps, survey
+from warcmill.audit.documents import dues
 from warcmill.audit.findings import OF_SEEDS, looked_up, lost_seeds
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey
@@ -204,7 +204,7 @@ def publish(line: OpenRoots, claims: list[Claim]) -> int:
 
 def _findings(line: OpenRoots, launches: Sequence[Launch], was_typed: bool) -> Iterator[NamedFinding]:
     """The findings of some launches; BadInput for a launch that was typed and that there is not."""
-    resolve = resolver(line, launches)
+    resolve = audited(line).resolver(launches)
     for launch in launches:
         seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.wanted)
         if was_typed:
@@ -279,13 +279,13 @@ def _named_dues(words: Sequence[str]) -> list[Crawl]:
 
 def _dues_in(line: OpenRoots, days: Interval) -> list[Crawl]:
     """The crawls that were due in some days and have no launch."""
-    owing = dues.of_days(line, days.first, days.end)
+    owing = dues.of_days(audited(line), days.first, days.end)
     return [(gap.job, gap.name) for gap in owing.gaps if gap.kind == due_crawls.NOT_LAUNCHED]
 
 
 def _accept_dues(line: OpenRoots, crawls: Sequence[Crawl], reason: str) -> int:
     """Decide that these crawls are skipped, all or none; a scan then starts none of them. Return the exit code."""
-    schedules, accepted = engines.schedules()[0], dues.accepted_dues(line)
+    schedules, accepted = engines.schedules()[0], dues.accepted_dues(line.state)
     for job, due in crawls:
         moment, schedule = stamp_time(due), schedules.get(job)
         if line.state.holds(layout.due_key(job, due)):

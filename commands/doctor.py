@@ -14,9 +14,7 @@ from pathlib import Path
 import luigi
 from rich.text import Text
 
-from commands.console import dues
 from commands.console.arguments import add_json
-from commands.console.dues import Dues
 from commands.console.services import (
     check_columns,
     check_engines,
@@ -28,6 +26,7 @@ from commands.console.services import (
     check_viruses,
 )
 from commands.console.show import as_json, console, counted, lines
+from tasks.audited import audited
 from tasks.config import chains, engines, known, sections
 from tasks.config import feed as feeds
 from tasks.config import roots as places
@@ -35,6 +34,8 @@ from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, notice_channels, settings
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import health
+from warcmill.audit.documents import dues
+from warcmill.audit.documents.dues import Dues
 from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
 from warcmill.audit.health import (
     Check,
@@ -332,7 +333,7 @@ def check_dues() -> Iterator[Check]:
     """Due crawls since each schedule began, decisions, and the backups of the last days' launches."""
     try:
         line = open_line()
-        due = dues.of_days(line, *EVER)
+        due = dues.of_days(audited(line), *EVER)
     except (Unavailable, BadConfig):
         return  # reported with the root, or with the configuration
     except WarcmillError as error:
@@ -378,7 +379,7 @@ def _unanswered(line: OpenRoots) -> Iterator[Check]:
 def _backups(line: OpenRoots, due: Dues) -> Iterator[Check]:
     today = stamp_time(clock.stamp()).date()
     launches = sorted(with_markers(line.state, today - timedelta(days=DAYS), today + timedelta(days=1)))
-    unkept = due.unkept(line, launches)
+    unkept = due.unkept(audited(line), launches)
     if due.away:
         return  # reported with the root
     if unkept:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from rich.text import Text
@@ -13,14 +12,17 @@ from commands.console.arguments import LAST, Interval, add_json, add_scope
 from commands.console.launches import point_to
 from commands.console.show import as_json, console, heading, in_words, lines, report_unreachable, styled
 from commands.status import STYLES
-from tasks.step import OpenRoots, open_line
+from tasks.audited import audited
+from tasks.step import open_line
 from warcmill import chain
 from warcmill.audit import survey
-from warcmill.audit.inventory import MARKS, NEVER, FileState, inventory, steps
+from warcmill.audit.documents import files
+from warcmill.audit.documents.files import LaunchFiles
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.inventory import MARKS, NEVER, FileState, steps
 from warcmill.base.escapes import printable
-from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.discovery import Discovery
-from warcmill.model import Json, Launch
+from warcmill.model import Launch
 
 SUMMARY = "list every WARC with its state in each step"
 EPILOG = f"""\
@@ -51,16 +53,6 @@ folder did not answer (what could be read is listed)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFiles:
-    """The files of one launch, or why they could not be listed."""
-
-    launch: Launch
-    files: tuple[FileState, ...]
-    error: str = ""
-    unavailable: bool = False
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL or JOB LAUNCH, --lacking, --json."""
     add_scope(parser, optional=True)
@@ -72,11 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the files of each launch; print."""
     line = open_line()
-    asked = launches_of(line, args.scope)
+    known = audited(line)
+    asked = launches_of(known, args.scope)
     point_to(line, asked.launches, "files")
-    results = [listed(line, launch, args.lacking) for launch in asked.launches]
+    results = [files.read(known, launch, args.lacking) for launch in asked.launches]
     if args.json:
-        print(as_json(_json(results)))
+        print(as_json(files.document(results)))
     else:
         if isinstance(args.scope, Interval):
             lines(console(), heading(args.scope, len(results)))
@@ -86,20 +79,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.lacking and any(result.files for result in results) else 0
 
 
-def launches_of(line: OpenRoots, scope: Interval | Launch) -> Discovery:
+def launches_of(line: AuditedLine, scope: Interval | Launch) -> Discovery:
     """The launches of an interval, or one launch; BadInput if there is no such launch."""
     if isinstance(scope, Launch):
-        return Discovery((survey.require(line.state, line.roots_of(scope.job), scope, line.wanted).launch,), ())
+        return files.one(line, scope)
     return survey.find(line.state, line.rootmap, scope.first, scope.end)
-
-
-def listed(line: OpenRoots, launch: Launch, lacking: str | None) -> LaunchFiles:
-    """The files of a launch, or only those that lack a step."""
-    try:
-        files = inventory(survey.survey(line.state, line.roots_of(launch.job), launch, line.wanted))
-        return LaunchFiles(launch, tuple(file for file in files if lacking is None or file.lacks(lacking)))
-    except WarcmillError as error:
-        return LaunchFiles(launch, (), str(error), isinstance(error, Unavailable))
 
 
 def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
@@ -112,9 +96,9 @@ def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
     for result in results:
         if result.error:
             yield styled(f"{result.launch}: {result.error}", "bold red")
-        for stage, files in groupby(result.files, key=lambda file: file.stage):
+        for stage, alike in groupby(result.files, key=lambda file: file.stage):
             yield Text(f"{result.launch} {stage or '(no stage yet)'}", style="bold")
-            yield from (_line(file, [row.word for row in columns]) for file in files)
+            yield from (_line(file, [row.word for row in columns]) for file in alike)
     number = sum(len(result.files) for result in results)
     yield Text("no file" if number == 0 else "1 file" if number == 1 else f"{number} files", style="bold")
 
@@ -126,29 +110,3 @@ def _line(file: FileState, columns: list[str]) -> Text:
     why = f"  {file.why}" if file.why else ""
     text = printable(f"{file.file.root}:{file.file.path}")
     return Text.assemble("  ", *signs, f"{file.file.size:>15,}  ", text, (gone, "dim"), (printable(why), "yellow"))
-
-
-def _json(results: list[LaunchFiles]) -> dict[str, Json]:
-    return {
-        "files": [_file(result.launch, file) for result in results for file in result.files],
-        "errors": [
-            {"job": result.launch.job, "launch_id": result.launch.id, "error": result.error}
-            for result in results
-            if result.error
-        ],
-    }
-
-
-def _file(launch: Launch, file: FileState) -> dict[str, Json]:
-    return {
-        "job": launch.job,
-        "launch_id": launch.id,
-        "stage": file.stage,
-        "root": file.file.root,
-        "path": file.file.path,
-        "size": file.file.size,
-        "on_disk": file.on_disk,
-        "stored": file.stored,
-        "steps": dict(file.steps),
-        "why": file.why,
-    }

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
 
 from rich.measure import Measurement
 from rich.table import Table
@@ -26,12 +25,14 @@ from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.schedule import newest_due
-from warcmill.clients.engine import CrawlProgress, Engine, JobStatus
+from warcmill.clients.engine import JobStatus
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Assembled, Checkpointed, Launched
-from warcmill.model import Json, Key, Launch, Stage, stamp_time
+from warcmill.model import Key, Launch, Stage, stamp_time
 from warcmill.pulse import control as steps
+from warcmill.pulse import reported_jobs
+from warcmill.pulse.reported_jobs import ReportedJob
 
 TICK = 0.1  # seconds between two looks at the clock
 SUMMARY = "start, checkpoint or stop a crawl, once however often called; or show its progress"
@@ -70,16 +71,6 @@ be planned
 HEADS = ("job", "launch", "state", "done", "queued", "per min", "KiB/s", "alerts")
 FIGURES = HEADS[3:]
 WIDEST = 1_000  # columns
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedJob:
-    """A job as its engine reports it. `progress`: None if the engine has no such job, or if there is an `error`."""
-
-    job: str
-    engine: str
-    progress: CrawlProgress | None = None
-    error: WarcmillError | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -245,7 +236,7 @@ def print_status(job: str | None, json: bool) -> int:
     """Ask each engine and print; return the code of the first error, if any."""
     statuses = list(_ask(job))
     if json:
-        print(as_json({"jobs": [_json(status) for status in statuses]}))
+        print(as_json(reported_jobs.document(statuses)))
     else:
         _show(statuses, alone=bool(job))
     errors = [status.error for status in statuses if status.error]
@@ -262,13 +253,9 @@ def _ask(job: str | None) -> Iterator[ReportedJob]:
         jobs = [job] if job else jobs_of(section)
         try:
             with closing(engines.engine_at(section)) as engine:
-                yield from _of_engine(engine, section, jobs)
+                yield from reported_jobs.ask(engine, section, jobs)
         except WarcmillError as error:
             yield from (ReportedJob(name, section, error=error) for name in jobs)
-
-
-def _of_engine(engine: Engine, section: str, jobs: tuple[str, ...] | list[str]) -> list[ReportedJob]:
-    return [ReportedJob(name, section, engine.progress(name)) for name in jobs]
 
 
 def _show(statuses: list[ReportedJob], *, alone: bool) -> None:
@@ -301,16 +288,3 @@ def _row(status: ReportedJob) -> tuple[Text, ...]:
     figures = (progress.done, progress.queued, progress.per_minute, progress.kib_per_second, progress.alerts)
     shown = (Text(f"{figure:,}") for figure in (figures if progress.running else ()))
     return styled(status.job), Text(progress.launch_id), state, *shown
-
-
-def _json(status: ReportedJob) -> dict[str, Json]:
-    """A job that its engine does not know, or of which it reported nothing, has the same keys."""
-    progress = status.progress or CrawlProgress(False, "", "", 0, 0, 0, 0, 0)
-    error = str(status.error) if status.error else ""
-    asked: dict[str, Json] = {
-        "job": status.job,
-        "engine": status.engine,
-        "error": error,
-        "known": status.progress is not None,
-    }
-    return {**asked, **asdict(progress), "said": list(progress.said)}

@@ -12,20 +12,17 @@ from rich.text import Text
 
 from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval, add_json
-from commands.console.dues import Dues
 from commands.console.launches import point_to
-from commands.console.show import as_json, console, days_json, heading, lines, report_unreachable, styled
-from tasks.package import catalogue_of
-from tasks.step import OpenRoots, open_line
-from warcmill.audit import findings, remedies, survey
-from warcmill.audit.findings import RevisitResolver
+from commands.console.show import as_json, console, heading, lines, report_unreachable, styled
+from tasks.audited import audited
+from tasks.step import open_line
+from warcmill.audit import findings, remedies
+from warcmill.audit.documents import comparison
+from warcmill.audit.documents.comparison import ReconciledDays
+from warcmill.audit.documents.dues import Dues
 from warcmill.audit.gaps import Gap
-from warcmill.audit.omissions import Catalogued, ScanStart
-from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, total
+from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, total
 from warcmill.base.escapes import printable
-from warcmill.launches.discovery import Discovery
-from warcmill.model import Json, Launch
-from warcmill.stores.opening import open_folder
 
 SUMMARY = "compare disk, packages and archive, and list every gap"
 EPILOG = f"""\
@@ -78,70 +75,28 @@ def run(args: argparse.Namespace) -> int:
     """Check every launch of the interval; print; the worst decides."""
     line = open_line()
     days: Interval = args.interval
-    discovered = survey.find(line.state, line.rootmap, days.first, days.end)
-    point_to(line, discovered.launches, "reconcile")
-    reports = reports_of(line, discovered)
-    due = dues.of_days(line, days.first, days.end)
-    misplaced = any(bare.misplaced for bare in discovered.bare)
+    known = comparison.read(audited(line), days.first, days.end)
+    point_to(line, known.discovered.launches, "reconcile")
     if args.json:
-        print(
-            as_json(
-                {**document(days, reports, discovered.unexpected, due), "bare": [bare.text for bare in discovered.bare]}
-            )
-        )
+        print(as_json(known.json()))
     else:
-        show(console(), days, reports, discovered.unexpected, due, misplaced)
-    if report_unreachable(discovered) or due.report_away():
-        return 4
-    return exit_code(reports) or int(misplaced or bool(due.gaps))
+        show(console(), days, known)
+    report_unreachable(known.discovered)
+    dues.report_away(known.due)
+    return known.exit_code
 
 
-def reports_of(line: OpenRoots, discovered: Discovery, before: ScanStart | None = None) -> list[LaunchReport]:
-    """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
-    wanted = line.wanted
-    catalogued, resolve = catalogue_lookup(line), resolver(line, discovered.launches)
-    return [
-        report(line.state, line.rootmap, line.store, launch, wanted, before, catalogued, resolve)
-        for launch in discovered.launches
-    ]
-
-
-def catalogue_lookup(line: OpenRoots) -> Catalogued | None:
-    """A look-up in the catalogue; None without an index. Its disk is looked at when a launch needs it."""
-    return (lambda launch: catalogue_of(line).of_launch(launch)) if line.settings.index else None
-
-
-def resolver(line: OpenRoots, launches: Iterable[Launch]) -> RevisitResolver | None:
-    """The resolver of the revisits of launches; None without an index."""
-    index = line.settings.index
-    return RevisitResolver(line.state, open_folder("index", index), line.store, launches) if index else None
-
-
-def exit_code(reports: list[LaunchReport]) -> int:
-    """4 if something did not answer, 1 on any gap, else 0."""
-    if any(report.unavailable for report in reports):
-        return 4
-    return 1 if any(report.gaps for report in reports) else 0
-
-
-def show(
-    target: Console,
-    days: Interval,
-    reports: list[LaunchReport],
-    unexpected: tuple[str, ...],
-    due: Dues,
-    misplaced: bool = False,
-) -> None:
-    """Print the table, then every gap. `misplaced`: some launches were not looked at, for they are in other places."""
-    lines(target, heading(days, len(reports)))
-    if reports:
-        target.print(table(reports))
-    for text in unexpected:
+def show(target: Console, days: Interval, known: ReconciledDays) -> None:
+    """Print the table, then every gap."""
+    lines(target, heading(days, len(known.reports)))
+    if known.reports:
+        target.print(table(known.reports))
+    for text in known.discovered.unexpected:
         lines(target, styled(f"not a launch: {text}", DIM))
-    lines(target, *_sections(reports, due, misplaced))
+    lines(target, *_sections(known.reports, known.due, known.misplaced))
 
 
-def table(reports: list[LaunchReport]) -> Table:
+def table(reports: Sequence[LaunchReport]) -> Table:
     """One row per stage under each launch, and the totals."""
     grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_footer=True)
     grid.add_column("launch, stage", footer="total", overflow="fold", header_style="bold", footer_style="bold")
@@ -174,7 +129,7 @@ def _number_of(row: StageRow, name: str) -> Text:
     return Text(str(number), style=style)
 
 
-def _sections(reports: list[LaunchReport], due: Dues, misplaced: bool) -> Iterator[Text]:
+def _sections(reports: Sequence[LaunchReport], due: Dues, misplaced: bool) -> Iterator[Text]:
     gaps = [gap for report in reports for gap in report.gaps]
     accepted = [gap for report in reports for gap in report.accepted]
     if accepted or due.accepted:
@@ -199,7 +154,7 @@ def accepted_lines(accepted: Sequence[Gap]) -> Iterator[Text]:
             yield styled(f"  and {len(group) - most} more: {remedies.report_seeds(launch)}", DIM)
 
 
-def _unscanned(reports: list[LaunchReport]) -> Iterator[Text]:
+def _unscanned(reports: Sequence[LaunchReport]) -> Iterator[Text]:
     new = [report.launch for report in reports if report.unscanned]
     if new:
         yield Text(f"\n{len(new)} not yet scanned: new since the scans began, for the next one", style="bold")
@@ -210,7 +165,7 @@ def _number(gaps: int) -> str:
     return "no gap" if gaps == 0 else "1 gap" if gaps == 1 else f"{gaps} gaps"
 
 
-def gap_lines(gaps: list[Gap]) -> Iterator[Text]:
+def gap_lines(gaps: Iterable[Gap]) -> Iterator[Text]:
     """Each gap by name, grouped by kind, cause and remedy."""
     alike: dict[tuple[str, str, str], list[Gap]] = {}
     for gap in gaps:
@@ -224,32 +179,3 @@ def gap_lines(gaps: list[Gap]) -> Iterator[Text]:
         if len(group) > most:
             yield styled(f"      and {len(group) - most} more: {remedies.report_seeds(group[0].launch)}")
         yield styled(f"      -> {todo}", "cyan")
-
-
-def document(days: Interval, reports: list[LaunchReport], unexpected: tuple[str, ...], due: Dues) -> dict[str, Json]:
-    """The JSON document of the same reports."""
-    everything = total(row.counts for report in reports for row in report.rows)
-    return {
-        **days_json(days),
-        "gaps": sum(len(report.gaps) for report in reports) + len(due.gaps),
-        "of_no_launch": dues.as_list(due.gaps),
-        "odd": list(unexpected),
-        "totals": dict(everything),
-        "launches": [_launch(report) for report in reports],
-    }
-
-
-def _launch(report: LaunchReport) -> dict[str, Json]:
-    return {
-        "job": report.launch.job,
-        "launch_id": report.launch.id,
-        "ended": report.ended,
-        "stages": [{"stage": str(row.stage), "closed": row.sealed, **row.counts} for row in report.rows],
-        "gaps": [gap_json(gap) for gap in report.gaps],
-        "accepted": [gap_json(gap) for gap in report.accepted],
-    }
-
-
-def gap_json(gap: Gap) -> dict[str, Json]:
-    """A gap for the JSON document."""
-    return {name: getattr(gap, name) for name in ("stage", "kind", "name", "why", "todo")}

@@ -6,7 +6,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of
@@ -14,12 +14,11 @@ from commands.console.show import as_json, console, counted, err, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import refuse_unknown, survey
 from warcmill.base.escapes import printable
-from warcmill.errors import NotReady
-from warcmill.formats.logs.crawlreport import total
-from warcmill.markers.facts import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
-from warcmill.model import Json, Launch, Stage
-from warcmill.reports import comparison
+from warcmill.markers.facts import REPORT_TABLES, SeedFate, Seeds, SeedState
+from warcmill.model import Launch
+from warcmill.reports import figures
 from warcmill.reports.comparison import LaunchComparison
+from warcmill.reports.figures import LaunchFigures
 from warcmill.stores.opening import open_folder
 
 SUMMARY = "show what a launch brought, and what became of each of its seeds"
@@ -56,19 +55,6 @@ _HEADS = {
 _SHORTEST_FIRST = ("cut", "refused", "rejected", "by_tries", "by_hop", "by_status", "by_mime", "by_host_top")
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFigures:
-    """The reports of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none."""
-
-    launch: Launch
-    seeds: Seeds | None
-    stages: tuple[Stage, ...]
-    missing: tuple[Stage, ...]
-    numbers: dict[str, int]
-    tables: dict[str, dict[str, int]]
-    before: LaunchComparison | None
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """[JOB [LAUNCH]], --seeds, --json or --csv."""
     add_launch(parser, optional=True)
@@ -84,37 +70,25 @@ def run(args: argparse.Namespace) -> int:
         return 2
     line = open_line()
     launch = launch_of(line, args, in_state=True)
-    figures = _read(line, launch, compared=not args.seeds and not args.csv)
+    known = _read(line, launch, compared=not args.seeds and not args.csv)
     if args.json:
-        print(as_json(_json(figures)))
+        print(as_json(known.json()))
     elif args.csv:
-        _write_csv(figures, of_seeds=args.seeds)
+        _write_csv(known, of_seeds=args.seeds)
     else:
-        lines(console(), *(_every_seed(figures) if args.seeds else _texts(figures)))
-    return 0 if figures.seeds or (figures.stages and not args.seeds) else 1
+        lines(console(), *(_every_seed(known) if args.seeds else _texts(known)))
+    return 0 if known.seeds or (known.stages and not args.seeds) else 1
 
 
 def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
     """The reports of a launch. BadInput when there is no such launch."""
     seen = survey(line.state, line.roots_of(launch.job), launch, line.wanted)
     refuse_unknown(line.state, line.roots_of(launch.job), seen)
-    seeds = seen.facts.get(seen.key("seeds"))
-    reported = {stage: seen.facts.get(seen.key("crawl-report", stage)) for stage in seen.stages}
-    of_stages = {stage: one for stage, one in reported.items() if isinstance(one, CrawlReported)}
-    tables = {name: total(dict(one.tables[name]) for one in of_stages.values()) for name in REPORT_TABLES}
-    numbers = {name: sum(one.numbers[name] for one in of_stages.values()) for name in ("lines", "bytes", "unread")}
-    missing = tuple(stage for stage in seen.stages if stage not in of_stages)
-    before = _before(line, launch) if compared and isinstance(seeds, Seeds) else None
-    known = seeds if isinstance(seeds, Seeds) else None
-    return LaunchFigures(launch, known, tuple(of_stages), missing, numbers, tables, before)
-
-
-def _before(line: OpenRoots, launch: Launch) -> LaunchComparison | None:
-    index = line.settings.index
-    try:
-        return comparison.compare(line.state, line.store, open_folder("index", index) if index else None, launch)
-    except NotReady:
-        return None  # its own stages are not verified any more: `why` names it
+    known = figures.of_facts(launch, seen.stages, seen.facts)
+    if not compared or known.seeds is None:
+        return known
+    index = open_folder("index", line.settings.index) if line.settings.index else None
+    return replace(known, before=figures.beside_the_one_before(line.state, index, launch, line.store))
 
 
 def _texts(figures: LaunchFigures) -> Iterator[str]:
@@ -200,26 +174,6 @@ def _compared(before: LaunchComparison | None) -> Iterator[str]:
             yield from (f"  {kind:<10} {printable(url)}" for url in before.first[kind][:5])
             if before.counts[kind] > 5:
                 yield f"             and {before.counts[kind] - 5:,} more"
-
-
-def _json(figures: LaunchFigures) -> dict[str, Json]:
-    crawl: dict[str, Json] = {"stages": [*map(str, figures.stages)], **figures.numbers}
-    tables: dict[str, Json] = {name: dict(table) for name, table in figures.tables.items()}
-    before = figures.before.json() if figures.before else None
-    head: dict[str, Json] = {"job": figures.launch.job, "launch_id": figures.launch.id}
-    seeds = _seeds_json(figures.seeds) if figures.seeds else None
-    return {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
-
-
-def _seeds_json(seeds: Seeds) -> dict[str, Json]:
-    return {
-        "listed": seeds.listed,
-        "end": seeds.end,
-        "untried_as": seeds.untried_as,
-        "counts": dict(seeds.numbers),
-        "seeds": [fate.facts() for fate in seeds.seeds],
-        "without_page": [*seeds.without_page],
-    }
 
 
 def _write_csv(figures: LaunchFigures, *, of_seeds: bool) -> None:

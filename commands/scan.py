@@ -19,10 +19,12 @@ from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import console, counted, err, out, report_unreachable
 from commands.doctor import scheduler
 from tasks import logs
+from tasks.audited import audited
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import due_crawls, findings, omissions, survey
+from warcmill.audit.documents import comparison
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level
@@ -149,26 +151,21 @@ def _reconciled(line: OpenRoots, days: Interval, before: ScanStart, codes: list[
         discovered = survey.find(line.state, line.rootmap, days.first, days.end)
     try:
         with moving("looks for gaps"):
-            reports = reconcile.reports_of(line, discovered, before)
-            due = dues.of_days(line, days.first, days.end)
+            known = comparison.of_discovered(audited(line), days.first, days.end, discovered, before)
     except WarcmillError as error:
         err(f"warcmill: {error}")
         there = counted(len(discovered.launches), "launch", "launches")
         out(f"scan {days.text}: {there}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
-    misplaced = any(bare.misplaced for bare in discovered.bare)
-    reconcile.show(console(), days, reports, discovered.unexpected, due, misplaced)
+    reconcile.show(console(), days, known)
     point_to(line, discovered.launches, "scan")
-    reconciled = (
-        Unavailable.exit_code
-        if report_unreachable(discovered) or due.report_away()
-        else reconcile.exit_code(reports) or int(misplaced or bool(due.gaps))
-    )
-    code = _worst([reconciled, *map(ours, codes)])
-    todo = next_command(code, NOT_PLANNED in codes, days, reports, due.gaps)
+    report_unreachable(discovered)
+    dues.report_away(known.due)
+    code = _worst([known.exit_code, *map(ours, codes)])
+    todo = next_command(code, NOT_PLANNED in codes, days, known.reports, known.due.gaps)
     if logs.TOO_MANY in notes:
         todo = f"warcmill backfill {days.text}, for there are {logs.TOO_MANY}"
-    found = sums(reports, notes - {logs.TOO_MANY}, len(due.gaps))
+    found = sums(known.reports, notes - {logs.TOO_MANY}, len(known.due.gaps))
     out(f"scan {days.text}: {found}; {f'next: {todo}' if todo else 'no gap'}")
     return code
 
@@ -177,7 +174,7 @@ def _worst(codes: Iterable[int]) -> int:
     return min(codes, key=WORST_FIRST.index)
 
 
-def sums(reports: list[LaunchReport], failed_tasks: Collection[str] = (), of_no_launch: int = 0) -> str:
+def sums(reports: Sequence[LaunchReport], failed_tasks: Collection[str] = (), of_no_launch: int = 0) -> str:
     """The result for some launches, in words. `failed_tasks`: those of no launch that failed, such as folds;
     `of_no_launch`: the number of other gaps."""
     rows = [row.counts for report in reports for row in report.rows]
@@ -196,7 +193,7 @@ def sums(reports: list[LaunchReport], failed_tasks: Collection[str] = (), of_no_
 
 
 def next_command(
-    code: int, not_planned: bool, days: Interval, reports: list[LaunchReport], due: Sequence[JobGap] = ()
+    code: int, not_planned: bool, days: Interval, reports: Sequence[LaunchReport], due: Sequence[JobGap] = ()
 ) -> str:
     """The command to type next; '' if there is nothing to do."""
     if code == Unavailable.exit_code:

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 
 from rich.console import Console
@@ -18,15 +18,15 @@ from rich.text import Text
 from commands.console import dues, outside
 from commands.console.arguments import LAST, Interval, add_interval, add_json, job
 from commands.console.launches import point_to
-from commands.console.show import as_json, console, days_json, heading, lines, report_unreachable, styled
+from commands.console.show import as_json, console, heading, lines, report_unreachable, styled
 from commands.reconcile import gap_lines
+from tasks.audited import audited
 from tasks.step import open_line
 from warcmill import chain
-from warcmill.audit import findings, survey
-from warcmill.audit.progress_grid import LEGEND, TROUBLES, Cell, Cells, LaunchGrid, Mark, Totals, grid, totals
+from warcmill.audit import findings
+from warcmill.audit.documents import status
+from warcmill.audit.progress_grid import LEGEND, TROUBLES, Cell, LaunchGrid, Mark, Totals, totals
 from warcmill.base.escapes import did_you_mean, printable
-from warcmill.markers.locks import scans_at_work
-from warcmill.model import Json
 
 SUMMARY = "show how far each launch has come, by day"
 EPILOG = f"""\
@@ -87,28 +87,20 @@ def run(args: argparse.Namespace) -> int:
     """Read the markers of every launch of the interval; print."""
     line = open_line()
     days: Interval = args.interval
-    discovered = survey.find(line.state, line.rootmap, days.first, days.end)
-    point_to(line, discovered.launches, "status")
-    launches = [launch for launch in discovered.launches if args.job in (None, launch.job)]
-    if args.job and not launches:
-        report_no_job(args.job, (launch.job for launch in discovered.launches))
-    grids = [grid(line.state, line.rootmap, launch, line.wanted) for launch in launches]
-    shown = [grid for grid in grids if grid.word == "in trouble"] if args.trouble else grids
-    scans = scans_at_work(line.state)
-    due = dues.of_days(line, days.first, days.end)
-    due.gaps = [gap for gap in due.gaps if args.job in (None, gap.job)]
-    unkept = due.unkept(line, launches)
-    looked = outside.last_time(line, launches)
+    looked = partial(outside.last_time, line)
+    seen = status.read(audited(line), days.first, days.end, args.job, trouble=args.trouble, looked=looked)
+    point_to(line, seen.discovered.launches, "status")
+    if args.job and not seen.grids:
+        report_no_job(args.job, (launch.job for launch in seen.discovered.launches))
     if args.json:
-        of_no_launch, no_backup = dues.as_list(due.gaps), [str(gap.launch) for gap in unkept]
-        shown_grids = document(days, grids, shown, scans) | {"outside": looked}
-        print(as_json({**shown_grids, "of_no_launch": of_no_launch, "no_backup": [*no_backup]}))
+        print(as_json(seen.json()))
     else:
-        show(console(), days, grids, shown, scans)
-        lines(console(), *gap_lines(unkept), *dues.texts(due.gaps))
-        lines(console(), *([looked] if looked else []))
-    away = report_unreachable(discovered) or due.report_away()
-    return 4 if away or any(grid.unavailable for grid in grids) else 0
+        show(console(), days, seen.grids, seen.shown, seen.scans)
+        lines(console(), *gap_lines(seen.unkept), *dues.texts(seen.due.gaps))
+        lines(console(), *([seen.looked] if seen.looked else []))
+    report_unreachable(seen.discovered)
+    dues.report_away(seen.due)
+    return 4 if seen.is_away else 0
 
 
 def report_no_job(name: str, known: Iterable[str]) -> None:
@@ -145,38 +137,6 @@ def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
     if bad:
         yield Text("\nto see what is wrong and what to do:", style="bold")
         yield from (f"  warcmill why {grid.launch.job} {grid.launch.id}" for grid in bad)
-
-
-def document(days: Interval, grids: list[LaunchGrid], shown: list[LaunchGrid], scans: Scans) -> dict[str, Json]:
-    """The JSON document; its totals are of all launches, also those that are not shown."""
-    everything = totals(grids)
-    return {
-        **days_json(days),
-        "totals": {
-            **{word.replace(" ", "_"): number for word, number in everything.launches.items()},
-            "stages": everything.stages,
-            "cells": {step: {"done": done, "of": of} for step, (done, of) in everything.cells.items()},
-        },
-        "scans": [{"name": name, "pid": pid} for name, pid in scans],
-        "launches": [_json(grid) for grid in shown],
-    }
-
-
-def _json(grid: LaunchGrid) -> dict[str, Json]:
-    return {
-        "job": grid.launch.job,
-        "launch_id": grid.launch.id,
-        "ended": grid.ended,
-        "error": grid.error,
-        "not_got": list(grid.lost),
-        "vitals": grid.vitals.json() if grid.vitals else None,
-        "cells": _cells(grid.cells),
-        "stages": [{"stage": str(stage), "cells": _cells(cells)} for stage, cells in grid.stages],
-    }
-
-
-def _cells(cells: Cells) -> dict[str, Json]:
-    return {step: {"mark": str(cell.mark), "done": cell.done, "of": cell.of} for step, cell in cells.items()}
 
 
 def table(target: Console, grids: list[LaunchGrid], everything: Totals) -> Iterator[str]:

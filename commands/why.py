@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from rich.text import Text
@@ -15,25 +12,22 @@ from rich.text import Text
 from commands.console import dues
 from commands.console.arguments import add_json, add_launch, add_stage
 from commands.console.launches import launch_of
-from commands.console.show import as_json, console, lines, styled
-from commands.reconcile import catalogue_lookup, gap_json, gap_lines, resolver
+from commands.console.show import as_json, console, err, lines, styled
+from commands.reconcile import gap_lines
+from tasks.audited import audited
 from tasks.config import engines
-from tasks.step import OpenRoots, open_line
-from warcmill import layout
-from warcmill.audit import due_crawls, gaps, reconciliation
-from warcmill.audit.due_crawls import Days, JobGap
-from warcmill.audit.findings import OF_SEEDS, looked_up
-from warcmill.audit.gaps import Gap
+from tasks.step import open_line
+from warcmill.audit.documents import dues as due_documents
+from warcmill.audit.documents import explanation
+from warcmill.audit.documents.dues import DueExplanation
+from warcmill.audit.documents.explanation import Explanation
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.findings import OF_SEEDS
 from warcmill.audit.remedies import report_seeds
-from warcmill.audit.survey import Survey, require
 from warcmill.base import clock
-from warcmill.base.escapes import did_you_mean, printable
-from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
-from warcmill.launches.view import vitals
-from warcmill.markers.attempts import Attempt, Attempts
-from warcmill.markers.facts import Launched
-from warcmill.model import Json, Key, Launch, Stage, stamp_time
-from warcmill.output.stop import stopped
+from warcmill.errors import BadInput, WarcmillError
+from warcmill.markers.attempts import Attempt
+from warcmill.model import Key, Launch, Stage
 
 SUMMARY = "explain why a launch or a step is not done yet"
 EPILOG = """\
@@ -64,37 +58,7 @@ exit codes: 0 nothing is missing that could be done by now, 1 something is, its 
 broke off, or there is no such launch, 2 usage, 3 configuration, 4 unavailable: a root,
 the store, or the disk on which its crawler broke off
 """
-_SECOND = timedelta(seconds=1)
 MOST = 20  # files shown per attempt; the attempt's own file has them all
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for.
-
-    `unreachable`: a root that does not answer, so that the gaps are those of the markers and of disk alone; or ''.
-    `broke_off`: the exit code of the error that ended its crawler, 1 if that is not known; 0 if none did.
-    """
-
-    seen: Survey
-    waiting: tuple[tuple[str, str], ...]
-    gaps: tuple[Gap, ...]
-    accepted: tuple[Gap, ...]
-    attempts: tuple[tuple[Key, Attempt], ...]
-    unreachable: str
-    broke_off: int
-
-
-@dataclass(frozen=True, slots=True)
-class DueExplanation:
-    """A due crawl: its launch, '' if it got none; why it was accepted as skipped, ''; its gap; errors of its start."""
-
-    job: str
-    due: str
-    launch_id: str
-    accepted: str
-    gaps: tuple[JobGap, ...]
-    errors: tuple[tuple[str, str], ...]  # by the path of the attempt
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,67 +71,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the launch; print the answer."""
     line = open_line()
-    launch = launch_of(line, args)
+    launch, known = launch_of(line, args), audited(line)
     try:
-        answered = answer(line, launch, args.stage)
+        answered = explanation.read(known, launch, args.stage, _engine_says)
     except BadInput:
-        if args.stage is None and (code := _explain_due(line, launch.job, launch.id, json=args.json)) is not None:
+        if args.stage is None and (code := _explain_due(known, launch.job, launch.id, json=args.json)) is not None:
             return code
         raise
+    if answered.error:
+        err(answered.error)
     if args.json:
-        print(as_json(_json(answered)))
+        print(as_json(answered.json()))
     else:
         lines(console(), *_texts(answered, args.stage))
     return 4 if answered.unreachable else answered.broke_off or int(bool(answered.gaps))
-
-
-def _found(line: OpenRoots, seen: Survey) -> tuple[str, tuple[Gap, ...], tuple[Gap, ...]]:
-    """The root that does not answer, the store or the index, or ''; the gaps; those that are accepted.
-
-    Report one that is away: no step can continue, and no stored file can be relied on.
-    """
-    try:
-        looked = looked_up(seen, resolver(line, [seen.launch]))
-        return "", *reconciliation.find(line.state, looked, line.store, catalogue_lookup(line))
-    except Unavailable as error:
-        print(printable(str(error)), file=sys.stderr)
-        return "index" if error.what.startswith("root 'index'") else "store", *gaps.find(seen)
-
-
-def answer(line: OpenRoots, launch: Launch, stage: Stage | None) -> Explanation:
-    """All that is known of a launch, or of one of its stages; BadInput if there is none."""
-    seen = require(line.state, line.roots_of(launch.job), launch, line.wanted)
-    if stage and stage not in seen.stages:
-        known = [str(stage) for stage in seen.stages]
-        hint = did_you_mean(str(stage), known)
-        raise BadInput(f"{launch} {stage}", f"no such stage; its stages are: {', '.join(known)}{hint}")
-
-    def asked(name: str) -> bool:
-        return stage is None or name in ("", str(stage))
-
-    unreachable, *both = _found(line, seen)
-    open_gaps, accepted = (tuple(gap for gap in listed if asked(gap.stage)) for listed in both)
-    last = [(key, tried[-1]) for key, tried in seen.attempts.items() if tried] + list(_pulse_attempts(line, seen))
-    tried = tuple((key, attempt) for key, attempt in last if asked(dict(key.params).get("stage", "")))
-    of_engine, broke_off = ("", 0) if seen.ended else _engine_says(seen.launch)
-    waiting = tuple((name, why) for name, why in _waiting(line, seen, of_engine) if asked(name))
-    return Explanation(seen, waiting, open_gaps, accepted, tried, unreachable, broke_off)
-
-
-def _waiting(line: OpenRoots, seen: Survey, of_engine: str) -> Iterator[tuple[str, str]]:
-    """The stages that have not ended yet, or the launch, and which sign would end each."""
-    for stage in seen.stages:
-        if stage not in seen.sealed and not stage.is_final:
-            yield str(stage), "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
-    if not seen.ended:
-        try:
-            stopped(line.state, line.roots_of(seen.launch.job), seen.launch)
-        except NotReady as error:
-            if seen.is_imported:
-                yield "", error.why
-                return
-            signs = vitals(line.roots_of(seen.launch.job), seen.launch, seen.listing).text(datetime.now(UTC))
-            yield "", f"it has been {signs}.{of_engine} {error.why[:1].upper()}{error.why[1:]}"
 
 
 def _engine_says(launch: Launch) -> tuple[str, int]:
@@ -184,20 +101,12 @@ def _engine_says(launch: Launch) -> tuple[str, int]:
     return f" Its engine's newest launch is {seen.launch_id or 'none'}: {seen.words}.", 0
 
 
-def _pulse_attempts(line: OpenRoots, seen: Survey) -> Iterator[tuple[Key, Attempt]]:
-    """The last attempt at every stop or checkpoint of the launch that was tried and is not done."""
-    names = line.state.store.names(layout.attempts_folder(layout.state_folder(seen.launch)))
-    keys = set(map(layout.parse_attempt_name, names))
-    for key in sorted(key for key in keys if key and key.task.startswith("pulse.") and key not in seen.markers):
-        yield from ((key, last) for last in Attempts(line.state, key).earlier()[-1:])
-
-
 def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     seen = answered.seen
     subject = f"{seen.launch} {stage or ''}".rstrip()
     yield Text.assemble((subject, "bold"), f": {seen.ended or 'running'}, stages {', '.join(map(str, seen.stages))}")
     yield from (styled(f"  {stage or 'the launch'} waits: {why}", "cyan") for stage, why in answered.waiting)
-    yield from gap_lines(list(answered.gaps))
+    yield from gap_lines(answered.gaps)
     for key, attempt in answered.attempts:
         yield from _attempt(key, attempt)
     seeds = [gap for gap in answered.accepted if gap.kind in OF_SEEDS]
@@ -222,55 +131,16 @@ def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:
         yield styled(f"      and {len(failures) - MOST} more")
 
 
-def _json(answered: Explanation) -> dict[str, Json]:
-    return {
-        "job": answered.seen.launch.job,
-        "launch_id": answered.seen.launch.id,
-        "ended": answered.seen.ended,
-        "waiting": [{"stage": stage, "why": why} for stage, why in answered.waiting],
-        "gaps": [gap_json(gap) for gap in answered.gaps],
-        "accepted": [gap_json(gap) for gap in answered.accepted],
-        "attempts": [_attempt_json(key, attempt) for key, attempt in answered.attempts],
-    }
-
-
-def _attempt_json(key: Key, attempt: Attempt) -> dict[str, Json]:
-    return {
-        "task": key.task,
-        "stage": dict(key.params).get("stage", ""),
-        "path": attempt.path,
-        "error": attempt.error,
-        "failed": dict(attempt.failures),
-    }
-
-
-def _explain_due(line: OpenRoots, job: str, due: str, *, json: bool) -> int | None:
+def _explain_due(line: AuditedLine, job: str, due: str, *, json: bool) -> int | None:
     """Print which launch a due crawl got, or why it got none; None if no crawl of the job was due at that time."""
-    answered = _due_answer(line, job, due)
+    answered = due_documents.explain(line, job, due)
     if answered is None:
         return None
     if json:
-        print(as_json(_due_json(answered)))
+        print(as_json(answered.json()))
     else:
         lines(console(), *_due_texts(answered))
     return int(bool(answered.gaps))
-
-
-def _due_answer(line: OpenRoots, job: str, due: str) -> DueExplanation | None:
-    marker, now, moment = line.state.read(layout.due_key(job, due)), stamp_time(clock.stamp()), stamp_time(due)
-    keys = (layout.feed_key(job, due), layout.due_key(job, due))
-    tried = [attempt for key in keys for attempt in Attempts(line.state, key).earlier()[-1:]]
-    schedule = engines.schedules()[0].get(job)
-    is_due = bool(schedule and list(schedule.due(moment - _SECOND, moment)))
-    if not (marker or tried or is_due):
-        return None
-    launched = Launched.from_claim(marker.claim).launch.id if marker else ""
-    accepted = dues.accepted_dues(line).get(job, {}).get(due, "")
-    open_gaps: tuple[JobGap, ...] = ()
-    if schedule and is_due and not launched and not accepted:
-        open_gaps = due_crawls.find(line.state, job, schedule, Days(moment, moment + _SECOND, now))
-    errors = tuple((attempt.path, attempt.error) for attempt in tried if attempt.error)
-    return DueExplanation(job, due, launched, accepted, open_gaps, errors if not launched else ())
 
 
 def _due_texts(answered: DueExplanation) -> Iterator[Text]:
@@ -288,14 +158,3 @@ def _due_texts(answered: DueExplanation) -> Iterator[Text]:
         yield styled(f"  accepted as skipped: {answered.accepted}", "dim")
     elif not answered.gaps:
         yield Text("  nothing is missing by now", style="green")
-
-
-def _due_json(answered: DueExplanation) -> dict[str, Json]:
-    return {
-        "job": answered.job,
-        "due": answered.due,
-        "launch_id": answered.launch_id,
-        "accepted": answered.accepted,
-        "of_no_launch": dues.as_list(answered.gaps),
-        "attempts": [{"path": path, "error": error} for path, error in answered.errors],
-    }

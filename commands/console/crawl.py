@@ -15,18 +15,18 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from commands import pulse, reconcile
+from commands import pulse
 from commands.console.luigi_cfg import engine_for, job_of, list_job
 from commands.console.scanner import log_file
 from commands.console.show import counted, err, out
 from tasks import logs
+from tasks.audited import audited
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import findings, survey
+from warcmill.audit.documents import comparison
 from warcmill.audit.remedies import report_seeds
 from warcmill.base import clock, disk
 from warcmill.base.escapes import printable
@@ -41,7 +41,7 @@ from warcmill.crawl.launch.job_log import Last
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
 from warcmill.formats.feed import TargetScope
 from warcmill.markers import locks
-from warcmill.model import Json, Launch, stamp_time
+from warcmill.model import Json, Launch
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions.search import title_of
@@ -288,9 +288,8 @@ def _code_of(launch: Launch, scanned: int) -> int:
     """The exit code for one launch of a day that was scanned: what else the day lacks is no fault of this crawl."""
     if scanned not in (1, BadConfig.exit_code, Unavailable.exit_code, Busy.exit_code):
         return scanned
-    line, day = open_line(), stamp_time(launch.id).date()
-    of_day = survey.find(line.state, line.rootmap, day, day + timedelta(days=1))
-    own = reconcile.exit_code(reconcile.reports_of(line, replace(of_day, launches=(launch,))))
+    line = open_line()
+    own = comparison.worst(comparison.reports_of(audited(line), [launch]))
     if not own:
         out(f"{launch.job}: nothing of launch {launch.id} is missing; what is, is of other crawls of its day")
     return scanned if own and scanned in (BadConfig.exit_code, Busy.exit_code) else own

@@ -107,7 +107,7 @@ CLAIMS = (
     Place("warcmill/package/index_sip.py"),
 )
 REPORTS = (
-    Place("warcmill/audit/gaps.py", fields=("Gap",)),
+    Place("warcmill/audit/gaps.py", but=("Gap.json",), fields=("Gap",)),
     Place("warcmill/versions/revisits.py", only=("Searched.unknown",)),
     Place("warcmill/audit/findings.py"),
     Place("warcmill/audit/accepted_seeds.py", only=("facts", "KIND")),
@@ -143,7 +143,8 @@ NOTICES = (
 )
 JSON = (
     Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
-    Place("commands/report.py", only=("_json", "_seeds_json", "_write_csv"), documents=True),
+    Place("warcmill/reports/figures.py", documents=True),
+    Place("commands/report.py", only=("_write_csv",)),
     Place("commands/catalogue.py", documents=True),
     Place(
         "commands/check.py",
@@ -176,22 +177,24 @@ JSON = (
     Place("commands/doctor.py", but=("STYLES", "fitness"), documents=True),
     Place("warcmill/audit/health.py", only=("Level",)),
     Place("commands/feed.py", only=("counted",), documents=True),
-    Place("commands/files.py", only=("_json", "_file")),
+    Place("warcmill/audit/documents/files.py", only=("document", "_file")),
     Place("commands/plan.py", documents=True),
     Place("commands/import.py", documents=True),
-    Place("commands/pulse.py", documents=True),
+    Place("warcmill/pulse/reported_jobs.py", documents=True),
     Place("warcmill/clients/engine.py", only=("CrawlProgress",), fields=("CrawlProgress",)),
-    Place("commands/reconcile.py", only=("gap_json",), documents=True),
+    Place("warcmill/audit/gaps.py", only=("Gap.json",)),
+    Place("warcmill/audit/documents/comparison.py", documents=True),
     Place("commands/console/show.py", only=("days_json",)),
     Place("commands/search.py", documents=True),
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
-    Place("commands/status.py", but=("STYLES",), documents=True),
+    Place("warcmill/audit/documents/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
-    Place("commands/console/dues.py", only=("of_days", "_decisions", "as_list")),
-    Place("commands/why.py", only=("_waiting", "_engine_says"), documents=True),
+    Place("warcmill/audit/documents/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
+    Place("warcmill/audit/documents/explanation.py", only=("_waiting",), documents=True),
+    Place("commands/why.py", only=("_engine_says",)),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
     Place("warcmill/crawl/control/frontier.py", only=("_MAY", "as_json"), documents=True),
@@ -204,6 +207,11 @@ NONE_OF_ITS_OWN = {
     "warcmill/decisions/workspace.py",
     "commands/accept.py",
     "commands/job.py",
+    # They print documents of warcmill/audit/documents/ and warcmill/pulse/reported_jobs.py.
+    "commands/files.py",
+    "commands/pulse.py",
+    "commands/reconcile.py",
+    "commands/status.py",
     # Slips at the destination and extracts: their own tests hold their bytes.
     "warcmill/formats/sip/pronom.py",
     "warcmill/extracts/cdx.py",

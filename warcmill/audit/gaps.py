@@ -16,7 +16,7 @@ from warcmill.chain import Row
 from warcmill.markers.attempts import Attempt
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import is_salvaged
-from warcmill.model import Item, Key, Launch, Outcome, Stage
+from warcmill.model import Item, Json, Key, Launch, Outcome, Stage
 
 # Kinds of findings about the crawl. No run of a step closes them: an operator takes note with `warcmill accept`.
 ACCEPTABLE = (
@@ -51,6 +51,10 @@ class Gap:
     name: str
     why: str
     todo: str
+
+    def json(self) -> dict[str, Json]:
+        """The gap in a JSON document."""
+        return {name: getattr(self, name) for name in ("stage", "kind", "name", "why", "todo")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain as chained
+from itertools import islice
 
 from warcmill import chain
 from warcmill.audit import gaps
@@ -55,29 +58,75 @@ def steps() -> tuple[str, ...]:
     return tuple(row.word for row in chain.of_files(chain.ROWS))
 
 
-def inventory(seen: Survey) -> Iterator[FileState]:
-    """The files of a launch: those of each stage, then the WARCs that no stage has."""
-    for stage in seen.stages:
-        yield from _of_stage(seen, stage)
-    listed = gaps.listed(seen)
-    for path, file in sorted(seen.warcs().items()):
-        if path not in listed:
-            steps = dict.fromkeys((row.word for row in _steps(seen)), LACKING)
-            yield FileState(file, "", True, "", steps, "no stage has it yet")
+class Inventory:
+    """The files of a launch: those of each stage, then the WARCs that no stage has. Each state is made when asked."""
+
+    def __init__(self, seen: Survey) -> None:
+        self._seen, self._rows, self._on_disk = seen, _steps(seen), seen.warcs()
+        self._stages = [_StageFiles(seen, stage, self._rows) for stage in seen.stages]
+        listed = gaps.listed(seen)
+        self._loose = [file for path, file in sorted(self._on_disk.items()) if path not in listed]
+
+    def __len__(self) -> int:
+        return sum(len(files.names) for files in self._stages) + len(self._loose)
+
+    def states(self, first: int = 0, end: int | None = None) -> Iterator[FileState]:
+        """The files from number `first` up to, not including, `end`, each with its states."""
+        of_stages = (partial(files.state, name, self._on_disk) for files in self._stages for name in files.names)
+        loose = (partial(self._unlisted, file) for file in self._loose)
+        yield from (state() for state in islice(chained(of_stages, loose), first, end))
+
+    def _unlisted(self, file: FileRef) -> FileState:
+        steps = dict.fromkeys((row.word for row in self._rows), LACKING)
+        return FileState(file, "", True, "", steps, "no stage has it yet")
 
 
-def _of_stage(seen: Survey, stage: Stage) -> Iterator[FileState]:
-    rows = _steps(seen)
-    by_step = {row.word: {_name(item): item for item in _items(seen, row.word, stage)} for row in rows}
-    latest = {name: item for items in by_step.values() for name, item in items.items()}
-    on_disk = seen.warcs()
-    for name, item in sorted(latest.items()):
-        states = {row.word: _step(seen, row, stage, item, by_step[row.word].get(name)) for row in rows}
-        whys = (items[name].why for items in by_step.values() if name in items and items[name].why)
+_Name = tuple[str, str, bool]
+
+
+class _StageFiles:
+    """The files of a stage by name, in order, and what the attempts at steps without a marker have settled."""
+
+    def __init__(self, seen: Survey, stage: Stage, rows: list[Row]) -> None:
+        self._seen, self._stage, self._rows = seen, stage, rows
+        self._by_step = {row.word: {_name(item): item for item in _items(seen, row.word, stage)} for row in rows}
+        self._latest = {name: item for items in self._by_step.values() for name, item in items.items()}
+        self._tried = {row.word: _Tried.of(seen, row.word, stage) for row in rows}
+        self.names = sorted(self._latest)
+
+    def state(self, name: _Name, on_disk: Container[str]) -> FileState:
+        item = self._latest[name]
+        states = {row.word: self._step(row, item, self._by_step[row.word].get(name)) for row in self._rows}
+        whys = (items[name].why for items in self._by_step.values() if name in items and items[name].why)
         on_disk_now = item.file.root == "state" or (item.file.label in on_disk and not is_salvaged(item))
         stored = item.made.path if item.made else ""
         shown = item.made if item.made and is_salvaged(item) else item.file
-        yield FileState(shown, str(stage), on_disk_now, stored, states, next(whys, ""))
+        return FileState(shown, str(self._stage), on_disk_now, stored, states, next(whys, ""))
+
+    def _step(self, step: Row, latest: Item, done: Item | None) -> str:
+        if done:
+            return str(done.outcome)
+        if step.by_sip:
+            return _in_sip(self._seen, step, self._stage, latest)
+        return NEVER if _is_never(step, latest) else self._tried[step.word].state(latest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """The files that the attempts at a step without a marker have settled, and those at which the last one failed."""
+
+    settled: frozenset[str]
+    failed: frozenset[str]
+
+    @classmethod
+    def of(cls, seen: Survey, step: str, stage: Stage) -> _Tried:
+        attempts = seen.attempts.get(seen.key(step, stage), ())
+        done = frozenset(one.file.label for _, items in settled(attempts).values() for one in items)
+        return cls(done, frozenset(attempts[-1].failures) if attempts else frozenset())
+
+    def state(self, item: Item) -> str:
+        names = {item.file.label, *([item.made.path] if item.made else [])}
+        return SETTLED if names & self.settled else FAILED if names & self.failed else LACKING
 
 
 def _items(seen: Survey, step: str, stage: Stage) -> tuple[Item, ...]:
@@ -85,16 +134,8 @@ def _items(seen: Survey, step: str, stage: Stage) -> tuple[Item, ...]:
     return marker.claim.items if marker else ()
 
 
-def _name(item: Item) -> tuple[str, str, bool]:
+def _name(item: Item) -> _Name:
     return item.file.root, item.file.path, is_salvaged(item)
-
-
-def _step(seen: Survey, step: Row, stage: Stage, latest: Item, done: Item | None) -> str:
-    if done:
-        return str(done.outcome)
-    if step.by_sip:
-        return _in_sip(seen, step, stage, latest)
-    return NEVER if _is_never(step, latest) else _tried(seen, step.word, stage, latest)
 
 
 def _in_sip(seen: Survey, step: Row, stage: Stage, item: Item) -> str:
@@ -113,12 +154,3 @@ def _is_never(step: Row, item: Item) -> bool:
     if item.file.root == "state":  # the zip of logs is made here, and stays
         return step.outward or step.warcs_only or not step.after
     return item.outcome is Outcome.REFUSED and item.file.sha512 is None  # by its name
-
-
-def _tried(seen: Survey, step: str, stage: Stage, item: Item) -> str:
-    """The state of a file at a step that has no marker yet, from the attempts at the step."""
-    attempts = seen.attempts.get(seen.key(step, stage), ())
-    names = {item.file.label, *([item.made.path] if item.made else [])}
-    if any(done.file.label in names for _, items in settled(attempts).values() for done in items):
-        return SETTLED
-    return FAILED if attempts and names & set(attempts[-1].failures) else LACKING

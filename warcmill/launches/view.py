@@ -101,6 +101,15 @@ class LaunchView:
         return Ended.OPERATOR if self.marker("operator.Close") else ""
 
     @property
+    def not_ended(self) -> str:
+        """Why it counts as running, with the command that ends it, or completes its import; '' once it has ended."""
+        if self.ended:
+            return ""
+        if self.roots.is_imported:
+            return f"its import was cut short. To complete it: warcmill import FOLDER --job {self.launch.job}"
+        return f"neither its job.log nor an operator says that it has ended. If its engine is gone: {self.way_to_end}"
+
+    @property
     def finished(self) -> str:
         """The time of its own FINISHED line; '' when there is none."""
         return _finished(self.events, self.launch)

@@ -22,14 +22,8 @@ def stopped(state: MarkerStore, roots: JobRoots, launch: Launch) -> Claim:
     """The claim of 01.stopped. NotReady while the launch may still be running."""
     view = LaunchView.of(state, roots, launch)
     how = view.ended
-    if not how and roots.is_imported:
-        why = f"its import was cut short. To complete it: warcmill import FOLDER --job {launch.job}"
-        raise NotReady(str(launch), why)
     if not how:
-        raise NotReady(
-            str(launch),
-            f"neither its job.log nor an operator says that it has ended. If its engine is gone: {view.way_to_end}",
-        )
+        raise NotReady(str(launch), view.not_ended)
     key = layout.key("output.CheckJobStopped", launch)
     facts: dict[str, Json] = {"how": how, "finished": _finished(view, how)}
     return Claim(key, inputs=_basis(state, launch, how), facts=facts)

@@ -48,9 +48,12 @@ class LaunchComparison:
         return {"before": self.before.id, "counts": dict(self.counts), "first": first}
 
 
-def compare(state: MarkerStore, store: Store, index: LocalStore | None, launch: Launch) -> LaunchComparison | None:
+def compare(
+    state: MarkerStore, store: Store | None, index: LocalStore | None, launch: Launch
+) -> LaunchComparison | None:
     """Compare a launch with the newest one before it whose every stage is verified; None when there is none.
 
+    `store` None: only a comparison that is kept is returned, and nothing is written.
     NotReady without 04, or files.verified of a stage; Mismatch when a stored zip is no longer the verified one.
     """
     before = _before(state, launch)
@@ -61,6 +64,8 @@ def compare(state: MarkerStore, store: Store, index: LocalStore | None, launch: 
     path = f"reports/{launch.job}/{launch.id}.{digest[:32]}.json"
     if index and (kept := _kept(index, path, before)):
         return kept
+    if store is None:
+        return None
     with state.scratch() as folder:
         found = _compared(store, folder, both[0], both[1], before)
     if index:

@@ -344,7 +344,7 @@ def test_the_worst_stage_is_the_launchs_mark(marks: list[Mark], expected: Cell) 
 
 def steps(engine: Engine) -> dict[str, dict[str, str]]:
     seen = survey.survey(engine.state, engine.roots, LAUNCH, {})
-    return {one.file.name: dict(one.steps) for one in inventory.inventory(seen)}
+    return {one.file.name: dict(one.steps) for one in inventory.Inventory(seen).states()}
 
 
 def test_the_inventory_has_every_file_with_its_steps(assembled: Engine) -> None:

@@ -232,7 +232,7 @@ def seen_by_all(engine: Engine, launch: Launch) -> tuple[LaunchReport, list[obje
         progress_grid.of_survey(seen),
         day_summary.of_survey(seen),
         gaps.find(seen),
-        list(inventory.inventory(seen)),
+        list(inventory.Inventory(seen).states()),
     ]
     return report(engine.state, engine.rootmap, engine.store, launch, {}), told
 

@@ -1,0 +1,131 @@
+"""The documents of the verbs that look, as a page asks for them: in slices, and without an engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import chain
+import pytest
+from engine import Engine, line_of
+from warcs import warc_gz, warcinfo
+
+from warcmill.audit.documents import comparison, explanation, files
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.errors import BadInput
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FINAL, Launch
+from warcmill.output import process
+from warcmill.reports import figures
+
+NAMES = [f"BL-20161019234430000-{number:05d}-1~crawler~8443.warc.gz" for number in range(3)]
+WARC = warc_gz(warcinfo())
+
+
+def line_with(engine: Engine) -> AuditedLine:
+    return AuditedLine(engine.state, engine.rootmap, {}, lambda: engine.store)
+
+
+def assembled(engine: Engine) -> None:
+    for name in NAMES:
+        engine.warc(name, WARC)
+    engine.logs(*(line_of(f"http://a.example/{name}", name) for name in NAMES))
+    engine.finish()
+    chain.assembled(engine)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine(tmp_path)
+
+
+def test_a_slice_of_files_is_that_part_of_the_whole_and_has_its_number(engine: Engine) -> None:
+    assembled(engine)
+    line = line_with(engine)
+    whole = files.read(line, engine.launch)
+    assert (whole.error, whole.total) == ("", 3)
+    assert [file.file.name for file in whole.files] == NAMES
+    for first in range(3):
+        part = files.read(line, engine.launch, skipped=first, most=2)
+        assert part == replace(whole, files=whole.files[first : first + 2])
+    assert files.read(line, engine.launch, skipped=9, most=2) == replace(whole, files=())
+
+
+def test_a_slice_of_those_that_lack_a_step_counts_those_alone(engine: Engine) -> None:
+    assembled(engine)
+    part = files.read(line_with(engine), engine.launch, "checksum", skipped=1, most=1)
+    everything = files.read(line_with(engine), engine.launch, "checksum")
+    assert len(everything.files) == part.total
+    assert part.files == everything.files[1:2]
+
+
+def test_attempts_of_a_step_are_read_once_for_all_files_of_a_stage(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assembled(engine)
+    attempts = Attempts(engine.state, chain.step(engine, "Checksum").key)
+    attempts.append({"error": "the disk is full", "kind": "Unavailable"})
+    asked: list[object] = []
+    settled = files.Inventory.__init__.__globals__["settled"]
+    monkeypatch.setitem(
+        files.Inventory.__init__.__globals__, "settled", lambda some: asked.append(some) or settled(some)
+    )
+    listed = files.read(line_with(engine), engine.launch)
+    steps = {step for file in listed.files for step in file.steps}
+    assert len(asked) == len(steps), "one look a step, not one a file"
+
+
+def test_a_page_explains_a_launch_without_asking_an_engine(engine: Engine) -> None:
+    engine.logs(line_of("http://a.example/", NAMES[0]))
+    engine.warc(f"{NAMES[0]}.open")
+    known = explanation.read(line_with(engine), engine.launch)
+    document = known.json()
+    assert (known.unreachable, known.error, known.broke_off) == ("", "", 0)
+    assert document["ended"] == ""
+    [(stage, why)] = known.waiting
+    assert stage == ""
+    assert "engine says" not in why
+    assert why.startswith("it has been running for ")
+
+    def ask(launch: Launch) -> tuple[str, int]:
+        return f" {launch} was asked.", 3
+
+    asked = explanation.read(line_with(engine), engine.launch, None, ask)
+    assert asked.broke_off == 3
+    assert f" {engine.launch} was asked. Neither " in asked.waiting[0][1]
+
+
+def test_no_launch_is_explained_that_is_not_there(engine: Engine) -> None:
+    with pytest.raises(BadInput, match="warcmill status"):
+        explanation.read(line_with(engine), engine.launch)
+
+
+def test_what_reconcile_finds_of_a_launch_is_what_why_finds(engine: Engine) -> None:
+    assembled(engine)
+    line = line_with(engine)
+    days = comparison.read(line, engine.launch.day, engine.launch.day.replace(day=engine.launch.day.day + 1))
+    document = days.json()
+    launches = document["launches"]
+    assert isinstance(launches, list)
+    [launch] = launches
+    assert isinstance(launch, dict)
+    assert launch["gaps"] == explanation.read(line, engine.launch).json()["gaps"]
+    assert days.exit_code == 1
+
+
+def test_the_figures_of_a_launch_need_no_store_and_write_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    claim = process.process(engine.state, engine.roots, engine.launch)
+    engine.state.publish(claim.key, claim)
+    chain.reported(engine)
+    seen = explanation.read(line_with(engine), engine.launch).seen
+    monkeypatch.setattr(MarkerStore, "scratch", None)
+    known = figures.of_facts(engine.launch, seen.stages, seen.facts)
+    assert known.stages == (FINAL,)
+    assert known.numbers["lines"] == 3
+    assert known.seeds is not None
+    assert figures.beside_the_one_before(engine.state, None, engine.launch) is None

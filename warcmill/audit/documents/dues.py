@@ -1,0 +1,129 @@
+"""The dues of an archive beside its launches: crawls that were due, and backups. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+
+from warcmill import layout
+from warcmill.audit import due_crawls
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.due_crawls import Days, JobGap
+from warcmill.audit.gaps import Gap
+from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
+from warcmill.base import clock
+from warcmill.errors import BadInput, Unavailable
+from warcmill.markers import decisions
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.decisions import RecordedDecision
+from warcmill.markers.facts import Launched
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Json, Launch, stamp_time
+
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass
+class Dues:
+    """The gaps of no launch, and the due crawls that an operator has accepted as skipped.
+
+    `away`: the store did not answer, so it is unknown which backups are in it; or None.
+    """
+
+    gaps: list[JobGap] = field(default_factory=list)
+    accepted: list[JobGap] = field(default_factory=list)
+    away: Unavailable | None = None
+
+    def unkept(self, line: AuditedLine, launches: Iterable[Launch]) -> list[Gap]:
+        """The gaps of these launches that are in no backup."""
+        now = stamp_time(clock.stamp())
+        try:
+            return [gap for launch in launches for gap in unkept_launch(line.state, line.store, launch, now)]
+        except Unavailable as error:
+            self.away = error
+            return []
+
+
+def of_days(line: AuditedLine, first: date, end: date) -> Dues:
+    """The crawls that were due from `first` up to, not including, `end`, by the schedules of all jobs."""
+    dues = Dues([JobGap("", "unreadable", error.key, error.why, "correct it in luigi.cfg") for error in line.wrong])
+    begin, stop = (datetime.combine(day, time(), UTC) for day in (first, end))
+    days = Days(begin, stop, now=stamp_time(clock.stamp()))
+    accepted = due_crawls.accepted(_decisions(line, dues, days.now))
+    for job, schedule in line.schedules.items():
+        of_job = accepted.get(job, {})
+        dues.gaps += due_crawls.find(line.state, job, schedule, days, of_job)
+        dues.accepted += (
+            JobGap(job, due_crawls.NOT_LAUNCHED, due, why, "")
+            for due, why in sorted(of_job.items())
+            if days.first <= stamp_time(due) < days.end
+        )
+    return dues
+
+
+def _decisions(line: AuditedLine, dues: Dues, now: datetime) -> list[RecordedDecision]:
+    """The decisions on findings. The faults of any of them, and those of their backups, are added to the dues."""
+    accepted, wrong = decisions.readable(line.state.store, decisions.ACCEPTED)  # also of a damaged one
+    made = list(accepted)
+    try:
+        made = [*decisions.read(line.state.store, decisions.ACCESS), *made]
+    except BadInput as error:
+        wrong.insert(0, error)
+    dues.gaps += (JobGap("", "unreadable", error.path, error.why, "warcmill restore") for error in wrong)
+    try:
+        dues.gaps += unkept_decisions(line.store, made, now) if made else ()
+    except Unavailable as error:
+        dues.away = error
+    return accepted
+
+
+def accepted_dues(state: MarkerStore) -> Mapping[str, Mapping[str, str]]:
+    """The due crawls that were accepted as skipped: the reason, by job and due time. A damaged decision skips none."""
+    return due_crawls.accepted(decisions.readable(state.store, decisions.ACCEPTED)[0])
+
+
+def as_list(gaps: Iterable[JobGap]) -> list[Json]:
+    """These gaps for the JSON document."""
+    return [{name: getattr(gap, name) for name in ("job", "kind", "name", "why", "todo")} for gap in gaps]
+
+
+@dataclass(frozen=True, slots=True)
+class DueExplanation:
+    """A due crawl: its launch, '' if it got none; why it was accepted as skipped, ''; its gap; errors of its start."""
+
+    job: str
+    due: str
+    launch_id: str
+    accepted: str
+    gaps: tuple[JobGap, ...]
+    errors: tuple[tuple[str, str], ...]  # by the path of the attempt
+
+    def json(self) -> dict[str, Json]:
+        """The document of `warcmill why JOB TIME`."""
+        return {
+            "job": self.job,
+            "due": self.due,
+            "launch_id": self.launch_id,
+            "accepted": self.accepted,
+            "of_no_launch": as_list(self.gaps),
+            "attempts": [{"path": path, "error": error} for path, error in self.errors],
+        }
+
+
+def explain(line: AuditedLine, job: str, due: str) -> DueExplanation | None:
+    """The launch that a due crawl got, or why it got none; None if no crawl of the job was due at that time."""
+    marker, now, moment = line.state.read(layout.due_key(job, due)), stamp_time(clock.stamp()), stamp_time(due)
+    keys = (layout.feed_key(job, due), layout.due_key(job, due))
+    tried = [attempt for key in keys for attempt in Attempts(line.state, key).earlier()[-1:]]
+    schedule = line.schedules.get(job)
+    is_due = bool(schedule and list(schedule.due(moment - _SECOND, moment)))
+    if not (marker or tried or is_due):
+        return None
+    launched = Launched.from_claim(marker.claim).launch.id if marker else ""
+    accepted = accepted_dues(line.state).get(job, {}).get(due, "")
+    open_gaps: tuple[JobGap, ...] = ()
+    if schedule and is_due and not launched and not accepted:
+        open_gaps = due_crawls.find(line.state, job, schedule, Days(moment, moment + _SECOND, now))
+    errors = tuple((attempt.path, attempt.error) for attempt in tried if attempt.error)
+    return DueExplanation(job, due, launched, accepted, open_gaps, errors if not launched else ())

@@ -1,0 +1,76 @@
+"""The document of `warcmill files`: the files of launches, each with its state in every step. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warcmill.audit import survey
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.inventory import FileState, Inventory
+from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches.discovery import Discovery
+from warcmill.model import Json, Launch
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFiles:
+    """Files of one launch, or why they could not be listed. `total`: how many it has, also where `files` is a part."""
+
+    launch: Launch
+    files: tuple[FileState, ...]
+    total: int = 0
+    error: str = ""
+    unavailable: bool = False
+
+
+def one(line: AuditedLine, launch: Launch) -> Discovery:
+    """A launch as the only one that is asked for; BadInput if there is no such launch."""
+    seen = survey.require(line.state, line.rootmap.of(launch.job), launch, line.wanted)
+    return Discovery((seen.launch,), ())
+
+
+def read(
+    line: AuditedLine, launch: Launch, lacking: str | None = None, *, skipped: int = 0, most: int | None = None
+) -> LaunchFiles:
+    """The files of a launch, or only those that lack a step: all, or at most `most` after those that are skipped.
+
+    A slice costs the reading of the markers, and the states of its own files.
+    """
+    end = None if most is None else skipped + most
+    try:
+        listed = Inventory(survey.survey(line.state, line.rootmap.of(launch.job), launch, line.wanted))
+        if lacking is None:
+            return LaunchFiles(launch, tuple(listed.states(skipped, end)), len(listed))
+        those = [file for file in listed.states() if file.lacks(lacking)]
+        return LaunchFiles(launch, tuple(those[skipped:end]), len(those))
+    except WarcmillError as error:
+        return LaunchFiles(launch, (), 0, str(error), isinstance(error, Unavailable))
+
+
+def document(results: Iterable[LaunchFiles]) -> dict[str, Json]:
+    """The JSON document."""
+    results = list(results)
+    return {
+        "files": [_file(result.launch, file) for result in results for file in result.files],
+        "errors": [
+            {"job": result.launch.job, "launch_id": result.launch.id, "error": result.error}
+            for result in results
+            if result.error
+        ],
+    }
+
+
+def _file(launch: Launch, file: FileState) -> dict[str, Json]:
+    return {
+        "job": launch.job,
+        "launch_id": launch.id,
+        "stage": file.stage,
+        "root": file.file.root,
+        "path": file.file.path,
+        "size": file.file.size,
+        "on_disk": file.on_disk,
+        "stored": file.stored,
+        "steps": dict(file.steps),
+        "why": file.why,
+    }

@@ -1,0 +1,101 @@
+"""The document of `warcmill status`: each launch of some days by its steps, and the dues of no launch. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from warcmill.audit import survey
+from warcmill.audit.documents import dues
+from warcmill.audit.documents.dues import Dues
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.gaps import Gap
+from warcmill.audit.progress_grid import Cells, LaunchGrid, grid, totals
+from warcmill.launches.discovery import Discovery
+from warcmill.markers.locks import scans_at_work
+from warcmill.model import Json, Launch
+
+Looked = Callable[[Sequence[Launch]], str]
+"""When the copies outside of these launches were last looked at, in words; '' where nothing was handed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineStatus:
+    """The launches of some days. `grids` are all of them, `shown` those that were asked for.
+
+    `scans` are the running ones, by name and process id; `unkept` are archived launches that are in no backup.
+    """
+
+    first: date
+    end: date  # not included
+    discovered: Discovery
+    grids: list[LaunchGrid]
+    shown: list[LaunchGrid]
+    scans: list[tuple[str, int]]
+    due: Dues
+    unkept: list[Gap]
+    looked: str
+
+    @property
+    def is_away(self) -> bool:
+        """True if a disk or a folder did not answer: the document is incomplete."""
+        return bool(self.discovered.unreachable or self.due.away or any(one.unavailable for one in self.grids))
+
+    def json(self) -> dict[str, Json]:
+        """The document. Its totals are of all launches, also those that are not shown."""
+        everything = totals(self.grids)
+        return {
+            **days(self.first, self.end),
+            "totals": {
+                **{word.replace(" ", "_"): number for word, number in everything.launches.items()},
+                "stages": everything.stages,
+                "cells": {step: {"done": done, "of": of} for step, (done, of) in everything.cells.items()},
+            },
+            "scans": [{"name": name, "pid": pid} for name, pid in self.scans],
+            "launches": [of_grid(one) for one in self.shown],
+            "outside": self.looked,
+            "of_no_launch": dues.as_list(self.due.gaps),
+            "no_backup": [str(gap.launch) for gap in self.unkept],
+        }
+
+
+def days(first: date, end: date) -> dict[str, Json]:
+    """The first and the last day of an interval, both included; `end` is not."""
+    return {"first_day": str(first), "last_day": str(end - timedelta(days=1))}
+
+
+def read(
+    line: AuditedLine, first: date, end: date, job: str | None = None, *, trouble: bool = False, looked: Looked | None
+) -> LineStatus:
+    """Read the markers of the launches from `first` up to, not including, `end`: of all jobs or of one.
+
+    `trouble`: show only those that need an operator.
+    """
+    discovered = survey.find(line.state, line.rootmap, first, end)
+    launches = [launch for launch in discovered.launches if job in (None, launch.job)]
+    grids = [grid(line.state, line.rootmap, launch, line.wanted) for launch in launches]
+    shown = [one for one in grids if one.word == "in trouble"] if trouble else grids
+    due = dues.of_days(line, first, end)
+    due.gaps = [gap for gap in due.gaps if job in (None, gap.job)]
+    unkept = due.unkept(line, launches)
+    outside = looked(launches) if looked else ""
+    return LineStatus(first, end, discovered, grids, shown, scans_at_work(line.state), due, unkept, outside)
+
+
+def of_grid(grid: LaunchGrid) -> dict[str, Json]:
+    """One launch in the document."""
+    return {
+        "job": grid.launch.job,
+        "launch_id": grid.launch.id,
+        "ended": grid.ended,
+        "error": grid.error,
+        "not_got": list(grid.lost),
+        "vitals": grid.vitals.json() if grid.vitals else None,
+        "cells": _cells(grid.cells),
+        "stages": [{"stage": str(stage), "cells": _cells(cells)} for stage, cells in grid.stages],
+    }
+
+
+def _cells(cells: Cells) -> dict[str, Json]:
+    return {step: {"mark": str(cell.mark), "done": cell.done, "of": cell.of} for step, cell in cells.items()}
