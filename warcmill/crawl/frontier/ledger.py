@@ -52,7 +52,8 @@ _LENGTHS = (
 
 
 class Ledger:
-    """The frontier's rows, of which this is the only user: the `Change` of the form for one machine."""
+    """The frontier's rows, of which this is the only user. Its methods that `Change` or `Frontier` has are described
+    there."""
 
     def __init__(self, db: sqlite3.Connection, now: Callable[[], float] = clock.steady) -> None:
         self.db, self.now = db, now
@@ -64,7 +65,6 @@ class Ledger:
         self.spending = Spending(db)
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
-        """Schedule the URIs that their crawl has not seen; answer for each, in order."""
         answers = [_checked(uri) for uri in uris]
         asked = [place for place, answer in enumerate(answers) if answer is _NEW]
         names = self.table.names([uris[place] for place in asked])
@@ -97,7 +97,6 @@ class Ledger:
         return self.leases.add(until, held)
 
     def finish(self, visits: Sequence[Finish]) -> list[bool]:
-        """End visits; False for a lease that has ended before."""
         for visit in visits:
             check_visit(visit.lease.uri, visit.history)
         ended = [self._end(visit.lease) for visit in visits]
@@ -117,7 +116,6 @@ class Ledger:
         return [held is not None for held in ended]
 
     def visit(self, uri: Uri, history: bytes, again: float = 0.0) -> bool:
-        """Note the visit of a URI that was not leased; True if it waited. Its wait, and a lease of it, end."""
         check_visit(uri, history)
         (name,), seen = self.table.names([uri]), self.table.seen(uri.crawl, uri.key)
         row = self.table.find(uri.crawl, uri.key)
@@ -133,11 +131,9 @@ class Ledger:
         return row is not None
 
     def defer(self, waits: Sequence[Defer]) -> list[bool]:
-        """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
         return [self._defer_leased(wait, wait.lease) if wait.lease else self._defer(wait) for wait in waits]
 
     def holds(self, lease: Lease) -> bool:
-        """True if a lease has not ended: it, and no later one of its URI."""
         return self.leases.holds(lease)
 
     def remove(self, crawl: str, keys: Iterable[str]) -> int:
@@ -147,7 +143,6 @@ class Ledger:
         return sum(self.visit(uri, b"") for uri in gone)
 
     def purge(self, crawl: str) -> None:
-        """Forget a crawl, its seen-set too, at once."""
         self.begin_purge(crawl)
         while not self.purge_some()[1]:
             pass
@@ -217,19 +212,15 @@ class Ledger:
         note_clock(self.db, self.now())
 
     def keep_cookies(self, crawl: str, changed: Sequence[Cookie]) -> None:
-        """Keep what an answer has changed in a crawl's jar."""
         self.jars.keep(self.table.crawls.id(crawl), changed, self.now())
 
     def keep_site(self, row: SiteRow) -> None:
-        """Keep the robots.txt of a site."""
         self.sites.put(row)
 
     def spend(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
-        """Add documents to the sums: the URI of each, and its line in crawl.log."""
         self.spending.add(documents)
 
     def begin(self, launch: str, begins: Begins) -> None:
-        """Begin the round of a launch, unless it has begun."""
         before = self.db.execute("SELECT value FROM about WHERE name = 'launch'").fetchone()
         if before and before[0] == launch:
             return
@@ -240,7 +231,6 @@ class Ledger:
             self.carry_round()
 
     def move_back(self) -> float:
-        """Move delays back if the clock is before the last change; return by how many seconds."""
         return move_back(self.db, self.now())
 
     def begin_round(self) -> None:

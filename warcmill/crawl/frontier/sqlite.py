@@ -43,7 +43,8 @@ WRITE_BACK_AT, UNASKED_AT = 8000, 40_000  # rows changed; pages of the WAL, afte
 
 
 class SqliteFrontier:
-    """A `Frontier` in the database at `path`. After an error of the disk it takes nothing more: open it anew."""
+    """A `Frontier` in the database at `path`; that protocol describes its methods. After an error of the disk it takes
+    nothing more: open it anew."""
 
     def __init__(
         self,
@@ -69,16 +70,12 @@ class SqliteFrontier:
 
     @property
     def leased(self) -> int:
-        """The number of its leases that are out."""
         return len(self.ledger.leases)
 
     def stop(self, error: WarcmillError) -> None:
-        """Take nothing more, for this reason; the first one counts."""
         self.stopped = self.stopped or error
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
-        """Schedule the URIs that its crawl has not seen; answer for each, in order."""
-
         def act() -> list[Offered]:
             answers = self.ledger.offer(uris)
             self._note(journal.taken(uri) for uri in new(uris, answers))
@@ -89,11 +86,9 @@ class SqliteFrontier:
         return answers
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
-        """Lease up to `limit` URIs whose gates are open: by priority, then in order of arrival."""
         return await self._within(lambda: self.ledger.lease(holder, limit, seconds))
 
     async def finish(self, visits: Sequence[Finish]) -> list[bool]:
-        """End visits; False for a lease that has ended before."""
         for visit in visits:
             check_visit(visit.lease.uri, visit.history)
 
@@ -105,8 +100,6 @@ class SqliteFrontier:
         return await self._within(act)
 
     async def defer(self, waits: Sequence[Defer]) -> list[bool]:
-        """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
-
         def act() -> list[bool]:
             ended = self.ledger.defer(waits)
             self._note(journal.deferred(wait) for wait, held in zip(waits, ended, strict=True) if held)
@@ -115,8 +108,6 @@ class SqliteFrontier:
         return await self._within(act)
 
     async def remove(self, crawl: str, keys: Sequence[str]) -> int:
-        """Remove URIs of a crawl, which are not taken again; return how many of them waited."""
-
         def act() -> int:
             self._note(journal.removed(crawl, key, self.now()) for key in keys)
             return self.ledger.remove(crawl, keys)
@@ -124,8 +115,6 @@ class SqliteFrontier:
         return await self._within(act)
 
     async def purge(self, crawl: str) -> int:
-        """Forget a crawl, its seen-set too, and return how many of its URIs waited."""
-
         def begin() -> None:
             self._note([journal.purged(crawl)])
             self.ledger.begin_purge(crawl)
@@ -134,8 +123,7 @@ class SqliteFrontier:
         return await self.purge_rest()
 
     async def purge_rest(self) -> int:
-        """Delete what an interrupted purge has left, in steps between which others get their turn."""
-        total, last = 0, False
+        total, last = 0, False  # in steps, between which others get their turn
         while not last:
             some, last = await self._within(self.ledger.purge_some)
             total += some
@@ -166,58 +154,46 @@ class SqliteFrontier:
         return await self._beside(whole)
 
     async def block(self, gate: Gate, until: float) -> None:
-        """Close a gate until then; FOREVER, or a time gone by, which opens it."""
         by_queue(gate)
         await self._within(lambda: self.ledger.queues.block(gate, until, self.now()))
 
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
-        """Set the rate of a gate, or that of every gate with none of its own (queue '')."""
         by_queue(gate)
         await self._within(lambda: self.ledger.queues.set_rate(gate, rate))
 
     async def next_time(self) -> float | None:
-        """When the next queue opens, or the next URI has waited long enough; None: never."""
         return await self._within(self.ledger.next_time)
 
     async def is_empty(self) -> bool:
-        """True if nothing waits in any crawl but what a person has suspended."""
         return await self._within(self.ledger.is_empty)
 
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
-        """Count a crawl's URIs by status, without walking them."""
         return await self._within(lambda: self.ledger.count(crawl))
 
     async def list(
         self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100
     ) -> UriPage:
-        """List URIs that wait, in order of arrival; or those of these keys, visited ones too."""
         if keys is not None:
             return await self._within(lambda: UriPage(self.ledger.look_up(crawl, keys), 0))
         return await self._within(lambda: self.ledger.page(crawl, after, limit))
 
     async def waiting(self, longest: int) -> Waiting:
-        """Count what waits, in all crawls; only so many of the longest queues are named. Walks each row that waits."""
         return await self._beside(lambda: self.ledger.waiting(longest))
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
-        """Return what was fetched of the host, target and crawl of each URI."""
         return await self._within(lambda: [self.ledger.spending.of(uri) for uri in uris])
 
     async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
-        """Return the robots.txt of sites; a site that was not asked in this round is left out."""
         return await self._within(lambda: self.ledger.sites.get(origins))
 
     def jar(self, crawl: str) -> Jar:
-        """Return the cookies of a crawl."""
         return self.ledger.jar(crawl)
 
     async def snapshot(self, path: Path) -> None:
-        """Copy it whole, durable, to a new file. Conflict when there is a file."""
         await self._within(self.ledger.table.pages.sweep)
         await self._beside(lambda: copy(self.db, path))
 
     async def close(self) -> None:
-        """Close the database; leases that are out wait again."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self.db.close)
         self._thread.shutdown()
 
