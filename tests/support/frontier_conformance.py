@@ -437,6 +437,24 @@ def test_a_purged_crawl_is_forgotten_and_the_others_are_not(there: Place) -> Non
     assert len(drain(frontier)) == 102
 
 
+def test_nothing_of_a_crawl_is_leased_while_it_is_purged(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, *(f"h{number}/" for number in range(5_000)), crawl="x")
+    offer(frontier, "a/", "h4999/", crawl="y")
+
+    async def purge_and_lease() -> tuple[int, list[Lease]]:
+        purging, leases = asyncio.create_task(frontier.purge("x")), list[Lease]()
+        await asyncio.sleep(0)  # it begins
+        while not purging.done():
+            leases += await frontier.lease("h", 10)
+        return await purging, leases
+
+    waited, leases = run(purge_and_lease())
+    assert waited == 5_000
+    assert {one.uri.crawl for one in leases} <= {"", "y"}
+    assert sorted(names([*leases, *lease(frontier)])) == ["a/", "h4999/"]
+
+
 def test_a_removed_uri_is_not_taken_again(there: Place) -> None:
     frontier = there.open()
     offer(frontier, "a/1", "a/2", "a/3")

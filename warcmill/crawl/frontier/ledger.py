@@ -43,6 +43,7 @@ _COUNTS = (
     "SELECT total(waiting + suspended + parsed + failed + removed), total(waiting + suspended) FROM crawls"
     " WHERE name IS NOT NULL"
 )
+_PURGED = "SELECT id FROM crawls WHERE name IS NULL"
 _QUEUES = "SELECT count(*), total(head IS NOT NULL), total(wake IS NOT NULL), total(wake >= ?) FROM queues"
 _LENGTHS = (
     "SELECT queues.name, lengths.items FROM (SELECT queue, count(*) AS items FROM waiting GROUP BY queue"
@@ -63,6 +64,7 @@ class Ledger:
         self.jars = Jars(db)
         self.sites = Sites(db)
         self.spending = Spending(db)
+        self._is_purging = bool(db.execute(_PURGED).fetchall())
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         answers = [_checked(uri) for uri in uris]
@@ -87,6 +89,8 @@ class Ledger:
             self.queues.give_back(ended.queue)
         self.queues.open_due(now)
         found = self.table.rows(self.queues.pick(limit, now, self.leases.rows))
+        if self._is_purging:
+            found = self._without_purged(found)
         uris = self.table.uris(found)
         names = self.table.names(uris)
         histories, until = self.table.histories(names), now + seconds
@@ -147,17 +151,21 @@ class Ledger:
         while not self.purge_some()[1]:
             pass
 
-    def begin_purge(self, crawl: str) -> None:
-        """Give up a crawl's name: what is offered under it from now on is a new crawl."""
+    def begin_purge(self, crawl: str) -> int:
+        """Give up a crawl's name: what is offered under it from now on is a new crawl. Return how many URIs waited."""
+        row = self.db.execute("SELECT waiting + suspended FROM crawls WHERE name = ?", (crawl,)).fetchone()
+        self._is_purging = True
         self.db.execute("UPDATE crawls SET name = NULL WHERE name = ?", (crawl,))
         self.table.crawls.forget()
         self.jars.forget(crawl)
         self.spending.forget(crawl)
+        return row[0] if row else 0
 
     def purge_some(self) -> tuple[int, bool]:
         """Delete some rows of the crawls that are being purged; return how many waited, and True when all are gone."""
-        crawl = self.db.execute("SELECT id FROM crawls WHERE name IS NULL LIMIT 1").fetchone()
+        crawl = self.db.execute(_PURGED).fetchone()
         if crawl is None:
+            self._is_purging = False
             return 0, True
         names = self.db.execute(
             "SELECT crawl, digest, id FROM seen WHERE crawl = ? LIMIT ?", (*crawl, AT_ONCE)
@@ -247,6 +255,15 @@ class Ledger:
         may come again, and quotas begin anew."""
         self.spending.clear()
         self.table.carry_round()
+
+    def _without_purged(self, found: Sequence[Row]) -> list[Row]:
+        """Drop those of some rows whose crawl is being purged, and return the others."""
+        purged = {number for (number,) in self.db.execute(_PURGED)}
+        gone = [row for row in found if row[4] in purged]
+        for row in gone:
+            self.queues.give_back(row[1])
+        self._drop(gone)
+        return [row for row in found if row[4] not in purged]
 
     def _drop(self, found: Sequence[Row]) -> None:
         """Delete rows, and end their leases."""

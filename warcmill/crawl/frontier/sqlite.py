@@ -115,12 +115,13 @@ class SqliteFrontier:
         return await self._within(act)
 
     async def purge(self, crawl: str) -> int:
-        def begin() -> None:
+        def begin() -> int:
             self._note([journal.purged(crawl)])
-            self.ledger.begin_purge(crawl)
+            return self.ledger.begin_purge(crawl)
 
-        await self._within(begin)
-        return await self.purge_rest()
+        waited = await self._within(begin)
+        await self.purge_rest()
+        return waited
 
     async def purge_rest(self) -> int:
         total, last = 0, False  # in steps, between which others get their turn
