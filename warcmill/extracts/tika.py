@@ -1,4 +1,4 @@
-"""Office documents by Apache Tika: its jar, and the Java processes that this process keeps for it.
+"""Office documents by Apache Tika: its jar, and the Java processes that this process starts and keeps for it.
 
     python -m warcmill.extracts.tika JAVA JAR CPU WALL MEMORY      # becomes such a process; its input is a socket
 
@@ -32,9 +32,10 @@ from warcmill.formats.text.document import MOST, Document, Kind, made
 from warcmill.stores import temporary_names
 
 LIMITS = WorkerLimits(cpu=60, wall=240, memory=768 << 20)  # of Java's heap
+LARGEST_FILE = 256 << 20  # bytes of a temporary file
 _TITLE, _VERSION = b"Implementation-Title: Apache Tika application", b"Implementation-Version: "
-_SECONDS = 120
 _MANIFEST, _MOST = "META-INF/MANIFEST.MF", 1 << 16
+_SECONDS = 120  # in which a Java prints its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,13 @@ class Tika:
 def java() -> str:
     """The `java` of JAVA_HOME, else the first in PATH; Unavailable if there is none."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=os.path.join(home, "bin") if home else None)
-    if not found:
+    program = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if not program:
         where = f"in JAVA_HOME, {home}" if home else "in PATH"
         raise Unavailable(
             "java", f"there is none {where}; on Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
         )
-    return os.path.abspath(found)
+    return os.path.abspath(program)
 
 
 def java_version(program: str) -> str:
@@ -98,12 +99,12 @@ class TikaWorkers(TextWorkers):
         sweep()
 
     def _extract(self, kind: Kind, data: bytes, charset: str) -> Document:
-        found = super()._extract(kind, data, charset)
-        if found.why:
-            return found
+        document = super()._extract(kind, data, charset)
+        if document.why:
+            return document
         from warcmill.formats.text.extract import language_of  # noqa: PLC0415 of the extra, which not every process needs
 
-        document = made(found.text, found.title, is_cut=found.is_cut)
+        document = made(document.text, document.title, is_cut=document.is_cut)
         return replace(document, language=language_of(document.text))
 
 
@@ -131,8 +132,6 @@ def end() -> None:
 
 
 SOURCE = Path(__file__).with_name("TikaWorker.java")
-LARGEST_FILE = 256 << 20  # bytes of a temporary file
-_NAME = "warcmill-tika"
 _OPTIONS = (
     "-XX:+UseSerialGC",  # one core, and little memory: others work beside it
     "-XX:ActiveProcessorCount=1",
@@ -157,24 +156,27 @@ def command(java: str, jar: str, folder: str, limits: Sequence[str]) -> tuple[st
     return (java, *_OPTIONS, *own, str(SOURCE), cpu, wall, str(MOST + 1))
 
 
+_FOLDER = "warcmill-tika"
+
+
 def sweep() -> None:
     """Remove the folders for temporary files of dead processes of this host."""
     for entry in os.scandir(tempfile.gettempdir()):
-        if entry.name.startswith(f".{_NAME}.") and temporary_names.is_dead(entry.name):
+        if entry.name.startswith(f".{_FOLDER}.") and temporary_names.is_dead(entry.name):
             shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _folder() -> str:
+def _temporary_folder() -> str:
     sweep()
-    made = Path(tempfile.gettempdir()) / temporary_names.name(_NAME)
-    made.mkdir(mode=0o700)
-    return str(made)
+    folder = Path(tempfile.gettempdir()) / temporary_names.name(_FOLDER)
+    folder.mkdir(mode=0o700)
+    return str(folder)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
     _java, _jar, *_limits = sys.argv[1:]
-    _room = _folder()
-    os.chdir(_room)
-    os.execve(_java, command(_java, _jar, _room, _limits), {})  # noqa: S606 - no shell
+    _folder = _temporary_folder()
+    os.chdir(_folder)
+    os.execve(_java, command(_java, _jar, _folder, _limits), {})  # noqa: S606 - no shell

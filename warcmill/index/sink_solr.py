@@ -32,8 +32,7 @@ from warcmill.extracts.text import GENERATION, extract_kind
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.seal import seal, unseal
 from warcmill.formats.surt import registered
-from warcmill.formats.text import document as office
-from warcmill.formats.text.document import Kind, kind_of
+from warcmill.formats.text.document import EXCEL, POWERPOINT, WORD, Kind, kind_of
 from warcmill.index import sinks
 from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
@@ -330,7 +329,7 @@ _MADE = (FILE, "host", "domain", "public_suffix", "crawl_date", "crawl_year", "c
 FIELDS = frozenset((*_TAKEN, *_MADE))
 _WORDS = frozenset({"title", "content"})
 _NORMS = {Kind.HTML: "html", Kind.PDF: "pdf", Kind.PLAIN: "text"}
-_OF_OFFICE = {"word": office.WORD, "excel": office.EXCEL, "powerpoint": office.POWERPOINT}
+_OF_OFFICE = {"word": WORD, "excel": EXCEL, "powerpoint": POWERPOINT}
 
 
 def document(line: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -22,7 +22,44 @@ from warcmill.formats.bagit.findings import BagFinding, BagVerdict, FetchLine, F
 from warcmill.formats.bagit.tag_files import DECLARATION, FETCH, OXUM, Declaration, Manifest, Summed, manifest_of
 from warcmill.formats.warc import gate
 
+TAG_FILE_LIMIT = 1 << 30  # bytes; these are read as a whole
+_DEFINED = (DECLARATION, FETCH, "bag-info.txt", "package-info.txt")
 _UNJUDGED = Declaration("", "")
+Listener = Callable[[str, Readable], None]  # gets each payload file once: its path, and a stream to read as it likes
+
+
+@dataclass(frozen=True, slots=True)
+class DigestedFile:
+    """A file that is there, and its digests by these algorithms."""
+
+    size: int
+    algorithms: tuple[str, ...]
+    digests: tuple[bytes, ...]
+
+    def digest(self, algorithm: str) -> bytes:
+        return self.digests[self.algorithms.index(algorithm)]
+
+
+@dataclass(slots=True)
+class BagContents:
+    """The contents of a bag: all that is needed to judge it."""
+
+    findings: Findings = field(default_factory=Findings)
+    has_payload_folder: bool = False
+    files: dict[str, DigestedFile] = field(default_factory=dict)
+    tag_files: dict[str, bytes] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)  # what is there, but may not be
+
+    def payload_sizes(self) -> list[int]:
+        """The size of each payload file, in bytes."""
+        return [file.size for path, file in self.files.items() if path.startswith(containers.PAYLOAD)]
+
+    def wanted(self, path: str) -> tuple[str, ...]:
+        """The digests that the manifests seen so far ask of a file."""
+        is_tag = not path.startswith(containers.PAYLOAD)
+        manifests = filter(None, map(manifest_of, self.tag_files))
+        names = {tag_files.known(algorithm) for tag, algorithm in manifests if tag == is_tag}
+        return tuple(sorted(names - {""}))
 
 
 def examine(container: Container) -> BagVerdict:
@@ -41,6 +78,75 @@ def examine(container: Container) -> BagVerdict:
     return replace(judge(contents), warcs=tuple(warcs))
 
 
+def read(container: Container, listener: Listener | None = None) -> BagContents:
+    """Read a bag whole. BadInput: the archive cannot be read on."""
+    contents = BagContents()
+    for entry in container.entries():
+        _take(contents, entry, listener)
+    late = _undigested(contents)
+    if late:
+        for entry in container.entries():
+            if late.get(entry.path) == entry.size and entry.open:
+                contents.files[entry.path] = _digested(contents, entry, None)
+                del late[entry.path]
+    return contents
+
+
+def _take(contents: BagContents, entry: BagEntry, listener: Listener | None) -> None:
+    path = entry.path
+    contents.has_payload_folder |= f"{path}/".startswith(containers.PAYLOAD)
+    if entry.fault:
+        contents.findings.fault(path, entry.fault)
+        contents.refused.add(path)
+    elif entry.open is None:
+        return
+    elif path in contents.files:
+        contents.findings.fault(path, "twice in the archive")
+    elif path in _DEFINED or manifest_of(path):
+        _take_tag_file(contents, entry)
+    else:
+        contents.files[path] = _digested(contents, entry, listener if path.startswith(containers.PAYLOAD) else None)
+
+
+def _take_tag_file(contents: BagContents, entry: BagEntry) -> None:
+    assert entry.open is not None
+    contents.files[entry.path] = DigestedFile(entry.size, (), ())
+    with entry.open() as stream:
+        if entry.size > TAG_FILE_LIMIT:
+            contents.findings.fault(entry.path, f"{entry.size} bytes: more than a tag file of its kind may have")
+            drain(stream)
+            return
+        pieces = list(iter(lambda: stream.read(1 << 20), b""))
+    contents.tag_files[entry.path] = b"".join(pieces)
+
+
+def _digested(contents: BagContents, entry: BagEntry, listener: Listener | None) -> DigestedFile:
+    """Read a file to its end for the digests that are asked of it, and for who listens."""
+    assert entry.open is not None
+    wanted = contents.wanted(entry.path)
+    with entry.open() as stream:
+        summed = Summed(stream, wanted)
+        if listener:
+            listener(entry.path, summed)
+        drain(summed)
+    return DigestedFile(summed.size, wanted, summed.digests())
+
+
+def _undigested(contents: BagContents) -> dict[str, int]:
+    """The files that lack digests, with their sizes; tag files are digested here."""
+    late: dict[str, int] = {}
+    wanted = {is_payload: contents.wanted(containers.PAYLOAD if is_payload else "") for is_payload in (True, False)}
+    for path, file in contents.files.items():
+        needed = wanted[path.startswith(containers.PAYLOAD)]
+        if path in contents.tag_files:
+            summed = Summed(BytesIO(contents.tag_files[path]), needed)
+            drain(summed)
+            contents.files[path] = DigestedFile(file.size, needed, summed.digests())
+        elif file.algorithms != needed:
+            late[path] = file.size
+    return late
+
+
 def judge(contents: BagContents) -> BagVerdict:
     """The verdict on what was read of a bag."""
     findings = contents.findings
@@ -56,20 +162,10 @@ def judge(contents: BagContents) -> BagVerdict:
     return _verdict(contents, declared, bag.manifests, bag.to_fetch())
 
 
-def listed(contents: BagContents, manifest: str) -> Mapping[str, bytes]:
-    """The digests of a manifest, by path; none where the bag has no such manifest, or is not declared."""
-    data = contents.tag_files.get(DECLARATION)
-    declared = tag_files.parse_declaration(data, Findings()) if data else None
-    if declared is None or manifest not in contents.tag_files:
-        return {}
-    text = tag_files.decode(manifest, contents.tag_files[manifest], declared.encoding, Findings())
-    return tag_files.parse_manifest(manifest, text, declared, Findings()).digests
-
-
 def _verdict(
     contents: BagContents, declared: Declaration, manifests: Sequence[Manifest], to_fetch: Iterable[FetchLine]
 ) -> BagVerdict:
-    payload = [seen.size for path, seen in contents.files.items() if path.startswith(containers.PAYLOAD)]
+    payload = contents.payload_sizes()
     return BagVerdict(
         version=declared.version,
         encoding=declared.encoding,
@@ -81,6 +177,16 @@ def _verdict(
         to_fetch=tuple(to_fetch),
         warcs=(),
     )
+
+
+def listed(contents: BagContents, manifest: str) -> Mapping[str, bytes]:
+    """The digests of a manifest, by path; none where the bag has no such manifest, or is not declared."""
+    data = contents.tag_files.get(DECLARATION)
+    declared = tag_files.parse_declaration(data, Findings()) if data else None
+    if declared is None or manifest not in contents.tag_files:
+        return {}
+    text = tag_files.decode(manifest, contents.tag_files[manifest], declared.encoding, Findings())
+    return tag_files.parse_manifest(manifest, text, declared, Findings()).digests
 
 
 class _Bag:
@@ -128,19 +234,20 @@ class _Bag:
         """Compare every digest that a manifest lists."""
         other_form = self._other_forms(manifest)
         for path, listed in manifest.digests.items():
-            found = path if path in self._contents.files else other_form.get(containers.composed(path), "")
-            if found:
-                self._compare_one(manifest, path, found, listed)
+            name = path if path in self._contents.files else other_form.get(containers.composed(path), "")
+            if name:
+                self._compare_one(manifest, path, name, listed)
             elif path not in self._wanted and path not in self._contents.refused:
                 self._findings.fault(path, f"not there, but {manifest.name} lists it")
 
-    def _compare_one(self, manifest: Manifest, path: str, found: str, listed: bytes) -> None:
-        if found != path:
-            self._findings.warn(found, f"{manifest.name} writes its name in another form of Unicode")
-        seen = self._contents.files[found]
-        if manifest.algorithm not in seen.algorithms:
+    def _compare_one(self, manifest: Manifest, path: str, name: str, listed: bytes) -> None:
+        """Compare the digest that a manifest lists for a path with that of the file; its name may have another form."""
+        if name != path:
+            self._findings.warn(name, f"{manifest.name} writes its name in another form of Unicode")
+        file = self._contents.files[name]
+        if manifest.algorithm not in file.algorithms:
             self._findings.fault(path, "it was another file when it was read again")
-        elif not tag_files.agrees(computed := seen.digest(manifest.algorithm), listed):
+        elif not tag_files.agrees(computed := file.digest(manifest.algorithm), listed):
             shown = computed[: len(listed)].hex()
             why = f"its {manifest.algorithm} is {shown}, but {manifest.name} has {listed.hex()}"
             self._findings.fault(path, why)
@@ -211,115 +318,10 @@ class _Bag:
             self._findings.fault(name, f"Payload-Oxum is {value!r}, not OCTETS.FILES")
             return
         absent = self.to_fetch()
-        sizes = [seen.size for path, seen in self._contents.files.items() if path.startswith(containers.PAYLOAD)]
-        lengths = [fetch.length for fetch in absent]
-        known = [length for length in lengths if length is not None]
-        size, files = sum(sizes) + sum(known), len(sizes) + len(absent)
-        fits = int(declared["size"]) == size if len(known) == len(lengths) else int(declared["size"]) >= size
+        sizes = self._contents.payload_sizes()
+        lengths = [fetch.length for fetch in absent if fetch.length is not None]
+        size, files = sum(sizes) + sum(lengths), len(sizes) + len(absent)
+        fits = int(declared["size"]) == size if len(lengths) == len(absent) else int(declared["size"]) >= size
         if not fits or int(declared["files"]) != files:
             found = f"{size}.{files}" + (f", with the {len(absent)} to be fetched" if absent else "")
             self._findings.fault(name, f"Payload-Oxum is {value}, but the payload has {found}")
-
-
-TAG_FILE_LIMIT = 1 << 30  # bytes; these are read as a whole
-Listener = Callable[[str, Readable], None]  # gets each payload file once: its path, and a stream to read as it likes
-_DEFINED = (DECLARATION, FETCH, "bag-info.txt", "package-info.txt")
-
-
-@dataclass(frozen=True, slots=True)
-class DigestedFile:
-    """A file that is there, and its digests by these algorithms."""
-
-    size: int
-    algorithms: tuple[str, ...]
-    digests: tuple[bytes, ...]
-
-    def digest(self, algorithm: str) -> bytes:
-        return self.digests[self.algorithms.index(algorithm)]
-
-
-@dataclass(slots=True)
-class BagContents:
-    """The contents of a bag: all that is needed to judge it."""
-
-    findings: Findings = field(default_factory=Findings)
-    has_payload_folder: bool = False
-    files: dict[str, DigestedFile] = field(default_factory=dict)
-    tag_files: dict[str, bytes] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)  # what is there, but may not be
-
-    def wanted(self, path: str) -> tuple[str, ...]:
-        """The digests that the manifests seen so far ask of a file."""
-        is_tag = not path.startswith(containers.PAYLOAD)
-        manifests = filter(None, map(manifest_of, self.tag_files))
-        names = {tag_files.known(algorithm) for tag, algorithm in manifests if tag == is_tag}
-        return tuple(sorted(names - {""}))
-
-
-def read(container: Container, listener: Listener | None = None) -> BagContents:
-    """Read a bag whole. BadInput: the archive cannot be read on."""
-    contents = BagContents()
-    for entry in container.entries():
-        _take(contents, entry, listener)
-    late = _undigested(contents)
-    if late:
-        for entry in container.entries():
-            if late.get(entry.path) == entry.size and entry.open:
-                contents.files[entry.path] = _digested(contents, entry, None)
-                del late[entry.path]
-    return contents
-
-
-def _take(contents: BagContents, entry: BagEntry, listener: Listener | None) -> None:
-    path = entry.path
-    contents.has_payload_folder |= f"{path}/".startswith(containers.PAYLOAD)
-    if entry.fault:
-        contents.findings.fault(path, entry.fault)
-        contents.refused.add(path)
-    elif entry.open is None:
-        return
-    elif path in contents.files:
-        contents.findings.fault(path, "twice in the archive")
-    elif path in _DEFINED or manifest_of(path):
-        _take_tag_file(contents, entry)
-    else:
-        contents.files[path] = _digested(contents, entry, listener if path.startswith(containers.PAYLOAD) else None)
-
-
-def _take_tag_file(contents: BagContents, entry: BagEntry) -> None:
-    assert entry.open is not None
-    contents.files[entry.path] = DigestedFile(entry.size, (), ())
-    with entry.open() as stream:
-        if entry.size > TAG_FILE_LIMIT:
-            contents.findings.fault(entry.path, f"{entry.size} bytes: more than a tag file of its kind may have")
-            drain(stream)
-            return
-        pieces = list(iter(lambda: stream.read(1 << 20), b""))
-    contents.tag_files[entry.path] = b"".join(pieces)
-
-
-def _digested(contents: BagContents, entry: BagEntry, listener: Listener | None) -> DigestedFile:
-    """Read a file to its end for the digests that are asked of it, and for who listens."""
-    assert entry.open is not None
-    wanted = contents.wanted(entry.path)
-    with entry.open() as stream:
-        summed = Summed(stream, wanted)
-        if listener:
-            listener(entry.path, summed)
-        drain(summed)
-    return DigestedFile(summed.size, wanted, summed.digests())
-
-
-def _undigested(contents: BagContents) -> dict[str, int]:
-    """The files that lack digests, with their sizes; tag files are digested here."""
-    late: dict[str, int] = {}
-    wanted = {is_payload: contents.wanted(containers.PAYLOAD if is_payload else "") for is_payload in (True, False)}
-    for path, seen in contents.files.items():
-        needed = wanted[path.startswith(containers.PAYLOAD)]
-        if path in contents.tag_files:
-            summed = Summed(BytesIO(contents.tag_files[path]), needed)
-            drain(summed)
-            contents.files[path] = DigestedFile(seen.size, needed, summed.digests())
-        elif seen.algorithms != needed:
-            late[path] = seen.size
-    return late

@@ -14,6 +14,23 @@ from typing import Final, NamedTuple
 
 from warcmill.formats.sip.xml import DECLARATION, chunks, escape, href
 
+PROFILE: Final = "https://earksip.dilcis.eu/profile/E-ARK-SIP-v2-2-0.xml"  # SIP2
+_TYPE: Final = "Websites"  # CSIP2, of the vocabulary of content categories
+_CONTENT_INFORMATION_TYPE: Final = "warcmill_webarchive_v1_0"  # docs/content-information-type.md
+_CONTENT_TYPE: Final = (  # CSIP4, CSIP5
+    f'csip:CONTENTINFORMATIONTYPE="OTHER" csip:OTHERCONTENTINFORMATIONTYPE="{_CONTENT_INFORMATION_TYPE}"'
+)
+_REPLACES: Final = "REPLACES"  # type of altRecordID: the specification has none for a package made instead of another
+_DESCRIPTIVE: Final = 'MDTYPE="DC" MDTYPEVERSION="1.1"'
+_PRESERVATION: Final = 'MDTYPE="PREMIS" MDTYPEVERSION="3.0"'
+# The schema that knows all the others: METS, xlink and the two extensions.
+SCHEMA: Final = "warcmill-sip.xsd"
+_NAMESPACES: Final = (
+    'xmlns="http://www.loc.gov/METS/" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    ' xmlns:csip="https://DILCIS.eu/XML/METS/CSIPExtensionMETS" xmlns:sip="https://DILCIS.eu/XML/METS/SIPExtensionMETS"'
+    ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+)
+
 
 class MetsFile(NamedTuple):  # cheap to make: a package has 100,000 of them
     """A file as METS lists it: `path` from the folder of the METS that lists it, not percent-encoded."""
@@ -67,15 +84,15 @@ def _package(
 ) -> Iterator[str]:
     yield from _root(header, header.identifier, "schemas/")
     yield f'  <dmdSec ID="dmd" CREATED="{escape(descriptive.created)}" STATUS="CURRENT">\n'
-    yield f"    {_md_ref('dmd-ref', descriptive, DESCRIPTIVE)}\n  </dmdSec>\n"
+    yield f"    {_md_ref('dmd-ref', descriptive, _DESCRIPTIVE)}\n  </dmdSec>\n"
     yield '  <amdSec ID="amd">\n'
     yield f'    <digiprovMD ID="digiprov" CREATED="{escape(preservation.created)}" STATUS="CURRENT">\n'
-    yield f"      {_md_ref('digiprov-ref', preservation, PRESERVATION)}\n    </digiprovMD>\n  </amdSec>\n"
+    yield f"      {_md_ref('digiprov-ref', preservation, _PRESERVATION)}\n    </digiprovMD>\n  </amdSec>\n"
     yield '  <fileSec ID="files">\n'
     yield from _group("schemas", "Schemas", schemas)
-    for one in representations:
-        name = _name(one)
-        yield from _group(f"representation-{name}", f"Representations/{name}", [one])  # CSIP114
+    for mets in representations:
+        name = _name(mets)
+        yield from _group(f"representation-{name}", f"Representations/{name}", [mets])  # CSIP114
     yield "  </fileSec>\n"
     yield from _struct_map(header, representations, has_schemas=bool(schemas))
     yield "</mets>\n"
@@ -98,8 +115,8 @@ def _representation(header: Header, name: str, files: Iterable[MetsFile]) -> Ite
 
 def _root(header: Header, identifier: str, schemas: str) -> Iterator[str]:
     yield DECLARATION
-    yield f'<mets {namespaces(schemas)}\n    OBJID="{escape(identifier)}" TYPE="{TYPE}"'
-    yield f' PROFILE="{PROFILE}"\n    {CONTENT_TYPE}>\n'
+    yield f'<mets {_namespaces(schemas)}\n    OBJID="{escape(identifier)}" TYPE="{_TYPE}"'
+    yield f' PROFILE="{PROFILE}"\n    {_CONTENT_TYPE}>\n'
     status = "REPLACEMENT" if header.replaces else "NEW"  # SIP3
     yield f'  <metsHdr CREATEDATE="{escape(header.created)}" RECORDSTATUS="{status}" csip:OAISPACKAGETYPE="SIP">\n'
     yield '    <agent ROLE="CREATOR" TYPE="OTHER" OTHERTYPE="SOFTWARE">'  # CSIP10 to CSIP16
@@ -113,16 +130,22 @@ def _root(header: Header, identifier: str, schemas: str) -> Iterator[str]:
     if header.agreement:
         yield f'    <altRecordID TYPE="SUBMISSIONAGREEMENT">{escape(header.agreement)}</altRecordID>\n'  # SIP5
     if header.replaces:
-        yield f'    <altRecordID TYPE="{REPLACES}">{escape(header.replaces)}</altRecordID>\n'
+        yield f'    <altRecordID TYPE="{_REPLACES}">{escape(header.replaces)}</altRecordID>\n'
     yield "  </metsHdr>\n"
 
 
+def _namespaces(schemas: str) -> str:
+    """Return the declarations of a METS root whose schemas are in the folder `schemas`, relative to it."""
+    located = f"http://www.loc.gov/METS/ {schemas}mets.xsd http://www.w3.org/1999/xlink {schemas}xlink.xsd"
+    return f'{_NAMESPACES}\n    xsi:schemaLocation="{located}"'
+
+
 def _group(identifier: str, use: str, files: Iterable[MetsFile]) -> Iterator[str]:
-    kind = f" {CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
+    kind = f" {_CONTENT_TYPE}" if use.startswith("Representations/") else ""  # CSIP62, CSIP63
     yield f'    <fileGrp ID="{identifier}" USE="{use}"{kind}>\n'
-    for number, (path, size, sha512, created, mime, *known) in enumerate(files, 1):
+    for number, (path, size, sha512, created, mime, *format_) in enumerate(files, 1):
         yield (
-            f'      <file ID="{identifier}-{number}" {_facts(size, sha512, created, mime)}{_format(*known)}>'
+            f'      <file ID="{identifier}-{number}" {_facts(size, sha512, created, mime)}{_format(*format_)}>'
             f'<FLocat LOCTYPE="URL" xlink:type="simple" xlink:href="{href(path)}"/></file>\n'
         )
     yield "    </fileGrp>\n"
@@ -134,14 +157,18 @@ def _struct_map(header: Header, representations: list[MetsFile], *, has_schemas:
     yield '      <div ID="metadata-div" LABEL="Metadata" DMDID="dmd" ADMID="digiprov"/>\n'
     if has_schemas:
         yield '      <div ID="schemas-div" LABEL="Schemas"><fptr FILEID="schemas"/></div>\n'
-    for one in representations:
-        name = _name(one)
+    for mets in representations:
+        name = _name(mets)
         yield (
             f'      <div ID="representation-{name}-div" LABEL="Representations/{name}">'
-            f'<mptr LOCTYPE="URL" xlink:type="simple" xlink:href="{href(one.path)}"'
+            f'<mptr LOCTYPE="URL" xlink:type="simple" xlink:href="{href(mets.path)}"'
             f' xlink:title="representation-{name}"/></div>\n'  # CSIP107 to CSIP112
         )
     yield "    </div>\n  </structMap>\n"
+
+
+def _name(mets_of_representation: MetsFile) -> str:
+    return mets_of_representation.path.split("/")[-2]
 
 
 def _md_ref(identifier: str, file: MetsFile, kind: str) -> str:
@@ -163,32 +190,3 @@ def _format(name: str, version: str, pronom: str) -> str:
     versioned = version and f' sip:FILEFORMATVERSION="{escape(version)}"'
     key = pronom and f' sip:FORMATREGISTRY="PRONOM" sip:FORMATREGISTRYKEY="{escape(pronom)}"'
     return f"{named}{versioned}{key}"
-
-
-def _name(mets_of_representation: MetsFile) -> str:
-    return mets_of_representation.path.split("/")[-2]
-
-
-PROFILE: Final = "https://earksip.dilcis.eu/profile/E-ARK-SIP-v2-2-0.xml"  # SIP2
-TYPE: Final = "Websites"  # CSIP2, of the vocabulary of content categories
-CONTENT_INFORMATION_TYPE: Final = "warcmill_webarchive_v1_0"  # docs/content-information-type.md
-CONTENT_TYPE: Final = (  # CSIP4, CSIP5
-    f'csip:CONTENTINFORMATIONTYPE="OTHER" csip:OTHERCONTENTINFORMATIONTYPE="{CONTENT_INFORMATION_TYPE}"'
-)
-REPLACES: Final = "REPLACES"  # type of altRecordID: the specification has none for a package made instead of another
-DESCRIPTIVE: Final = 'MDTYPE="DC" MDTYPEVERSION="1.1"'
-PRESERVATION: Final = 'MDTYPE="PREMIS" MDTYPEVERSION="3.0"'
-
-# The schema that knows all the others: METS, xlink and the two extensions.
-SCHEMA: Final = "warcmill-sip.xsd"
-_NAMESPACES: Final = (
-    'xmlns="http://www.loc.gov/METS/" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    ' xmlns:csip="https://DILCIS.eu/XML/METS/CSIPExtensionMETS" xmlns:sip="https://DILCIS.eu/XML/METS/SIPExtensionMETS"'
-    ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
-)
-
-
-def namespaces(schemas: str) -> str:
-    """Return the declarations of a METS root whose schemas are in the folder `schemas`, relative to it."""
-    located = f"http://www.loc.gov/METS/ {schemas}mets.xsd http://www.w3.org/1999/xlink {schemas}xlink.xsd"
-    return f'{_NAMESPACES}\n    xsi:schemaLocation="{located}"'

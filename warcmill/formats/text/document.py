@@ -1,16 +1,70 @@
-"""Documents and their kinds: which media types have words, and the kind of a payload without a type. Pure.
+"""Documents: their words once extracted, their kinds, and the packages that extract them. Pure.
 
-Office documents are known by their media types, and by the bytes that they begin with; an extractor of its own reads
-them. A machine on which a package of the extra `[text]` cannot be installed does without it.
+`kind_of` finds the kind that a media type declares, `read_as` the kind of the bytes. resiliparse and PDFium extract
+pages and PDFs, and another program office documents.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+
+MOST = 10_000_000  # characters of a document's text; what follows is cut off
+_MOST_TITLE = 1_000
+_MOST_WHY = 200
+NOT_A_DOCUMENT, NOT_TEXT = "no HTML, no PDF and no text", "declared as text, and binary"
+PACKAGES = ("resiliparse", "pypdfium2")
+EXTRA = "warcmill[text]"
+
+
+class Kind(StrEnum):
+    """A kind of document, by what its record declares."""
+
+    HTML = "html"
+    PDF = "pdf"
+    PLAIN = "plain"
+    OFFICE = "office"  # counted, whether or not a program extracts it
+    UNDECLARED = "undeclared"  # its bytes decide, as in a browser
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The words of a document; or why it gives none.
+
+    `charset` is '' where its format has none of its own, `language` where it is not clear. `is_cut`: it has more
+    text than the limit.
+    """
+
+    text: str
+    title: str = ""
+    charset: str = ""
+    language: str = ""
+    is_cut: bool = False
+    why: str = ""
+
+
+def made(text: str, title: str = "", charset: str = "", language: str = "", *, is_cut: bool = False) -> Document:
+    """Make a document of what a parser gave: no control characters, no lone surrogates, no more than the limits."""
+    is_cut = is_cut or len(text) > MOST
+    return Document(_cleaned(text[:MOST]), " ".join(_cleaned(title[:_MOST_TITLE]).split()), charset, language, is_cut)
+
+
+def refused(why: str) -> Document:
+    """A document that gives no text."""
+    return Document("", why=" ".join(_cleaned(why).split())[:_MOST_WHY])
+
+
+_CONTROLS = bytes(sorted({*range(0x20), 0x7F} - set(b"\t\n\r")))
+_NO_CONTROL = bytes.maketrans(_CONTROLS + b"\r", b" " * len(_CONTROLS) + b"\n")  # in UTF-8 they are bytes of their own
+
+
+def _cleaned(text: str) -> str:
+    return text.encode("utf-8", "replace").replace(b"\r\n", b"\n").translate(_NO_CONTROL).decode().strip()
+
 
 _OOXML = "application/vnd.openxmlformats-officedocument."
 _ODF = "application/vnd.oasis.opendocument."
@@ -41,7 +95,7 @@ WORD = frozenset(
         "application/vnd.ms-word",
         "application/vnd.ms-word.document.macroenabled.12",
         "application/vnd.ms-word.template.macroenabled.12",
-        *(_OOXML + one for one in _OF_OOXML if one.startswith("word")),
+        *(_OOXML + kind for kind in _OF_OOXML if kind.startswith("word")),
     }
 )
 EXCEL = frozenset(
@@ -52,7 +106,7 @@ EXCEL = frozenset(
         "application/vnd.ms-excel.sheet.binary.macroenabled.12",
         "application/vnd.ms-excel.sheet.macroenabled.12",
         "application/vnd.ms-excel.template.macroenabled.12",
-        *(_OOXML + one for one in _OF_OOXML if one.startswith("spread")),
+        *(_OOXML + kind for kind in _OF_OOXML if kind.startswith("spread")),
     }
 )
 POWERPOINT = frozenset(
@@ -62,10 +116,10 @@ POWERPOINT = frozenset(
         "application/vnd.ms-powerpoint.presentation.macroenabled.12",
         "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
         "application/vnd.ms-powerpoint.template.macroenabled.12",
-        *(_OOXML + one for one in _OF_OOXML if one.startswith("presentation")),
+        *(_OOXML + kind for kind in _OF_OOXML if kind.startswith("presentation")),
     }
 )
-TYPES = frozenset(
+OFFICE_TYPES = frozenset(
     {
         *WORD,
         *EXCEL,
@@ -73,7 +127,7 @@ TYPES = frozenset(
         "application/vnd.ms-works",
         "application/vnd.visio",
         "application/x-mspublisher",
-        *(_ODF + one for one in _OF_ODF),
+        *(_ODF + kind for kind in _OF_ODF),
         "application/vnd.sun.xml.writer",
         "application/vnd.sun.xml.calc",
         "application/vnd.sun.xml.impress",
@@ -88,53 +142,6 @@ TYPES = frozenset(
         "application/wordperfect",
     }
 )
-_BEGINNINGS = re.compile(
-    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # [MS-CFB], 2.2: Word, Excel and PowerPoint up to 2003
-    rb"|\{\\rtf"
-    rb"|PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/\.rels|docProps/"  # ISO/IEC 29500-2, 10: parts of any order
-    rb"|mimetypeapplication/(?:vnd\.oasis\.opendocument|epub\+zip))",  # ODF 1.3, 3.3; EPUB OCF 3.3, 4.3
-    re.DOTALL,
-)
-
-
-def begins(data: bytes) -> bool:
-    """True if a payload begins as office documents do, whatever its type is."""
-    return _BEGINNINGS.match(data) is not None
-
-
-MOST = 10_000_000  # characters of a document's text; what follows is cut off
-MOST_TITLE = 1_000
-MOST_WHY = 200
-MOST_HEAD = 512  # bytes by which a payload's type is found (MIME Sniffing, 5.2: up to 1445)
-NOT_A_DOCUMENT, NOT_TEXT = "no HTML, no PDF and no text", "declared as text, and binary"
-
-
-class Kind(StrEnum):
-    """A kind of document, by what its record declares."""
-
-    HTML = "html"
-    PDF = "pdf"
-    PLAIN = "plain"
-    OFFICE = "office"  # what `office` lists; counted, whether or not anything reads it
-    UNDECLARED = "undeclared"  # its bytes decide, as in a browser
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """The words of a document; or why it gives none.
-
-    `charset` is '' where its format has none of its own, `language` where it is not clear. `is_cut`: it has more
-    text than the limit.
-    """
-
-    text: str
-    title: str = ""
-    charset: str = ""
-    language: str = ""
-    is_cut: bool = False
-    why: str = ""
-
-
 _KINDS = {
     "text/html": Kind.HTML,
     "application/xhtml+xml": Kind.HTML,
@@ -147,23 +154,31 @@ _KINDS = {
     "unknown/unknown": Kind.UNDECLARED,
     "application/unknown": Kind.UNDECLARED,
     "*/*": Kind.UNDECLARED,
-    **dict.fromkeys(TYPES, Kind.OFFICE),
+    **dict.fromkeys(OFFICE_TYPES, Kind.OFFICE),
 }
-_HTML = re.compile(
-    rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)(?=[ >])"
-    rb"|[\t\n\f\r ]*<!--",
-    re.IGNORECASE,
-)  # MIME Sniffing, 7.1
-_PDF = b"%PDF-"
-_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")  # MIME Sniffing, 3: binary data bytes
-_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
-_CONTROLS = bytes(sorted({*range(0x20), 0x7F} - set(b"\t\n\r")))
-_NO_CONTROL = bytes.maketrans(_CONTROLS + b"\r", b" " * len(_CONTROLS) + b"\n")  # in UTF-8 they are bytes of their own
 
 
 def kind_of(media_type: str) -> Kind | None:
     """The kind of a media type, without parameters; None for one that has no words here."""
     return _KINDS.get(media_type.strip().lower())
+
+
+_MOST_HEAD = 512  # bytes by which a payload's type is found (MIME Sniffing, 5.2: up to 1445)
+_PDF = b"%PDF-"
+_HTML = re.compile(
+    rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)(?=[ >])"
+    rb"|[\t\n\f\r ]*<!--",
+    re.IGNORECASE,
+)  # MIME Sniffing, 7.1
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")  # MIME Sniffing, 3: binary data bytes
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
+_OFFICE = re.compile(
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # [MS-CFB], 2.2: Word, Excel and PowerPoint up to 2003
+    rb"|\{\\rtf"
+    rb"|PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/\.rels|docProps/"  # ISO/IEC 29500-2, 10: parts of any order
+    rb"|mimetypeapplication/(?:vnd\.oasis\.opendocument|epub\+zip))",  # ODF 1.3, 3.3; EPUB OCF 3.3, 4.3
+    re.DOTALL,
+)
 
 
 def read_as(declared: Kind, data: bytes) -> Kind | None:
@@ -175,40 +190,21 @@ def read_as(declared: Kind, data: bytes) -> Kind | None:
         return declared
     if data.startswith(_PDF):
         return Kind.PDF
-    if _HTML.match(data[:MOST_HEAD].removeprefix(_MARKS[0])):
+    if _HTML.match(data[:_MOST_HEAD].removeprefix(codecs.BOM_UTF8)):
         return Kind.HTML  # also as an office document: servers declare tables so, for a program to open them
-    if declared is Kind.OFFICE or begins(data):
+    if declared is Kind.OFFICE or begins_as_office(data):
         return Kind.OFFICE
     return None if is_binary(data) else Kind.PLAIN
 
 
 def is_binary(data: bytes) -> bool:
     """True if a payload begins with bytes that no text has (MIME Sniffing, 7.2)."""
-    return not data.startswith(_MARKS) and _BINARY.search(data[:MOST_HEAD]) is not None
+    return not data.startswith(_MARKS) and _BINARY.search(data[:_MOST_HEAD]) is not None
 
 
-def made(text: str, title: str = "", charset: str = "", language: str = "", *, is_cut: bool = False) -> Document:
-    """Make a document of what a parser gave: no control characters, no lone surrogates, no more than the limits."""
-    is_cut = is_cut or len(text) > MOST
-    return Document(_cleaned(text[:MOST]), " ".join(_cleaned(title[:MOST_TITLE]).split()), charset, language, is_cut)
-
-
-def refused(why: str) -> Document:
-    """A document that gives no text."""
-    return Document("", why=" ".join(_cleaned(why).split())[:MOST_WHY])
-
-
-def _cleaned(text: str) -> str:
-    return text.encode("utf-8", "replace").replace(b"\r\n", b"\n").translate(_NO_CONTROL).decode().strip()
-
-
-EXTRA = "warcmill[text]"
-PACKAGES = ("resiliparse", "pypdfium2")
-
-
-def missing() -> tuple[str, ...]:
-    """Those that are not installed."""
-    return tuple(package for package in PACKAGES if not _version(package))
+def begins_as_office(data: bytes) -> bool:
+    """True if a payload begins as office documents do, whatever its type is."""
+    return _OFFICE.match(data) is not None
 
 
 @cache
@@ -216,6 +212,11 @@ def tool_of(kind: Kind | None) -> str:
     """The reader of documents of a kind, with its version, such as `resiliparse 2.0.1`."""
     package = PACKAGES[kind is Kind.PDF]
     return f"{package} {_version(package)}"
+
+
+def missing() -> tuple[str, ...]:
+    """The packages that extract documents and are not installed."""
+    return tuple(package for package in PACKAGES if not _version(package))
 
 
 def _version(package: str) -> str:

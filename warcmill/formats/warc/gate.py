@@ -34,7 +34,6 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadInput
 from warcmill.formats.warc import header as warc
 from warcmill.formats.warc import hearers as plain
-from warcmill.formats.warc import reader as arc
 from warcmill.formats.warc.checks import (
     AS_TRANSFERRED,
     LIMIT,
@@ -47,7 +46,14 @@ from warcmill.formats.warc.checks import (
 )
 from warcmill.formats.warc.gzip import CHUNK
 from warcmill.formats.warc.hearers import Audience, HeardStream, Hearer, Unheard, WholeRecord, arc_head, warc_head
-from warcmill.formats.warc.reader import MemberReader, PlainReader, Reader
+from warcmill.formats.warc.reader import (
+    FIRST_OF_ARC,
+    NEWLINES_OF_ARC,
+    MemberReader,
+    PlainReader,
+    Reader,
+    read_arc_header,
+)
 
 _NAME = re.compile(r".*\.(?P<kind>warc|arc)(?P<gzip>\.gz)?(\.open)?", re.DOTALL | re.IGNORECASE)
 
@@ -153,17 +159,17 @@ class _Walk:
         return BadInput(self._name, f"its crawl log names a record at offset {wanted}, but {actual}", wanted)
 
     def _arc_record(self, reader: Reader) -> None:
-        header, length = arc.read_header(reader)
+        header, length = read_arc_header(reader)
         if self._audience and self._audience.begin(arc_head(header, length, reader.offset), len(header)):
             for piece in reader.take(length):
                 self._audience.feed(piece)
         else:
             reader.skip(length)
-        reader.skip_newlines(arc.NEWLINES)
+        reader.skip_newlines(NEWLINES_OF_ARC)
         reader.end()
         if self._audience:
             self._audience.end(reader.offset, reader.extent(self._audience.size))
-        if header.startswith(arc.FIRST_RECORD):
+        if header.startswith(FIRST_OF_ARC):
             self._described = True
 
     def _warc_record(self, reader: Reader) -> None:

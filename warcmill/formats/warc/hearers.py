@@ -9,11 +9,11 @@ A hearer is made for one file. It gets records, raw bytes, or both:
 Its result is valid after `examine` has returned, unless the verdict's `unheard` names it. It cannot change the verdict
 or what others get: a hearer that raises is dropped, and its error is in `unheard`.
 
-Most records of a crawl come to the hearers by a fast way, `match`: one regular expression accepts a header that is
-whole in one piece and written as Heritrix writes it. It takes only records that `header` and `digest_checks` would
-accept without a warning: each field at most once, in Heritrix's order, in the standard's spelling, on one line; and no
-digest covers the record's own bytes (a revisit's payload is in another record), or it is a payload's SHA-1 that matches
-the HTTP body as transferred. It may miss sound records, which then take the slow way. It must accept no others.
+Most records of a crawl are *plain*: `match`, one regular expression, accepts a header that is whole in one piece and
+written as Heritrix writes it. It takes only records that `header` and `checks` would accept without a warning:
+each field at most once, in Heritrix's order, in the standard's spelling, on one line; and no digest covers the record's
+own bytes (a revisit's payload is in another record), or it is a payload's SHA-1 that matches the HTTP body as
+transferred. It may miss sound records, which then take the slow way. It must accept no others.
 """
 
 from __future__ import annotations
@@ -27,93 +27,9 @@ from typing import Any, NamedTuple, Protocol
 from warcmill.base.digests import Readable
 from warcmill.errors import describe
 from warcmill.formats.warc import header as warc
-from warcmill.formats.warc import http, reader
+from warcmill.formats.warc import http
 from warcmill.formats.warc.header import END_OF_RECORD, LENGTH_DIGITS
-from warcmill.formats.warc.http import payload_start
-
-_OF_THE_STANDARD = warc.STANDARD
-_NOT_OF_THE_STANDARD = frozenset({b"WARC-Etag", b"WARC-Last-Modified"})  # which `header` writes in lower case
-_PLAIN_FIELDS = re.compile(rb"([^\r\n:]+): (.*)\r\n").findall
-
-
-class RecordHead(NamedTuple):  # cheap to make: one for every record
-    """The head of a record that the gate has not judged yet.
-
-    `offset` is where the record, or its gzip member, begins in the file;
-    `length` is that of its block, in bytes. `type` is the WARC-Type in lower
-    case; in an ARC it is "filedesc" for the first record, else "arc". `fields`
-    are named as `header.parse_header` or `arc.fields` names them; a value may
-    have blanks around it.
-    """
-
-    offset: int
-    type: str
-    fields: Mapping[bytes, bytes]
-    length: int
-
-
-def warc_head(fields: warc.Fields, length: int, offset: int) -> RecordHead:
-    """Make the head of a WARC record."""
-    kind = fields[warc.TYPE].strip().lower().decode("ascii", "replace")
-    return RecordHead(offset, kind, MappingProxyType(fields), length)
-
-
-class WholeRecord(NamedTuple):
-    """A record in one piece that `plain` accepted: all of its bytes; its header, matched; its place in the file."""
-
-    data: bytes
-    header: re.Match[bytes]
-    offset: int
-    extent: int
-
-    def head(self) -> RecordHead:
-        """Its head, as other records have one."""
-        begin, kind = self.header.end(), self.header[TYPE].decode("ascii")
-        length = len(self.data) - begin - len(warc.END_OF_RECORD)
-        return RecordHead(self.offset, kind, _PlainFields(self.data[:begin]), length)
-
-
-class _PlainFields(Mapping[bytes, bytes]):
-    """The fields of a header that `plain` accepted: each once, on a line of its own. Read when first asked for."""
-
-    __slots__ = ("_fields", "_header")
-
-    def __init__(self, header: bytes) -> None:
-        self._header = header
-        self._fields: dict[bytes, bytes] | None = None
-
-    def _read(self) -> dict[bytes, bytes]:
-        if self._fields is None:
-            self._fields = fields = dict(_PLAIN_FIELDS(self._header))
-            for name in _NOT_OF_THE_STANDARD.intersection(fields):
-                fields[name.lower()] = fields.pop(name)
-        return self._fields
-
-    def __getitem__(self, name: bytes) -> bytes:
-        return self._read()[name]
-
-    def get(self, name: bytes, default: Any = None) -> Any:  # two thirds of the time, as a hearer asks for a few
-        """The value of a field."""
-        if self._fields is None and name in _OF_THE_STANDARD:
-            header = self._header
-            begin = header.find(b"\n%s: " % name) + len(name) + 3
-            return header[begin : header.index(b"\r\n", begin)] if begin > len(name) + 2 else default
-        return self._read().get(name, default)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._read()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-
-def arc_head(header: bytes, length: int, offset: int) -> RecordHead:
-    """Make the head of an ARC record."""
-    kind = "filedesc" if header.startswith(reader.FIRST_RECORD) else "arc"
-    return RecordHead(offset, kind, MappingProxyType(reader.fields(header)), length)
+from warcmill.formats.warc.reader import FIRST_OF_ARC, arc_fields
 
 
 class Listener(Protocol):
@@ -151,6 +67,152 @@ class Hearer:
     def raw(self, _piece: bytes, /) -> None:
         """The next raw bytes of the file, in order and to its end, also after a refused record."""
         return
+
+
+class RecordHead(NamedTuple):  # cheap to make: one for every record
+    """The head of a record that the gate has not judged yet.
+
+    `offset` is where the record, or its gzip member, begins in the file;
+    `length` is that of its block, in bytes. `type` is the WARC-Type in lower
+    case; in an ARC it is "filedesc" for the first record, else "arc". `fields`
+    are named as `header.parse_header` or `reader.arc_fields` names them; a value may
+    have blanks around it.
+    """
+
+    offset: int
+    type: str
+    fields: Mapping[bytes, bytes]
+    length: int
+
+
+class WholeRecord(NamedTuple):
+    """A plain record, in one piece: all of its bytes; its header, matched; its place in the file."""
+
+    data: bytes
+    header: re.Match[bytes]
+    offset: int
+    extent: int
+
+    def head(self) -> RecordHead:
+        """Its head, as other records have one."""
+        begin, kind = self.header.end(), self.header[TYPE].decode("ascii")
+        length = len(self.data) - begin - len(END_OF_RECORD)
+        return RecordHead(self.offset, kind, _PlainFields(self.data[:begin]), length)
+
+
+def _optional(*names: str) -> str:
+    return "".join(rf"(?:{name}: .*\r\n|)" for name in names)
+
+
+_NO_DIGEST = _optional("WARC-IP-Address", "WARC-Concurrent-To")
+_REVISIT = _optional("WARC-Profile", "WARC-Truncated", "WARC-Refers-To") + (
+    r"(?:WARC-Payload-Digest: (?P<original>.*)\r\n|)"
+    + _optional("WARC-Refers-To-Date", "WARC-Refers-To-Target-URI", "WARC-Etag", "WARC-Last-Modified")
+)
+_WITH_DIGEST = (
+    r"(?:WARC-Truncated: (?P<truncated>.*)\r\n|)"
+    rf"WARC-Payload-Digest: (?P<digest>sha1:[A-Z2-7]{{32}})\r\n{_optional('WARC-IP-Address')}"
+    r"(?=WARC-Record-ID: .*\r\nContent-Type: application/http)"
+)
+_OF_TYPE = rf"(?(response)(?:{_WITH_DIGEST}|{_NO_DIGEST})|(?(revisit){_REVISIT}|{_NO_DIGEST}))"
+_HEADER = (
+    r"WARC/1\.[01]\r\nWARC-Type: (?P<type>request|metadata|resource|(?P<response>response)|(?P<revisit>revisit))\r\n"
+    rf"(?:WARC-Target-URI: (?P<url>.*)\r\n|)WARC-Date: (?P<date>\S.*)\r\n{_OF_TYPE}"
+    r"WARC-Record-ID: (?P<id>\S.*)\r\n(?:Content-Type: (?P<content_type>.*)\r\n|)"
+    rf"Content-Length: (?P<length>\d{{1,{LENGTH_DIGITS}}})\r\n\r\n"
+)
+_PATTERN = re.compile(_HEADER.encode())
+_match_header = _PATTERN.match
+# Groups of a match, by number: by name they take twice as long. `original` is the digest of a revisit's payload,
+# which is in another record; `digest` matches the payload of this one.
+TYPE, URL, DATE, ORIGINAL, TRUNCATED, DIGEST, RECORD_ID, CONTENT_TYPE, LENGTH = (
+    _PATTERN.groupindex[name]
+    for name in ("type", "url", "date", "original", "truncated", "digest", "id", "content_type", "length")
+)
+
+
+def match(record: bytes, *, proven: bool = False) -> re.Match[bytes] | None:
+    """Match the header of a plain record, up to the begin of its block; None for any other record.
+
+    `proven`: the digest is known to match the payload.
+    """
+    header = _match_header(record)
+    if header is None:
+        return None
+    declared, length = header.group(DIGEST, LENGTH)
+    begin = header.end()
+    whole = begin + int(length) + len(END_OF_RECORD) == len(record) and record.endswith(END_OF_RECORD)
+    if not whole or record.find(0, 0, begin) >= 0:
+        return None
+    return header if proven or declared is None or _fits(declared, record, begin) else None
+
+
+def _fits(declared: bytes, record: bytes, begin: int) -> bool:
+    """True if this is the digest of the HTTP body, as transferred, of the block at `begin`."""
+    if not record.startswith(b"HTTP/", begin):
+        return False
+    body = http.payload_start(record, begin, response=False)
+    end = len(record) - len(END_OF_RECORD)
+    expected = http.parse(declared)
+    if expected is None or not begin <= body <= end:
+        return False
+    actual = expected.new()
+    actual.update(memoryview(record)[body:end])
+    return actual.digest() == expected.value
+
+
+_PLAIN_FIELDS = re.compile(rb"([^\r\n:]+): (.*)\r\n").findall
+_STANDARD = warc.STANDARD
+_NOT_STANDARD = frozenset({b"WARC-Etag", b"WARC-Last-Modified"})  # which `header` writes in lower case
+
+
+class _PlainFields(Mapping[bytes, bytes]):
+    """The fields of a plain record's header: each once, on a line of its own. Read when first asked for."""
+
+    __slots__ = ("_fields", "_header")
+
+    def __init__(self, header: bytes) -> None:
+        self._header = header
+        self._fields: dict[bytes, bytes] | None = None
+
+    def _read(self) -> dict[bytes, bytes]:
+        if self._fields is None:
+            self._fields = fields = dict(_PLAIN_FIELDS(self._header))
+            for name in _NOT_STANDARD.intersection(fields):
+                fields[name.lower()] = fields.pop(name)
+        return self._fields
+
+    def __getitem__(self, name: bytes) -> bytes:
+        return self._read()[name]
+
+    def get(self, name: bytes, default: Any = None) -> Any:  # two thirds of the time, as a hearer asks for a few
+        """The value of a field."""
+        if self._fields is None and name in _STANDARD:
+            header = self._header
+            begin = header.find(b"\n%s: " % name) + len(name) + 3
+            return header[begin : header.index(b"\r\n", begin)] if begin > len(name) + 2 else default
+        return self._read().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._read()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+
+def warc_head(fields: warc.Fields, length: int, offset: int) -> RecordHead:
+    """Make the head of a WARC record."""
+    kind = fields[warc.TYPE].strip().lower().decode("ascii", "replace")
+    return RecordHead(offset, kind, MappingProxyType(fields), length)
+
+
+def arc_head(header: bytes, length: int, offset: int) -> RecordHead:
+    """Make the head of an ARC record."""
+    kind = "filedesc" if header.startswith(FIRST_OF_ARC) else "arc"
+    return RecordHead(offset, kind, MappingProxyType(arc_fields(header)), length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,64 +306,3 @@ class HeardStream:
         if data:
             self._audience.raw(data)
         return data
-
-
-def _optional(*names: str) -> str:
-    return "".join(rf"(?:{name}: .*\r\n|)" for name in names)
-
-
-_NO_DIGEST = _optional("WARC-IP-Address", "WARC-Concurrent-To")
-_REVISIT = _optional("WARC-Profile", "WARC-Truncated", "WARC-Refers-To") + (
-    r"(?:WARC-Payload-Digest: (?P<original>.*)\r\n|)"
-    + _optional("WARC-Refers-To-Date", "WARC-Refers-To-Target-URI", "WARC-Etag", "WARC-Last-Modified")
-)
-_WITH_DIGEST = (
-    r"(?:WARC-Truncated: (?P<truncated>.*)\r\n|)"
-    rf"WARC-Payload-Digest: (?P<digest>sha1:[A-Z2-7]{{32}})\r\n{_optional('WARC-IP-Address')}"
-    r"(?=WARC-Record-ID: .*\r\nContent-Type: application/http)"
-)
-_OF_TYPE = rf"(?(response)(?:{_WITH_DIGEST}|{_NO_DIGEST})|(?(revisit){_REVISIT}|{_NO_DIGEST}))"
-_HEADER = (
-    r"WARC/1\.[01]\r\nWARC-Type: (?P<type>request|metadata|resource|(?P<response>response)|(?P<revisit>revisit))\r\n"
-    rf"(?:WARC-Target-URI: (?P<url>.*)\r\n|)WARC-Date: (?P<date>\S.*)\r\n{_OF_TYPE}"
-    r"WARC-Record-ID: (?P<id>\S.*)\r\n(?:Content-Type: (?P<content_type>.*)\r\n|)"
-    rf"Content-Length: (?P<length>\d{{1,{LENGTH_DIGITS}}})\r\n\r\n"
-)
-_PATTERN = re.compile(_HEADER.encode())
-_match_header = _PATTERN.match
-# Groups of a match, by number: by name they take twice as long. `original` is the digest of a revisit's payload,
-# which is in another record; `digest` matches the payload of this one.
-TYPE, URL, DATE, ORIGINAL, TRUNCATED, DIGEST, RECORD_ID, CONTENT_TYPE, LENGTH = (
-    _PATTERN.groupindex[name]
-    for name in ("type", "url", "date", "original", "truncated", "digest", "id", "content_type", "length")
-)
-
-
-def match(record: bytes, *, proven: bool = False) -> re.Match[bytes] | None:
-    """Match the header of a plain record, up to the begin of its block; None for any other record.
-
-    `proven`: the digest is known to match the payload.
-    """
-    header = _match_header(record)
-    if header is None:
-        return None
-    declared, length = header.group(DIGEST, LENGTH)
-    begin = header.end()
-    whole = begin + int(length) + len(END_OF_RECORD) == len(record) and record.endswith(END_OF_RECORD)
-    if not whole or record.find(0, 0, begin) >= 0:
-        return None
-    return header if proven or declared is None or _fits(declared, record, begin) else None
-
-
-def _fits(declared: bytes, record: bytes, begin: int) -> bool:
-    """True if this is the digest of the HTTP body, as transferred, of the block at `begin`."""
-    if not record.startswith(b"HTTP/", begin):
-        return False
-    body = payload_start(record, begin, response=False)
-    end = len(record) - len(END_OF_RECORD)
-    expected = http.parse(declared)
-    if expected is None or not begin <= body <= end:
-        return False
-    actual = expected.new()
-    actual.update(memoryview(record)[body:end])
-    return actual.digest() == expected.value

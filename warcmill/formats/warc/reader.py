@@ -244,28 +244,28 @@ class PlainReader(_Pieces):
         self.position = self._read - (len(self._piece) - self._at)
 
 
-HEADER_LIMIT = 1 << 16  # bytes of the header line
-FIRST_RECORD = b"filedesc:"
-NEWLINES = 4  # at most so many bytes between two records
-_HEADER = re.compile(rb"[^ \n]+ .+ ([0-9]{1,18})\r?\n")
+FIRST_OF_ARC = b"filedesc:"
+NEWLINES_OF_ARC = 4  # at most so many bytes between two records
+_LONGEST_HEADER = 1 << 16  # bytes of the header line
+_ARC_HEADER = re.compile(rb"[^ \n]+ .+ ([0-9]{1,18})\r?\n")
 # The last address that a date follows: anything like it before belongs to the URL.
-_ABOUT = re.compile(rb"([^\n]+) ([^ \n]+) ([0-9]{12,17}) ([^ \n]+)(?: [^\n]+)? [0-9]{1,18}\r?\n")
-_FIELDS = (b"URL", b"IP-address", b"Archive-date", b"Content-type")
+_ARC_ABOUT = re.compile(rb"([^\n]+) ([^ \n]+) ([0-9]{12,17}) ([^ \n]+)(?: [^\n]+)? [0-9]{1,18}\r?\n")
+_ARC_FIELDS = (b"URL", b"IP-address", b"Archive-date", b"Content-type")
 
 
-def read_header(reader: Reader) -> tuple[bytes, int]:
-    """Read the current record's header; return it and the length of its block in bytes. BadInput if it is none."""
-    header = reader.through(b"\n", HEADER_LIMIT)
-    match = _HEADER.fullmatch(header)
+def read_arc_header(reader: Reader) -> tuple[bytes, int]:
+    """Read the header of an ARC's current record; return it and the bytes of its block. BadInput if it is none."""
+    header = reader.through(b"\n", _LONGEST_HEADER)
+    match = _ARC_HEADER.fullmatch(header)
     if not match or header.count(b" ") < 4:
         raise reader.bad(f"not the header of an ARC record: {header[:60]!r}")
     return header, int(match[1])
 
 
-def fields(header: bytes) -> dict[bytes, bytes]:
-    """The fields of a header beside the length: URL, IP-address, Archive-date, Content-type (the server's).
+def arc_fields(header: bytes) -> dict[bytes, bytes]:
+    """The fields of an ARC's header beside the length: URL, IP-address, Archive-date, Content-type (the server's).
 
     Empty if they are not there in this order.
     """
-    match = _ABOUT.fullmatch(header)
-    return dict(zip(_FIELDS, match.groups(), strict=True)) if match else {}
+    match = _ARC_ABOUT.fullmatch(header)
+    return dict(zip(_ARC_FIELDS, match.groups(), strict=True)) if match else {}

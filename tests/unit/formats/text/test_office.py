@@ -43,7 +43,7 @@ def test_types_of_none(media_type: str) -> None:
 
 
 def test_types_are_written_as_they_are_compared() -> None:
-    assert {one.strip().lower() for one in office.TYPES} == office.TYPES
+    assert {one.strip().lower() for one in office.OFFICE_TYPES} == office.OFFICE_TYPES
     assert not office.WORD & office.EXCEL & office.POWERPOINT
 
 
@@ -67,4 +67,4 @@ def test_a_wrong_declaration_is_overruled_by_html_and_pdf_alone(data: bytes, kin
 
 def test_any_zip_is_none() -> None:
     assert read_as(Kind.UNDECLARED, made.zipped({"a": "1", "word/document.xml": "2"})) is None
-    assert not office.begins(b"PK\x03\x04")
+    assert not office.begins_as_office(b"PK\x03\x04")

@@ -8,7 +8,6 @@ from hypothesis import strategies as some
 from pdfs import pdf
 
 from warcmill.formats.text import document as documents
-from warcmill.formats.text import document as tools
 from warcmill.formats.text.document import MOST, NOT_A_DOCUMENT, NOT_TEXT, Document, Kind, kind_of, made, read_as
 from warcmill.formats.text.extract import document
 
@@ -113,9 +112,9 @@ def test_a_reason_is_one_short_line() -> None:
 
 
 def test_tools_and_their_versions() -> None:
-    assert tools.missing() == ()
-    assert tools.tool_of(Kind.HTML).startswith("resiliparse 2.")
-    assert tools.tool_of(Kind.PDF).startswith("pypdfium2 5.")
+    assert documents.missing() == ()
+    assert documents.tool_of(Kind.HTML).startswith("resiliparse 2.")
+    assert documents.tool_of(Kind.PDF).startswith("pypdfium2 5.")
 
 
 @given(data=some.binary(max_size=300), kind=some.sampled_from(Kind), charset=some.text(max_size=20))
