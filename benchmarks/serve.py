@@ -12,8 +12,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode
 
+from starlette.applications import Starlette
+
+from tests.support.web_client import WebAnswer, ask
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -21,9 +24,10 @@ from warcmill.versions import hidden_list, text
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList, digest
 from warcmill.versions.publication import Payloads, Published
 from warcmill.versions.segments import Segment, SegmentSources
-from warcmill.web.app import App
+from warcmill.web.access import WebAccess
+from warcmill.web.app import application
 from warcmill.web.archive import Archive
-from warcmill.web.http import Token
+from warcmill.web.served import Served
 
 Row = tuple[str, str, str, str, str]
 PARTS = (80_000, 16_000, 4_000)  # documents of each segment
@@ -35,6 +39,7 @@ ASKED = (
 RUNS = 5
 HIDDEN = 10  # decisions, so that no key is shown unseen
 TARGET = "under 100 ms"
+TOKEN = "benchmark-token"
 FOLDER = "versions/text/000001-benchmark"
 ROOTS: tuple[Root, ...] = ("state", "index", "store")
 
@@ -43,6 +48,7 @@ class NoReplay:
     """Stands for replay, which a search does not ask."""
 
     address = "http://localhost:8091/name/"
+    missing = ""
 
     def state(self) -> str:
         """Always ready."""
@@ -52,7 +58,7 @@ class NoReplay:
 def rows() -> Iterator[Row]:
     """What, ours, peer, ratio, target."""
     with tempfile.TemporaryDirectory() as folder:
-        app = App(published(Path(folder)), NoReplay(), Token("benchmark-token", "warcmill-benchmark"))
+        app = application(published(Path(folder)))
         for fields in ASKED:
             seconds, captures = measured(app, fields)
             asked = " ".join(f"{name}={value}" for name, value in fields.items())
@@ -60,26 +66,24 @@ def rows() -> Iterator[Row]:
             yield what, f"{seconds * 1000:.0f} ms CPU", "-", "-", TARGET
 
 
-def measured(app: App, fields: dict[str, str]) -> tuple[float, int]:
+def measured(app: Starlette, fields: dict[str, str]) -> tuple[float, int]:
     """The least CPU seconds of a page, and how many captures it counts."""
     least = min(_seconds(app, fields) for _ in range(RUNS))
-    answer = app.answer(_request({**fields, "format": "json"}))
-    return least, json.loads(answer.body)["captures"]
+    return least, _asked(app, {**fields, "format": "json"}).document["captures"]
 
 
-def _seconds(app: App, fields: dict[str, str]) -> float:
+def _seconds(app: Starlette, fields: dict[str, str]) -> float:
     begin = time.process_time()
-    answer = app.answer(_request(fields))
+    answer = _asked(app, fields)
     assert answer.status == 200, answer.body
     return time.process_time() - begin
 
 
-def _request(fields: dict[str, str]) -> dict[str, str]:
-    who = {"HTTP_AUTHORIZATION": "Bearer benchmark-token"}
-    return {"REQUEST_METHOD": "GET", "PATH_INFO": "/search", "QUERY_STRING": urlencode(fields), **who}
+def _asked(app: Starlette, fields: dict[str, str]) -> WebAnswer:
+    return ask(app, "/search", fields, headers={"authorization": f"Bearer {TOKEN}"})
 
 
-def published(base: Path) -> Archive:
+def published(base: Path) -> Served:
     """A version of the text index, as the fold publishes it."""
     sentinel.adopt({root: base / root for root in ROOTS})
     state, index, store = (FileStore(root, base / root) for root in ROOTS)
@@ -91,7 +95,8 @@ def published(base: Path) -> Archive:
     payloads.point(version)
     for number in range(HIDDEN):
         hidden_list.decide(state, lambda: store, f"example,site{number},private", "benchmark", hides=True)
-    return Archive(state, index, store)
+    access = WebAccess(state, "warcmill-benchmark", TOKEN)
+    return Served(MarkerStore(state), Archive(state, index, store), NoReplay(), access)
 
 
 def _segment(index: FileStore, number: int, count: int) -> Segment:

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import hmac
 import shutil
 import signal
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
-from commands.console.show import err, out
+from commands.console.arguments import add_json
+from commands.console.show import as_json, err, out
 from tasks import logs
-from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving, warcs
+from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
-from tasks.step import open_line
+from tasks.step import OpenRoots, open_line
 from warcmill.errors import BadConfig
 from warcmill.markers import locks
-from warcmill.stores.opening import open_folder
-from warcmill.web import http, replay
-from warcmill.web.app import App
+from warcmill.model import Json
+from warcmill.stores import Store
+from warcmill.stores.opening import is_remote, open_folder
+from warcmill.versions.index_inputs import WARCS
+from warcmill.web import access, replay, server, warcs
+from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
+from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
-from warcmill.web.http import Token
-from warcmill.web.replay import LOOPBACK, NAME, NoReplay, Pywb, ReplaySources
+from warcmill.web.replay import NAME, NoReplay, Pywb, ReplaySources
+from warcmill.web.served import Served
 
 SUMMARY = "search the archive in a browser, and replay what is found"
 EPILOG = """\
@@ -49,7 +58,7 @@ replay; search needs the token.
 
 /healthz needs no token: {"replay", "versions": {"cdx", "text"}}, 200 if all is there, else 503
 /search?q=WORDS&format=json: {"captures", "found": [{"capture", "line", "offset", "time",
-"title", "type", "url", "warc"}], "page", "version"}; also site, from, to and page
+"title", "type", "url", "warc"}], "page", "version"}; also served, from, to and page
 /search?q=URL&format=json: {"captures", "found": [{"capture", "status", "time", "type",
 "url"}], "page", "version"}
 
@@ -61,27 +70,63 @@ exit codes: 0 ended by a signal, 2 usage, 3 configuration: also if [serve] pywb 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--get-replay."""
+    """--get-replay, or `token` and what to do with tokens."""
     parser.add_argument("--get-replay", action="store_true", help="install pywb, which is GPL, unless it is there")
+    token = parser.add_subparsers(dest="what", metavar="token").add_parser("token", allow_abbrev=False)
+    actions = token.add_subparsers(dest="action", required=True, metavar="add|list|withdraw")
+    add = actions.add_parser("add", allow_abbrev=False)
+    add.add_argument("name", metavar="NAME", help="whose it is")
+    add.add_argument("--role", choices=ROLES, required=True, help="what it allows; each role allows the ones before")
+    add.add_argument("--days", type=int, metavar="NUMBER", help="it ends after so many days; by default never")
+    add_json(actions.add_parser("list", allow_abbrev=False))
+    actions.add_parser("withdraw", allow_abbrev=False).add_argument("name", metavar="NAME", help="whose it is")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal."""
+    """Serve until a signal; or make, list or withdraw a token."""
+    if args.what == "token":
+        return _TOKENS[args.action](open_line(), args)
     config, asked, line = settings(), serving(), open_line()
     if args.get_replay:
         with locks.alone(line.state, replay.FOLDER):
             replay.install(replay_folder(config), err)
+    entry = _access(line, asked)
     store, index = config.open_store(), open_folder("index", config.index) if config.index else None
     archive = Archive(line.state.store, index, store)
     program = _program(config, asked)
-    replay.check_free(asked.replay_port, "replay_port")
+    server.check_free(replay.LOOPBACK, asked.replay_port, "replay_port")
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    with warcs(config, store) as place:
-        secret = asked.token or http.new_secret()
-        _serve(archive, _replay(config, program, place, asked, secret), asked, secret)
+    with _warcs(config, store) as place:
+        pywb = _replay(config, program, place, asked)
+        served = Served(line.state, archive, pywb, entry)
+        try:
+            server.serve(application(served), asked.listen, asked.port, partial(_begin, served, pywb, asked))
+        finally:
+            pywb.stop()
     return 0
+
+
+def _access(line: OpenRoots, asked: Serving) -> WebAccess:
+    """All that gives a role; BadConfig where others than this machine may ask, and nothing tells them apart."""
+    state = line.state.store
+    has_some = bool(asked.token or asked.proxies.networks or any(access.tokens(state)))
+    if not asked.is_loopback and not has_some:
+        why = f"is {asked.listen}, which other machines reach, and there are no tokens: 'warcmill serve token add NAME"
+        raise BadConfig("[serve] listen", f"{why} --role operator' makes one, and [serve] proxies names a proxy")
+    first = None if has_some else OneTime(access.new_secret())
+    return WebAccess(state, f"warcmill-{asked.port}", asked.token, first, asked.proxies)
+
+
+@contextmanager
+def _warcs(config: Settings, store: Store) -> Iterator[str]:
+    """Where pywb finds the store's WARCs while the block runs: in its folder, or at a server for it on loopback."""
+    if is_remote(config.store):
+        with warcs.serving(store) as address:
+            yield address
+    else:
+        yield f"{config.store.rstrip('/')}/{WARCS}"
 
 
 def _program(config: Settings, asked: Serving) -> Path | str:
@@ -95,29 +140,69 @@ def _program(config: Settings, asked: Serving) -> Path | str:
         return f"Archived pages cannot be shown yet: {why}"
 
 
-def _replay(config: Settings, program: Path | str, place: str, asked: Serving, secret: str) -> Pywb | NoReplay:
+def _replay(config: Settings, program: Path | str, place: str, asked: Serving) -> Pywb | NoReplay:
     if isinstance(program, str) or not config.index:
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
     places = ReplaySources(place, index_of(config))
-    return Pywb(program, places, asked.replay_port, http.name_of_replay(secret), asked.replay_url)
+    return Pywb(program, places, asked.replay_port, _name_of_replay(asked), asked.replay_url)
 
 
-def _serve(archive: Archive, pywb: Pywb | NoReplay, asked: Serving, secret: str) -> None:
-    app = App(archive, pywb, Token(secret, f"warcmill-{asked.port}"))
-    try:
-        replay.serve(app, asked.port, partial(_begin, app, pywb, asked, secret))
-    finally:
-        pywb.stop()
+def _name_of_replay(asked: Serving) -> str:
+    """A name for what is replayed that another site's page cannot guess; no token follows from it."""
+    secret = asked.token or access.new_secret()
+    return hmac.new(secret.encode(), b"replay", sha256).hexdigest()[:24]
 
 
-def _begin(app: App, pywb: Pywb | NoReplay, asked: Serving, secret: str) -> None:
+def _begin(served: Served, pywb: Pywb | NoReplay, asked: Serving) -> None:
     """Start replay, and print where to begin, and what is missing. A token that the operator knows is not printed."""
     pywb.start()
-    err(*app.missing())
-    out(f"http://{LOOPBACK}:{asked.port}/?token={'YOUR-TOKEN' if asked.token else secret}")
+    err(*served.missing())
+    host = f"[{asked.listen}]" if ":" in asked.listen else asked.listen
+    first = served.access.first
+    out(f"http://{host}:{asked.port}/sign-in" + (f"?token={first.secret}" if first else ""))
     err("Ctrl-C ends it")
 
 
 def _end(*_: object) -> None:
     sys.exit(0)
+
+
+def _add(line: OpenRoots, args: argparse.Namespace) -> int:
+    out(access.add_token(line.state.store, args.name, ROLES[args.role], args.days))
+    return 0
+
+
+def _list(line: OpenRoots, args: argparse.Namespace) -> int:
+    listed = [*access.tokens(line.state.store)]
+    if args.json:
+        print(as_json(_document(listed)))
+        return 0
+    for token in listed:
+        if token.why:
+            out(f"{token.name}: {token.why}; withdraw it")
+        else:
+            until = f"until {token.until}" if token.until else "without an end"
+            over = ", which is over" if token.is_over else ""
+            out(f"{token.name}: {token.role.word}, of {token.made}, {until}{over}")
+    if not listed:
+        out("there is no token; 'warcmill serve token add NAME --role ROLE' makes one")
+    return 0
+
+
+def _document(listed: Iterable[TokenFile]) -> dict[str, Json]:
+    return {
+        "tokens": [
+            {"made": one.made, "name": one.name, "role": one.role.word, "until": one.until, "why": one.why}
+            for one in listed
+        ]
+    }
+
+
+def _withdraw(line: OpenRoots, args: argparse.Namespace) -> int:
+    access.withdraw_token(line.state.store, args.name)
+    out(f"{args.name}: the token is withdrawn")
+    return 0
+
+
+_TOKENS = {"add": _add, "list": _list, "withdraw": _withdraw}

@@ -44,7 +44,7 @@ def open_page(config: Path, words: str) -> None:
             server.wait()
         _look(server, words)
         if sys.stdout.isatty():
-            print(f"Open it in a browser: {server.address}?token={server.token}\nCtrl-C ends it", flush=True)
+            print(f"Open it in a browser: {server.entrance}\nCtrl-C ends it", flush=True)
             with suppress(KeyboardInterrupt):
                 server.process.wait()
 

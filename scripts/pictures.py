@@ -124,7 +124,7 @@ def photograph_serve(config: Path, base: Path) -> None:
     serving.configure(config)
     with serving.serving(config, base / "serve.log") as server, serving.opened(base / "reader") as opened:
         server.wait()
-        opened.get(f"{server.address}?token={server.token}")
+        opened.get(server.entrance)
         opened.get(f"{server.address}search?q=mill")
         opened.save_screenshot(str(PICTURES / "search.png"))
         serving.follow(opened, "The Windmill Museum")

@@ -59,11 +59,16 @@ PAGE = """<!doctype html>
 
 @dataclass(frozen=True)
 class RunningServe:
-    """`address` is search's, `token` opens it."""
+    """`address` is that of the pages, `token` opens them."""
 
     address: str
     token: str
     process: subprocess.Popen[str]
+
+    @property
+    def entrance(self) -> str:
+        """The address at which a browser signs in."""
+        return f"{self.address}sign-in?token={self.token}"
 
     def replay_of(self, url: str, time: str) -> str:
         """Where search sends a reader who follows a result; '' if it shows no such capture."""
@@ -107,8 +112,11 @@ def follow(browser: Chrome, title: str) -> None:
 
 
 @contextmanager
-def serving(config: Path, log: Path) -> Iterator[RunningServe]:
-    """Start it over a configured line; `wait` until replay is there, too. It ends with the block."""
+def serving(config: Path, log: Path, token: str = "") -> Iterator[RunningServe]:
+    """Start it over a configured line; `wait` until replay is there, too. It ends with the block.
+
+    `token`: one that was added before; '' for the one-time token that is printed then.
+    """
     words = [sys.executable, "-m", "commands.main", "serve"]
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(config), "PYTHONPATH": str(ROOT)}
     with (
@@ -118,19 +126,19 @@ def serving(config: Path, log: Path) -> Iterator[RunningServe]:
         ) as process,
     ):
         try:
-            yield _started(process, log)
+            yield _started(process, log, token)
         finally:
             process.terminate()
             process.wait(SECONDS)
 
 
-def _started(process: subprocess.Popen[str], log: Path) -> RunningServe:
+def _started(process: subprocess.Popen[str], log: Path, token: str) -> RunningServe:
     assert process.stdout
     printed = process.stdout.readline().strip()
     if not printed:
         raise Unavailable("warcmill serve", log.read_text("utf-8"))
-    address, _, token = printed.partition("?token=")
-    return RunningServe(address, token, process)
+    address, _, printed_token = printed.partition("sign-in")
+    return RunningServe(address, token or printed_token.removeprefix("?token="), process)
 
 
 @contextmanager

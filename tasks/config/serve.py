@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,23 +13,21 @@ import luigi
 from tasks.config import sections
 from tasks.config.settings import NO_INDEX, Settings
 from warcmill.errors import BadConfig
-from warcmill.stores import Store
-from warcmill.stores.opening import is_remote
 from warcmill.versions import cdx
-from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.inputs import FOLDER
 from warcmill.versions.publication import CURRENT
-from warcmill.web import replay
-from warcmill.web.http import SHORTEST
-from warcmill.web.warcs import serving as serving_warcs
+from warcmill.web import access, replay
+from warcmill.web.access import GROUP_HEADER, SHORTEST, USER_HEADER, Proxies
+from warcmill.web.replay import LOOPBACK
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the class
-    """[serve]: search and replay over HTTP, on loopback. All keys are optional."""
+    """[serve]: the pages, search and replay, over HTTP. All keys are optional."""
 
-    port = luigi.IntParameter(default=8090, description="port of search, on 127.0.0.1")
+    listen = luigi.Parameter(default=LOOPBACK, description="address to listen at; beyond loopback only with tokens")
+    port = luigi.IntParameter(default=8090, description="port of the pages")
     replay_port = luigi.IntParameter(default=8091, description="port of replay, on localhost")
     replay_url = luigi.Parameter(
         default="", description="address of replay behind a proxy; of another host name than search"
@@ -40,17 +37,29 @@ class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the cla
     )
     token = luigi.Parameter(default="", description="the secret of the readers, as ${ENV}; empty: a new one each start")
     token_file = luigi.Parameter(default="", description="file with that secret as its only line")
+    proxies = luigi.Parameter(default="", description="addresses of proxies that sign people in, separated by commas")
+    user_header = luigi.Parameter(default=USER_HEADER, description="header in which a proxy names the user")
+    group_header = luigi.Parameter(default=GROUP_HEADER, description="header with the user's groups")
+    operators = luigi.Parameter(default="", description="users and groups of a proxy who are operators")
+    curators = luigi.Parameter(default="", description="users and groups of a proxy who are curators")
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """[serve], read and checked."""
 
+    listen: str
     port: int
     replay_port: int
     replay_url: str
     pywb: str
     token: str
+    proxies: Proxies
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this machine can ask."""
+        return ipaddress.ip_address(self.listen).is_loopback
 
 
 def serving() -> Serving:
@@ -61,7 +70,8 @@ def serving() -> Serving:
             raise BadConfig(f"[serve] {key}", f"is {port}, not a port from 1 to 65535")
     if keys.port == keys.replay_port:
         raise BadConfig("[serve] replay_port", f"is {keys.port}, as port; replay needs a port of its own")
-    return Serving(keys.port, keys.replay_port, _url(keys.replay_url), keys.pywb, _token())
+    url = _url(keys.replay_url)
+    return Serving(_listen(keys.listen), keys.port, keys.replay_port, url, keys.pywb, _token(), _proxies(keys))
 
 
 def index_of(config: Settings) -> Path:
@@ -82,14 +92,26 @@ def program_of(config: Settings, asked: Serving) -> Path:
     return replay.command(str(installed) if installed else asked.pywb)
 
 
-@contextmanager
-def warcs(config: Settings, store: Store) -> Iterator[str]:
-    """Where pywb finds the store's WARCs while the block runs: in its folder, or at a server for it on loopback."""
-    if is_remote(config.store):
-        with serving_warcs(store) as address:
-            yield address
-    else:
-        yield f"{config.store.rstrip('/')}/{WARCS}"
+def _listen(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise BadConfig("[serve] listen", f"is {text!r}, not an address such as 127.0.0.1 or 0.0.0.0") from error
+
+
+def _proxies(keys: serve) -> Proxies:
+    """The proxies, or BadConfig for an address that is none."""
+    try:
+        networks = access.networks(_words(keys.proxies))
+    except ValueError as error:
+        raise BadConfig("[serve] proxies", f"{error}: an address is 10.0.0.1, a network 10.0.0.0/8") from error
+    headers = (keys.user_header.strip().lower(), keys.group_header.strip().lower())
+    who = (frozenset(_words(text)) for text in (keys.operators, keys.curators))
+    return Proxies(networks, *headers, *who)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
 def _url(text: str) -> str:

@@ -48,7 +48,7 @@ def test_it_starts_without_pywb_and_without_an_index_and_says_so(line: Line, key
     with preloaded.start("commands.main", "serve", env=env) as process:
         assert process.stdout
         assert process.stderr
-        address, _, token = process.stdout.readline().strip().partition("?token=")
+        address, _, token = process.stdout.readline().strip().partition("sign-in?token=")
         printed = [process.stderr.readline() for _ in range(1 if key else 3)]
         asking = Request(address, headers={"Authorization": f"Bearer {token}"})
         with urlopen(asking, timeout=60) as answer:

@@ -42,7 +42,7 @@ def test_four_commands_in_a_new_folder_show_the_crawl(tmp_path: Path) -> None:
     serving.configure(config)  # free ports, and the pywb of the tests: nothing is installed twice
     with serving.serving(config, tmp_path / "log") as server, serving.opened(tmp_path / "browser") as chrome:
         server.wait()
-        chrome.get(f"{server.address}?token={server.token}")
+        chrome.get(server.entrance)
         chrome.find_element(By.NAME, "q").send_keys(f"a.example:{port}/")
         chrome.find_element(By.TAG_NAME, "button").click()
         wait = WebDriverWait(chrome, SECONDS)

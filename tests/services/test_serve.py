@@ -32,7 +32,8 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.versions import hidden_list
-from warcmill.web.replay import LARGEST_HEAD
+from warcmill.web.access import Role, add_token
+from warcmill.web.server import LARGEST_HEAD
 
 HTML = b"Content-Type: text/html"
 GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
@@ -67,7 +68,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         made.add("20261121081735", {WEEKLY.name: WEEKLY.read_bytes()}, job="weekly")
         made.add("20261122081735", {"thief.warc.gz": warc_gz(warcinfo(), thief)})
         made.fold()
-        with serving.serving(config, made.base / "log") as server:
+        token = add_token(made.state.store, "operator", Role.OPERATOR, None)
+        with serving.serving(config, made.base / "log", token) as server:
             server.wait()
             yield World(made, server)
 
@@ -89,7 +91,7 @@ def configured(archive: Searchable, name: str = "luigi.cfg") -> Path:
 def chrome(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A browser that has opened the printed address."""
     with serving.opened(tmp_path_factory.mktemp("browser")) as opened:
-        opened.get(f"{world.server.address}?token={world.server.token}")
+        opened.get(world.server.entrance)
         assert opened.current_url == world.server.address, "the token is out of the address"
         yield opened
 

@@ -187,7 +187,9 @@ JSON = (
     Place("commands/console/show.py", only=("days_json",)),
     Place("commands/search.py", documents=True),
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
-    Place("warcmill/web/app.py", only=("_refusal", "App._in_json", "App.health")),
+    Place("warcmill/web/app.py", only=("_json_refusal",)),
+    Place("warcmill/web/search_views.py", only=("_no_words", "_document", "_row", "health")),
+    Place("commands/serve.py", only=("_document",)),
     Place("warcmill/audit/documents/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),
@@ -226,8 +228,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/versions/index_inputs.py",
     # The fields of a CDXJ line, written again for Parquet.
     "warcmill/formats/index/columns.py",
-    # How any JSON is sent, and the configuration of pywb.
-    "warcmill/web/http.py",
+    # The files of tokens, and the configuration of pywb.
+    "warcmill/web/access.py",
     "warcmill/web/replay.py",
     # Acknowledgements of a server, and the lines that it gets: their own tests hold their bytes.
     "warcmill/index/sinks.py",

@@ -1,181 +1,212 @@
-"""The server of `warcmill serve`, by WSGI: each request is parsed, its role is looked up, its route answers."""
+"""The server of `warcmill serve`, by ASGI: a request is parsed, its role looked up, its route's view answers."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route as StarletteRoute
 
 from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.model import Json
-from warcmill.versions import search as searching
-from warcmill.web import http, pages
-from warcmill.web.archive import Archive, ShownCaptures
-from warcmill.web.http import CSS, PageAnswer, PageRequest, Token, in_json, moved
+from warcmill.web import rendering
+from warcmill.web.access import Role, User, parse_cookies
+from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
+from warcmill.web.routes import POST, ROUTES, Route
+from warcmill.web.served import Served
 
+HTML, JSON = "text/html; charset=utf-8", "application/json"
+LARGEST_FORM = 16_384  # bytes
+FIELDS = 20
 log = logging.getLogger(__name__)
-Start = Callable[[str, list[tuple[str, str]]], Any]
-_IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
 
 
-class Replay(Protocol):
-    """Where captures are replayed."""
-
-    @property
-    def address(self) -> str:
-        """The address before the time and the URL of a capture."""
-        ...
-
-    @property
-    def missing(self) -> str:
-        """Why there is none, and what installs it; '' where there is one."""
-        ...
-
-    def state(self) -> str:
-        """`ready`, or what it is instead."""
-        ...
+def application(served: Served) -> Starlette:
+    """The ASGI application of a served."""
+    routes = [
+        StarletteRoute(route.path, partial(_answered, served, route), methods=list(route.methods)) for route in ROUTES
+    ]
+    handlers: dict[Any, Any] = {HTTPException: _unrouted, Exception: _bug}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return app
 
 
-@dataclass(frozen=True)
-class App:
-    """A WSGI application. It keeps nothing between requests."""
+async def _answered(served: Served, route: Route, request: Request) -> Response:
+    """The answer to a request, whatever is wrong with it."""
+    if misdirected := _misdirected(served, request):
+        return _response(route, _nobody(request), misdirected)
+    try:
+        asked = await _parsed(served, route, request)
+    except BadInput as error:
+        return _response(route, _nobody(request), RefusedRequest(HTTPStatus.BAD_REQUEST, str(error)))
+    return await run_in_threadpool(_viewed, served, route, asked)
 
-    archive: Archive
-    replay: Replay
-    token: Token
 
-    def __call__(self, environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
-        answer = self.answer(environ)
-        start(answer.line, answer.headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+def _viewed(served: Served, route: Route, asked: Asked) -> Response:
+    """Run the view, and show what it answers: in a thread, as both may read files."""
+    return _response(route, asked, _refused(route, asked) or _view(served, route, asked))
 
-    def answer(self, environ: Mapping[str, Any]) -> PageAnswer:
-        """The answer to a request, whatever is wrong with it."""
-        try:
-            request = http.parse(environ)
-        except BadInput as error:
-            return _refusal(HTTPStatus.BAD_REQUEST, str(error))
-        refused = self._refused(request)
-        return refused or self._routed(request)
 
-    def _refused(self, request: PageRequest) -> PageAnswer | None:
-        """Why a request is not answered; None if it is."""
-        if request.method not in http.METHODS:
-            return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this server is only read: GET and HEAD", request)
-        if request.path not in _ANSWERS:
-            return _refusal(HTTPStatus.NOT_FOUND, "this address is not one of this server", request)
-        if http.host_name(request.host) == urlsplit(self.replay.address).hostname:
-            why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
-            return _refusal(HTTPStatus.MISDIRECTED_REQUEST, why, request)
-        if http.may(http.role_of(request, self.token), request.path):
-            return None
-        if self.token.is_in_url(request):
-            return moved("./", self.token.cookie_header(secure=self.replay.address.startswith("https:")))
+def _refused(route: Route, asked: Asked) -> RefusedRequest | None:
+    if asked.user.role >= route.role:
+        return None
+    if asked.user.role is Role.NOBODY:
         why = "the token is missing, or is not that of this server; open the address that 'warcmill serve' printed"
-        return _refusal(HTTPStatus.FORBIDDEN, why, request)
-
-    def _routed(self, request: PageRequest) -> PageAnswer:
-        try:
-            return _ANSWERS[request.path](self, request)
-        except BadInput as error:
-            return _refusal(HTTPStatus.BAD_REQUEST, str(error), request)
-        except NotReady as error:
-            return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), request)
-        except WarcmillError as error:
-            log.error("%s: %s", request.path, error)
-            why = "the archive does not answer; the log of this server has the reason"
-            return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, why, request)
-
-    def missing(self) -> list[str]:
-        """The parts that are not there to be searched or replayed, each with the command that brings it."""
-        return [*dict.fromkeys(filter(None, (*self.archive.missing(), self.replay.missing)))]
-
-    def home(self, request: PageRequest) -> PageAnswer:
-        """The form. A token that is still in the URL is taken out of it."""
-        if "token" in request.fields:
-            return moved("./")
-        return _html(pages.home(http.search_of({}), self.missing()))
-
-    def search(self, request: PageRequest) -> PageAnswer:
-        """A page of results, or the same in JSON."""
-        search = http.search_of(request.fields)
-        captures = self._captures(search)
-        if request.in_json:
-            return self._captures_in_json(search, captures) if captures else self._in_json(search)
-        if captures:
-            return _html(pages.captures(search, captures))
-        if search.query is None:
-            return _html(pages.home(search, self.missing()))
-        return _html(pages.results(search, self.archive.search(search.query, search.skipped, pages.MARKS)))
-
-    def _captures(self, search: http.Search) -> ShownCaptures | None:
-        """The captures of a URL that was typed; None for words, and for what may be words and has no capture."""
-        if not search.url:
-            return None
-        try:
-            found = self.archive.captures_of(search.url, *search.times)
-        except NotReady:
-            if search.is_url:
-                raise
-            return None
-        return found if found.captures or search.is_url else None
-
-    def _captures_in_json(self, search: http.Search, found: ShownCaptures) -> PageAnswer:
-        shown = found.last[search.skipped : search.skipped + searching.MOST]
-        listed: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in shown]
-        return in_json({"captures": found.captures, "found": listed, "page": search.page, "version": found.version})
-
-    def _in_json(self, search: http.Search) -> PageAnswer:
-        if search.query is None:
-            raise BadInput("q", "there are no words in it")
-        found = self.archive.search(search.query, search.skipped, searching.MARKS)
-        best: list[Json] = [{**asdict(one), "capture": pages.way_to(one.time, one.url)} for one in found.best]
-        return in_json({"captures": found.captures, "found": best, "page": search.page, "version": found.version})
-
-    def capture(self, request: PageRequest) -> PageAnswer:
-        """The way to the replay of a capture; 404 if it is not there, or hidden."""
-        time, url = http.capture_of(request.fields)
-        replayed = self.archive.replayed(time, url)
-        if not replayed:
-            return _refusal(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time", request)
-        self.archive.check_store()
-        if self.replay.missing:
-            raise NotReady("replay", self.replay.missing)
-        state = self.replay.state()
-        if state != "ready":
-            raise NotReady("replay", f"its server is {state}; try again in a minute")
-        return moved(f"{self.replay.address}{time}/{quote(replayed, _IN_URLS)}")
-
-    def style(self, _: PageRequest) -> PageAnswer:
-        """The style sheet."""
-        return PageAnswer(HTTPStatus.OK, pages.STYLE.encode(), CSS)
-
-    def health(self, _: PageRequest) -> PageAnswer:
-        """Answer a monitor: is all that is served there?"""
-        self.archive.check_store()
-        versions, replay = self.archive.versions(), self.replay.state()
-        status = HTTPStatus.OK if all(versions.values()) and replay == "ready" else HTTPStatus.SERVICE_UNAVAILABLE
-        return in_json({"replay": replay, "versions": dict(versions)}, status)
+        return RefusedRequest(HTTPStatus.FORBIDDEN, f"{why}, or sign in")
+    return RefusedRequest(
+        HTTPStatus.FORBIDDEN, f"this needs the role {route.role.word}; yours is {asked.user.role.word}"
+    )
 
 
-def _html(page: str) -> PageAnswer:
-    return PageAnswer(HTTPStatus.OK, page.encode("utf-8", "replace"))
+def _view(served: Served, route: Route, asked: Asked) -> Answer:
+    try:
+        return route.view(served, asked)
+    except BadInput as error:
+        return RefusedRequest(HTTPStatus.BAD_REQUEST, str(error))
+    except NotReady as error:
+        return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+    except WarcmillError as error:
+        log.error("%s: %s", asked.path, error)
+        why = "the archive does not answer; the log of this server has the reason"
+        return RefusedRequest(
+            HTTPStatus.SERVICE_UNAVAILABLE, f"{why}: {error}" if asked.user.role > Role.READER else why
+        )
 
 
-def _refusal(status: HTTPStatus, why: str, request: PageRequest | None = None) -> PageAnswer:
-    if request and request.in_json:
-        return in_json({"error": why}, status)
-    page = pages.problem(status.phrase, why, reader=status is not HTTPStatus.FORBIDDEN)
-    return PageAnswer(status, page.encode("utf-8", "replace"))
+def _misdirected(served: Served, request: Request) -> RefusedRequest | None:
+    if host_name(request.headers.get("host", "")) != urlsplit(served.replay.address).hostname:
+        return None
+    why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
+    return RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, why)
 
 
-_ANSWERS: Mapping[str, Callable[[App, PageRequest], PageAnswer]] = {
-    "/": App.home,
-    "/search": App.search,
-    "/capture": App.capture,
-    "/style.css": App.style,
-    "/healthz": App.health,
-}
+async def _parsed(served: Served, route: Route, request: Request) -> Asked:
+    """Parse a request, or raise BadInput."""
+    peer = request.client.host if request.client else ""
+    headers = dict(request.headers.items())
+    user = await run_in_threadpool(served.access.user_of, peer, headers, parse_cookies(headers.get("cookie", "")))
+    is_proxy = served.access.proxies.is_one(peer)
+    host = (headers.get("x-forwarded-host") if is_proxy else "") or headers.get("host", "")
+    scheme = (headers.get("x-forwarded-proto") if is_proxy else "") or request.url.scheme
+    names = {name: str(value) for name, value in request.path_params.items()}
+    path, posted = request.url.path, request.method in POST
+    fields = await _form(request) if posted else _fields(request.url.query)
+    form = ""
+    if posted:
+        _check_origin(headers.get("origin", ""), host)
+        if route.is_signed and user.role >= route.role:
+            form = served.forms.name_of(fields.get("form", ""), user, path)
+    is_secure = scheme == "https" or served.replay.address.startswith("https:")
+    return Asked(request.method, path, names, fields, user, form, f"{scheme}://{host}", is_secure)
+
+
+def _nobody(request: Request) -> Asked:
+    """A request that could not be parsed, to be refused: in JSON if it asked for that."""
+    fields = {"format": "json"} if "format=json" in request.url.query.split("&") else {}
+    return Asked(request.method, request.url.path, {}, fields, User())
+
+
+def _fields(query: str) -> Mapping[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS))
+    except ValueError as error:
+        raise BadInput("the address", f"it has more than {FIELDS} fields") from error
+
+
+async def _form(request: Request) -> Mapping[str, str]:
+    length = request.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > LARGEST_FORM:
+        raise BadInput("the form", f"its Content-Length is not a number up to {LARGEST_FORM}")
+    try:
+        async with request.form(max_files=0, max_fields=FIELDS) as form:
+            return {name: value for name, value in form.items() if isinstance(value, str)}
+    except HTTPException as error:
+        raise BadInput("the form", str(error.detail)) from error
+
+
+def _check_origin(origin: str, host: str) -> None:
+    """BadInput for a post that a page of another site sent, or whose sender is not known."""
+    if urlsplit(origin).netloc.lower() != host.lower() or not host:
+        raise BadInput("the form", "it was sent from another site's page; open it on this server, and send it again")
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; '' if it is none."""
+    try:
+        return (urlsplit(f"//{host.strip()}").hostname or "").removesuffix(".")
+    except ValueError:
+        return ""
+
+
+def _response(route: Route, asked: Asked, answer: Answer) -> Response:
+    match answer:
+        case MovedTo(to, cookie):
+            more = {"Set-Cookie": cookie} if cookie else {}
+            return Response(b"", HTTPStatus.SEE_OTHER, {**GUARDS, "Location": to, **more})
+        case SentBytes(pieces, type_, length, status, more):
+            headers = {**GUARDS, **more} | ({"Content-Length": str(length)} if length is not None else {})
+            if isinstance(pieces, bytes):
+                return Response(pieces, status, headers, type_)
+            return StreamingResponse(pieces, status, headers, type_)
+        case RefusedRequest(status, why):
+            if asked.in_json:
+                return _json_refusal(status, why)
+            is_nobody = status is HTTPStatus.FORBIDDEN and asked.user.role is Role.NOBODY
+            return _html(asked, "refusal.html", {"status": status, "why": why, "sign_in": is_nobody}, status)
+        case ShownPage(document, shown, status):
+            if asked.in_json or not route.template:
+                return _json(document, status)
+            return _html(asked, route.template, {"document": document, **shown}, status)
+
+
+def _json_refusal(status: HTTPStatus, why: str) -> Response:
+    return _json({"error": why}, status)
+
+
+def _json(document: Mapping[str, Json], status: HTTPStatus) -> Response:
+    return Response(f"{json.dumps(document, sort_keys=True)}\n".encode(), status, GUARDS, JSON)
+
+
+def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTTPStatus) -> Response:
+    menu = [{"path": row.path, "label": row.menu} for row in ROUTES if row.menu and asked.user.role >= row.role]
+    user = asked.user
+    frame = {
+        "asked": asked,
+        "menu": menu,
+        "here": max(
+            (row["path"] for row in menu if f"{asked.path}/".startswith(f"{row['path']}/")), key=len, default=""
+        ),
+        "who": {"name": user.name, "role": user.role.word} if user.role else None,
+        "written": "",
+    }
+    text = rendering.render(template, **frame, **values)
+    return Response(text.encode("utf-8", "replace"), status, GUARDS, HTML)
+
+
+async def _unrouted(request: Request, error: HTTPException) -> Response:
+    """404 and 405."""
+    whys = {
+        HTTPStatus.NOT_FOUND: "this address is not one of this server",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"this address does not take {request.method}",
+    }
+    status = HTTPStatus(error.status_code)
+    refusal = RefusedRequest(status, whys.get(status, str(error.detail)))
+    response = _response(ROUTES[0], _nobody(request), refusal)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _bug(request: Request, _: Exception) -> Response:
+    why = "a fault of Warcmill itself; the log of this server has its traceback: please report it"
+    return _response(ROUTES[0], _nobody(request), RefusedRequest(HTTPStatus.INTERNAL_SERVER_ERROR, why))

@@ -1,9 +1,9 @@
-"""pywb, which replays: installed by its lock, started and watched here; and the server of the pages beside it.
+"""pywb, which replays: installed by its lock, started and watched here.
 
 pywb is GPL: a program of its own in an environment beside the state, of which nothing is imported. A file that is
 written last proves that the environment is whole: an installation that was killed begins again. It listens on
 loopback, under another name and port than search, and reads the files that the current version's link leads to, at
-each request anew. The pages are served on loopback by waitress, which keeps slow clients from holding a thread.
+each request anew.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,19 +24,11 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, ClassVar
-
-from waitress.server import create_server
+from typing import IO, ClassVar
 
 from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
-from warcmill.web.app import App
 
-LARGEST_HEAD = 32_768  # bytes of a request's line and headers
-LARGEST_BODY = 1_024  # nothing is posted here
-CONNECTIONS = 100
-IDLE_SECONDS = 30
-THREADS = 4
 LOCK = Path(__file__).with_name("pywb.lock")  # a link to the one of the tests, so that the wheel contains it
 LICENCE = "pywb is free software under the GNU GPL 3: a program of its own, which Warcmill starts and does not contain"
 FOLDER = "replay"  # beside the state
@@ -58,36 +49,6 @@ _LONGEST_LINE = 2_000
 _DIRECTLY = {"no_proxy": LOOPBACK, "NO_PROXY": LOOPBACK, "NETRC": os.devnull}  # to our own server of WARCs
 _IF_OURS = '[ "$PPID" = "$0" ] && exec "$@"'  # we may be killed before the kernel knows that it ends with us
 log = logging.getLogger(__name__)
-
-
-def serve(app: App, port: int, started: Callable[[], None]) -> None:
-    """Serve until a signal. `started` is called once the port is ours; Unavailable if another program has it."""
-    server = create(app, port, THREADS)
-    try:
-        started()
-        server.run()
-    finally:
-        server.close()
-
-
-def create(app: Callable[..., Any], port: int, threads: int, sockets: dict[int, Any] | None = None) -> Any:
-    """A server of waitress that has its port, or any free one for 0; Unavailable if another program has it."""
-    try:
-        return create_server(
-            app,
-            map=sockets,
-            host=LOOPBACK,
-            port=port,
-            threads=threads,
-            connection_limit=CONNECTIONS,
-            channel_timeout=IDLE_SECONDS,
-            max_request_header_size=LARGEST_HEAD,
-            max_request_body_size=LARGEST_BODY,
-            ident="",
-        )
-    except OSError as error:
-        why = f"{error.strerror}; end the program that has it, or set another port: [serve] port"
-        raise Unavailable(f"port {port} of {LOOPBACK}", why) from error
 
 
 def program(folder: Path) -> Path | None:
@@ -195,17 +156,6 @@ def _version(program: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadConfig("[serve] pywb", f"{program} does not run: {error}; {INSTALL}") from error
     return done.stdout.decode("utf-8", "replace").strip().partition("\n")[0][:200]
-
-
-def check_free(port: int, key: str) -> None:
-    """Unavailable if another program has this port on loopback."""
-    with closing(socket.socket()) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            why = f"{error.strerror}; end the program that has it, or set another port: [serve] {key}"
-            raise Unavailable(f"port {port} of {LOOPBACK}", why) from error
 
 
 @dataclass(frozen=True, slots=True)

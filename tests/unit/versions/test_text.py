@@ -20,7 +20,7 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden_list, search
 from warcmill.versions import text as text_segments
-from warcmill.web.http import PAGES
+from warcmill.web.queries import PAGES
 
 PDF = b"Content-Type: application/pdf"
 

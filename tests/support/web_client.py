@@ -1,0 +1,69 @@
+"""Asks an application of the pages as uvicorn asks it, without a socket: an address, a role, an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.types import ASGIApp, Message
+
+HOST = "127.0.0.1:8090"
+
+
+@dataclass(frozen=True)
+class WebAnswer:
+    """What came back. `headers` are in the order in which they were sent."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+    def header(self, name: str) -> str:
+        return dict(self.headers).get(name.lower(), "")
+
+
+def ask(
+    app: ASGIApp,
+    path: str,
+    fields: Mapping[str, str] | None = None,
+    method: str = "GET",
+    posted: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> WebAnswer:
+    """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form."""
+    body = urlencode(posted).encode() if posted is not None else b""
+    sent = {"host": HOST, **(headers or {})}
+    if posted is not None:
+        method = "POST"
+        sent = {"content-type": "application/x-www-form-urlencoded", "content-length": str(len(body)), **sent}
+        sent.setdefault("origin", f"http://{sent['host']}")
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+        "path": path, "raw_path": quote(path).encode(), "query_string": urlencode(fields or {}).encode(),
+        "root_path": "", "headers": [(name.lower().encode(), text.encode("latin-1")) for name, text in sent.items()],
+        "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8090),
+    }  # fmt: skip
+    got: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        got.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    begin, *rest = got
+    shown = [(name.decode().lower(), text.decode("latin-1")) for name, text in begin["headers"]]
+    return WebAnswer(begin["status"], shown, b"".join(message.get("body", b"") for message in rest))

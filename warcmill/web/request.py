@@ -1,0 +1,86 @@
+"""A request as a view gets it, and the answers that a view gives. Pure. Everything in a request is hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from warcmill.model import Json
+from warcmill.web.access import User
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+# Nothing is loaded, run or framed but our own style sheet and script, and no other site gets the address of a page.
+GUARDS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with none at all, a browser sends the Origin of a form as null
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request. `names` are those in the route's path, `fields` those of the address, or of the form that was posted.
+
+    `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
+    `base`: the address of this server as the browser has it.
+    """
+
+    method: str
+    path: str
+    names: Mapping[str, str]
+    fields: Mapping[str, str]
+    user: User
+    form: str = ""
+    base: str = ""
+    is_secure: bool = False
+
+    @property
+    def in_json(self) -> bool:
+        """True if the answer is for a program."""
+        return self.fields.get("format") == "json"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    """A document; as a page, it is shown by the route's template, which gets `shown` besides. Keys are names."""
+
+    document: Mapping[str, Json]
+    shown: Mapping[str, object] = field(default_factory=dict)
+    status: HTTPStatus = HTTPStatus.OK
+
+
+@dataclass(frozen=True, slots=True)
+class MovedTo:
+    """The way to another address, which is plain ASCII. `cookie`: a Set-Cookie header."""
+
+    to: str
+    cookie: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRequest:
+    """Why there is no answer, and what to do."""
+
+    status: HTTPStatus
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentBytes:
+    """Bytes of a type of their own. `length`: of all of them, None where it is not known."""
+
+    pieces: bytes | Iterator[bytes]
+    type: str
+    length: int | None = None
+    status: HTTPStatus = HTTPStatus.OK
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+Answer = ShownPage | MovedTo | RefusedRequest | SentBytes

@@ -1,0 +1,44 @@
+"""The one table of the pages. Pure; it stands alone, as whoever adds a page reads it.
+
+A new page is a row, a view and a template. A view is a plain function of the site and the request; it runs in a
+thread, and may raise: BadInput is 400, NotReady and Unavailable are 503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warcmill.web import search_views
+from warcmill.web.access import Role
+from warcmill.web.request import Answer, Asked
+from warcmill.web.served import Served
+
+GET, POST = ("GET", "HEAD"), ("POST",)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
+
+    `template`: '' for what is never a page: its document is sent as JSON. `is_signed`: a post needs a form's token.
+    """
+
+    path: str
+    methods: tuple[str, ...]
+    role: Role
+    view: Callable[[Served, Asked], Answer]
+    template: str = ""
+    menu: str = ""
+    is_signed: bool = True
+
+
+ROUTES = (
+    Route("/", GET, Role.READER, search_views.home, "home.html", "Archive"),
+    Route("/search", GET, Role.READER, search_views.search, "search.html", "Search"),
+    Route("/capture", GET, Role.READER, search_views.capture),
+    Route("/sign-in", GET + POST, Role.NOBODY, search_views.sign_in, "sign_in.html", is_signed=False),
+    Route("/sign-out", POST, Role.READER, search_views.sign_out),
+    Route("/static/{name}", GET, Role.NOBODY, search_views.static),
+    Route("/healthz", GET, Role.NOBODY, search_views.health),
+)

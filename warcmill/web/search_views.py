@@ -1,0 +1,201 @@
+"""The views of readers: search, captures and the way to replay; and the views of every visitor. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup, escape
+
+from warcmill.base.escapes import printable
+from warcmill.errors import BadInput, NotReady
+from warcmill.model import Json
+from warcmill.versions import search as searching
+from warcmill.versions.search import MOST, SearchAnswer
+from warcmill.web import queries
+from warcmill.web.archive import ShownCaptures
+from warcmill.web.queries import PAGES, Search
+from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
+from warcmill.web.served import Served
+
+MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
+STATIC = Path(__file__).with_name("static")
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
+
+
+class _Found(Protocol):
+    @property
+    def time(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+
+
+def home(served: Served, asked: Asked) -> Answer:
+    """The form of search. A token that is still in the address is changed for a cookie."""
+    if asked.fields.get("token"):
+        return sign_in(served, asked)
+    return ShownPage(_missing(served), {"search": queries.search_of({})})
+
+
+def search(served: Served, asked: Asked) -> Answer:
+    """A page of results, by words, or by the URL of a page."""
+    wanted = queries.search_of(asked.fields)
+    if captures := _captures(served, wanted):
+        listed = captures.last[wanted.skipped : wanted.skipped + MOST]
+        document = _document(wanted, captures.captures, captures.version, [_row(one) for one in listed])
+        return ShownPage(document, {"search": wanted, "captures": captures, "ways": _ways(wanted, len(captures.last))})
+    if wanted.query is None:
+        if asked.in_json:
+            raise _no_words()
+        return ShownPage(_missing(served), {"search": wanted})
+    if asked.in_json:
+        found = served.archive.search(wanted.query, wanted.skipped, searching.MARKS)
+        return ShownPage(_document(wanted, found.captures, found.version, [_row(one) for one in found.best]))
+    found = served.archive.search(wanted.query, wanted.skipped, MARKS)
+    shown = {"search": wanted, "answer": found, "count": count(wanted, found)}
+    shown["results"] = [_result(one) for one in found.best]
+    return ShownPage({}, {**shown, "ways": _ways(wanted, found.captures)})
+
+
+def _no_words() -> BadInput:
+    return BadInput("q", "there are no words in it")
+
+
+def _missing(served: Served) -> dict[str, Json]:
+    return {"missing": [*served.missing()]}
+
+
+def _captures(served: Served, wanted: Search) -> ShownCaptures | None:
+    """The captures of a URL that was typed; None for words, and for what may be words and has no capture."""
+    if not wanted.url:
+        return None
+    try:
+        found = served.archive.captures_of(wanted.url, *wanted.times)
+    except NotReady:
+        if wanted.is_url:
+            raise
+        return None
+    return found if found.captures or wanted.is_url else None
+
+
+def _document(wanted: Search, captures: int, version: int, found: list[Json]) -> Mapping[str, Json]:
+    return {"captures": captures, "found": found, "page": wanted.page, "version": version}
+
+
+def _row(one: _Found) -> Json:
+    return {**asdict(one), "capture": way_to(one.time, one.url)}  # type: ignore[call-overload]
+
+
+def _result(one: searching.FoundDocument) -> dict[str, object]:
+    return {
+        **asdict(one),
+        "capture": way_to(one.time, one.url),
+        "title": one.title.strip() or one.url,
+        "line": marked(one.line),
+    }
+
+
+def way_to(time: str, url: str) -> str:
+    """The address of a capture, below this server."""
+    return "capture?" + urlencode({"time": time, "url": url})
+
+
+def marked(line: str) -> Markup:
+    """A line of text with its marks as elements; each that is opened is closed."""
+    begin, *rest = line.split(MARKS[0])
+    return Markup().join([_plain(begin), *map(_mark, rest)])
+
+
+def _mark(piece: str) -> Markup:
+    word, _, after = piece.partition(MARKS[1])
+    return Markup("<mark>{}</mark>{}").format(printable(word), _plain(after))
+
+
+def _plain(text: str) -> Markup:
+    return escape(printable(text.replace(MARKS[1], "")))
+
+
+def _ways(wanted: Search, captures: int) -> dict[str, str]:
+    """The addresses of the pages of results before and after; '' where there is none."""
+    before = _page(wanted, wanted.page - 1) if wanted.page > 1 else ""
+    return {"before": before, "after": _page(wanted, wanted.page + 1) if _goes_on(wanted, captures) else ""}
+
+
+def _goes_on(wanted: Search, captures: int) -> bool:
+    return wanted.skipped + MOST < captures and wanted.page < PAGES
+
+
+def _page(wanted: Search, page: int) -> str:
+    fields = {"q": wanted.words, "site": wanted.site, "from": wanted.first, "to": wanted.last, "page": str(page)}
+    return "search?" + urlencode({name: value for name, value in fields.items() if value})
+
+
+def count(wanted: Search, answer: SearchAnswer) -> str:
+    """The number of results, as a sentence."""
+    if not answer.captures:
+        return "Nothing was found: no capture has all of these words. Try fewer of them, or no site and no time."
+    first, last = wanted.skipped + 1, wanted.skipped + len(answer.best)
+    shown = f", {first:,} to {last:,} are shown" if answer.captures > len(answer.best) else ""
+    many = f" Only the {answer.ranked:,} that the index has last were compared: add a word, a site or a time."
+    found = f"{answer.captures:,} {'capture' if answer.captures == 1 else 'captures'} found{shown}."
+    return found + (many if answer.ranked < answer.captures else "")
+
+
+def capture(served: Served, asked: Asked) -> Answer:
+    """The way to the replay of a capture; 404 if it is not there, or hidden."""
+    time, url = queries.capture_of(asked.fields)
+    replayed = served.archive.replayed(time, url)
+    if not replayed:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time")
+    served.archive.check_store()
+    if served.replay.missing:
+        raise NotReady("replay", served.replay.missing)
+    state = served.replay.state()
+    if state != "ready":
+        raise NotReady("replay", f"its server is {state}; try again in a minute")
+    return MovedTo(f"{served.replay.address}{time}/{quote(replayed, _IN_URLS)}")
+
+
+def sign_in(served: Served, asked: Asked) -> Answer:
+    """The form for a token; a token in it, or in the address, becomes the cookie of the browser."""
+    secret = asked.fields.get("token", "").strip()
+    if secret and (session := served.access.signed_in(secret)):
+        return MovedTo("/", served.access.cookie_header(session, secure=asked.is_secure))
+    if secret:
+        why = "this token opens nothing: it is used up, withdrawn, too old, or not of this server"
+        return ShownPage({"why": why}, status=HTTPStatus.FORBIDDEN)
+    return ShownPage({"why": ""})
+
+
+def sign_out(served: Served, asked: Asked) -> Answer:
+    """Take the cookie away from the browser."""
+    return MovedTo("/sign-in", served.access.cookie_header("", secure=asked.is_secure))
+
+
+@cache
+def _files() -> Mapping[str, bytes]:
+    """The files of these pages, by name."""
+    return {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
+
+
+def static(_: Served, asked: Asked) -> Answer:
+    """A style sheet, a script or a picture of these pages."""
+    name = asked.names["name"]
+    data = _files().get(name)
+    if data is None:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no such file")
+    return SentBytes(data, TYPES[Path(name).suffix], len(data), more={"Cache-Control": "no-cache"})
+
+
+def health(served: Served, _: Asked) -> Answer:
+    """Answer a monitor: is all that is served there?"""
+    served.archive.check_store()
+    versions, replay = served.archive.versions(), served.replay.state()
+    status = HTTPStatus.OK if all(versions.values()) and replay == "ready" else HTTPStatus.SERVICE_UNAVAILABLE
+    return ShownPage({"replay": replay, "versions": dict(versions)}, status=status)

@@ -1,0 +1,44 @@
+"""The archive as the pages get it: what `warcmill serve` opened, once, for all requests. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from warcmill.markers.state import MarkerStore
+from warcmill.web.access import Forms, WebAccess
+from warcmill.web.archive import Archive
+
+
+class Replay(Protocol):
+    """The server of captures."""
+
+    @property
+    def address(self) -> str:
+        """The address before the time and the URL of a capture."""
+        ...
+
+    @property
+    def missing(self) -> str:
+        """Why there is none, and what installs it; '' where there is one."""
+        ...
+
+    def state(self) -> str:
+        """`ready`, or what it is instead."""
+        ...
+
+
+@dataclass(frozen=True)
+class Served:
+    """The parts that views may ask. It keeps nothing between requests but the keys of forms and sessions."""
+
+    state: MarkerStore
+    archive: Archive
+    replay: Replay
+    access: WebAccess
+    forms: Forms = field(default_factory=Forms)
+
+    def missing(self) -> Iterator[str]:
+        """The parts that are not there to be searched or replayed, each with the command that brings it."""
+        yield from dict.fromkeys(filter(None, (*self.archive.missing(), self.replay.missing)))
