@@ -1,7 +1,7 @@
 """A bag in a tar whose payload is an E-ARK package: unpacked by GNU tar, judged by the tools of the standards' authors.
 
 bagit.py does not undo %25 in a path, as RFC 8493 asks, so no name here has a '%' or a line break; those are judged by
-the rule itself in tests/unit/formats/test_bagit_writer.py.
+the rule itself in tests/unit/formats/bagit/test_writer.py.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from warcmill.output import gather, process
 WHOLE = warc_gz(warcinfo())
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(3)]
 CP1 = Stage.parse("cp00001-20161019234500")
-GOLDEN = Path(__file__).parent.parent.parent / "data" / "markers" / "schema-1.zip"
+GOLDEN = Path(__file__).parent.parent / "data" / "markers" / "schema-1.zip"
 PACKED = layout.key("output.PackageLogs", LAUNCH, stage=FINAL)
 
 

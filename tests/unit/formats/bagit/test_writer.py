@@ -124,6 +124,6 @@ def test_coreutils_checks_a_manifest(tmp_path: Path) -> None:
 
 
 def test_the_profile_is_the_one_that_bags_name() -> None:
-    profile = json.loads((Path(__file__).parents[3] / "config" / "bagit-profile.json").read_text())
+    profile = json.loads((Path(__file__).parents[4] / "config" / "bagit-profile.json").read_text())
     assert profile["BagIt-Profile-Info"]["BagIt-Profile-Identifier"] == writer.PROFILE
     assert profile["Bag-Info"]["BagIt-Profile-Identifier"]["values"] == [writer.PROFILE]

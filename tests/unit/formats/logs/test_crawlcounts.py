@@ -17,7 +17,7 @@ from warcmill.formats.logs.crawlcounts import OTHERS, CrawlCounts, Tally
 from warcmill.formats.logs.crawllog import CrawlRecord, host, lines
 from warcmill.formats.logs.crawlreport import CrawlReport
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 ODD = DATA / "crawllog" / "odd.log"
 WEEKLY = DATA / "sample" / "kind-first" / "logs" / "weekly" / "20261121081735"
 WARC = "BL-20261121081737002-00000-1~crawler01~8443.warc.gz"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from warcmill.formats.logs.crawllog import CHUNK, CUT, LIMIT, CrawlRecord, Unread, blocks, host, lines, parse
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 ODD = DATA / "crawllog" / "odd.log"
 SAMPLE = DATA / "sample" / "kind-first" / "logs" / "weekly" / "20261121081735" / "crawl.log"
 WARC = "BL-20261121081737002-00000-1~crawler01~8443.warc.gz"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warcmill.formats.logs.crawllog import LIMIT
 from warcmill.formats.logs.joblog import JobEvent, events
 
-JOBS = Path(__file__).parents[2] / "data" / "sample" / "kind-first" / "jobs" / "weekly"
+JOBS = Path(__file__).parents[3] / "data" / "sample" / "kind-first" / "jobs" / "weekly"
 DONE = b"2026-11-21T08:18:32.776Z INFO FINISHED 20261121081735\n"
 FINISHED = JobEvent("2026-11-21T08:18:32.776Z", "INFO", "FINISHED", "20261121081735")
 

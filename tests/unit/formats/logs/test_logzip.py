@@ -23,7 +23,7 @@ from warcmill.errors import BadInput, Mismatch
 from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import EVIDENCE, ListedLog, LogToPack, PackedLog
 
-LOGS = Path(__file__).parents[2] / "data" / "sample" / "kind-first" / "logs" / "weekly" / "20261121081735"
+LOGS = Path(__file__).parents[3] / "data" / "sample" / "kind-first" / "logs" / "weekly" / "20261121081735"
 
 
 def member(name: str, data: bytes, size: int | None = None) -> LogToPack:
