@@ -16,10 +16,14 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from tests.support.web_client import WebAnswer, ask
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.launches.roots import EngineSection, RootMap
+from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Root
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
+from warcmill.stores.opening import open_folder
 from warcmill.versions import hidden_list, text
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList, digest
 from warcmill.versions.publication import Payloads, Published
@@ -96,7 +100,9 @@ def published(base: Path) -> Served:
     for number in range(HIDDEN):
         hidden_list.decide(state, lambda: store, f"example,site{number},private", "benchmark", hides=True)
     access = WebAccess(state, "warcmill-benchmark", TOKEN)
-    return Served(MarkerStore(state), Archive(state, index, store), NoReplay(), access)
+    markers, engine = MarkerStore(state), EngineSection("[warcmill]", "", "", OutputLayout.KIND_FIRST)
+    line = AuditedLine(markers, RootMap(engine, {}, (), open_folder), {}, lambda: store)
+    return Served(markers, Archive(state, index, store), NoReplay(), access, lambda: line)
 
 
 def _segment(index: FileStore, number: int, count: int) -> Segment:

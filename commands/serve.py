@@ -16,6 +16,7 @@ from pathlib import Path
 from commands.console.arguments import add_json
 from commands.console.show import as_json, err, out
 from tasks import logs
+from tasks.audited import audited
 from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.step import OpenRoots, open_line
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(number, _end)
     with _warcs(config, store) as place:
         pywb = _replay(config, program, place, asked)
-        served = Served(line.state, archive, pywb, entry)
+        served = Served(line.state, archive, pywb, entry, lambda: audited(open_line()))
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, pywb, asked))
         finally:

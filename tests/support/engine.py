@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from warcmill.audit.documents.line import AuditedLine
 from warcmill.launches.roots import EngineSection, JobRoots, RootMap
 from warcmill.layout import ENGINE_LOGS, Kind, OutputLayout
 from warcmill.markers.state import MarkerStore
@@ -49,6 +50,11 @@ class FourRoots:
     @property
     def store(self) -> FileStore:
         return FileStore("store", self.folders["store"])
+
+    @property
+    def audited(self) -> AuditedLine:
+        """The line as documents ask for it, with nothing switched on."""
+        return AuditedLine(self.state, self.rootmap, {}, lambda: self.store)
 
 
 @dataclass

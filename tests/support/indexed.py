@@ -14,6 +14,7 @@ from luigi.configuration import LuigiConfigParser
 
 from commands.init import configuration
 from warcmill import layout
+from warcmill.audit.documents.line import AuditedLine
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.index.cdx import cdx
@@ -60,6 +61,10 @@ class Archive:
     @property
     def index(self) -> FileStore:
         return FileStore("index", self.base / "index")
+
+    @property
+    def audited(self) -> AuditedLine:
+        return Engine(self.base / "line").audited
 
     @property
     def data(self) -> Cdx:

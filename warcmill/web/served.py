@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from warcmill.audit.documents.line import AuditedLine
 from warcmill.markers.state import MarkerStore
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.archive import Archive
@@ -31,12 +32,16 @@ class Replay(Protocol):
 
 @dataclass(frozen=True)
 class Served:
-    """The parts that views may ask. It keeps nothing between requests but the keys of forms and sessions."""
+    """The parts that views may ask. It keeps nothing between requests but the keys of forms and sessions.
+
+    `line` opens the line anew, by luigi.cfg as it is now: a view calls it once.
+    """
 
     state: MarkerStore
     archive: Archive
     replay: Replay
     access: WebAccess
+    line: Callable[[], AuditedLine]
     forms: Forms = field(default_factory=Forms)
 
     def missing(self) -> Iterator[str]:

@@ -80,7 +80,8 @@ def app_of(archive: Searchable, replay: ReplayDouble, kind: type[Archive] = Arch
     """The pages of an archive; `is_bare`: without an index."""
     shown = None if is_bare else index or archive.index
     access = WebAccess(archive.state.store, "warcmill-8090", SECRET)
-    return application(Served(archive.state, kind(archive.state.store, shown, archive.store), replay, access))
+    shown_archive = kind(archive.state.store, shown, archive.store)
+    return application(Served(archive.state, shown_archive, replay, access, lambda: archive.audited))
 
 
 def ask(server: Starlette, path: str, fields: dict[str, str] | None = None, method: str = "GET",
