@@ -32,7 +32,7 @@ archive here, which is made when there is none. A job that has no engine yet is 
 luigi.cfg, in [engine.crawl]. The crawl runs in a process of its own, as 'warcmill pulse
 start' begins it; this command shows its progress, then runs 'warcmill scan' for its day.
 
---scope says what belongs to the crawl: root (all below the URL's folder, the default),
+--scope names what belongs to the crawl: root (all below the URL's folder, the default),
 subdomains (the whole domain), plus1 (the page, and what it links to), page (the page
 alone, with all its parts: styles, pictures, fonts, frames, scripts, and what these
 embed; a feed calls it resource). What pages embed belongs to each, from any host.
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
     parser.add_argument(
         "--allow-private", type=_networks, default=[], metavar="NETWORK",
-        help="inside addresses that may be dialled, such as 10.20.0.0/16",
+        help="inside addresses that may be crawled, such as 10.20.0.0/16",
     )  # fmt: skip
     parser.add_argument("--no-delay", action="store_true", help="do not wait between fetches from those")
     parser.add_argument(
@@ -84,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
         return 2
 
-    from commands.console import crawl  # noqa: PLC0415 it imports Luigi, which --help does without
+    from commands import pulse  # noqa: PLC0415 it imports Luigi, which --help does without
+    from commands.console import crawl  # noqa: PLC0415
 
     config = folders.find()
     plan = crawl.plan(args, SCOPES[args.scope], is_new=config is None)
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     from luigi.configuration import add_config_path  # noqa: PLC0415
 
     add_config_path(str(config))
-    return crawl.run(args, config, plan)
+    return crawl.run(args, config, plan, pulse.run)
 
 
 def _made() -> Path:

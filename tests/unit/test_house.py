@@ -119,6 +119,14 @@ def test_nothing_but_the_place_that_opens_it_imports_the_form_of_a_frontier_in_s
     assert {path for path in importing if not path.startswith(folder)} == set()
 
 
+def test_a_helper_of_verbs_imports_no_verb() -> None:
+    by = importers()
+    verbs = {path for path in trees() if re.fullmatch(r"commands/(?!__init__)\w+\.py", path)}
+    assert {verb: sorted(user for user in by[verb] if user.startswith("commands/console/")) for verb in verbs} == {
+        verb: [] for verb in verbs
+    }
+
+
 def names(tree: ast.Module) -> set[str]:
     """The modules that a module imports whole."""
     return {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
