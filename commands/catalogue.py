@@ -39,7 +39,7 @@ Asked for a WARC, a digest or an ARK it prints only those files. A SIP is in the
 once package.IndexSip has entered it; one that is on its way there is shown by 'warcmill
 status' and 'warcmill why'.
 
-rebuild reads the markers of all launches, and puts what they say in place of all rows. The
+rebuild reads the markers of all launches, and replaces all rows with their facts. The
 catalogue is the file catalogue.sqlite in the index root. It can always be made anew: back
 up the state, not the catalogue.
 

@@ -51,7 +51,7 @@ A bag is a folder with bagit.txt, a .tar, .tar.gz, .tgz or .zip. It is judged by
 BagIt 1.0 (RFC 8493), or by the draft it declares (0.93 to 0.97): read as a
 stream, never unpacked. Its WARCs have their own lines. "incomplete": whole but
 for files that its fetch.txt names; nothing is fetched. Lines "fault", "to fetch"
-and "warning" say what and where.
+and "warning" name it and its place.
 
 --second-opinion reads each file once more with warcio, an independent reader.
 A line "differs" names each record on which the two disagree; otherwise a line

@@ -109,7 +109,8 @@ def _refusal(configured: Settings, rootmap: RootMap, folder: Path) -> str:
     own = (configured.state, configured.store, configured.index, chains.destination(), *rootmap.levels())
     for place in filter(None, own):
         if not is_remote(place) and folder_import.is_inside(folder, place):
-            return f"{folder} and the root {place} of this line lie one in the other; import a folder outside its roots"
+            why = f"of {folder} and the root {place} of this line, one is inside the other"
+            return f"{why}; import a folder outside its roots"
     return ""
 
 
@@ -135,7 +136,7 @@ def _is_partial(claim: Claim) -> bool:
 
 
 def _texts(result: ImportResult) -> Iterator[Text | str]:
-    for launch in result.mended:
+    for launch in result.completed:
         yield f"{launch}: its import was cut short, and is complete now"
     if result.claim:
         yield from _imported(result, result.claim)
@@ -143,7 +144,7 @@ def _texts(result: ImportResult) -> Iterator[Text | str]:
         known = counted(len(result.known), "WARC is", "WARCs are")
         yield Text.assemble(("nothing new: ", "bold"), f"{known} imported already")
         yield from _some((f"{path}: {where}" for path, where in result.known.items()), "")
-    launches = [*result.mended, *([layout.launch_of(result.claim.key)] if result.claim else [])]
+    launches = [*result.completed, *([layout.launch_of(result.claim.key)] if result.claim else [])]
     if launches:
         yield Text("Next:", style="bold")
         yield from (f"  warcmill scan {day}" for day in dict.fromkeys(launch.day for launch in launches))
@@ -192,7 +193,7 @@ def _json(result: ImportResult) -> dict[str, Json]:
         "missing": list(facts.missing) if facts else [],
         "left_out": list(facts.left_out) if facts else [],
         "known": dict(result.known),
-        "mended": [str(each) for each in result.mended],
+        "mended": [str(each) for each in result.completed],
     }
 
 

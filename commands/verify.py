@@ -112,7 +112,7 @@ def _verdict(todo: list[FixityPlan], findings: list[FixityFinding]) -> Text:
     files = counted(sums["files"], "stored file", "stored files")
     zips = counted(sums["zips"], "zip of logs", "zips of logs")
     read = f"{launches}: {files} and {zips}, {sums['bytes']:,} bytes"
-    verdict = f"{len(findings)} not as the markers say" if findings else "all as the markers say"
+    verdict = f"{len(findings)} not as the markers record" if findings else "all as the markers record"
     return Text.assemble(f"{read}: ", (verdict, "bold red" if findings else "bold green"))
 
 

@@ -224,7 +224,7 @@ def check_sentinel(root: Root, data: bytes, where: str) -> None:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadConfig(root, f"{where} is not the file that 'warcmill init' writes: {error!r}") from error
     if root_word(root) not in named:
-        raise BadConfig(root, f"{where} says that this folder is '{_AND.join(named)}', not '{root}': correct luigi.cfg")
+        raise BadConfig(root, f"{where} marks this folder as '{_AND.join(named)}', not '{root}': correct luigi.cfg")
 
 
 def root_word(root: Root) -> str:

@@ -31,7 +31,7 @@ from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, is_remote, open_folder, open_store
 from warcmill.stores.sentinel import check_index
 
-NO_INDEX = "the folder for what can be made again; set it, then run 'warcmill init --adopt index'"
+NO_INDEX = "the folder for files that can be rebuilt; set it, then run 'warcmill init --adopt index'"
 _HARDENED = {
     ("retcode", "already_running"): "10",
     ("retcode", "missing_data"): "20",

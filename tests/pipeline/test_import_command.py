@@ -190,7 +190,7 @@ def test_folders_of_the_line_files_and_what_is_not_there(fresh: Fresh) -> None:
     assert fresh.imports().returncode == 0
     for folder in (fresh.base / "imported", fresh.base / "store", fresh.base, fresh.base / "imported" / JOBS):
         refused = fresh.warcmill("import", str(folder), "--job", "other")
-        assert (refused.returncode, "lie one in the other" in refused.stderr) == (2, True), refused.stderr
+        assert (refused.returncode, "one is inside the other" in refused.stderr) == (2, True), refused.stderr
     refused = fresh.warcmill("import", str(WGET / "WGET-two.warc"), "--job", "other")
     assert (refused.returncode, "is a file; name the folder that it is in" in refused.stderr) == (2, True)
     refused = fresh.warcmill("import", "/nowhere", "--job", "other")

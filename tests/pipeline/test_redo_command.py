@@ -86,7 +86,7 @@ def test_logs_that_are_gone_stop_a_redo_of_the_zip_and_of_the_end(done: Line) ->
     refused = done.warcmill("redo", *NAMES, "stop", "--downstream")
     assert refused.returncode == 1
     assert f"jobs:{JOB}/{LAUNCH_ID}/crawler-beans.cxml" in refused.stderr
-    assert "that says that the launch has ended" in refused.stderr
+    assert "that records the end of the launch" in refused.stderr
     assert all(evidence(done, layout.key("output.CheckJobStopped", LAUNCH), files("Verify")))
 
 

@@ -92,20 +92,20 @@ def test_a_named_folder_must_be_there_unless_it_is_to_be_made(line: Line) -> Non
 def test_one_that_is_in_the_store_is_a_matter_of_configuration(line: Line) -> None:
     set_index(line, line.config.parent / "store" / "index")
     done = line.warcmill("init", "--adopt", "index", "--create")
-    assert (done.returncode, "lie one in the other" in done.stderr) == (3, True)
+    assert (done.returncode, "one is inside the other" in done.stderr) == (3, True)
     assert list(line.folders["store"].iterdir()) == [line.folders["store"] / SENTINEL]
     level, text, _ = doctor(line)["root index"]
-    assert (level, "lie one in the other" in text) == ("fail", True)
+    assert (level, "one is inside the other" in text) == ("fail", True)
 
 
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        ("/line/state", "one in the other"),
-        ("/line/store/index", "one in the other"),
-        ("/line", "one in the other"),
-        ("/line/output", "one in the other"),
-        ("/", "one in the other"),
+        ("/line/state", "one is inside the other"),
+        ("/line/store/index", "one is inside the other"),
+        ("/line", "one is inside the other"),
+        ("/line/output", "one is inside the other"),
+        ("/", "one is inside the other"),
         ("line/index", "not an absolute path"),
         ("webhdfs://host/index", "not an absolute path"),
     ],
@@ -121,7 +121,7 @@ def test_nor_does_it_hold_a_root_of_an_engine(line: Line) -> None:
         file.write(f"index={line.config.parent}/second\n[writer.x]\nroot={line.config.parent}/second/web\n")
         file.write("jobs=daily\nlayout=prefix\n")
     done = line.warcmill("init", "--adopt", "index", "--create")
-    assert (done.returncode, "second/web lie one in the other" in done.stderr) == (3, True)
+    assert (done.returncode, "second/web, one is inside the other" in done.stderr) == (3, True)
 
 
 def test_a_folder_that_holds_something_else_is_not_taken(line: Line) -> None:
@@ -136,7 +136,7 @@ def test_a_folder_that_holds_something_else_is_not_taken(line: Line) -> None:
 def test_a_link_into_the_store_is_seen_through(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "index").symlink_to(tmp_path / "store")
-    with pytest.raises(BadConfig, match="one in the other"):
+    with pytest.raises(BadConfig, match="one is inside the other"):
         sentinel.check_index(str(tmp_path / "index" / "x"), [str(tmp_path / "store")], [])
     sentinel.check_index(str(tmp_path / "stores"), [str(tmp_path / "store")], [str(tmp_path / "output")])
 

@@ -156,7 +156,9 @@ class WarcmillEngine:
             with suppress(NotReady):  # it does not listen yet, or ends just now
                 asked = asked or control.ask(self._socket(job), "stop") == {}
             if time.monotonic() > deadline:
-                raise Unavailable(f"the crawl of {job}", f"it was told to stop, and runs after {STOP_SECONDS:.0f} s")
+                raise Unavailable(
+                    f"the crawl of {job}", f"it was asked to stop, and still runs after {STOP_SECONDS:.0f} s"
+                )
             time.sleep(POLL)
         last = job_log.last(self.places.job(job))
         if last and not last.ended:

@@ -41,7 +41,7 @@ from warcmill.stores.file import FileStore
 Shown = Callable[[int], AbstractContextManager[Advance]]  # shows the progress of so many bytes
 
 
-def mend(state: MarkerStore, root: FileStore, job: str) -> Iterator[Launch]:
+def complete_cut_imports(state: MarkerStore, root: FileStore, job: str) -> Iterator[Launch]:
     """Complete the imports of a job that were killed when only the name, or the marker, was missing; yield them."""
     with own_disk(root):
         for left in list(workspace.leftovers(root, job)):
@@ -63,7 +63,7 @@ def import_folder(
     BadInput when there is no WARC, no date, or such a launch already. Unsettled when a file cannot be read: what was
     done is kept, and the next import continues from there.
     """
-    result = ImportResult(mended=tuple(mend(state, root, order.job)))
+    result = ImportResult(completed=tuple(complete_cut_imports(state, root, order.job)))
     found = order.layout.find(source)
     if not found.warcs:
         some = f", such as {found.missing[0]}" if found.missing else ""

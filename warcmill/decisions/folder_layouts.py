@@ -139,9 +139,9 @@ class ImportOrder:
 @dataclass(slots=True)
 class ImportResult:
     """The result of an import: `claim` is None when there was nothing new, `known` has the WARCs that were imported
-    before, by path, and `mended` the launches whose earlier import was cut short, and is complete now."""
+    before, by path, and `completed` the launches whose earlier import was cut short, and is complete now."""
 
     claim: Claim | None = None
     known: dict[str, str] = field(default_factory=dict)
-    mended: tuple[Launch, ...] = ()
+    completed: tuple[Launch, ...] = ()
     linked: int = 0

@@ -113,7 +113,7 @@ def _lost_end(engines: JobRoots, claim: Claim) -> Iterator[str]:
     if _row(claim.key).word == "stop" and not claim.inputs:  # with inputs, StopJob or an operator is the evidence
         launch = layout.launch_of(claim.key)
         if not how_ended(engines, launch):
-            yield f"jobs:{launch}/job.log, or the line in it, or in the job's, that says that the launch has ended"
+            yield f"jobs:{launch}/job.log, or the line in it, or in the job's, that records the end of the launch"
 
 
 def stored_otherwise(roots: Roots, known: Markers, keys: Collection[Key]) -> Iterator[str]:

@@ -226,7 +226,7 @@ def make(store: Store, path: str, sha512: str, maker: Maker) -> None:
         if found != sha512:
             raise Mismatch(f"store:{path} is no longer as it was verified; sha512", sha512, found)
         if not verdict.ok:
-            raise Mismatch(f"what the gate says of store:{path}", "whole", verdict.why)
+            raise Mismatch(f"the gate's verdict on store:{path}", "whole", verdict.why)
         maker.leave(found)
 
 

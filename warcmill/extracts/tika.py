@@ -80,7 +80,7 @@ def java_version(program: str) -> str:
     try:
         done = subprocess.run([program, "--version"], capture_output=True, timeout=_SECONDS, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(program, f"it does not tell its version: {error}") from error
+        raise Unavailable(program, f"it does not report its version: {error}") from error
     return next(iter(done.stdout.decode("utf-8", "replace").splitlines()), "")
 
 

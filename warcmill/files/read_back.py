@@ -57,7 +57,7 @@ class _Reading:
         if sha512.hexdigest() != copy.sha512:
             raise Mismatch(f"sha512 of {place(copy)}, read back", copy.sha512, sha512.hexdigest())
         if outcome is not item.outcome:
-            raise Mismatch(f"what the gate says of {place(copy)}, read back", item.outcome, outcome)
+            raise Mismatch(f"the gate's verdict on {place(copy)}, read back", item.outcome, outcome)
         return (Item(item.file, item.outcome, copy, item.why, item.offset, item.facts),)
 
     def _examine(self, tee: Tee, item: Item, copy: FileRef) -> Outcome:

@@ -39,14 +39,14 @@ def faults(data: bytes, path: str) -> Iterator[str]:
     yield from _viral(beans)
     yield from _folders(beans)
     if not beans.value("metadata", "operatorContactUrl").startswith(("http://", "https://", "@")):
-        yield "metadata.operatorContactUrl must be a URL that tells webmasters who crawls: without it nothing launches"
+        yield "metadata.operatorContactUrl must be a URL where webmasters read who crawls: without it nothing launches"
 
 
 def _logging(beans: Beans) -> Iterator[str]:
     if beans.value("loggerModule", "logExtraInfo") != "true":
-        yield "loggerModule.logExtraInfo must be true: else the crawl log does not say which WARC a URL is in"
+        yield "loggerModule.logExtraInfo must be true: else the crawl log does not name the WARC of a URL"
     if beans.value("seeds", "sourceTagSeeds") != "true":
-        yield "seeds.sourceTagSeeds must be true: else the crawl log does not say from which seed a URL came"
+        yield "seeds.sourceTagSeeds must be true: else the crawl log does not name the seed of a URL"
     fetched = _after(beans.chain("fetchProcessors"), "fetchHttp")
     if not any('"ip:"' in beans.text(name) or name in beans.ids_of_class("IpAnnotator") for name in fetched):
         yield "fetchProcessors must have, after fetchHttp, one that annotates each URL with its ip: address"

@@ -127,7 +127,7 @@ def fill(
         except _Unread as found:
             if found.warc in again:
                 raise found.why from found
-            log.warning("index:%s; it is made again", found.why)
+            log.warning("index:%s; it is written anew", found.why)
             again.add(found.warc)
             extracts.remove(CDXJ, warcs[found.warc])
             cdx.make(extracts, store, WARCS + found.warc, warcs[found.warc])

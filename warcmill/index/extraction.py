@@ -98,7 +98,7 @@ class _Extracting(Generic[Tally]):
         except NotReady:
             return None
         except BadInput as error:
-            log.warning("index:%s; it is made again", error)
+            log.warning("index:%s; it is written anew", error)
             for kind in self.work.kinds:
                 self.extracts.remove(kind, str(copy.sha512))
             return None
@@ -113,4 +113,4 @@ def unread(error: BadInput | NotReady, indexed: Key) -> NotReady:
     what = f"index:{error.path}" if isinstance(error, BadInput) else error.what
     word, stage = chain.by_task(chain.ROWS)[indexed.task].word, indexed["stage"]
     redo = f"warcmill redo {indexed['job']} {indexed['launch_id']} {word} {stage} --downstream --reason TEXT"
-    return NotReady(what, f"{error.why}; to have it made again: {redo}, then a scan")
+    return NotReady(what, f"{error.why}; to write it anew: {redo}, then a scan")

@@ -219,7 +219,7 @@ class Acknowledged:
             head = json.loads(first)
             part = SinkInput(ListedWarc.parse(rest.removesuffix("\n")), Hiding(head["decisions"], head["hidden"]))
             if head["schema"] != SCHEMA or part.digest != name.removesuffix(BEGUN):
-                raise BadInput(path, "not what its name says")
+                raise BadInput(path, "its contents do not fit its name")
         except (ValueError, KeyError, TypeError, BadInput) as error:
             why = error.why if isinstance(error, BadInput) else f"no acknowledgement: {error}"
             what = f"{why}; what the sink has of it is not known: empty the sink, and remove index:{self.folder}"

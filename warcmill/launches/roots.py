@@ -99,9 +99,7 @@ class JobRoots:
         for store in (self.output, self.jobs, *writers):
             if store.root == root:
                 return store
-        raise BadConfig(
-            f"[{root}]", "files of a launch lie there, as its markers say; luigi.cfg has no such root of its job"
-        )
+        raise BadConfig(f"[{root}]", "markers name files of a launch in it; luigi.cfg has no such root of its job")
 
     def kind_of(self, file: FileRef) -> Kind:
         """Return the kind of a file that an engine or another writer wrote, from its path."""

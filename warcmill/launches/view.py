@@ -275,7 +275,7 @@ def of_checkpoint(roots: JobRoots, job: str, checkpoint: str) -> Continued:
     for launch, stage in history(roots, job):
         if stage == wanted:
             return Continued(launch, stage)
-    raise BadInput(f"{job} {checkpoint}", "the job's job.log tells of no such checkpoint; look into its checkpoints/")
+    raise BadInput(f"{job} {checkpoint}", "the job's job.log names no such checkpoint; look into its checkpoints/")
 
 
 def history(roots: JobRoots, job: str) -> list[tuple[Launch, Stage]]:

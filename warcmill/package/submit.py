@@ -162,7 +162,7 @@ def decide(sip: Submission, seen: Destination, *, sent: bool) -> Next:
         return Next.DONE
     if seen.sending is None:
         if seen.is_taken:
-            raise _taken(sip, "no slip says whose it is")
+            raise _taken(sip, "no slip names its owner")
         return Next.INTEND if sent else Next.STAGE
     _refuse_other(layout.sending_path(sip.name), sip, seen.sending)
     return Next.ACKNOWLEDGE if seen.staged is None else _hand_over(sip, seen, seen.staged)

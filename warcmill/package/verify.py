@@ -182,7 +182,7 @@ def _fetch_faults(store: Store, found: _Reading, sip: Packaged, wanted: Expected
         known = wanted.warcs.get(found.digests.get(fetch.path, b"").hex(), [])
         copy = next((file for file in known if _is_at(fetch, file)), None)
         if copy is None:
-            yield f"{fetch.path}: no file of the launch with its digest lies at {fetch.url}"
+            yield f"{fetch.path}: no file of the launch with its digest is at {fetch.url}"
             continue
         folder = copy.path.rpartition("/")[0]
         if folder not in sizes:

@@ -145,7 +145,7 @@ def stop(engine: Engine, launch: Launch) -> Claim:
         engine.stop(launch.job)
         seen = engine.look(launch.job)
         if (seen.running or seen.died) and seen.launch_id == launch.id:
-            raise NotReady(str(launch), f"it was told to stop and still runs: {seen.words}; run the same again")
+            raise NotReady(str(launch), f"it was asked to stop and still runs: {seen.words}; run the same again")
     return Claim(layout.key("pulse.StopJob", launch), facts={"engine": "ended"})
 
 

@@ -86,7 +86,7 @@ def crawl(state: MarkerStore, due: Due, source: Source) -> Claim:
     except (Unavailable, BadInput) as error:
         if last is None or not source.fallback:
             raise
-        log.warning("%s; crawling by the feed of %s once more, as [feed] fallback says", error, last.claim.key["due"])
+        log.warning("%s; crawling by the feed of %s once more, as [feed] fallback allows", error, last.claim.key["due"])
         return _again(due, last)
     _warn_about(due, "faulty, and left out", fetched.faults)
     _warn_about(due, "kept, with corrections", fetched.notes)

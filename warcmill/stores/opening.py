@@ -109,7 +109,7 @@ def adopt(url: str, names: list[Root], access: Access) -> None:
     with store.open(SENTINEL) as file:
         written = file.read(len(text) + 1)
     if written != text:
-        raise BadConfig(", ".join(names), f"{url}/{SENTINEL} says something else: {written!r}; choose another folder")
+        raise BadConfig(", ".join(names), f"{url}/{SENTINEL} has other contents, {written!r}; choose another folder")
 
 
 def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:

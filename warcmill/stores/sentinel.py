@@ -42,7 +42,7 @@ def check_index(index: str, own: Iterable[str], others: Iterable[str]) -> None:
     for place in (*own, *others):
         root = Path(place).resolve()
         if root.is_relative_to(folder) or (place in own and folder.is_relative_to(root)):
-            why = f"{index} and the root {place} lie one in the other; choose another folder"
+            why = f"of {index} and the root {place}, one is inside the other; choose another folder"
             raise BadConfig("[warcmill] index", why)
 
 
@@ -78,7 +78,7 @@ def _check(folder: Path, names: list[Root]) -> None:
     if sentinel.exists():
         written = json.loads(sentinel.read_text())["roots"]
         if written != sorted(map(root_word, names)):
-            raise BadConfig(", ".join(names), f"{sentinel} says this folder is {', '.join(written)}; choose another")
+            raise BadConfig(", ".join(names), f"{sentinel} marks this folder as {', '.join(written)}; choose another")
     elif len(names) > 1 and set(names) & set(OWN):
         raise BadConfig(", ".join(names), f"{folder} cannot be all of these: {_EACH}")
     elif set(names) & set(OWN) and folder.exists() and set(folder.iterdir()) - {_half(sentinel)}:

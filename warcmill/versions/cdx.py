@@ -117,7 +117,10 @@ class Cdx:
     def _make_again(self, one: ListedWarc, troubles: dict[str, str], remade: set[ListedWarc]) -> None:
         """Make a damaged extract again, once: a disk may damage it each time."""
         if one in remade:
-            path, why = CDXJ.path(one.sha512), "was made again, and cannot be read; look at the disk of the index root"
+            path, why = (
+                CDXJ.path(one.sha512),
+                "was written anew, and cannot be read; look at the disk of the index root",
+            )
             troubles[one.name] = f"{one.name}: index:{path} {why}; it is left out of the index"
             return
         remade.add(one)
@@ -192,7 +195,7 @@ class Cdx:
             for batch in cdx.batches(self.extracts, one.sha512, one.name, digest):
                 yield [line for line in batch if cdxj.offset(line) not in left_out] if left_out else batch
         except (BadInput, NotReady) as error:
-            log.warning("index:%s; it is made again", error)
+            log.warning("index:%s; it is written anew", error)
             raise _Unread(one) from error
         digests[one.name] = digest.hexdigest()
 

@@ -345,7 +345,7 @@ def needs(state: MarkerStore, index: LocalStore, store: Store, launch: Launch) -
 def _revisits(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator[Revisit]:
     stages = sorted(state.stages(launch))
     if not stages:
-        raise NotReady(str(launch), "no stage of it is assembled; 'warcmill why' says what is missing")
+        raise NotReady(str(launch), "no stage of it is assembled; 'warcmill why' lists what is missing")
     for stage in stages:
         state.require(layout.step("verify-cdx", launch, stage))
         yield from of_stage(state, Extracts(index), launch, stage)

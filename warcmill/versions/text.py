@@ -54,7 +54,7 @@ from warcmill.versions.segments import COUNTS, INPUTS, Segment, SegmentSources, 
 
 FACTOR = 4
 NAME = "text"
-_LOST = "the text of its office documents is lost, and [text] tika, by which it would be made again, is not set"
+_LOST = "the text of its office documents is lost, and [text] tika, which would extract it anew, is not set"
 log = logging.getLogger(__name__)
 
 
@@ -122,7 +122,7 @@ class Text:
                 self.making.text(index_inputs.WARCS + one.name, one.sha512)
                 found = self._found(one)
                 if not found:
-                    why = "it was made again, and cannot be read; look at the disk of the index root"
+                    why = "it was written anew, and cannot be read; look at the disk of the index root"
                     raise BadInput(f"index:{_path(one)}", why)
             except (NotReady, Mismatch, BadInput) as error:
                 troubles[one.name] = f"{one.name}: {error}; it is left out of the index"

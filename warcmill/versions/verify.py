@@ -51,7 +51,7 @@ def _of_list(listed: VersionList, found: Published, said: Hidden) -> Iterator[st
     if inputs.digest(listed) != found.list_sha512:
         yield f"index:{found.folder} is of another list than version {listed.number} in the state"
     if said.hiding.sha512 != listed.hiding.sha512:
-        yield f"the first {listed.hiding.decisions} decisions hide something else than version {listed.number} says"
+        yield f"the first {listed.hiding.decisions} decisions differ from those that version {listed.number} names"
 
 
 def _of_segments(index: LocalStore, listed: VersionList, found: Published, said: Hidden) -> Iterator[str]:

@@ -104,7 +104,7 @@ def test_every_key_is_read() -> None:
         ("[recrawl]\ncalendar = 'daily'", r"crawl\.toml \[recrawl\]: 'daily' is no rule of RFC 5545"),
         ("[recrawl]\nleast = -1", r"crawl\.toml \[recrawl\]"),
         ("[[settings]]\nworkers = 1", r"crawl\.toml \[\[settings\]\] 1 workers: there is no such key"),
-        ("[[settings]]\nrobots = 'obey'", r"crawl\.toml \[\[settings\]\] 1: it says not for which URIs"),
+        ("[[settings]]\nrobots = 'obey'", r"crawl\.toml \[\[settings\]\] 1: it names no URIs that it is for"),
         ("[[settings]]\nprefixes = ['org,']", r"\[\[settings\]\] 1 prefixes: 'org,' is no SURT prefix"),
         ("[[settings]]\nseeds = ['ftp://x']", r"\[\[settings\]\] 1 seeds ftp:"),
         ("[[settings]]\nseeds = ['http://x']\npoliteness = { least = '1' }", r"1 \[politeness\] least: is '1'"),

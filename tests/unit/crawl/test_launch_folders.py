@@ -63,7 +63,7 @@ def test_a_root_without_its_sentinel_is_an_outage(tmp_path: Path) -> None:
         require_root(tmp_path, "output")
     sentinel.adopt({"output": tmp_path})
     require_root(tmp_path, "output")
-    with pytest.raises(BadConfig, match="says that this folder is 'output', not 'jobs'"):
+    with pytest.raises(BadConfig, match="marks this folder as 'output', not 'jobs'"):
         require_root(tmp_path, "jobs")
     (tmp_path / ".warcmill.json").write_text("{")
     with pytest.raises(BadConfig, match="is not the file"):

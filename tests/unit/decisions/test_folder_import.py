@@ -436,7 +436,7 @@ def test_an_import_that_lacks_only_its_marker_is_completed_by_the_next(bench: Be
     marker = bench.base / "state" / layout.marker_path(claim.key)
     marker.unlink()
     result = bench.import_()
-    assert (result.claim, result.mended, bench.marker()) == (None, (LAUNCH,), claim)
+    assert (result.claim, result.completed, bench.marker()) == (None, (LAUNCH,), claim)
 
 
 def test_an_import_that_lacks_only_its_name_is_completed_by_the_next(
@@ -453,7 +453,7 @@ def test_an_import_that_lacks_only_its_name_is_completed_by_the_next(
             bench.import_()
     assert not list(bench.base.glob("imported/old/*"))
     result = bench.import_()
-    assert (result.claim, result.mended, list(bench.warcs())) == (None, (LAUNCH,), ["a.warc.gz"])
+    assert (result.claim, result.completed, list(bench.warcs())) == (None, (LAUNCH,), ["a.warc.gz"])
 
 
 def test_a_launch_that_another_import_made_meanwhile_is_left_alone(bench: Bench) -> None:

@@ -172,5 +172,5 @@ def test_a_root_s_file_that_init_never_wrote_is_said_so(said: bytes) -> None:
 
 
 def test_roots_that_are_swapped_are_said_so_in_words() -> None:
-    with pytest.raises(BadConfig, match="says that this folder is 'jobs' and 'output', not 'state': correct luigi"):
+    with pytest.raises(BadConfig, match="marks this folder as 'jobs' and 'output', not 'state': correct luigi"):
         layout.check_sentinel("state", sentinel.sentinel(["output", "jobs"]), "/a/.warcmill.json")

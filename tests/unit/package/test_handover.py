@@ -26,7 +26,7 @@ def expected(seen: Destination, sent: bool) -> Next | str:
         (seen.receipt is not None, "receipt.json: is of another SIP"),
         (seen.sending is TORN, "sending.json: cannot be read"),
         (seen.sending == OTHERS, "sending.json: is of another SIP"),
-        (seen.sending is None and seen.is_taken, "no slip says whose it is"),
+        (seen.sending is None and seen.is_taken, "no slip names its owner"),
         (seen.sending is None and sent, Next.INTEND),
         (seen.sending is None, Next.STAGE),
         (seen.staged is None, Next.ACKNOWLEDGE),

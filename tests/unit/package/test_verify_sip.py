@@ -409,7 +409,7 @@ def test_what_fetch_names_is_in_the_store(engine: Engine) -> None:
 
 def test_fetch_names_another_place(engine: Engine) -> None:
     found = faults(engine, by_reference(engine, **{NAME: f"{LOCATE}/elsewhere/{NAME}"}), "reference")
-    assert found == f"{WARC}: no file of the launch with its digest lies at {LOCATE}/elsewhere/{NAME}"
+    assert found == f"{WARC}: no file of the launch with its digest is at {LOCATE}/elsewhere/{NAME}"
 
 
 def test_what_neither_the_bag_nor_fetch_names_is_missing(engine: Engine) -> None:

@@ -45,7 +45,7 @@ def test_attributes_are_read_whichever_are_there() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0", b"\0\0\0\5abcd", b"\xff\xff\xff\xff"])
 def test_a_packet_that_is_shorter_than_it_claims_is_reported(data: bytes) -> None:
-    with pytest.raises(Unavailable, match="shorter than it says"):
+    with pytest.raises(Unavailable, match="shorter than its stated length"):
         PacketFields(data).string()
 
 

@@ -218,7 +218,7 @@ def test_an_extract_that_a_disk_damages_each_time_is_named(
     with monkeypatch.context() as patched:
         patched.setattr(Extracts, "digest", lambda *_: None)
         (trouble,) = archive.fold().troubles
-    assert "it was made again, and cannot be read; look at the disk of the index root; it is left out" in trouble
+    assert "it was written anew, and cannot be read; look at the disk of the index root; it is left out" in trouble
     assert archive.fold() == folding.Folded(2, new=True)
     assert archive.urls("x") == ["http://a.example/"]
 

@@ -91,7 +91,7 @@ def sheets(found: Mapping[str, Any], base: Job) -> Sheets:
                 raise BadConfig(where, f"{twice[0]} has settings already; put them together")
             by.update(dict.fromkeys(names, job))
         if not (one.get(PREFIXES) or one.get(SHEET_SEEDS)):
-            raise BadConfig(where, f"it says not for which URIs; add {PREFIXES} or {SHEET_SEEDS}")
+            raise BadConfig(where, f"it names no URIs that it is for; add {PREFIXES} or {SHEET_SEEDS}")
     return Sheets(by_prefix, by_seed)
 
 

@@ -122,7 +122,7 @@ class PacketFields:
     def _take(self, size: int) -> memoryview:
         taken = self._data[self._at : self._at + size]
         if len(taken) < size:
-            raise Unavailable("the SFTP server", "sent a packet that is shorter than it says")
+            raise Unavailable("the SFTP server", "sent a packet that is shorter than its stated length")
         self._at += size
         return taken
 

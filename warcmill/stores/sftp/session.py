@@ -39,7 +39,7 @@ class SftpRefusal(Unavailable):
 
     def __init__(self, what: str, code: int, message: str) -> None:
         self.code = code
-        super().__init__(what, f"the SFTP server says: {message or code}")
+        super().__init__(what, f"the SFTP server answered: {message or code}")
 
 
 class SftpSession:
