@@ -87,18 +87,18 @@ class _Pieces:
 
     def _gather(self, mark: bytes, limit: int) -> int:
         """Join pieces until `mark` is in them; return where it ends. Searches each byte once."""
-        held = bytearray(self._piece[self._at :])
+        gathered = bytearray(self._piece[self._at :])
         place = -1
         while place < 0:
-            if len(held) > limit:
+            if len(gathered) > limit:
                 raise self.bad(f"the record's header is longer than {limit} bytes")
-            searched = max(0, len(held) - len(mark) + 1)
+            searched = max(0, len(gathered) - len(mark) + 1)
             piece = self._more()
             if not piece:
-                raise self.bad(f"the record's header has no end: {bytes(held[:20])!r}")
-            held += piece
-            place = held.find(mark, searched)
-        self._piece, self._at = bytes(held), 0
+                raise self.bad(f"the record's header has no end: {bytes(gathered[:20])!r}")
+            gathered += piece
+            place = gathered.find(mark, searched)
+        self._piece, self._at = bytes(gathered), 0
         return place + len(mark)
 
     def take(self, size: int) -> Iterator[memoryview]:
