@@ -10,15 +10,14 @@ from rich.text import Text
 
 from commands.console.arguments import LAST, Interval, add_json, add_scope
 from commands.console.launches import point_to
-from commands.console.show import as_json, console, heading, in_words, lines, report_unreachable, styled
+from commands.console.show import as_json, console, heading, in_words, lines, report_away, report_unreachable, styled
 from commands.status import STYLES
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill import chain
-from warcmill.audit import survey
 from warcmill.audit.documents import files
 from warcmill.audit.documents.files import LaunchFiles
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.documents.line import AuditedLine, each_once
 from warcmill.audit.inventory import MARKS, NEVER, FileState, steps
 from warcmill.base.escapes import printable
 from warcmill.launches.discovery import Discovery
@@ -45,8 +44,9 @@ of its stage), not due (this file does not go through this step). In --json they
 refused, lacking, failed, settled, -.
 
 --json: {{"files": [{{"job", "launch_id", "stage": "" when no stage has it, "root", "path",
-"size", "on_disk", "stored": path in the store or "", "steps": {{step: state}}, "why"}}],
-"errors": [{{"job", "launch_id", "error"}}]}}
+"size", "on_disk": null if unknown, "stored": path in the store or "", "steps": {{step: state}}, "why"}}],
+"errors": [{{"job", "launch_id", "error"}}], "away": [{{"what", "why", "todo"}}: roots that
+did not answer; of launches there only the files of their markers are listed]}}
 
 exit codes: 0 listed, 1 --lacking listed some, 2 usage, 3 configuration, 4 a disk or a
 folder did not answer (what could be read is listed)
@@ -68,13 +68,16 @@ def run(args: argparse.Namespace) -> int:
     asked = launches_of(known, args.scope)
     point_to(line, asked.launches, "files")
     results = [files.read(known, launch, args.lacking) for launch in asked.launches]
+    away = each_once((*asked.unreachable, *known.away()))
     if args.json:
-        print(as_json(files.document(results)))
+        print(as_json(files.document(results, away)))
     else:
         if isinstance(args.scope, Interval):
             lines(console(), heading(args.scope, len(results)))
         lines(console(), *_texts(results))
-    if report_unreachable(asked) or any(result.unavailable for result in results):
+    report_unreachable(asked)
+    of_launches = (error for result in results for error in result.away)
+    if report_away(each_once((*away, *of_launches))) or any(result.unavailable for result in results):
         return 4
     return 1 if args.lacking and any(result.files for result in results) else 0
 
@@ -83,7 +86,7 @@ def launches_of(line: AuditedLine, scope: Interval | Launch) -> Discovery:
     """The launches of an interval, or one launch; BadInput if there is no such launch."""
     if isinstance(scope, Launch):
         return files.one(line, scope)
-    return survey.find(line.state, line.rootmap, scope.first, scope.end)
+    return line.discover(scope.first, scope.end)
 
 
 def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
@@ -106,7 +109,7 @@ def _texts(results: list[LaunchFiles]) -> Iterator[Text | str]:
 def _line(file: FileState, columns: list[str]) -> Text:
     marks = [MARKS[file.steps.get(step, NEVER)] for step in columns]
     signs = [part for mark in marks for part in (" ", (mark.shape, STYLES[mark]), "  ")]
-    gone = "" if file.on_disk or file.file.root == "store" else " (not on disk)"
+    gone = "" if file.on_disk is not False or file.file.root == "store" else " (not on disk)"
     why = f"  {file.why}" if file.why else ""
     text = printable(f"{file.file.root}:{file.file.path}")
     return Text.assemble("  ", *signs, f"{file.file.size:>15,}  ", text, (gone, "dim"), (printable(why), "yellow"))

@@ -13,7 +13,7 @@ from rich.text import Text
 from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval, add_json
 from commands.console.launches import point_to
-from commands.console.show import as_json, console, heading, lines, report_unreachable, styled
+from commands.console.show import as_json, console, heading, lines, report_away, report_unreachable, styled
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill.audit import findings, remedies
@@ -51,7 +51,8 @@ without a gap are counted and not listed. Nothing is changed.
 
 --json: {{"first_day", "last_day", "gaps", "of_no_launch": [{{"job", "kind", "name", "why",
 "todo"}}: due crawls], "odd": [text], "bare": [text: a root that holds no launch at all,
-and what is there instead], "totals": {{column: number}}, "launches": [{{"job",
+and what is there instead], "away": [{{"what", "why", "todo"}}: roots that did not answer],
+"totals": {{column: number}}, "launches": [{{"job",
 "launch_id", "ended": "" while it runs, "stages": [{{"stage", "closed", column: number}}],
 "gaps" and "accepted": [{{"stage": "" for the launch as a whole, "kind", "name", "why",
 "todo"}}]}}]}}
@@ -83,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
         show(console(), days, known)
     report_unreachable(known.discovered)
     dues.report_away(known.due)
+    report_away(known.away)
     return known.exit_code
 
 
@@ -122,7 +124,7 @@ def _numbers(row: StageRow, columns: Iterable[str]) -> Iterator[Text]:
 
 
 def _number_of(row: StageRow, name: str) -> Text:
-    number, expected = row.counts[name], max(row.counts["on_disk"], row.counts["assembled"])
+    number, expected = row.counts[name], max(row.counts.get("on_disk", 0), row.counts["assembled"])
     fault = name in ("refused", "unnamed", "stale")
     whole = number == 0 if fault else number >= expected or name == "on_disk"
     style = DIM if number == 0 and (whole or not row.sealed) else GOOD if whole else BAD if row.sealed else "yellow"

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of
-from commands.console.show import as_json, console, counted, err, lines
+from commands.console.show import as_json, console, counted, err, lines, report_away
 from tasks.step import OpenRoots, open_line
-from warcmill.audit.survey import refuse_unknown, survey
+from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
 from warcmill.markers.facts import REPORT_TABLES, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
@@ -82,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
     """The reports of a launch. BadInput when there is no such launch."""
-    seen = survey(line.state, line.roots_of(launch.job), launch, line.wanted)
-    refuse_unknown(line.state, line.roots_of(launch.job), seen)
+    seen = known_launch(line.state, line.rootmap, launch, line.wanted)
+    report_away(seen.away)
     known = figures.of_facts(launch, seen.stages, seen.facts)
     if not compared or known.seeds is None:
         return known

@@ -181,7 +181,7 @@ def sums(reports: Sequence[LaunchReport], failed_tasks: Collection[str] = (), of
     refused = sum(gap.kind == "refused" for report in reports for gap in report.gaps)
     failed = sum(report.failed for report in reports) + sum(not report.rows and bool(report.gaps) for report in reports)
     new = sum(bool(report.unscanned) for report in reports)
-    warcs = sum(max(counts["on_disk"], counts["assembled"]) for counts in rows)
+    warcs = sum(max(counts.get("on_disk", 0), counts["assembled"]) for counts in rows)
     wanting = sum(len(report.gaps) for report in reports) + of_no_launch
     seeds = sum(gap.kind in findings.OF_SEEDS for report in reports for gap in report.gaps)
     lost = f", {counted(seeds, 'seed', 'seeds')} not got" if seeds else ""

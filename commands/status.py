@@ -18,7 +18,7 @@ from rich.text import Text
 from commands.console import dues, outside
 from commands.console.arguments import LAST, Interval, add_interval, add_json, job
 from commands.console.launches import point_to
-from commands.console.show import as_json, console, heading, lines, report_unreachable, styled
+from commands.console.show import as_json, console, heading, lines, report_away, report_unreachable, styled
 from commands.reconcile import gap_lines
 from tasks.audited import audited
 from tasks.step import open_line
@@ -50,12 +50,17 @@ the archive again.
 launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "pid"}}],
 "of_no_launch": [{{"job", "kind", "name", "why", "todo"}}: due crawls without a launch],
 "no_backup": [JOB/LAUNCH, archived for more than a day],
+"away": [{{"what", "why", "todo"}}: roots that did not answer],
 "outside": when the copies outside were last looked at, "" where nothing was handed over,
 "launches": [{{"job", "launch_id", "ended": "" while it runs, "error", "not_got": [seed],
+"away": [root that did not answer: then all the rest is of its markers alone],
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
 done and of count stages in the launch's cells, files in a stage's. Marks: done, partial,
 failed, waiting, refused, stale, not due.
+
+A root that does not answer is named, with the command that helps: of launches there, all
+that their markers show is shown.
 
 exit codes: 0 shown, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
@@ -100,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
         lines(console(), *([seen.looked] if seen.looked else []))
     report_unreachable(seen.discovered)
     dues.report_away(seen.due)
+    report_away(seen.away)
     return 4 if seen.is_away else 0
 
 
@@ -195,6 +201,8 @@ def _is_in_use(grids: list[LaunchGrid], step: str) -> bool:
 def _ended(grid: LaunchGrid) -> StyledText:
     if grid.error:
         return "unreadable", STYLES[Mark.FAILED]
+    if grid.is_end_unknown:
+        return "unknown", STYLES[Mark.WAITING]
     return (printable(grid.ended), "") if grid.ended else (f"{Mark.RUNNING.shape} {Mark.RUNNING}", STYLES[Mark.RUNNING])
 
 

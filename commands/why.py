@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
@@ -12,7 +13,7 @@ from rich.text import Text
 from commands.console import dues
 from commands.console.arguments import add_json, add_launch, add_stage
 from commands.console.launches import launch_of
-from commands.console.show import as_json, console, err, lines, styled
+from commands.console.show import as_json, console, in_words, lines, report_away, styled
 from commands.reconcile import gap_lines
 from tasks.audited import audited
 from tasks.config import engines
@@ -49,6 +50,7 @@ to type next, in the best order: repair, redo, accept. Nothing is changed. In pl
 launch, the time at which a crawl was due: which launch it got, or why it got none.
 
 --json: {"job", "launch_id", "ended": "" while it runs, "waiting": [{"stage", "why"}],
+"away": [{"what", "why", "todo"}: roots that did not answer],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
 "stage", "path", "error", "failed": {file: why}}]}; of a due time {"job", "due",
 "launch_id": "" if it got none, "accepted": the reason or "", "of_no_launch": [{"job",
@@ -58,6 +60,7 @@ exit codes: 0 nothing is missing that could be done by now, 1 something is, its 
 broke off, or there is no such launch, 2 usage, 3 configuration, 4 unavailable: a root,
 the store, or the disk on which its crawler broke off
 """
+_ROOT = re.compile(r"^root '(\w+)'.*")
 MOST = 20  # files shown per attempt; the attempt's own file has them all
 
 
@@ -78,13 +81,12 @@ def run(args: argparse.Namespace) -> int:
         if args.stage is None and (code := _explain_due(known, launch.job, launch.id, json=args.json)) is not None:
             return code
         raise
-    if answered.error:
-        err(answered.error)
+    report_away(answered.away)
     if args.json:
         print(as_json(answered.json()))
     else:
         lines(console(), *_texts(answered, args.stage))
-    return 4 if answered.unreachable else answered.broke_off or int(bool(answered.gaps))
+    return 4 if answered.away else answered.broke_off or int(bool(answered.gaps))
 
 
 def _engine_says(launch: Launch) -> tuple[str, int]:
@@ -104,7 +106,8 @@ def _engine_says(launch: Launch) -> tuple[str, int]:
 def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     seen = answered.seen
     subject = f"{seen.launch} {stage or ''}".rstrip()
-    yield Text.assemble((subject, "bold"), f": {seen.ended or 'running'}, stages {', '.join(map(str, seen.stages))}")
+    state = seen.ended or ("end unknown" if seen.away else "running")
+    yield Text.assemble((subject, "bold"), f": {state}, stages {', '.join(map(str, seen.stages))}")
     yield from (styled(f"  {stage or 'the launch'} waits: {why}", "cyan") for stage, why in answered.waiting)
     yield from gap_lines(answered.gaps)
     for key, attempt in answered.attempts:
@@ -116,9 +119,10 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
         yield styled(f"  accepted: {len(seeds) - MOST} more: {report_seeds(seen.launch)}", "dim")
     if not answered.gaps:
         text = "  nothing is missing" + (" that could be there by now" if answered.waiting else "")
-        but = f"; but the {answered.unreachable} does not answer, so its content is unknown"
-        is_whole = not answered.unreachable and not answered.broke_off
-        yield Text(text, style="green") if is_whole else Text(text + (but if answered.unreachable else ""), "yellow")
+        roots = in_words([_ROOT.sub(r"the \1", error.what) for error in answered.away] or [""])
+        but = f"; but {roots} {'does' if len(answered.away) == 1 else 'do'} not answer, so its content is unknown"
+        is_whole = not answered.away and not answered.broke_off
+        yield Text(text, style="green") if is_whole else styled(text + (but if answered.away else ""), "yellow")
 
 
 def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:

@@ -108,11 +108,12 @@ class ScanEnding:
                     yield from self._of_error(launch)
 
     def _of_error(self, launch: Json) -> Iterator[Trouble]:
-        """A launch that the scan could list, but its summary could not read."""
-        if isinstance(launch, dict) and "error" in launch:
+        """A launch that the scan could list, but its summary could not read, or only its markers."""
+        why = (launch.get("error") or launch.get("away")) if isinstance(launch, dict) else None
+        if isinstance(launch, dict) and why:
             name = f"{launch.get('job')}/{launch.get('launch_id')}"
             if not any(trouble.launch == name for trouble in self.unreadable):
-                yield Trouble(name, "unreadable", name, str(launch["error"]))
+                yield Trouble(name, "unreadable", name, str(why))
 
 
 def _of_starts(state: MarkerStore, starts: list[Key]) -> Iterator[Trouble]:

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from commands.console.arguments import Interval
+from warcmill.audit import remedies
 from warcmill.base.escapes import printable
+from warcmill.errors import Unavailable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json
 
@@ -54,6 +56,14 @@ def report_unreachable(discovered: Discovery) -> bool:
     for error in discovered.unreachable:
         err(f"{error}; launches only there are not listed")
     return bool(discovered.unreachable)
+
+
+def report_away(away: Iterable[Unavailable]) -> bool:
+    """Report on stderr the roots that do not answer, each with what to do; return whether there is one."""
+    known = list(away)
+    for error in known:
+        err(f"{error}", f"  -> {remedies.ROOT}")
+    return bool(known)
 
 
 def heading(days: Interval, launches: int) -> str:

@@ -192,7 +192,7 @@ def test_something_unknown_is_1_with_a_word(done: Line, words: tuple[str, ...]) 
 
 
 def test_files_lists_what_lacks_a_step(done: Line) -> None:
-    assert answered(done, "files", DAY, "--lacking", "verify") == (0, {"errors": [], "files": []})
+    assert answered(done, "files", DAY, "--lacking", "verify") == (0, {"away": [], "errors": [], "files": []})
     code, document = answered(done, "files", JOB, LAUNCH_ID, "--lacking", "read-back")
     assert code == 1
     assert sorted(file["root"] for file in document["files"]) == ["output", "output", "state"]

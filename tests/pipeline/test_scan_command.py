@@ -174,7 +174,9 @@ def test_without_a_hardened_configuration_it_is_3_and_with_a_root_away_4(line: L
         assert done.returncode == 4, (root, done.stderr)
         assert f"root '{root}'" in done.stderr
         if root == "store":  # the first scan needs none
-            assert last_line(done) == f"scan {DAY}: 1 launch, which could not be reconciled; next: warcmill doctor"
+            assert (
+                last_line(done) == f"scan {DAY}: 1 launch, 2 WARCs, 0 refused, 1 failed, 2 gaps; next: warcmill doctor"
+            )
         (line.folders[root] / "away").rename(line.folders[root] / SENTINEL)  # type: ignore[index]
     line.config.write_text(line.config.read_text().replace("task_failed=30", "task_failed=0"))
     assert line.warcmill("scan", DAY).returncode == 3

@@ -15,6 +15,7 @@ Keys:
       counts    refused, failed, unnamed, absent, stale, accepted
       troubles  what an operator has to look at: kind (refused, failed, stale, virus, got nothing, dead seed, untried
                 seed, target without a page, no seed list), task, name, why
+      away      only when a root did not answer: why; then the rest is as the markers alone have it
       error     only when the launch could not be read: why; then only job and launch_id stand beside it
 """
 
@@ -84,7 +85,7 @@ def _is_current(summary: Document, now: str) -> bool:
     """True if a summary fits the markers. One that lacks a launch or a root because of an error never does."""
     launches = summary.get("launches")
     known = launches if isinstance(launches, list) else []
-    failed = any(isinstance(launch, dict) and "error" in launch for launch in known)
+    failed = any(isinstance(launch, dict) and ("error" in launch or "away" in launch) for launch in known)
     return summary.get("basis") == now and summary.get("away") == [] and not failed
 
 
@@ -132,7 +133,9 @@ def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Want
     """One launch as the summary has it. When it cannot be read: job, launch_id and error."""
     head: Document = {"job": launch.job, "launch_id": launch.id}
     try:
-        return head | of_survey(survey.load_markers(state, rootmap.of(launch.job), launch, wanted))
+        seen = survey.look(state, rootmap, launch, wanted, on_disk=False)
+        away = "; ".join(map(str, seen.away))
+        return head | of_survey(seen) | ({"away": away} if away else {})
     except WarcmillError as error:
         return head | {"error": str(error)}
     except Exception as fault:  # a fault in Warcmill at one launch hides no other launch

@@ -280,6 +280,8 @@ def _still_carried(seen: Survey, stage: Stage) -> Iterator[Gap]:
 
 def _not_as_listed(seen: Survey, stage: Stage) -> Iterator[Gap]:
     """WARCs that are gone from disk, or have another length than 03 lists, and have no verified copy."""
+    if not seen.is_listed:
+        return
     on_disk = seen.warcs()
     safe = seen.items("verify", stage)
     for path, item in seen.items("assemble", stage).items():
@@ -296,7 +298,7 @@ def _not_as_listed(seen: Survey, stage: Stage) -> Iterator[Gap]:
 def _late(seen: Survey) -> Iterator[Gap]:
     """Logs and WARCs that appeared after the launch's 04 marker was published."""
     complete = seen.complete()
-    if complete is None:
+    if complete is None or not seen.is_listed:
         return
     todo = remedies.redo(seen.key("assemble", seen.stages[-1]))
     for stage in sorted(set(map(str, seen.listing.logs)) - set(map(str, complete.stages))):

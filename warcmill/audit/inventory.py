@@ -39,7 +39,7 @@ class FileState:
 
     file: FileRef
     stage: str  # '' when no stage has it yet
-    on_disk: bool
+    on_disk: bool | None  # None: unknown, for the disk was not listed
     stored: str  # its path in the store; '' when it is not stored
     steps: Mapping[str, str]
     why: str = ""
@@ -98,10 +98,15 @@ class _StageFiles:
         item = self._latest[name]
         states = {row.word: self._step(row, item, self._by_step[row.word].get(name)) for row in self._rows}
         whys = (items[name].why for items in self._by_step.values() if name in items and items[name].why)
-        on_disk_now = item.file.root == "state" or (item.file.label in on_disk and not is_salvaged(item))
+        on_disk_now = self._is_on_disk(item, on_disk)
         stored = item.made.path if item.made else ""
         shown = item.made if item.made and is_salvaged(item) else item.file
         return FileState(shown, str(self._stage), on_disk_now, stored, states, next(whys, ""))
+
+    def _is_on_disk(self, item: Item, on_disk: Container[str]) -> bool | None:
+        if item.file.root == "state" or is_salvaged(item):
+            return item.file.root == "state"
+        return item.file.label in on_disk if self._seen.is_listed else None
 
     def _step(self, step: Row, latest: Item, done: Item | None) -> str:
         if done:

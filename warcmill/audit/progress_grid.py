@@ -66,7 +66,8 @@ Cells = Mapping[str, Cell]
 
 @dataclass(frozen=True, slots=True)
 class LaunchGrid:
-    """One launch. `error`: why it could not be read; `unavailable`: because a disk did not answer."""
+    """One launch. `error`: why it could not be read; `unavailable`: a disk did not answer. `away`: the roots that did
+    not, of a launch whose markers alone were read."""
 
     launch: Launch
     ended: str
@@ -76,11 +77,17 @@ class LaunchGrid:
     unavailable: bool = False
     vitals: Vitals | None = None  # of a running launch
     lost: tuple[str, ...] = ()  # the seeds and targets that were not got, and are not accepted
+    away: tuple[Unavailable, ...] = ()
+
+    @property
+    def is_end_unknown(self) -> bool:
+        """True if only a root that is away can show whether it has ended."""
+        return bool(self.away) and not self.ended
 
     @property
     def word(self) -> str:
         """The state of the launch in the totals: one of WORDS."""
-        if self.error or any(cell.mark in TROUBLES for cell in self.cells.values()):
+        if self.error or self.is_end_unknown or any(cell.mark in TROUBLES for cell in self.cells.values()):
             return "in trouble"
         if not self.ended:
             return "running"
@@ -117,12 +124,16 @@ def totals(grids: Iterable[LaunchGrid]) -> Totals:
     return Totals(launches, stages, cells)
 
 
-def grid(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> LaunchGrid:
-    """The grid of one launch. A WarcmillError becomes its `error`, so that it hides no other launch."""
+def grid(state: MarkerStore, rootmap: RootMap | None, launch: Launch, wanted: Wanted) -> LaunchGrid:
+    """The grid of one launch. A WarcmillError becomes its `error`, so that it hides no other launch.
+
+    `rootmap` None: by its markers alone, whatever the disks hold.
+    """
     try:
-        seen = survey.load_markers(state, rootmap.of(launch.job), launch, wanted)
-        running = None if seen.ended or seen.is_imported else vitals(rootmap.of(launch.job), launch, seen.listing)
-        return replace(of_survey(seen), vitals=running)
+        seen = survey.look(state, rootmap, launch, wanted, on_disk=False)
+        is_running = not (seen.away or seen.ended or seen.is_imported)
+        running = vitals(rootmap.of(launch.job), launch, seen.listing) if rootmap and is_running else None
+        return replace(of_survey(seen), vitals=running, away=seen.away, unavailable=bool(seen.away))
     except WarcmillError as error:
         return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
 

@@ -71,7 +71,7 @@ class LaunchReport:
 def report(
     state: MarkerStore,
     rootmap: RootMap,
-    store: Store,
+    store: Store | Unavailable,
     launch: Launch,
     wanted: Wanted,
     before: ScanStart | None = None,
@@ -81,11 +81,12 @@ def report(
     """Reconcile one launch. A WarcmillError becomes a gap, so that it hides no other launch.
 
     `before` is what there was to scan when the scans began; what is newer counts as not yet scanned. `catalogued` is
-    None without an index, as is `resolve`, which looks up revisits.
+    None without an index, as is `resolve`, which looks up revisits. `store` may be the error of one that is away. Of
+    a root that is away nothing is known: the report is that of the markers, with a gap for each such root.
     """
     try:
-        seen = looked_up(survey.survey(state, rootmap.of(launch.job), launch, wanted), resolve)
-        not_stored = in_the_store(state, seen, store, catalogued)
+        seen = survey.look(state, rootmap, launch, wanted)
+        seen, not_stored, away = _beyond_markers(state, seen, store, catalogued, resolve)
     except WarcmillError as error:
         return unreadable(launch, error)
     of_launch, accepted = gaps.find(seen)
@@ -93,9 +94,32 @@ def report(
     still_open, unscanned = split(seen, known, before) if before else (known, ())
     failed = sum(bool(attempts and attempts[-1].error) for attempts in seen.attempts.values())
     table = rows(seen, still_open)
-    differing = unexplained(seen, table, (*still_open, *unscanned, *accepted))
-    in_order = gaps.in_order((*still_open, *differing))
-    return LaunchReport(launch, seen.ended, table, in_order, accepted, unscanned=unscanned, failed=failed)
+    differing = () if away else unexplained(seen, table, (*still_open, *unscanned, *accepted))
+    unknown = (Gap(launch, "", "unavailable", error.what, error.why, remedies.ROOT) for error in away)
+    in_order = gaps.in_order((*unknown, *still_open, *differing))
+    return LaunchReport(launch, seen.ended, table, in_order, accepted, bool(away), unscanned, failed)
+
+
+def _beyond_markers(
+    state: MarkerStore,
+    seen: Survey,
+    store: Store | Unavailable,
+    catalogued: Catalogued | None,
+    resolve: Resolve | None,
+) -> tuple[Survey, tuple[Gap, ...], tuple[Unavailable, ...]]:
+    """The survey with its revisits looked up, the gaps in the store, and the roots that did not answer."""
+    away, not_stored = seen.away, tuple[Gap, ...]()
+    try:
+        seen = looked_up(seen, resolve)
+    except Unavailable as error:
+        away = (*away, error)
+    try:
+        if isinstance(store, Unavailable):
+            raise Unavailable(store.what, store.why)
+        not_stored = in_the_store(state, seen, store, catalogued)
+    except Unavailable as error:
+        away = (*away, error)
+    return seen, not_stored, tuple({str(error): error for error in away}.values())
 
 
 def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Catalogued | None) -> tuple[Gap, ...]:
@@ -172,7 +196,7 @@ def _row(seen: Survey, stage: Stage, stale: int, not_stored: set[str]) -> StageR
     here = assembled if stage != seen.stages[-1] else assembled | (on_disk - gaps.listed(seen))
     steps = [step for step in counted(chain.ROWS) if seen.wants(step.word) or seen.proof(step.word, stage)]
     counts = {
-        "on_disk": len(here & on_disk),
+        **({"on_disk": len(here & on_disk)} if seen.is_listed else {}),
         **{step.column: _done(seen, step, stage, len(here), not_stored) for step in steps},
         "refused": len(findings.refused(seen, stage)),
         "unnamed": len(of_stage.unnamed) if of_stage else 0,

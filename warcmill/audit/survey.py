@@ -11,7 +11,7 @@ from warcmill import chain, layout
 from warcmill.audit import accepted_seeds
 from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Row, Wanted
-from warcmill.errors import BadInput, Foreign
+from warcmill.errors import BadInput, Foreign, Unavailable
 from warcmill.formats.logs import logzip
 from warcmill.launches import discovery
 from warcmill.launches.discovery import Discovery, with_markers
@@ -22,7 +22,7 @@ from warcmill.launches.view import LaunchView
 from warcmill.markers import claim, facts
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Assembled, Complete, Imported, Packaged, PackedLogs, Seeds, Stopped
+from warcmill.markers.facts import Assembled, Complete, Ended, Imported, Packaged, PackedLogs, Seeds, Stopped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
@@ -86,6 +86,8 @@ class Survey:
     accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
     got_on: frozenset[str] = frozenset()  # untried seeds that a launch which continues this one got
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
+    is_listed: bool = True  # its files on disk were listed; else `listing` is empty, and `ended` as markers have it
+    away: tuple[Unavailable, ...] = ()  # roots that did not answer
 
     @property
     def is_there(self) -> bool:
@@ -174,8 +176,11 @@ class Survey:
 
 
 def find(state: MarkerStore, known: RootMap, first: date, end: date) -> Discovery:
-    """All launches of the days from `first` up to, not including, `end`: those on disk and those with markers."""
-    on_disk = discovery.find(known, first, end)
+    """All launches of the days from `first` up to, not including, `end`: those on disk and those with markers.
+
+    Where no root of an engine answers, those with markers.
+    """
+    on_disk = discovery.look(known, first, end)
     return replace(on_disk, launches=in_order({*on_disk.launches, *with_markers(state, first, end)}))
 
 
@@ -190,11 +195,61 @@ def survey(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) 
     return _survey(view, wanted, markers, _listing(view, markers))
 
 
+def look(
+    state: MarkerStore, rootmap: RootMap | None, launch: Launch, wanted: Wanted, *, on_disk: bool = True
+) -> Survey:
+    """Read a launch as far as its roots answer: `survey`, or `load_markers` without `on_disk`; or its markers alone.
+
+    Those alone where `rootmap` is None, and where a root did not answer: then `away` names each such root.
+    """
+    if rootmap is None:
+        return _of_markers(state, launch, wanted, ())
+    try:
+        return (survey if on_disk else load_markers)(state, rootmap.of(launch.job), launch, wanted)
+    except Unavailable as error:
+        return _of_markers(state, launch, wanted, rootmap.away(launch.job) or (error,))
+
+
+def known(state: MarkerStore, rootmap: RootMap | None, launch: Launch, wanted: Wanted) -> Survey:
+    """Look at a launch. BadInput when there is no such launch; Unavailable when it may be in a root that is away."""
+    seen = look(state, rootmap, launch, wanted)
+    if not seen.is_there:
+        for error in seen.away:
+            raise error
+        refuse_unknown(state, rootmap.of(launch.job) if rootmap else None, seen)
+    return seen
+
+
 def load_markers(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted) -> Survey:
     """Read only the markers of a launch, and the disk only while stages may still appear."""
     markers, view = read_markers(state, launch), LaunchView.of(state, roots, launch)
-    over = layout.step("process", launch) in markers.sound
-    return _survey(view, wanted, markers, Listing() if over else _listing(view, markers))
+    if layout.step("process", launch) in markers.sound:
+        return replace(_survey(view, wanted, markers, Listing()), is_listed=False)
+    return _survey(view, wanted, markers, _listing(view, markers))
+
+
+_ENDS = {"pulse.StopJob": Ended.CONFIRMED, "operator.Import": Ended.IMPORTED, "operator.Close": Ended.OPERATOR}
+
+
+@dataclass(frozen=True, slots=True)
+class _MarkersAlone:
+    """A launch whose roots nobody asks, in place of its LaunchView."""
+
+    state: MarkerStore
+    launch: Launch
+    ended: str
+    is_imported: bool
+
+    def is_sealed(self, _: Stage) -> bool:
+        """False: only a marker shows that the logs of a checkpoint are in place."""
+        return bool(self.ended)
+
+
+def _of_markers(state: MarkerStore, launch: Launch, wanted: Wanted, away: tuple[Unavailable, ...]) -> Survey:
+    markers = read_markers(state, launch)
+    ended = next((str(how) for task, how in _ENDS.items() if layout.key(task, launch) in markers.sound), "")
+    view = _MarkersAlone(state, launch, ended, layout.key("operator.Import", launch) in markers.sound)
+    return replace(_survey(view, wanted, markers, Listing()), is_listed=False, away=away)
 
 
 def _listing(view: LaunchView, markers: Markers) -> Listing:
@@ -203,7 +258,7 @@ def _listing(view: LaunchView, markers: Markers) -> Listing:
     return replace(view.listing, warcs=view.listing.warcs + list_rendered(view.roots, view.launch, prefixes))
 
 
-def _survey(view: LaunchView, wanted: Wanted, markers: Markers, listing: Listing) -> Survey:
+def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, listing: Listing) -> Survey:
     state, launch = view.state, view.launch
     stopped = markers.facts.get(layout.step("stop", launch))
     how = str(stopped.how) if isinstance(stopped, Stopped) else view.ended
@@ -214,7 +269,8 @@ def _survey(view: LaunchView, wanted: Wanted, markers: Markers, listing: Listing
     )
     read = markers.sound, markers.facts, markers.unsound
     sips = _coverage(markers, sealed)
-    known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, view.roots.is_imported)
+    is_imported = view.is_imported if isinstance(view, _MarkersAlone) else view.roots.is_imported
+    known = Survey(launch, how, tuple(stages), sealed, *read, {}, listing, wanted, sips, is_imported)
     found = markers.facts.get(layout.step("seeds", launch))
     accepted = accepted_seeds.of(state, launch, found) if isinstance(found, Seeds) else frozenset()
     seen = replace(
@@ -315,17 +371,18 @@ def require(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wanted)
     return seen
 
 
-def refuse_unknown(state: MarkerStore, roots: JobRoots, seen: Survey) -> None:
-    """Raise BadInput when the survey found no trace of the launch."""
+def refuse_unknown(state: MarkerStore, roots: JobRoots | None, seen: Survey) -> None:
+    """Raise BadInput when the survey found no trace of the launch. `roots`, if given, are asked for a similar one."""
     if not seen.is_there:
         hint = did_you_mean_launch(state, roots, seen.launch)
         why = "no engine has left a file of it, and it has no marker; 'warcmill status INTERVAL' lists the launches"
         raise BadInput(str(seen.launch), why + hint)
 
 
-def did_you_mean_launch(state: MarkerStore, roots: JobRoots, launch: Launch) -> str:
+def did_you_mean_launch(state: MarkerStore, roots: JobRoots | None, launch: Launch) -> str:
     """`; did you mean ...?` for a launch that does not exist: an id of its job, or a job; '' if none is near."""
-    homes = [(roots.jobs, ""), *((state.store, f"{month}/") for month in _folders(state.store, ""))]
+    of_state: list[tuple[Store, str]] = [(state.store, f"{month}/") for month in _folders(state.store, "")]
+    homes = [(roots.jobs, ""), *of_state] if roots else of_state
     ids = {name for store, home in homes for name in _folders(store, f"{home}{launch.job}")}
     if known := [name for name in ids if len(name) == len(launch.id) and name.isdigit()]:
         return did_you_mean(launch.id, known)

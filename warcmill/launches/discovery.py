@@ -53,12 +53,22 @@ def find(rootmap: RootMap, first: date, end: date) -> Discovery:
 
     Each folder is listed once, even when engines share it. Unavailable when no engine's roots all answer.
     """
-    search = _Search(rootmap, clock.day_digits(first), clock.day_digits(end))
-    for (place, folder), root in rootmap.all_folders().items():
-        search.look_into(root, place, folder)
+    search = _searched(rootmap, first, end)
     if all({section.output, section.jobs} & set(search.unreachable) for section in rootmap.all()):
         raise next(iter(search.unreachable.values()))
     return search.result()
+
+
+def look(rootmap: RootMap, first: date, end: date) -> Discovery:
+    """Return the same as far as roots answer: also when none does."""
+    return _searched(rootmap, first, end).result()
+
+
+def _searched(rootmap: RootMap, first: date, end: date) -> _Search:
+    search = _Search(rootmap, clock.day_digits(first), clock.day_digits(end))
+    for (place, folder), root in rootmap.all_folders().items():
+        search.look_into(root, place, folder)
+    return search
 
 
 class _Search:

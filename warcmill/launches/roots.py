@@ -249,6 +249,21 @@ class RootMap:
             self._roots[job] = replace(self.alone(job), writers=writers, rendered=rendered)
         return self._roots[job]
 
+    def away(self, job: str) -> tuple[Unavailable, ...]:
+        """Return the errors of the roots of a job that do not answer."""
+        try:
+            places = self.places(job)
+        except Unavailable as error:
+            return (error,)
+        return tuple(filter(None, (self._error(root, place) for root, place in places.items())))
+
+    def _error(self, root: Root, place: str) -> Unavailable | None:
+        try:
+            self.open(root, place)
+        except Unavailable as error:
+            return error
+        return None
+
     def alone(self, job: str) -> JobRoots:
         """Return the roots of a job's engine without those of other writers, or Unavailable: a crawl needs no more."""
         section = self.section(job)

@@ -147,7 +147,7 @@ def test_a_launch_that_cannot_be_looked_at_hides_no_other(engine: Engine) -> Non
     scanned = ScannedDays(DAY, DAY + timedelta(days=1), (other, LAUNCH), frozenset())
     day_summary.rewrite(engine.state, engine.rootmap, scanned, {})
     first, second = json.loads(path(engine).read_text())["launches"]
-    assert "job.log" in first["error"]
+    assert "job.log" in first["away"]
     assert second["ended"] == "finished"
 
 

@@ -310,8 +310,8 @@ def test_the_table(grids: list[LaunchGrid], monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_cells(grids: list[LaunchGrid]) -> None:
     """As `--json` has them, each as one word, so that a line is a launch."""
-    found = LineStatus(DAYS.first, DAYS.end, Discovery((), ()), grids, grids, [], Dues(), [], "").json()
-    assert [found.pop(name) for name in ("of_no_launch", "no_backup", "outside")] == [[], [], ""]
+    found = LineStatus(DAYS.first, DAYS.end, Discovery((), ()), grids, grids, [], Dues(), [], "", ()).json()
+    assert [found.pop(name) for name in ("of_no_launch", "no_backup", "away", "outside")] == [[], [], [], ""]
     launches: list[dict[str, Any]] = found.pop("launches")  # type: ignore[assignment]
     for one in launches:
         for cells in (one["cells"], *(stage["cells"] for stage in one["stages"])):

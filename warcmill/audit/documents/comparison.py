@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NoReturn
 
-from warcmill.audit import survey
 from warcmill.audit.documents import dues
 from warcmill.audit.documents.dues import Dues
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.documents.line import AuditedLine, away_json, each_once
 from warcmill.audit.documents.status import days
+from warcmill.audit.findings import Resolve
 from warcmill.audit.omissions import ScanStart
 from warcmill.audit.reconciliation import LaunchReport, report, total
+from warcmill.errors import Unavailable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
+from warcmill.stores import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class ReconciledDays:
     discovered: Discovery
     reports: Sequence[LaunchReport]
     due: Dues
+    away: tuple[Unavailable, ...]  # roots that did not answer
 
     @property
     def misplaced(self) -> bool:
@@ -35,7 +39,7 @@ class ReconciledDays:
     @property
     def exit_code(self) -> int:
         """4 if something did not answer, 1 on any gap, else 0."""
-        if self.discovered.unreachable or self.due.away:
+        if self.away:
             return 4
         return worst(self.reports) or int(self.misplaced or bool(self.due.gaps))
 
@@ -44,6 +48,7 @@ class ReconciledDays:
         everything = total(row.counts for one in self.reports for row in one.rows)
         return {
             **days(self.first, self.end),
+            "away": away_json(self.away),
             "gaps": sum(len(one.gaps) for one in self.reports) + len(self.due.gaps),
             "of_no_launch": dues.as_list(self.due.gaps),
             "odd": list(self.discovered.unexpected),
@@ -55,7 +60,7 @@ class ReconciledDays:
 
 def read(line: AuditedLine, first: date, end: date) -> ReconciledDays:
     """Check every launch from `first` up to, not including, `end`."""
-    return of_discovered(line, first, end, survey.find(line.state, line.rootmap, first, end))
+    return of_discovered(line, first, end, line.discover(first, end))
 
 
 def of_discovered(
@@ -63,16 +68,37 @@ def of_discovered(
 ) -> ReconciledDays:
     """Check these launches. With `before`, what scans could not know of yet is not a gap."""
     reports = reports_of(line, discovered.launches, before)
-    return ReconciledDays(first, end, discovered, reports, dues.of_days(line, first, end))
+    away = each_once((*discovered.unreachable, *line.away()))
+    return ReconciledDays(first, end, discovered, reports, dues.of_days(line, first, end), away)
 
 
 def reports_of(line: AuditedLine, launches: Sequence[Launch], before: ScanStart | None = None) -> list[LaunchReport]:
     """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
-    resolve = line.resolver(launches)
+    store, resolve = _store(line), _resolver(line, launches)
     return [
-        report(line.state, line.rootmap, line.store, launch, line.wanted, before, line.catalogued, resolve)
+        report(line.state, line.rootmap, store, launch, line.wanted, before, line.catalogued, resolve)
         for launch in launches
     ]
+
+
+def _store(line: AuditedLine) -> Store | Unavailable:
+    try:
+        return line.store
+    except Unavailable as error:
+        return error
+
+
+def _resolver(line: AuditedLine, launches: Sequence[Launch]) -> Resolve | None:
+    """The resolver of revisits; one that raises where a root that it needs is away."""
+    try:
+        return line.resolver(launches)
+    except Unavailable as error:
+        away = error
+
+        def resolve(_: Launch) -> NoReturn:
+            raise Unavailable(away.what, away.why)
+
+        return resolve
 
 
 def worst(reports: Iterable[LaunchReport]) -> int:

@@ -38,6 +38,8 @@ class Dues:
     def unkept(self, line: AuditedLine, launches: Iterable[Launch]) -> list[Gap]:
         """The gaps of these launches that are in no backup."""
         now = stamp_time(clock.stamp())
+        if line.is_state_alone:
+            return []
         try:
             return [gap for launch in launches for gap in unkept_launch(line.state, line.store, launch, now)]
         except Unavailable as error:
@@ -72,7 +74,7 @@ def _decisions(line: AuditedLine, dues: Dues, now: datetime) -> list[RecordedDec
         wrong.insert(0, error)
     dues.gaps += (JobGap("", "unreadable", error.path, error.why, "warcmill restore") for error in wrong)
     try:
-        dues.gaps += unkept_decisions(line.store, made, now) if made else ()
+        dues.gaps += unkept_decisions(line.store, made, now) if made and not line.is_state_alone else ()
     except Unavailable as error:
         dues.away = error
     return accepted

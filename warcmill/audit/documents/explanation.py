@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 
 from warcmill import layout
 from warcmill.audit import gaps, reconciliation
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.documents.line import AuditedLine, away_json, each_once
 from warcmill.audit.findings import looked_up
 from warcmill.audit.gaps import Gap
-from warcmill.audit.survey import Survey, require
+from warcmill.audit.survey import Survey, known
 from warcmill.base.escapes import did_you_mean
 from warcmill.errors import BadInput, Unavailable
 from warcmill.launches.view import LaunchView, vitals
@@ -30,8 +30,8 @@ AskEngine = Callable[[Launch], tuple[str, int]]
 class Explanation:
     """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for.
 
-    `unreachable`: a root that does not answer, so that the gaps are those of the markers and of disk alone; or ''.
-    `error`: its error. `broke_off`: the exit code of the error that ended its crawler; 0 if none did.
+    `away`: the roots that do not answer; then the gaps are those that the markers, and the other roots, show.
+    `broke_off`: the exit code of the error that ended its crawler; 0 if none did.
     """
 
     seen: Survey
@@ -39,8 +39,7 @@ class Explanation:
     gaps: tuple[Gap, ...]
     accepted: tuple[Gap, ...]
     attempts: tuple[tuple[Key, Attempt], ...]
-    unreachable: str
-    error: str
+    away: tuple[Unavailable, ...]
     broke_off: int
 
     def json(self) -> dict[str, Json]:
@@ -49,6 +48,7 @@ class Explanation:
             "job": self.seen.launch.job,
             "launch_id": self.seen.launch.id,
             "ended": self.seen.ended,
+            "away": away_json(self.away),
             "waiting": [{"stage": stage, "why": why} for stage, why in self.waiting],
             "gaps": [gap.json() for gap in self.gaps],
             "accepted": [gap.json() for gap in self.accepted],
@@ -72,35 +72,36 @@ def _unasked(_: Launch) -> tuple[str, int]:
 
 def read(line: AuditedLine, launch: Launch, stage: Stage | None = None, ask: AskEngine = _unasked) -> Explanation:
     """All that is known of a launch, or of one of its stages; BadInput if there is none."""
-    seen = require(line.state, line.rootmap.of(launch.job), launch, line.wanted)
+    seen = known(line.state, line.roots, launch, line.wanted)
     if stage and stage not in seen.stages:
-        known = [str(stage) for stage in seen.stages]
-        hint = did_you_mean(str(stage), known)
-        raise BadInput(f"{launch} {stage}", f"no such stage; its stages are: {', '.join(known)}{hint}")
+        names = [str(stage) for stage in seen.stages]
+        hint = did_you_mean(str(stage), names)
+        raise BadInput(f"{launch} {stage}", f"no such stage; its stages are: {', '.join(names)}{hint}")
 
     def asked(name: str) -> bool:
         return stage is None or name in ("", str(stage))
 
-    unreachable, error, *both = _found(line, seen)
+    away, *both = _found(line, seen)
     open_gaps, accepted = (tuple(gap for gap in listed if asked(gap.stage)) for listed in both)
     last = [(key, tried[-1]) for key, tried in seen.attempts.items() if tried] + list(_pulse_attempts(line, seen))
     tried = tuple((key, attempt) for key, attempt in last if asked(dict(key.params).get("stage", "")))
-    of_engine, broke_off = ("", 0) if seen.ended else ask(seen.launch)
+    of_engine, broke_off = ("", 0) if seen.ended or line.is_state_alone else ask(seen.launch)
     waiting = tuple((name, why) for name, why in _waiting(line, seen, of_engine) if asked(name))
-    return Explanation(seen, waiting, open_gaps, accepted, tried, unreachable, error, broke_off)
+    return Explanation(seen, waiting, open_gaps, accepted, tried, away, broke_off)
 
 
-def _found(line: AuditedLine, seen: Survey) -> tuple[str, str, tuple[Gap, ...], tuple[Gap, ...]]:
-    """The root that does not answer, the store or the index, or ''; its error; the gaps; those that are accepted.
+def _found(line: AuditedLine, seen: Survey) -> tuple[tuple[Unavailable, ...], tuple[Gap, ...], tuple[Gap, ...]]:
+    """The roots that do not answer; the gaps; those that are accepted.
 
-    With one away no step can continue, and no stored file can be relied on.
+    With the store or the index away no step can continue, and no stored file can be relied on.
     """
+    if line.is_state_alone:
+        return (), *gaps.find(seen)
     try:
         looked = looked_up(seen, line.resolver([seen.launch]))
-        return "", "", *reconciliation.find(line.state, looked, line.store, line.catalogued)
+        return (*seen.away, *line.away()), *reconciliation.find(line.state, looked, line.store, line.catalogued)
     except Unavailable as error:
-        away = "index" if error.what.startswith("root 'index'") else "store"
-        return away, str(error), *gaps.find(seen)
+        return each_once((*seen.away, *line.away(), error)), *gaps.find(seen)
 
 
 def _waiting(line: AuditedLine, seen: Survey, of_engine: str) -> Iterator[tuple[str, str]]:
@@ -109,6 +110,9 @@ def _waiting(line: AuditedLine, seen: Survey, of_engine: str) -> Iterator[tuple[
         if stage not in seen.sealed and not stage.is_final:
             yield str(stage), "its checkpoint is not done: job.log does not say CHECKPOINTED, and no later stage exists"
     if seen.ended:
+        return
+    if line.roots is None or not seen.is_listed:
+        yield "", f"no marker says that it has ended; its logs were not asked.{of_engine}"
         return
     roots = line.rootmap.of(seen.launch.job)
     why = LaunchView.of(line.state, roots, seen.launch).not_ended

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warcmill.audit import survey
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.documents.line import AuditedLine, away_json, each_once
 from warcmill.audit.inventory import FileState, Inventory
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.discovery import Discovery
@@ -15,19 +15,23 @@ from warcmill.model import Json, Launch
 
 @dataclass(frozen=True, slots=True)
 class LaunchFiles:
-    """Files of one launch, or why they could not be listed. `total`: how many it has, also where `files` is a part."""
+    """Files of one launch, or why they could not be listed. `total`: how many it has, also where `files` is a part.
+
+    `away`: roots that do not answer, so that only files of its markers are listed.
+    """
 
     launch: Launch
     files: tuple[FileState, ...]
     total: int = 0
     error: str = ""
     unavailable: bool = False
+    away: tuple[Unavailable, ...] = ()
 
 
 def one(line: AuditedLine, launch: Launch) -> Discovery:
     """A launch as the only one that is asked for; BadInput if there is no such launch."""
-    seen = survey.require(line.state, line.rootmap.of(launch.job), launch, line.wanted)
-    return Discovery((seen.launch,), ())
+    seen = survey.known(line.state, line.roots, launch, line.wanted)
+    return Discovery((seen.launch,), (), seen.away)
 
 
 def read(
@@ -39,19 +43,22 @@ def read(
     """
     end = None if most is None else skipped + most
     try:
-        listed = Inventory(survey.survey(line.state, line.rootmap.of(launch.job), launch, line.wanted))
+        seen = survey.look(line.state, line.roots, launch, line.wanted)
+        listed = Inventory(seen)
         if lacking is None:
-            return LaunchFiles(launch, tuple(listed.states(skipped, end)), len(listed))
+            return LaunchFiles(launch, tuple(listed.states(skipped, end)), len(listed), away=seen.away)
         those = [file for file in listed.states() if file.lacks(lacking)]
-        return LaunchFiles(launch, tuple(those[skipped:end]), len(those))
+        return LaunchFiles(launch, tuple(those[skipped:end]), len(those), away=seen.away)
     except WarcmillError as error:
         return LaunchFiles(launch, (), 0, str(error), isinstance(error, Unavailable))
 
 
-def document(results: Iterable[LaunchFiles]) -> dict[str, Json]:
-    """The JSON document."""
+def document(results: Iterable[LaunchFiles], away: Iterable[Unavailable] = ()) -> dict[str, Json]:
+    """The JSON document. `away`: roots that do not answer, beside those of the launches."""
     results = list(results)
+    every = each_once((*away, *(error for result in results for error in result.away)))
     return {
+        "away": away_json(every),
         "files": [_file(result.launch, file) for result in results for file in result.files],
         "errors": [
             {"job": result.launch.job, "launch_id": result.launch.id, "error": result.error}

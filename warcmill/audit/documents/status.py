@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from warcmill.audit import survey
 from warcmill.audit.documents import dues
 from warcmill.audit.documents.dues import Dues
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.documents.line import AuditedLine, away_json, each_once
 from warcmill.audit.gaps import Gap
 from warcmill.audit.progress_grid import Cells, LaunchGrid, grid, totals
+from warcmill.errors import Unavailable
 from warcmill.launches.discovery import Discovery
 from warcmill.markers.locks import scans_at_work
 from warcmill.model import Json, Launch
@@ -36,11 +36,12 @@ class LineStatus:
     due: Dues
     unkept: list[Gap]
     looked: str
+    away: tuple[Unavailable, ...]  # roots that did not answer
 
     @property
     def is_away(self) -> bool:
-        """True if a disk or a folder did not answer: the document is incomplete."""
-        return bool(self.discovered.unreachable or self.due.away or any(one.unavailable for one in self.grids))
+        """True if a root, or a folder in one, did not answer: the document is incomplete."""
+        return bool(self.away or any(one.unavailable for one in self.grids))
 
     def json(self) -> dict[str, Json]:
         """The document. Its totals are of all launches, also those that are not shown."""
@@ -52,6 +53,7 @@ class LineStatus:
                 "stages": everything.stages,
                 "cells": {step: {"done": done, "of": of} for step, (done, of) in everything.cells.items()},
             },
+            "away": away_json(self.away),
             "scans": [{"name": name, "pid": pid} for name, pid in self.scans],
             "launches": [of_grid(one) for one in self.shown],
             "outside": self.looked,
@@ -72,15 +74,17 @@ def read(
 
     `trouble`: show only those that need an operator.
     """
-    discovered = survey.find(line.state, line.rootmap, first, end)
+    discovered = line.discover(first, end)
     launches = [launch for launch in discovered.launches if job in (None, launch.job)]
-    grids = [grid(line.state, line.rootmap, launch, line.wanted) for launch in launches]
+    grids = [grid(line.state, line.roots, launch, line.wanted) for launch in launches]
     shown = [one for one in grids if one.word == "in trouble"] if trouble else grids
     due = dues.of_days(line, first, end)
     due.gaps = [gap for gap in due.gaps if job in (None, gap.job)]
     unkept = due.unkept(line, launches)
     outside = looked(launches) if looked else ""
-    return LineStatus(first, end, discovered, grids, shown, scans_at_work(line.state), due, unkept, outside)
+    of_launches = (error for one in grids for error in one.away)
+    away = each_once((*discovered.unreachable, *of_launches, *line.away()))
+    return LineStatus(first, end, discovered, grids, shown, scans_at_work(line.state), due, unkept, outside, away)
 
 
 def of_grid(grid: LaunchGrid) -> dict[str, Json]:
@@ -91,6 +95,7 @@ def of_grid(grid: LaunchGrid) -> dict[str, Json]:
         "ended": grid.ended,
         "error": grid.error,
         "not_got": list(grid.lost),
+        "away": [error.what for error in grid.away],
         "vitals": grid.vitals.json() if grid.vitals else None,
         "cells": _cells(grid.cells),
         "stages": [{"stage": str(stage), "cells": _cells(cells)} for stage, cells in grid.stages],
