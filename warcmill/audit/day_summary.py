@@ -4,10 +4,13 @@ A report, not evidence. It is replaced atomically, and may be deleted.
 Keys:
 
     day         the UTC day of the launches' ids
+    written     when a scan wrote it, UTC; one of an earlier Warcmill lacks it, and `warcs`, `bytes` and `files`
     basis       changes when a marker of a launch comes or goes; then the file is rewritten
     away        roots that did not answer: launches that are only there are not listed; usually []
     launches    one object each, by launch id:
       job, launch_id
+      warcs, bytes   the WARCs of its stages, as they were listed
+      files     for each step that works on files and has left a marker: the warcs and bytes that it has done
       ended     how the launch ended: finished, superseded, closed, confirmed; "" while it runs
       steps     the state of each step of the whole launch
       stages    for each stage (checkpoint or final) the state of its steps: done, failed, refused (done,
@@ -25,15 +28,16 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from warcmill import chain, errors, layout
 from warcmill.audit import findings, gaps, progress_grid, remedies, survey
 from warcmill.audit.gaps import Gap
-from warcmill.audit.progress_grid import Cell, LaunchGrid, Mark
+from warcmill.audit.progress_grid import TROUBLES, Cell, LaunchGrid, Mark, merged
 from warcmill.audit.survey import Survey
 from warcmill.base import clock
 from warcmill.chain import Wanted
@@ -47,6 +51,12 @@ log = logging.getLogger(__name__)
 Document = dict[str, Json]
 LARGEST = 64 << 20  # bytes; no summary is larger
 MOST_SEEDS = 10  # a launch may have lost 100,000
+ABSENT, DAMAGED = (
+    "no scan of this day has written it",
+    "it is cut, or is no summary of this day: the next scan replaces it",
+)
+_MARKS = {str(mark): mark for mark in Mark}
+_MONTH, _NAME = re.compile(r"[0-9]{4}-[0-9]{2}"), re.compile(r"status\.([0-9]{4}-[0-9]{2}-[0-9]{2})\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,7 @@ def rewrite(state: MarkerStore, rootmap: RootMap, scanned: ScannedDays, wanted: 
     for day in todo:
         launches: list[Json] = [of_launch(state, rootmap, launch, wanted) for launch in known[day]]
         document: Document = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
+        document["written"] = clock.now()
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
         state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
 
@@ -129,6 +140,99 @@ def read(state: MarkerStore, day: date) -> Document:
     return document if isinstance(document, dict) else {}
 
 
+@dataclass(frozen=True, slots=True)
+class DaySummary:
+    """The summary of a day as it was read. `written`: when, UTC; '' if that is not known. `why`: why there is none.
+
+    Each launch is an object of the file that has at least the texts `job` and `launch_id`.
+    """
+
+    day: date
+    launches: tuple[Document, ...] = ()
+    written: str = ""
+    away: tuple[str, ...] = ()
+    why: str = ""
+
+
+def days(state: MarkerStore, first: date, end: date) -> Iterator[DaySummary]:
+    """The summaries of the days from `first` up to, not including, `end`, one after another, also those that lack.
+
+    It costs the reading of the files. Unavailable when the state is away.
+    """
+    month, names = "", frozenset[str]()
+    for day in (first + timedelta(days=number) for number in range((end - first).days)):
+        if clock.month(day) != month:
+            month = clock.month(day)
+            names = frozenset(state.store.names(month))
+        yield read_day(state, day) if path(day).rpartition("/")[2] in names else DaySummary(day, why=ABSENT)
+
+
+def known_days(state: MarkerStore) -> list[date]:
+    """The days that have a summary, in order."""
+    months = sorted(name for name in state.store.names("") if _MONTH.fullmatch(name))
+    names = (name for month in months for name in state.store.names(month))
+    return sorted(date.fromisoformat(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+
+def read_day(state: MarkerStore, day: date) -> DaySummary:
+    """The summary of a day, as `days` has it."""
+    try:
+        with state.store.open(path(day)) as file:
+            return parse(file.read(LARGEST), day)
+    except NotReady:
+        return DaySummary(day, why=ABSENT)
+
+
+def parse(data: bytes, day: date) -> DaySummary:
+    """The summary in the bytes of its file. Pure."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return DaySummary(day, why=DAMAGED)
+    found = document.get("launches") if isinstance(document, dict) else None
+    if not isinstance(found, list) or document.get("day") != str(day):
+        return DaySummary(day, why=DAMAGED)
+    launches = tuple(one for one in found if isinstance(one, dict) and _is_launch(one))
+    written, away = document.get("written"), document.get("away")
+    return DaySummary(
+        day,
+        launches,
+        written if isinstance(written, str) else "",
+        tuple(map(str, away)) if isinstance(away, list) else (),
+    )
+
+
+def _is_launch(one: Document) -> bool:
+    return isinstance(one.get("job"), str) and isinstance(one.get("launch_id"), str)
+
+
+def marks_of(launch: Document) -> dict[str, Mark]:
+    """The mark of each step of a launch in a summary; a step of stages has the worst of these. None if unreadable."""
+    found = {step: _mark(mark) for step, mark in _object(launch.get("steps")).items()}
+    stages = [_object(stage) for stage in _object(launch.get("stages")).values()]
+    for step in {step for stage in stages for step in stage}:
+        found[step] = merged([_mark(stage[step]) for stage in stages if step in stage])
+    return found
+
+
+def word_of(launch: Document) -> str:
+    """The state of a launch in a summary: one of `progress_grid.WORDS`."""
+    marks = set(marks_of(launch).values())
+    if "error" in launch or marks.intersection(TROUBLES) or ("away" in launch and not launch.get("ended")):
+        return "in trouble"
+    if not launch.get("ended"):
+        return "running"
+    return "done" if marks <= {Mark.DONE, Mark.NOT_DUE} else "waiting"
+
+
+def _object(value: Json) -> Document:
+    return value if isinstance(value, dict) else {}
+
+
+def _mark(word: Json) -> Mark:
+    return _MARKS.get(str(word), Mark.WAITING)  # a word of a later Warcmill
+
+
 def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> Document:
     """One launch as the summary has it. When it cannot be read: job, launch_id and error."""
     head: Document = {"job": launch.job, "launch_id": launch.id}
@@ -149,7 +253,12 @@ def of_survey(seen: Survey) -> Document:
     open_gaps, accepted = gaps.find(seen)
     troubles = [*_of_gaps(seen, open_gaps), *_failed(seen, grid)]
     kinds = [gap.kind for gap in (*open_gaps, *accepted)]
+    done = _files(seen)
+    listed = done.get("assemble", {})
     return {
+        "warcs": listed.get("warcs", 0),
+        "bytes": listed.get("bytes", 0),
+        "files": {step: {**numbers} for step, numbers in done.items()},
         "ended": grid.ended,
         "steps": {step: str(cell.mark) for step, cell in _of_launch(grid)},
         "stages": {str(stage): {step: str(cell.mark) for step, cell in cells.items()} for stage, cells in grid.stages},
@@ -160,6 +269,17 @@ def of_survey(seen: Survey) -> Document:
         },
         "troubles": list(troubles),
     }
+
+
+def _files(seen: Survey) -> dict[str, dict[str, int]]:
+    """The numbers and bytes of WARCs in the markers of each step that works on files."""
+    done: dict[str, dict[str, int]] = {}
+    for row in (row for row in seen.rows() if row.files and not row.by_sip):
+        there = [stage for stage in seen.stages if seen.marker(row.word, stage)]
+        sizes = [item.file.size for stage in there for item in seen.items(row.word, stage).values()]
+        if there:
+            done[row.word] = {"warcs": len(sizes), "bytes": sum(sizes)}
+    return done
 
 
 def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
@@ -157,11 +157,13 @@ def merge(cells: Iterable[Cell]) -> Cell:
     due = [cell.mark for cell in cells if cell.mark is not Mark.NOT_DUE]
     if all(mark is Mark.DONE for mark in due):  # as nearly all are
         return Cell(Mark.DONE, len(due), len(due)) if due else _NOT_DUE
-    done = sum(mark in HAS_MARKER for mark in due)
-    worst = next((mark for mark in Mark if mark in due), Mark.NOT_DUE)
-    if worst is Mark.WAITING and done:
-        worst = Mark.PARTIAL
-    return Cell(worst, done, len(due))
+    return Cell(merged(due), sum(mark in HAS_MARKER for mark in due), len(due))
+
+
+def merged(marks: Collection[Mark]) -> Mark:
+    """The mark of a step of a launch, from those of its stages: the worst of those that are due."""
+    worst = next((mark for mark in Mark if mark in marks), Mark.NOT_DUE)
+    return Mark.PARTIAL if worst is Mark.WAITING and any(mark in HAS_MARKER for mark in marks) else worst
 
 
 def _cell(seen: Survey, step: Row, stage: Stage | None, stale: Mapping[Key, str]) -> Cell:

@@ -13,8 +13,9 @@ from engine import LAUNCH, Engine, line_of
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout
-from warcmill.audit import day_summary
-from warcmill.audit.day_summary import ScannedDays
+from warcmill.audit import day_summary, progress_grid
+from warcmill.audit.day_summary import DaySummary, ScannedDays
+from warcmill.base import clock
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.attempts import Attempts
@@ -160,3 +161,76 @@ def test_a_root_that_is_away_is_named_until_it_is_back(engine: Engine, tmp_path:
     sentinel.adopt({"output": elsewhere, "jobs": elsewhere})
     rootmap = RootMap(engine.rootmap.default, {"weekly": site}, (), lambda root, place: FileStore(root, Path(place)))
     assert rewrite(engine, rootmap=rootmap)["away"] == []
+
+
+def read_all(engine: Engine, first: date = DAY, end: date = DAY + timedelta(days=1)) -> list[DaySummary]:
+    return list(day_summary.days(engine.state, first, end))
+
+
+def test_it_has_when_it_was_written_and_the_warcs_of_each_launch(engine: Engine) -> None:
+    whole(engine)
+    before = clock.now()
+    document = rewrite(engine)
+    assert before <= document["written"] <= clock.now()
+    (told,) = document["launches"]
+    sizes = len(CUT) + len(WHOLE)
+    assert (told["warcs"], told["bytes"]) == (2, sizes)
+    of_files = {"warcs": 2, "bytes": sizes}
+    assert told["files"] == dict.fromkeys(("assemble", "checksum", "copy", "verify"), of_files)
+    assert "away" not in told
+
+
+def test_days_are_read_one_by_one_also_those_that_lack(engine: Engine) -> None:
+    whole(engine)
+    document = rewrite(engine)
+    found = read_all(engine, date(2015, 10, 19), date(2016, 10, 21))
+    assert len(found) == 368
+    assert [one.day for one in found if not one.why] == [DAY]
+    (told,) = [one for one in found if one.day == DAY]
+    assert (list(told.launches), told.written, told.away) == (document["launches"], document["written"], ())
+    assert {one.why for one in found if one.day != DAY} == {day_summary.ABSENT}
+    assert day_summary.known_days(engine.state) == [DAY]
+
+
+def test_one_of_an_earlier_warcmill_is_read_and_its_age_is_unknown(engine: Engine) -> None:
+    whole(engine)
+    document = rewrite(engine)
+    for one in document["launches"]:
+        for name in ("warcs", "bytes", "files"):
+            del one[name]
+    del document["written"]
+    path(engine).write_text(json.dumps(document))
+    (told,) = read_all(engine)
+    assert (told.written, told.why, len(told.launches)) == ("", "", 1)
+    assert day_summary.word_of(told.launches[0]) == "in trouble"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"day": "2016-10-18", "launches": []}']
+)
+def test_one_that_is_cut_is_named_and_hides_no_other_day(engine: Engine, content: bytes) -> None:
+    whole(engine)
+    rewrite(engine)
+    other = path(engine).with_name("status.2016-10-20.json")
+    other.write_bytes(content)
+    found = read_all(engine, DAY, DAY + timedelta(days=2))
+    assert [one.why for one in found] == ["", day_summary.DAMAGED]
+
+
+def test_what_is_no_launch_in_it_is_left_out(engine: Engine) -> None:
+    data = json.dumps({"day": str(DAY), "launches": [1, {}, {"job": "daily", "launch_id": LAUNCH.id, "steps": 3}]})
+    (launch,) = day_summary.parse(data.encode(), DAY).launches
+    assert day_summary.marks_of(launch) == {}
+    assert day_summary.word_of(launch) == "running"
+
+
+@pytest.mark.parametrize("steps", [(), ("Checksum",), ("Verify",)], ids=str)
+def test_the_marks_of_a_launch_are_those_of_status(engine: Engine, steps: tuple[str, ...]) -> None:
+    chain.assembled(engine)
+    for last in steps:
+        chain.upto(engine, last)
+    rewrite(engine)
+    (told,) = read_all(engine)
+    seen = progress_grid.grid(engine.state, engine.rootmap, LAUNCH, {})
+    assert day_summary.marks_of(told.launches[0]) == {step: cell.mark for step, cell in seen.cells.items()}
+    assert day_summary.word_of(told.launches[0]) == seen.word
