@@ -1,7 +1,8 @@
-"""All versions, checksums and ports of the servers, and ports that are free. config/compose.yaml repeats the pins."""
+"""All versions, checksums and ports of the servers, and ports that are free. config/compose.yaml repeats the ports."""
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Final
 
 from warcmill.errors import Unavailable
 
-HOST: Final = "127.0.0.1"
+HOST: Final = os.environ.get("WARCMILL_SERVERS_HOST", "127.0.0.1")  # in a container its own address
 HERITRIX_VERSION: Final = "3.13.0"
 HERITRIX_ARTIFACT: Final = f"org.archive.heritrix:heritrix:{HERITRIX_VERSION}:zip:dist"
 HERITRIX_SHA256: Final = "3376c6ecec719e79df4d97d4c3fd1d55b4300747b9a14355fd635bebc794ac0a"

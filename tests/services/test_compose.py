@@ -1,0 +1,317 @@
+"""config/compose.yaml without a container engine: docker-compose reads it, and its services' commands run here.
+
+No container engine runs where these tests do, so no container does either. The image is a folder with what the
+Dockerfile copies, made by the script that it runs; the volumes are folders beside it; the names, addresses and ports of
+containers are those of loopback, and a pause between two runs is some seconds. Each command, health check and signal is
+the file's. What a container adds (its user, its own network and process ids, the end of all that it has started) is not
+tested.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from several_hosts import Page, serve
+
+from servers import clamd as clamd_server
+from servers import packages, pins
+from warcmill.clients.clamd import Clamd
+from warcmill.web import replay
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "operate" / "containers.md").read_text("utf-8")
+SECONDS = 600  # a loaded machine needs minutes
+PAUSE = "5"
+LINE = ("scan", "due", "backup", "serve", "luigid")
+HERE = "--allow-private 127.0.0.0/8 --no-delay --resolve www.example.org=127.0.0.1"
+SITE = {
+    ("www.example.org", "/"): Page(b"<title>The Heron Society</title><h1>Herons</h1><a href=/news>News</a>"),
+    ("www.example.org", "/news"): Page(b"<title>News</title><p>The osprey has come back."),
+    ("www.example.org", "/robots.txt"): Page(b"User-agent: *\nDisallow:\n", "text/plain"),
+}
+
+
+@dataclass(frozen=True)
+class Host:
+    """A folder in place of a host with containers: the image, the volumes, and the ports of loopback."""
+
+    base: Path
+    ports: Mapping[str, int]
+
+    @property
+    def image(self) -> Path:
+        return self.base / "image"
+
+    @property
+    def archive(self) -> Path:
+        return self.base / "archive"
+
+    def mapped(self, text: str) -> str:
+        """A text of the file or of the image, with the places of this host."""
+        places = {"/opt/warcmill": str(self.image), "/srv/archive": str(self.archive), "0.0.0.0": pins.HOST}
+        places |= {name: str(port) for name, port in self.ports.items()} | {"/srv/clamav": str(self.base / "clamav")}
+        for name, place in places.items():
+            text = text.replace(name, place)
+        return text.replace("=luigid", f"={pins.HOST}")
+
+    @cached_property
+    def services(self) -> dict[str, Any]:
+        """The services, by the file; `$$` is a dollar in it."""
+        text = (ROOT / "config" / "compose.yaml").read_text("utf-8").replace("$$", "$")
+        return dict(yaml.safe_load(self.mapped(text))["services"])
+
+    def environment(self, name: str) -> dict[str, str]:
+        """The environment of the image, then the service's own; nothing of this process."""
+        image = self.mapped((ROOT / "config" / "Dockerfile").read_text("utf-8"))
+        lines = [line.removeprefix("ENV ") for line in image.splitlines() if line.startswith("ENV ")]
+        values = dict(word.split("=", 1) for line in lines for word in line.split())
+        own = self.base / name
+        own.mkdir(exist_ok=True)
+        return values | {"HOME": str(own), "TMPDIR": str(own), **self.services[name].get("environment", {})}
+
+    def command(self, name: str) -> list[str]:
+        """What a service runs; a clock pauses for some seconds only."""
+        service = self.services[name]
+        words = [*service.get("entrypoint", []), *service["command"]]
+        return ["scripts/every", PAUSE, *words[2:]] if words[0] == "scripts/every" else words
+
+    def start(self, name: str, words: list[str] | None = None) -> subprocess.Popen[bytes]:
+        with (self.base / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                words or self.command(name), cwd=self.image, env=self.environment(name), stdout=log, stderr=log
+            )
+
+    def run(self, name: str, words: list[str] | None = None) -> int:
+        return self.start(name, words).wait(SECONDS)
+
+    def log(self, name: str) -> str:
+        return (self.base / f"{name}.log").read_text("utf-8")
+
+    def is_healthy(self, name: str) -> bool:
+        """By the service's own health check."""
+        kind, *words = self.services[name]["healthcheck"]["test"]
+        assert kind == "CMD"
+        return self.run(name, words) == 0
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
+    """The image is made as the Dockerfile makes it; the volumes are there, and empty."""
+    free = pins.free({"8090": 0, "8091": 0, "8082": 0, "3310": 0})
+    made = Host(tmp_path_factory.mktemp("host"), free)
+    made.image.mkdir()
+    (made.base / "clamav").mkdir()
+    for folder in ("state", "store", "index", "output", "jobs"):
+        (made.archive / folder).mkdir(parents=True)
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for line in (ROOT / "config" / "Dockerfile").read_text("utf-8").splitlines():
+        if line.startswith("COPY "):
+            *sources, place = line.split()[1:]
+            for source in sources:
+                if (ROOT / source).is_dir():
+                    shutil.copytree(ROOT / source, made.image / place, symlinks=True, ignore=ignored)
+                else:
+                    shutil.copy(ROOT / source, made.image / place)
+    for path in (made.image / "config").glob("*.c[of]*"):
+        path.write_text(made.mapped(path.read_text("utf-8")), "utf-8")
+    subprocess.run(["scripts/setup"], cwd=made.image, check=True)
+    _install_replay(made.archive / replay.FOLDER)
+    return made
+
+
+def _install_replay(folder: Path) -> None:
+    """Have pywb there as if --get-replay had installed it: it is that of all tests."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/wayback").symlink_to(packages.bin_folder("pywb") / "wayback")
+    (folder / "installed").write_text(hashlib.sha256(replay.LOCK.read_bytes()).hexdigest(), "utf-8")
+
+
+@contextmanager
+def up(host: Host, *names: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Start services as `docker-compose up` does, and end them by SIGTERM as `docker-compose stop` does: first those
+    that depend on another."""
+    started = {name: host.start(name) for name in names}
+    try:
+        yield started
+    finally:
+        codes = {}
+        for now in ([name for name in names if name != "luigid"], [name for name in names if name == "luigid"]):
+            for name in now:
+                started[name].terminate()
+            codes |= {name: started[name].wait(SECONDS) for name in now}
+    assert codes == dict.fromkeys(names, 0), {name: host.log(name)[-2000:] for name in names}
+
+
+def wait_for(what: Callable[[], bool], host: Host, *names: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not what():
+        assert time.monotonic() < deadline, {name: host.log(name)[-3000:] for name in names}
+        time.sleep(0.2)
+
+
+def test_docker_compose_reads_the_file() -> None:
+    """That of Debian 12, which knows no `dockerfile_inline`. It resolves anchors, profiles and conditions."""
+    words = ["docker-compose", "config"]
+    done = subprocess.run(words, cwd=ROOT / "config", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    read = yaml.safe_load(done.stdout)["services"]
+    profiles = {name: service.get("profiles", []) for name, service in read.items()}
+    line = ("init", *LINE)
+    others = ("heritrix", "hdfs", "solr", "clamd")
+    assert profiles == {name: [] for name in line} | {name: [name] for name in others}
+    assert read["scan"]["depends_on"]["init"] == {"condition": "service_completed_successfully"}
+
+
+def test_docker_compose_refuses_a_wrong_key(tmp_path: Path) -> None:
+    text = (ROOT / "config" / "compose.yaml").read_text("utf-8")
+    (tmp_path / "compose.yaml").write_text(text.replace("stop_grace_period", "stop_grace_time", 1), "utf-8")
+    done = subprocess.run(["docker-compose", "config"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "stop_grace_time" in done.stderr
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All files of a folder: when each was changed, and its bytes."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_init_touches_nothing_that_is_there(host: Host) -> None:
+    assert host.run("init") == 0, host.log("init")
+    made = tree(host.archive)
+    assert {"luigi.cfg", "secrets/readers", "state/.warcmill.json", "store/.warcmill.json"} <= set(made)
+    assert oct((host.archive / "secrets/readers").stat().st_mode)[-3:] == "600"
+    assert host.run("init") == 0
+    assert tree(host.archive) == made
+
+
+def test_init_killed_before_its_end_is_completed_and_an_edited_file_is_left(host: Host, tmp_path: Path) -> None:
+    other = Host(tmp_path, host.ports)
+    other.archive.mkdir()
+    other.image.symlink_to(host.image)
+    words = ["warcmill", "init", str(other.archive)]
+    assert other.run("init", words) == 0
+    assert other.run("init") == 0, other.log("init")
+    config = other.archive / "luigi.cfg"
+    assert "[serve]" in config.read_text()
+    config.write_text(config.read_text().replace("[serve]\n", "[serve]\nport=9999\n"))
+    before = tree(other.archive)
+    assert other.run("init") == 0
+    assert tree(other.archive) == before
+
+
+def test_init_refuses_an_archive_that_was_configured_otherwise(host: Host, tmp_path: Path) -> None:
+    other = Host(tmp_path, host.ports)
+    other.archive.mkdir()
+    other.image.symlink_to(host.image)
+    (other.archive / "luigi.cfg").write_text("[warcmill]\noutput=/elsewhere\n")
+    assert other.run("init") == 3
+    assert "exists with other content" in other.log("init")
+    assert (other.archive / "luigi.cfg").read_text() == "[warcmill]\noutput=/elsewhere\n"
+
+
+def documented(program: str) -> list[list[str]]:
+    """The words after `docker-compose exec SERVICE` of the page's commands, the service first, of one program."""
+    lines = re.findall(r"^docker-compose exec (?:-T )?(\w+ .*)$", PAGE, re.MULTILINE)
+    return [words for words in map(shlex.split, lines) if words[1:2] == [program]]
+
+
+def answer(host: Host, path: str) -> tuple[int, bytes]:
+    """As a reader: with the secret that init made."""
+    connection = HTTPConnection(pins.HOST, host.ports["8090"], timeout=SECONDS)
+    secret = (host.archive / "secrets/readers").read_text().strip()
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"})
+        got = connection.getresponse()
+        return got.status, got.read()
+    except ConnectionRefusedError:
+        return 0, b""
+    finally:
+        connection.close()
+
+
+def test_the_line_works_from_a_crawl_to_replay(host: Host) -> None:
+    """The page's own commands, typed in the services that it names, while the clocks run."""
+    assert host.run("init") == 0, host.log("init")
+    with serve(SITE) as port, up(host, "luigid", "serve", "scan", "due"):
+        wait_for(lambda: host.is_healthy("luigid"), host, "luigid")
+        wait_for(lambda: host.is_healthy("serve"), host, "serve")
+        for name, *words in documented("warcmill")[:2]:
+            url = f"http://www.example.org:{port}/"
+            typed = [url if word == "https://www.example.org/" else word for word in words]
+            typed[-1:] = [*shlex.split(HERE), typed[-1]] if typed[1] == "crawl" else typed[-1:]
+            assert host.run(name, typed) in (0, 5), host.log(name)
+
+        def whole() -> bool:
+            """Both launches are in the store, verified: the one that was typed, and the one that was due."""
+            return len(list((host.archive / "state").glob("*/*/*/files.verified.*.final"))) == 2
+
+        wait_for(whole, host, "due", "scan")
+        wait_for(lambda: answer(host, "/healthz")[0] == 200, host, "serve", "scan")
+        with up(host, "backup"):
+            wait_for(lambda: len(list((host.archive / "store/state").glob("*/2*/*.zip"))) == 2, host, "backup")
+            assert [name for name in LINE if not host.is_healthy(name)] == []
+        status, body = answer(host, "/search?q=osprey&format=json")
+        assert status == 200
+        found = json.loads(body)["found"]
+        assert [one["url"] for one in found] == [f"http://www.example.org:{port}/news"]
+
+
+def test_a_clock_whose_command_fails_is_unhealthy(host: Host, tmp_path: Path) -> None:
+    assert host.run("init") == 0
+    sentinel = host.archive / "store/.warcmill.json"
+    sentinel.rename(tmp_path / "away")
+    try:
+        with up(host, "luigid", "backup"):
+            wait_for(lambda: not host.is_healthy("backup"), host, "backup")
+    finally:
+        (tmp_path / "away").rename(sentinel)
+    with up(host, "luigid", "backup"):
+        wait_for(lambda: host.is_healthy("backup"), host, "backup")
+
+
+def test_clamd_of_the_profile_has_the_limits_that_the_page_sets(host: Host) -> None:
+    """With a signature of our own: freshclam, which fetches ClamAV's, needs its mirror, and is left out."""
+    (host.base / "clamav/eicar.ndb").write_text(clamd_server._line("Warcmill.Test.EICAR", clamd_server.EICAR, "0"))
+    shell, option, text = host.services["clamd"]["entrypoint"]
+    started = "\n".join(line for line in text.splitlines() if "freshclam" not in line)
+    assert started.startswith("exec clamd ")
+    path = f"{host.environment('clamd')['PATH']}:/usr/sbin"
+    log = (host.base / "clamd.log").open("ab")
+    with log, subprocess.Popen([shell, option, started], cwd=host.image, env={"PATH": path}, stdout=log) as process:
+        try:
+            client = Clamd((pins.HOST, host.ports["3310"]))
+            wait_for(lambda: host.is_healthy("clamd"), host, "clamd")
+            client.ping()
+            config = host.archive / "luigi.cfg"
+            (section,) = re.findall(r"^\[viruses\]\n(?:.+\n)+", PAGE, re.MULTILINE)
+            checked = host.base / "checked.cfg"
+            section = section.replace("clamd:3310", f"{pins.HOST}:{host.ports['3310']}")
+            checked.write_text(f"{config.read_text()}\n{section}")
+            done = subprocess.run(
+                [host.image / ".venv/bin/warcmill", "doctor"],
+                env={**host.environment("scan"), "LUIGI_CONFIG_PATH": str(checked)},
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            lines = [line for line in done.stdout.splitlines() if "clamd" in line]
+            assert lines, done.stdout + done.stderr
+            assert not any("fail" in line for line in lines), done.stdout
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
