@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     store, index = config.open_store(), open_folder("index", config.index) if config.index else None
     archive = Archive(line.state.store, index, store)
     program = _program(config, asked)
-    server.check_free(replay.LOOPBACK, asked.replay_port, "replay_port")
+    server.check_free(asked.replay_listen, asked.replay_port, "replay_port")
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
@@ -146,7 +146,7 @@ def _replay(config: Settings, program: Path | str, place: str, asked: Serving) -
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
     places = ReplaySources(place, index_of(config))
-    return Pywb(program, places, asked.replay_port, _name_of_replay(asked), asked.replay_url)
+    return Pywb(program, places, asked.replay_port, _name_of_replay(asked), asked.replay_url, asked.replay_listen)
 
 
 def _name_of_replay(asked: Serving) -> str:

@@ -28,6 +28,7 @@ class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the cla
 
     listen = luigi.Parameter(default=LOOPBACK, description="address to listen at; beyond loopback only with tokens")
     port = luigi.IntParameter(default=8090, description="port of the pages")
+    replay_listen = luigi.Parameter(default=LOOPBACK, description="address to listen at with replay; in a container")
     replay_port = luigi.IntParameter(default=8091, description="port of replay, on localhost")
     replay_url = luigi.Parameter(
         default="", description="address of replay behind a proxy; of another host name than search"
@@ -51,6 +52,7 @@ class Serving:
     listen: str
     port: int
     replay_port: int
+    replay_listen: str
     replay_url: str
     pywb: str
     token: str
@@ -71,7 +73,9 @@ def serving() -> Serving:
     if keys.port == keys.replay_port:
         raise BadConfig("[serve] replay_port", f"is {keys.port}, as port; replay needs a port of its own")
     url = _url(keys.replay_url)
-    return Serving(_listen(keys.listen), keys.port, keys.replay_port, url, keys.pywb, _token(), _proxies(keys))
+    addresses = (_listen("listen", keys.listen), _listen("replay_listen", keys.replay_listen))
+    ports = (keys.port, keys.replay_port)
+    return Serving(addresses[0], *ports, addresses[1], url, keys.pywb, _token(), _proxies(keys))
 
 
 def index_of(config: Settings) -> Path:
@@ -92,11 +96,11 @@ def program_of(config: Settings, asked: Serving) -> Path:
     return replay.command(str(installed) if installed else asked.pywb)
 
 
-def _listen(text: str) -> str:
+def _listen(key: str, text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError as error:
-        raise BadConfig("[serve] listen", f"is {text!r}, not an address such as 127.0.0.1 or 0.0.0.0") from error
+        raise BadConfig(f"[serve] {key}", f"is {text!r}, not an address such as 127.0.0.1 or 0.0.0.0") from error
 
 
 def _proxies(keys: serve) -> Proxies:

@@ -24,6 +24,7 @@ from functools import cached_property
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -232,16 +233,16 @@ def documented(program: str) -> list[list[str]]:
     return [words for words in map(shlex.split, lines) if words[1:2] == [program]]
 
 
-def answer(host: Host, path: str) -> tuple[int, bytes]:
-    """As a reader: with the secret that init made."""
+def answer(host: Host, path: str, token: str = "") -> tuple[int, bytes, str]:
+    """The status, the body and the way that `serve` answers; with the token that init made, or another one."""
     connection = HTTPConnection(pins.HOST, host.ports["8090"], timeout=SECONDS)
-    secret = (host.archive / "secrets/readers").read_text().strip()
+    secret = token or (host.archive / "secrets/readers").read_text().strip()
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"})
         got = connection.getresponse()
-        return got.status, got.read()
+        return got.status, got.read(), got.headers.get("Location", "")
     except ConnectionRefusedError:
-        return 0, b""
+        return 0, b"", ""
     finally:
         connection.close()
 
@@ -252,10 +253,11 @@ def test_the_line_works_from_a_crawl_to_replay(host: Host) -> None:
     with serve(SITE) as port, up(host, "luigid", "serve", "scan", "due"):
         wait_for(lambda: host.is_healthy("luigid"), host, "luigid")
         wait_for(lambda: host.is_healthy("serve"), host, "serve")
-        for name, *words in documented("warcmill")[:2]:
+        crawl, schedule, status, sign_in = documented("warcmill")[:4]
+        for name, *words in (crawl, schedule, status):
             url = f"http://www.example.org:{port}/"
             typed = [url if word == "https://www.example.org/" else word for word in words]
-            typed[-1:] = [*shlex.split(HERE), typed[-1]] if typed[1] == "crawl" else typed[-1:]
+            typed[-1:] = [*shlex.split(HERE), typed[-1]] if words[1] == "crawl" else typed[-1:]
             assert host.run(name, typed) in (0, 5), host.log(name)
 
         def whole() -> bool:
@@ -267,10 +269,16 @@ def test_the_line_works_from_a_crawl_to_replay(host: Host) -> None:
         with up(host, "backup"):
             wait_for(lambda: len(list((host.archive / "store/state").glob("*/2*/*.zip"))) == 2, host, "backup")
             assert [name for name in LINE if not host.is_healthy(name)] == []
-        status, body = answer(host, "/search?q=osprey&format=json")
-        assert status == 200
-        found = json.loads(body)["found"]
-        assert [one["url"] for one in found] == [f"http://www.example.org:{port}/news"]
+        token = subprocess.run(
+            sign_in[1:], cwd=host.image, env=host.environment(sign_in[0]), check=True, capture_output=True, text=True
+        ).stdout.strip()  # fmt: skip
+        code, body, _ = answer(host, "/search?q=osprey&format=json", token)
+        (found,) = json.loads(body)["found"]
+        assert (code, found["url"]) == (200, f"http://www.example.org:{port}/news")
+        code, _, replayed = answer(host, f"/{found['capture']}", token)
+        assert code == 303, "to the port of replay, which is published, too"
+        with urlopen(replayed.replace(f"/{found['time']}/", f"/{found['time']}id_/"), timeout=SECONDS) as page:
+            assert b"osprey" in page.read()
 
 
 def test_a_clock_whose_command_fails_is_unhealthy(host: Host, tmp_path: Path) -> None:
@@ -300,7 +308,7 @@ def test_clamd_of_the_profile_has_the_limits_that_the_page_sets(host: Host) -> N
             wait_for(lambda: host.is_healthy("clamd"), host, "clamd")
             client.ping()
             config = host.archive / "luigi.cfg"
-            (section,) = re.findall(r"^\[viruses\]\n(?:.+\n)+", PAGE, re.MULTILINE)
+            (section,) = re.findall(r"^\[viruses\]\n(?:\w.+\n)+", PAGE, re.MULTILINE)
             checked = host.base / "checked.cfg"
             section = section.replace("clamd:3310", f"{pins.HOST}:{host.ports['3310']}")
             checked.write_text(f"{config.read_text()}\n{section}")

@@ -188,6 +188,7 @@ class Pywb:
     port: int
     secret: str
     public: str = ""
+    listen: str = LOOPBACK
     missing: ClassVar[str] = ""
     _stopped: threading.Event = field(default_factory=threading.Event)
     _process: subprocess.Popen[bytes] | None = None
@@ -264,7 +265,7 @@ class Pywb:
 
     def words(self) -> list[str]:
         """The command that runs it, as a child of this process alone: it ends with this process."""
-        words = [str(self.program), "--bind", LOOPBACK, "--port", str(self.port)]
+        words = [str(self.program), "--bind", self.listen, "--port", str(self.port)]
         tied = shutil.which("setpriv")
         return [tied, "--pdeathsig", "TERM", "sh", "-c", _IF_OURS, str(os.getpid()), *words] if tied else words
 
