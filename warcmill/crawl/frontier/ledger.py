@@ -82,7 +82,6 @@ class Ledger:
         return answers
 
     def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
-        """Lease up to `limit` URIs whose gates are open: by priority, then in order of arrival."""
         self.table.rounds.forget_some()
         now = self.now()
         for ended in self.leases.expired(now):
@@ -141,7 +140,6 @@ class Ledger:
         return self.leases.holds(lease)
 
     def remove(self, crawl: str, keys: Iterable[str]) -> int:
-        """Remove URIs, so that they are not taken again; return how many of them waited."""
         now = self.now()
         gone = (Uri(key, key, "", crawl, status=Status.REMOVED, updated=now) for key in dict.fromkeys(keys))
         return sum(self.visit(uri, b"") for uri in gone)
@@ -189,12 +187,10 @@ class Ledger:
         return [uri for key in keys if (uri := self._look_up(crawl, key))]
 
     def count(self, crawl: str) -> dict[Status, int]:
-        """Count a crawl's URIs by status."""
         counts, out = self.table.counts(crawl), sum(held.lease.uri.crawl == crawl for held in self.leases)
         return {**counts, Status.SCHEDULED: counts[Status.SCHEDULED] - out, Status.DOWNLOADING: out}
 
     def waiting(self, longest: int) -> Waiting:
-        """Count what waits, in all crawls; only so many of the longest queues are named."""
         discovered, queued = map(int, self.db.execute(_COUNTS).fetchone())
         every, ready, closed, retired = map(int, self.db.execute(_QUEUES, (milliseconds(FOREVER),)).fetchone())
         lengths = dict(self.db.execute(_LENGTHS, (longest,)).fetchall())
@@ -204,11 +200,9 @@ class Ledger:
         )  # fmt: skip
 
     def is_empty(self) -> bool:
-        """True if nothing waits in any crawl but what a person has suspended."""
         return not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
 
     def next_time(self) -> float | None:
-        """When the next queue opens, or the next URI has waited long enough; None: never."""
         return self.queues.next_time()
 
     def jar(self, crawl: str) -> Jar:
