@@ -2,7 +2,7 @@
 
 demo.svg        what `warcmill status` and `warcmill reconcile` print of the demo
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
-replay.png      a page of scripts/windmills, crawled, out of its WACZ, in ReplayWeb.page; needs chromium and its driver
+replay.png      a page of scripts/windmills, crawled, out of its WACZ, in ReplayWeb.page; needs chromium
 search.png      what a reader's search finds in that crawl; served.png, a result in replay; need the same
 engine.png      the same page after `scripts/demo --servers`, as a graph; needs the servers' packages too
 """
@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from servers import luigid, packages, serving
+from servers import browsing, luigid, packages, serving
 
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
@@ -112,24 +112,26 @@ def draw_site(base: Path) -> None:
     config, wacz = base / "archive" / "luigi.cfg", base / "museum.wacz"
     run(config, "warcmill", "wacz", MUSEUM.replace(".", "-"), "-o", str(wacz))
     site = serving.served(base / "site", wacz, f"http://{MUSEUM}/")
-    with serving.opened(base / "browser") as opened, site as address:
-        serving.open_page(opened, address, seconds=60)
-        opened.switch_to.default_content()
-        opened.save_screenshot(str(PICTURES / "replay.png"))
+    with browsing.opened() as browser, browsing.window(browser) as page, site as address:
+        serving.open_page(page, address)
+        page.screenshot(path=PICTURES / "replay.png")
     photograph_serve(config, base)
 
 
 def photograph_serve(config: Path, base: Path) -> None:
     """Save what a reader sees of an indexed line, one picture after the other."""
     serving.configure(config)
-    with serving.serving(config, base / "serve.log") as server, serving.opened(base / "reader") as opened:
+    with (
+        serving.serving(config, base / "serve.log") as server,
+        browsing.opened() as browser,
+        browsing.window(browser) as page,
+    ):
         server.wait()
-        opened.get(server.entrance)
-        opened.get(f"{server.address}search?q=mill")
-        opened.save_screenshot(str(PICTURES / "search.png"))
-        serving.follow(opened, "The Windmill Museum")
-        opened.switch_to.default_content()
-        opened.save_screenshot(str(PICTURES / "served.png"))
+        page.goto(server.entrance)
+        page.goto(f"{server.address}search?q=mill")
+        page.screenshot(path=PICTURES / "search.png")
+        serving.follow(page, "The Windmill Museum")
+        page.screenshot(path=PICTURES / "served.png")
 
 
 def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png", height: int = 860) -> None:

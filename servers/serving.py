@@ -1,14 +1,14 @@
-"""A running `warcmill serve` with pywb, and browsers that look at it: for tests, demos and pictures.
+"""A running `warcmill serve` with pywb, and ReplayWeb.page, which judges WACZ files: for tests, demos and pictures.
 
-The browser is Debian's Chromium without a window, driven by Selenium. ReplayWeb.page judges WACZ files in it: does a
-page open, with its images and styles? It is AGPL: a site of its own, served on loopback (its service worker needs
-that), never imported.
+ReplayWeb.page shows a WACZ in a browser (`servers/browsing.py`): does a page open, with its images and styles? It is
+AGPL: a site of its own, served on loopback (its service worker needs that), never imported.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -25,30 +25,14 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
-from selenium.common.exceptions import TimeoutException, WebDriverException
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.shadowroot import ShadowRoot
-from selenium.webdriver.support.wait import WebDriverWait
+from playwright.sync_api import FrameLocator, Page, expect
 
 from servers import packages, pins
 from warcmill.errors import Unavailable
 
 SECONDS = 300  # a loaded machine needs minutes to start pywb
 ROOT = Path(__file__).resolve().parent.parent
-SIZE = (1280, 900)
-# The browser's maker is never reached from a closed network; each attempt would only be one more refused connection.
-QUIET = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-    "--no-first-run",
-)
-# As root, which a build machine is, Chromium has no sandbox; containers have a small /dev/shm.
-AS_ROOT = ("--no-sandbox", "--disable-dev-shm-usage")
-_PATIENCE = 60  # seconds before the page is opened again
+_PATIENCE = 30  # seconds before the page is opened again
 PAGE = """<!doctype html>
 <html><head><meta charset="utf-8"><title>WACZ</title><script src="ui.js"></script>
 <style>html,body{{margin:0;height:100%}} replay-web-page{{display:block;height:100vh}}</style></head>
@@ -102,13 +86,12 @@ def configure(config: Path) -> None:
         file.write("\n".join(["", "[serve]", *lines, f"pywb={packages.bin_folder('pywb') / 'wayback'}", ""]))
 
 
-def follow(browser: Chrome, title: str) -> None:
-    """Follow a result of a search, and leave the browser in pywb's frame once the archived page has a heading."""
-    browser.find_element(By.LINK_TEXT, title).click()
-    wait = WebDriverWait(browser, SECONDS)
-    wait.until(lambda page: page.find_elements(By.ID, "replay_iframe"))
-    browser.switch_to.frame("replay_iframe")
-    wait.until(lambda page: page.find_elements(By.TAG_NAME, "h1"))
+def follow(page: Page, title: str) -> FrameLocator:
+    """Follow a result of a search; return pywb's frame, once the archived page in it has a heading."""
+    page.get_by_role("link", name=title, exact=True).first.click()
+    archived = page.frame_locator("#replay_iframe")
+    archived.locator("h1").first.wait_for()
+    return archived
 
 
 @contextmanager
@@ -142,23 +125,6 @@ def _started(process: subprocess.Popen[str], log: Path, token: str) -> RunningSe
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Chrome]:
-    """A browser whose profile and driver's log are in `folder`; it ends with the block."""
-    folder.mkdir(parents=True, exist_ok=True)
-    options = ChromeOptions()
-    options.binary_location = str(packages.program("chromium", "chromium"))
-    look = ("--headless=new", "--disable-gpu", "--hide-scrollbars", f"--window-size={SIZE[0]},{SIZE[1]}")
-    for one in (*look, *QUIET, *AS_ROOT, f"--user-data-dir={folder / 'profile'}"):
-        options.add_argument(one)
-    driver = str(packages.program("chromedriver", "chromium-driver"))
-    browser = Chrome(options, Service(driver, log_output=str(folder / "chromedriver.log")))
-    try:
-        yield browser
-    finally:
-        browser.quit()
-
-
-@contextmanager
 def served(folder: Path, wacz: Path, url: str) -> Iterator[str]:
     """Serve a page, out of `folder`, that replays `url` from a WACZ; yield the page's address."""
     files = packages.package(pins.REPLAYWEB, pins.REPLAYWEB_SHA256)
@@ -174,35 +140,22 @@ def served(folder: Path, wacz: Path, url: str) -> Iterator[str]:
             server.shutdown()
 
 
-def open_page(browser: Chrome, address: str, seconds: float) -> None:
-    """Open what `served` yielded, and leave the browser in the frame of the archived page, once that has text.
+def open_page(page: Page, address: str) -> FrameLocator:
+    """Open the address that `served` yielded; return the frame of the archived page, once that has text.
 
     On a loaded machine the player was seen to wait for its service worker for ever: then the page is opened again.
     """
-
-    def has_text(_: Chrome) -> bool:
-        _into_the_page(browser)
-        return bool(browser.find_element(By.TAG_NAME, "body").text.strip())
-
-    until = time.monotonic() + seconds
+    archived = page.frame_locator("replay-web-page iframe").frame_locator("wr-coll-replay iframe")
+    until = time.monotonic() + SECONDS
     while True:
-        browser.get(address)
+        page.goto(address)
         try:
-            WebDriverWait(browser, _PATIENCE, ignored_exceptions=(WebDriverException,)).until(has_text)
-            return
-        except TimeoutException:
+            expect(archived.locator("body")).to_have_text(re.compile(r"\S"), timeout=_PATIENCE * 1000)
+        except AssertionError:
             if time.monotonic() > until:
                 raise
-
-
-def _into_the_page(browser: Chrome) -> None:
-    """Go through the frame of the player, whose parts are in shadow trees, into that of the page."""
-    browser.switch_to.default_content()
-    for parts in (("replay-web-page",), ("replay-app-main", "wr-item", "wr-coll-replay")):
-        inside: Chrome | ShadowRoot = browser
-        for part in parts:
-            inside = inside.find_element(By.CSS_SELECTOR, part).shadow_root
-        browser.switch_to.frame(inside.find_element(By.CSS_SELECTOR, "iframe"))
+        else:
+            return archived
 
 
 class _Quiet(SimpleHTTPRequestHandler):

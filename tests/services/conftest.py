@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 from faults.tally import FaultLog, Tally
+from playwright.sync_api import Browser
 
+from servers import browsing, cluster, packages, pins
 from servers import clamd as clamd_server
-from servers import cluster, packages, pins
 from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
@@ -125,6 +126,13 @@ def end(folder: Path) -> None:
         down(folder)
     heritrix_server.down(folder / "week")  # the engine of test_week, which has a clock of its own
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of a file; no longer, as its driver keeps the process's event loop."""
+    with browsing.opened() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -8,26 +8,20 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import preloaded
 import pytest
 import sample
 from line import Line, new_line
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver import Chrome
-from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.wait import WebDriverWait
+from playwright.sync_api import Browser, expect
 from several_hosts import Page, serve
 
-from servers import serving
+from servers import browsing, serving
 
 GUIDE = "http://docs.example/maint/start.en.html"
-GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
-GREEN, DARK = "rgba(1, 200, 3, 1)", "rgba(10, 20, 30, 1)"
-SECONDS = 300
+GREY = "rgb(238, 238, 238)"  # the body's colour in debian.css
+GREEN, DARK = "rgb(1, 200, 3)", "rgb(10, 20, 30)"
 
 
 @pytest.fixture(scope="module")
@@ -99,53 +93,36 @@ def crawled_twice(folder: Path) -> tuple[Path, str]:
     return made, url
 
 
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with serving.opened(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
+def test_a_page_opens_with_its_styles_and_its_links_lead_on(wacz: Path, browser: Browser, tmp_path: Path) -> None:
+    with serving.served(tmp_path / "site", wacz, GUIDE) as address, browsing.window(browser) as window:
+        archived = serving.open_page(window, address)
+        expect(archived.locator("h1.title")).to_have_text("Chapter 1. Getting started The Right Way")
+        expect(archived.locator("body")).to_have_css("background-color", GREY)
+        archived.locator("a[accesskey=n]").first.click()
+        expect(archived.locator("h1")).to_contain_text("Chapter 2")
 
 
-def test_a_page_opens_with_its_styles_and_its_links_lead_on(wacz: Path, chrome: Chrome, tmp_path: Path) -> None:
-    with serving.served(tmp_path / "site", wacz, GUIDE) as address:
-        serving.open_page(chrome, address, SECONDS)
-        assert chrome.find_element(By.CSS_SELECTOR, "h1.title").text == "Chapter 1. Getting started The Right Way"
-        assert chrome.find_element(By.TAG_NAME, "body").value_of_css_property("background-color") == GREY
-        chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
-        wait = WebDriverWait(chrome, SECONDS, ignored_exceptions=[StaleElementReferenceException])
-        wait.until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
+def test_an_image_is_there(wacz: Path, browser: Browser, tmp_path: Path) -> None:
+    with serving.served(tmp_path / "site", wacz, "http://gov.example/") as address, browsing.window(browser) as window:
+        archived = serving.open_page(window, address)
+        expect(archived.locator("h1")).to_have_text("Welcome")
+        expect(archived.locator("img")).not_to_have_js_property("naturalWidth", 0)
 
 
-def test_an_image_is_there(wacz: Path, chrome: Chrome, tmp_path: Path) -> None:
-    with serving.served(tmp_path / "site", wacz, "http://gov.example/") as address:
-        serving.open_page(chrome, address, SECONDS)
-        assert chrome.find_element(By.TAG_NAME, "h1").text == "Welcome"
-        crest = chrome.find_element(By.TAG_NAME, "img")
-        WebDriverWait(chrome, SECONDS).until(lambda _: int(crest.get_property("naturalWidth") or 0) > 0)
+def test_a_page_that_was_not_crawled_is_reported(wacz: Path, browser: Browser, tmp_path: Path) -> None:
+    never = "http://gov.example/never"
+    with serving.served(tmp_path / "site", wacz, never) as address, browsing.window(browser) as window:
+        expect(serving.open_page(window, address).locator("body")).to_contain_text("Archived Page Not Found")
 
 
-def test_a_page_that_was_not_crawled_is_reported(wacz: Path, chrome: Chrome, tmp_path: Path) -> None:
-    with serving.served(tmp_path / "site", wacz, "http://gov.example/never") as address:
-        serving.open_page(chrome, address, SECONDS)
-        assert "Archived Page Not Found" in chrome.find_element(By.TAG_NAME, "body").text
-
-
-def test_a_second_crawl_opens_with_its_styles_and_images(chrome: Chrome, tmp_path: Path) -> None:
+def test_a_second_crawl_opens_with_its_styles_and_images(browser: Browser, tmp_path: Path) -> None:
     wacz, url = crawled_twice(tmp_path)
-    wait = WebDriverWait(chrome, SECONDS, ignored_exceptions=[StaleElementReferenceException])
-    with serving.served(tmp_path / "site", wacz, url) as address:
-        serving.open_page(chrome, address, SECONDS)
-        wait.until(
-            lambda _: (colour(chrome, "body", "background-color"), colour(chrome, "h1", "color")) == (GREEN, DARK)
-        )
-        wait.until(lambda _: [one.get_property("naturalWidth") for one in images(chrome)] == [40, 50])
-        chrome.find_element(By.TAG_NAME, "a").click()
-        wait.until(lambda page: page.find_element(By.TAG_NAME, "h1").text == "Next")
-        assert colour(chrome, "body", "background-color") == GREEN
-
-
-def colour(page: Chrome, name: str, style: str) -> str:
-    return page.find_element(By.TAG_NAME, name).value_of_css_property(style)
-
-
-def images(page: Chrome) -> list[WebElement]:
-    return page.find_elements(By.TAG_NAME, "img")
+    with serving.served(tmp_path / "site", wacz, url) as address, browsing.window(browser) as window:
+        archived = serving.open_page(window, address)
+        expect(archived.locator("body")).to_have_css("background-color", GREEN)
+        expect(archived.locator("h1")).to_have_css("color", DARK)
+        for place, width in enumerate((40, 50)):
+            expect(archived.locator("img").nth(place)).to_have_js_property("naturalWidth", width)
+        archived.locator("a").click()
+        expect(archived.locator("h1")).to_have_text("Next")
+        expect(archived.locator("body")).to_have_css("background-color", GREEN)

@@ -18,15 +18,12 @@ from urllib.request import urlopen
 import pytest
 from captures import response
 from children import children
+from playwright.sync_api import Browser, Page, expect
 from searchable import Searchable
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver import Chrome
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 from warcs import WEEKLY, warc_gz, warcinfo
 
 from commands.init import configuration
-from servers import serving
+from servers import browsing, serving
 from servers.serving import SECONDS, RunningServe
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import OutputLayout
@@ -36,7 +33,7 @@ from warcmill.web.access import Role, add_token
 from warcmill.web.server import LARGEST_HEAD
 
 HTML = b"Content-Type: text/html"
-GREY = "rgba(238, 238, 238, 1)"  # the body's colour in debian.css
+GREY = "rgb(238, 238, 238)"  # the body's colour in debian.css
 # An archived page that wants the token: by its cookies, and by asking search with the reader's.
 THIEF = """<title>thief</title><body>heron<script>
 async function read(url) {
@@ -88,23 +85,20 @@ def configured(archive: Searchable, name: str = "luigi.cfg") -> Path:
 
 
 @pytest.fixture(scope="module")
-def chrome(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A browser that has opened the printed address."""
-    with serving.opened(tmp_path_factory.mktemp("browser")) as opened:
-        opened.get(world.server.entrance)
-        assert opened.current_url == world.server.address, "the token is out of the address"
-        yield opened
+def reader(world: World, browser: Browser) -> Iterator[Page]:
+    """A window that has opened the printed address."""
+    with browsing.window(browser) as page:
+        page.goto(world.server.entrance)
+        assert page.url == world.server.address, "the token is out of the address"
+        yield page
 
 
-def searched(chrome: Chrome, world: World, words: str) -> None:
+def search(page: Page, world: World, words: str) -> None:
     """Search as a reader does."""
-    chrome.switch_to.default_content()
-    chrome.get(world.server.address)
-    chrome.find_element(By.NAME, "q").send_keys(words)
-    chrome.find_element(By.TAG_NAME, "button").click()
-    wait = WebDriverWait(chrome, SECONDS)
-    wait.until(lambda page: "?q=" in page.current_url)
-    wait.until(lambda page: page.execute_script("return document.readyState") == "complete")
+    page.goto(world.server.address)
+    page.locator("main [name=q]").fill(words)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?q=*")
 
 
 def raw(world: World, url: str, time: str) -> str:
@@ -120,31 +114,28 @@ def status_of(address: str) -> int:
         return error.code
 
 
-def test_a_reader_searches_follows_a_result_and_sees_the_page(chrome: Chrome, world: World) -> None:
-    searched(chrome, world, "welcome")
-    assert "3 captures found." in chrome.find_element(By.TAG_NAME, "body").text
-    serving.follow(chrome, "Government of Example")
-    assert chrome.find_element(By.TAG_NAME, "h1").text == "Welcome"
-    crest = chrome.find_element(By.TAG_NAME, "img")
-    WebDriverWait(chrome, SECONDS).until(lambda _: int(crest.get_property("naturalWidth") or 0) > 0)
-    searched(chrome, world, '"getting started" site')
-    serving.follow(chrome, "Chapter 1. Getting started The Right Way")
-    body = chrome.find_element(By.TAG_NAME, "body")
-    WebDriverWait(chrome, SECONDS).until(lambda _: body.value_of_css_property("background-color") == GREY)
-    chrome.find_element(By.CSS_SELECTOR, "a[accesskey=n]").click()
-    wait = WebDriverWait(chrome, SECONDS, ignored_exceptions=[StaleElementReferenceException])
-    wait.until(lambda page: "Chapter 2" in page.find_element(By.TAG_NAME, "h1").text)
+def test_a_reader_searches_follows_a_result_and_sees_the_page(reader: Page, world: World) -> None:
+    search(reader, world, "welcome")
+    expect(reader.locator("main")).to_contain_text("3 captures found.")
+    archived = serving.follow(reader, "Government of Example")
+    expect(archived.locator("h1")).to_have_text("Welcome")
+    expect(archived.locator("img").first).not_to_have_js_property("naturalWidth", 0)
+    search(reader, world, '"getting started" site')
+    archived = serving.follow(reader, "Chapter 1. Getting started The Right Way")
+    expect(archived.locator("body")).to_have_css("background-color", GREY)
+    archived.locator("a[accesskey=n]").first.click()
+    expect(archived.locator("h1")).to_contain_text("Chapter 2")
 
 
-def test_an_archived_page_reads_nothing_of_search(chrome: Chrome, world: World) -> None:
-    chrome.get(raw(world, "http://thief.example/", "20161019234428"))
-    body = chrome.find_element(By.TAG_NAME, "body")
-    WebDriverWait(chrome, SECONDS).until(lambda _: body.get_attribute("data-got"))
-    got = json.loads(str(body.get_attribute("data-got")))
-    assert got == {"cookie": "", "search": "refused", "home": "refused"}
-    assert chrome.get_cookies() == [], "none reaches pywb, not even one that scripts cannot read"
-    chrome.get(world.server.address)
-    assert [one["name"].partition("-")[0] for one in chrome.get_cookies()] == ["warcmill"], "the reader still has it"
+def test_an_archived_page_reads_nothing_of_search(reader: Page, world: World) -> None:
+    address = raw(world, "http://thief.example/", "20161019234428")
+    reader.goto(address)
+    body = reader.locator("body")
+    expect(body).to_have_attribute("data-got", re.compile("."))
+    assert json.loads(str(body.get_attribute("data-got"))) == {"cookie": "", "search": "refused", "home": "refused"}
+    assert reader.context.cookies(address) == [], "none reaches pywb, not even one that scripts cannot read"
+    names = [one["name"].partition("-")[0] for one in reader.context.cookies(world.server.address)]
+    assert names == ["warcmill"], "the reader still has it"
 
 
 def test_a_page_is_replayed_byte_for_byte(world: World) -> None:
