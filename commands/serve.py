@@ -28,11 +28,13 @@ from warcmill.stores.opening import is_remote, open_folder
 from warcmill.versions.index_inputs import WARCS
 from warcmill.web import access, replay, server, warcs
 from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
+from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
 from warcmill.web.replay import NAME, NoReplay, Pywb, ReplaySources
 from warcmill.web.served import Served
 
+PROGRAM = (sys.executable, "-m", "commands.main")  # runs the verb of an action, with our environment
 SUMMARY = "search the archive in a browser, and replay what is found"
 EPILOG = """\
 examples:
@@ -101,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(number, _end)
     with _warcs(config, store) as place:
         pywb = _replay(config, program, place, asked)
-        served = Served(line.state, archive, pywb, entry, lambda: audited(open_line()))
+        served = Served(line.state, archive, pywb, entry, lambda: audited(open_line()), Actions(PROGRAM))
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, pywb, asked))
         finally:

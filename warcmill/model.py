@@ -26,6 +26,7 @@ _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _LAUNCH_ID = re.compile(r"[0-9]{14}")
 _CHECKPOINT = re.compile(r"cp([0-9]{5})-([0-9]{14})")
 _WRITER = "writer."
+LONGEST_REASON = 1_000  # characters; markers and tables hold it
 
 
 class Outcome(StrEnum):
@@ -41,6 +42,14 @@ def parse_job(text: str) -> str:
     if not _JOB.fullmatch(text):
         raise BadInput(text, "not a job name: a letter or digit, then at most 62 letters, digits, '_' or '-'")
     return text
+
+
+def parse_reason(text: str) -> str:
+    """Parse the reason of a person: one printable line, short enough for a marker; or raise BadInput."""
+    line = text.strip()
+    if not line or len(line) > LONGEST_REASON or not line.isprintable():
+        raise BadInput("reason", f"a reason is one line of 1 to {LONGEST_REASON} characters")
+    return line
 
 
 def writer_root(name: str) -> WriterRoot:

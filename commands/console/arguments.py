@@ -12,11 +12,10 @@ from luigi.date_interval import Custom
 from luigi.parameter import DateIntervalParameter
 
 from warcmill.errors import BadInput
-from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_stamp
+from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_reason, parse_stamp
 
 Value = TypeVar("Value")
 LAST = 7  # days, where a verb is typed without an interval
-LONGEST_REASON = 1_000  # characters; markers and tables hold it
 DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
 
 
@@ -85,10 +84,10 @@ def last_days() -> Interval:
 
 def reason(text: str) -> str:
     """TEXT of a reason: one printable line, short enough for a marker."""
-    line = text.strip()
-    if not line or len(line) > LONGEST_REASON or not line.isprintable():
-        raise argparse.ArgumentTypeError(f"a reason is one line of 1 to {LONGEST_REASON} characters")
-    return line
+    try:
+        return parse_reason(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(error.why) from error
 
 
 def add_launch(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

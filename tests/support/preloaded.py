@@ -63,14 +63,13 @@ _HARNESS = {
 class Process:
     """A command that was forked, with what we need of the interface of `subprocess.Popen`."""
 
-    def __init__(self, requests: socket.socket, request: object, out: int | IO[Any], err: int) -> None:
+    def __init__(self, requests: socket.socket, request: object, out: int | IO[Any], err: int | IO[Any]) -> None:
         """Have it forked; `out` and `err` become its output."""
         self.args = request
         reading, writing = os.pipe()
         try:
-            socket.send_fds(
-                requests, [json.dumps(request).encode()], [out if isinstance(out, int) else out.fileno(), err, writing]
-            )
+            output = [one if isinstance(one, int) else one.fileno() for one in (out, err)]
+            socket.send_fds(requests, [json.dumps(request).encode()], [*output, writing])
         except BaseException:
             os.close(reading)
             raise
@@ -289,17 +288,21 @@ def _fork_in_turn(requests: socket.socket) -> None:
             stdout: Any = None,
             stderr: Any = None,
             process_group: int = -1,
+            stdin: Any = None,
+            start_new_session: bool = False,
             **more: object,
         ) -> Any:
             begin = next((one for one in COMMANDS if one == tuple(args[: len(one)])), None)
             if not begin:
                 return super().__new__(cls)
             assert not more
+            assert stdin in (None, subprocess.DEVNULL), "it has the server's, which is empty"
+            process_group = 0 if start_new_session else process_group  # its own, as far as signals go
             request = COMMANDS[begin], args[len(begin) :], dict(env or os.environ), os.getcwd(), process_group
             with open(os.devnull, "w") as nowhere:
                 out = {None: 1, subprocess.DEVNULL: nowhere}.get(stdout, stdout)
                 if stderr != PIPE:
-                    return Process(requests, request, out, 2)
+                    return Process(requests, request, out, out if stderr == STDOUT else 2)
                 reading, writing = os.pipe()
                 process = Process(requests, request, out, writing)
                 os.close(writing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warcmill.web import search_views
+from warcmill.web import job_views, search_views
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
@@ -37,8 +37,15 @@ ROUTES = (
     Route("/", GET, Role.READER, search_views.home, "home.html", "Archive"),
     Route("/search", GET, Role.READER, search_views.search, "search.html", "Search"),
     Route("/capture", GET, Role.READER, search_views.capture),
+    Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, job_views.action("start"), "action.html"),
+    Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, job_views.action("checkpoint"), "action.html"),
+    Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, job_views.action("stop"), "action.html"),
+    Route("/scan", GET + POST, Role.OPERATOR, job_views.action("scan"), "action.html"),
+    Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, job_views.action("accept"), "action.html"),
+    Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, job_views.action("close"), "action.html"),
+    Route("/actions/{action_id}", GET, Role.OPERATOR, job_views.taken, "taken.html"),
     Route("/sign-in", GET + POST, Role.NOBODY, search_views.sign_in, "sign_in.html", is_signed=False),
-    Route("/sign-out", POST, Role.READER, search_views.sign_out),
+    Route("/sign-out", POST, Role.READER, search_views.sign_out, is_signed=False),
     Route("/static/{name}", GET, Role.NOBODY, search_views.static),
     Route("/healthz", GET, Role.NOBODY, search_views.health),
 )

@@ -9,6 +9,7 @@ from typing import Protocol
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.markers.state import MarkerStore
 from warcmill.web.access import Forms, WebAccess
+from warcmill.web.actions import Actions
 from warcmill.web.archive import Archive
 
 
@@ -32,7 +33,7 @@ class Replay(Protocol):
 
 @dataclass(frozen=True)
 class Served:
-    """The parts that views may ask. It keeps nothing between requests but the keys of forms and sessions.
+    """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once.
     """
@@ -42,6 +43,7 @@ class Served:
     replay: Replay
     access: WebAccess
     line: Callable[[], AuditedLine]
+    actions: Actions = field(default_factory=Actions)
     forms: Forms = field(default_factory=Forms)
 
     def missing(self) -> Iterator[str]:

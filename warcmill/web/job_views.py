@@ -1,0 +1,157 @@
+"""The views of jobs, and of the actions that operators take. They read the state; an action is a process of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+
+from warcmill import layout
+from warcmill.audit import gaps
+from warcmill.audit.documents import explanation
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.findings import OF_SEEDS
+from warcmill.base import clock
+from warcmill.base.schedule import newest_due
+from warcmill.errors import BadInput
+from warcmill.model import Json, Launch, parse_reason, stamp_time
+from warcmill.web import actions
+from warcmill.web.actions import ACTIONS, SHOWN, ActionVerb, TakenAction
+from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
+from warcmill.web.served import Served
+
+NAMED = 200  # findings that the form of accept names one by one
+LONGEST_LIST = 65_536  # characters of the names in one command
+OF_JOBS = ("start", "checkpoint", "stop")
+REASONED = ("accept", "close")
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A choice of the form of accept: its value and text there, and the words that it adds to the command."""
+
+    value: str
+    text: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """An action that is asked for: its row, what it is about, and the choices of its form."""
+
+    verb: ActionVerb
+    target: TakenAction
+    choices: Sequence[_Choice] = ()
+    chosen: str = ""
+
+    @property
+    def has_reason(self) -> bool:
+        return self.target.action in REASONED
+
+    def words(self, reason: str) -> tuple[str, ...]:
+        """The words of the command; BadInput for a choice that there is not."""
+        added = next((one.words for one in self.choices if one.value == self.chosen), None)
+        if self.choices and added is None:
+            raise BadInput("finding", "no finding of this launch is open under this name; open the page again")
+        filled = self.verb.filled(job=self.target.job, launch_id=self.target.launch_id, reason=reason)
+        return (*filled, *(added or ()))
+
+
+def action(word: str) -> Callable[[Served, Asked], Answer]:
+    """The view of an action: GET shows what will happen, POST has it done and moves to its page."""
+    return partial(_action, word)
+
+
+def _action(word: str, served: Served, asked: Asked) -> Answer:
+    line, names = served.line(), asked.names
+    target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
+    if why := _unknown(line, target):
+        return RefusedRequest(HTTPStatus.NOT_FOUND, why)
+    choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
+    if word == "accept" and not choices:
+        return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
+    form = _Form(ACTIONS[_row(line, target)], target, choices, asked.fields.get("finding", ""))
+    if asked.method != "POST":
+        return _shown(served, asked, form)
+    try:
+        words = form.words(parse_reason(asked.fields.get("reason", "")) if form.has_reason else "")
+    except BadInput as error:
+        return _shown(served, asked, form, error)
+    wanted = replace(target, id=asked.form, words=words, started=clock.now())
+    served.actions.start(served.state.store, wanted)
+    return MovedTo(f"/actions/{asked.form}")
+
+
+def _unknown(line: AuditedLine, target: TakenAction) -> str:
+    """Why an action is about nothing that there is; '' if it is."""
+    if target.launch_id:
+        try:
+            Launch.parse(target.job, target.launch_id)
+        except BadInput as error:
+            return f"there is no such launch: {error}"
+    if target.action in OF_JOBS:
+        engine = line.engines.get(target.job)
+        if not engine:
+            return "luigi.cfg has no engine that crawls a job of this name"
+        if not engine.driven:
+            return f"its crawls are not started or stopped here: [{engine.section}] of luigi.cfg has no url"
+    return ""
+
+
+def _row(line: AuditedLine, target: TakenAction) -> str:
+    """The row of the table for an action: a start is one more, if the newest due crawl is launched, or none is due."""
+    if target.action != "start":
+        return target.action
+    schedule = line.schedules.get(target.job)
+    due = newest_due(schedule, stamp_time(clock.stamp())) if schedule else None
+    is_owed = due and not line.state.holds(layout.due_key(target.job, clock.digits(due)))
+    return "start" if is_owed else "start again"
+
+
+def _choices(line: AuditedLine, launch: Launch) -> list[_Choice]:
+    """All findings of a launch that are open, those of a kind, and each alone; none if it has none, or is unknown."""
+    try:
+        found = [gap for gap in explanation.read(line.state_alone(), launch).gaps if gap.kind in gaps.ACCEPTABLE]
+    except BadInput:
+        return []
+    names, kinds = list(dict.fromkeys(gap.name for gap in found)), Counter(gap.kind for gap in found)
+    each = [_Choice(f"name:{name}", name, ("--", name)) for name in names[:NAMED]]
+    of_kinds = [_Choice(f"kind:{kind}", f"{kind}: {number:,}", ("--kind", kind)) for kind, number in kinds.items()]
+    if sum(kinds[kind] for kind in OF_SEEDS) > 1:
+        of_kinds.append(_Choice("seeds", "all lost seeds, here and in later launches", ("--seeds",)))
+    is_short = len(names) <= NAMED and sum(map(len, names)) < LONGEST_LIST
+    everything = [_Choice("", f"all that are open: {len(names):,}", ("--", *names))] if names and is_short else []
+    return [*everything, *of_kinds, *each]
+
+
+def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = None) -> ShownPage:
+    """The page of the form; `wrong`: why what was posted is not done."""
+    target = form.target
+    try:
+        words = form.words("TEXT")
+    except BadInput:
+        words = form.verb.filled(job=target.job, launch_id=target.launch_id, reason="TEXT")
+    document: dict[str, Json] = {
+        "about": form.verb.about,
+        "action": target.action,
+        "error": str(wrong) if wrong else "",
+        "findings": [one.value for one in form.choices],
+        "form": served.forms.new(asked.user, asked.path),
+        "job": target.job,
+        "launch_id": target.launch_id,
+        "words": list(words),
+    }
+    shown = {"typed": asked.fields.get("reason", ""), "command": actions.command(words), "form": form, "wrong": wrong}
+    return ShownPage(document, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+
+
+def taken(served: Served, asked: Asked) -> Answer:
+    """The page of an action that was taken, with what it has printed."""
+    state = served.state.store
+    found = served.actions.read(state, asked.names["action_id"])
+    if not found:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no action of this id")
+    output, size = actions.output_of(state, found.id)
+    return ShownPage({**found.json(), "output": output, "size": size}, {"action": found, "is_cut": size > SHOWN})
