@@ -63,7 +63,7 @@ PARTS = """\
 <button>Accept</button> <button class="plain">Withdraw</button>
 </form>
 <h2>A log</h2>
-<pre tabindex="0" role="region" aria-label="Log">{{ (hostile ~ "\\n" ~ hostile)|plain_text }}</pre>
+{{ parts.log(hostile ~ "\\n" ~ hostile, "Log") }}
 <ol class="results"><li><h3><a href="/">A <mark>mill</mark></a></h3><p class="id small">{{ parts.outside(hostile) }}</p>
 <p>Of the <mark>mills</mark> four are left.</p></li></ol>
 {% endblock %}

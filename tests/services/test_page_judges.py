@@ -1,0 +1,100 @@
+"""Every page of the table of routes before its judges, over an archive with launches of every sort, served as it is.
+
+A new route is judged by its own address, filled in from `NAMES`; what has more addresses gets them in `MORE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import launch_sorts
+import pytest
+from captures import response
+from engine import LAUNCH, Engine
+from playwright.sync_api import Browser, Page
+from searchable import Searchable
+from warcs import warc_gz, warcinfo
+
+from commands.init import configuration
+from servers import browsing, page_judges, serving
+from servers.serving import RunningServe
+from warcmill.extracts.text_workers import TextWorkers
+from warcmill.web.access import Role, add_token
+from warcmill.web.routes import ROUTES
+
+JOBS = ("refused", "runs-and-has-a-checkpoint", "crawled", "failed", "stale")
+HTML = b"Content-Type: text/html; charset=utf-8"
+TITLE = "<title>&lt;b&gt; \u202egpj.exe".encode() + b"W" * 900 + b"</title>"
+HOSTILE = "%3Cb%3E%E2%80%AE" + "W" * 900
+NAMES = {"job": JOBS[0], "launch_id": LAUNCH.id, "stage": "final", "name": "crawl.log"}
+MORE = {
+    "/search": ["?q=heron", f"?q={HOSTILE}", "?q=a.example/1", "?q=heron&from=yesterday"],
+    "/status": ["?from=2016-10-01&to=2016-10-31", "?from=2016-10-01&to=2016-10-31&by=day"],
+}
+OF_EVERY_SORT = "/launches/{job}/{launch_id}"
+NOWHERE = ("/nowhere", f"/{HOSTILE}", "/jobs/%2E%2E/start")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
+    """An archive with a launch of every sort, and one that can be searched."""
+    made = Searchable(tmp_path_factory.mktemp("archive"))
+    first = Engine(made.base / "line")
+    assert set(JOBS) <= set(launch_sorts.leave_all(first))
+    pages = (response(f"http://a.example/{number}", HTML, body=TITLE + b"heron") for number in range(40))
+    with TextWorkers(1) as made.workers:
+        made.add("20161021234428", {"a.warc.gz": warc_gz(warcinfo(), *pages)})
+        made.fold()
+    config = made.base / "luigi.cfg"
+    config.write_text(configuration({**first.folders, "index": made.base / "index"}, first.layout))
+    serving.configure(config)
+    token = add_token(made.state.store, "anna", Role.OPERATOR, None)
+    with serving.serving(config, made.base / "log", token) as server:
+        yield server
+
+
+def addresses(page: Page, served: RunningServe) -> Iterator[str]:
+    """The addresses of all pages, those of refusals too."""
+    yield from NOWHERE
+    names = NAMES | {"action_id": taken(page, served)}
+    for route in ROUTES:
+        if not route.template or "GET" not in route.methods:
+            continue
+        for job in JOBS if route.path == OF_EVERY_SORT else JOBS[:1]:
+            parts = [name.partition(":")[0] for _, name, _, _ in Formatter().parse(route.path) if name]
+            assert set(parts) <= names.keys(), f"{route.path}: give NAMES a value for each part"
+            path = re.sub(r"\{(\w+)[^}]*\}", lambda match: (names | {"job": job})[match[1]], route.path)  # noqa: B023
+            yield path
+            yield from (path + fields for fields in MORE.get(route.path, []))
+
+
+def taken(page: Page, served: RunningServe) -> str:
+    """An action that was taken, by the keyboard: its id."""
+    page.goto(f"{served.address}scan")
+    browsing.press_to(page, "Scan")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/actions/*")
+    page.locator("#action:not([data-refresh])").wait_for()
+    return page.url.rpartition("/")[2]
+
+
+def test_every_page_passes_the_judges(served: RunningServe, browser: Browser, tmp_path: Path) -> None:
+    faults, saved, statuses = [], [], {}
+    with browsing.window(browser, token=served.token) as page:
+        messages: list[str] = []
+        page.on("console", lambda message: messages.append(f"{page.url}: {message.text}"))
+        for number, address in enumerate(addresses(page, served)):
+            answer = page.goto(served.address + address.removeprefix("/"))
+            assert answer
+            statuses[address] = answer.status
+            saved.append(tmp_path / f"{number}{re.sub(r'[^a-z]+', '-', address)[:80]}.html")
+            saved[-1].write_bytes(answer.body())
+            faults += page_judges.faults(page)
+    assert {address: status for address, status in statuses.items() if status >= 500} == {}
+    assert {address for address, status in statuses.items() if status != 200} >= {*NOWHERE}
+    assert faults == []
+    assert page_judges.nu(*saved) == []
+    assert [one for one in messages if "Content Security Policy" in one] == []
