@@ -83,6 +83,19 @@ def in_order(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
     return tuple(sorted(gaps, key=lambda gap: 0 if gap.kind in CLOSED_BY_RUNS else 2 if gap.kind in ACCEPTABLE else 1))
 
 
+def mark_of(seen: Survey, gap: Gap) -> str:
+    """The state of the step or file that a gap is about, as a word: a finding is refused until it is accepted."""
+    if gap.kind == "lacking":
+        return "failed" if gap.name in _failed(seen) else "waiting"
+    return "stale" if gap.kind == "stale" else "refused" if gap.kind in ACCEPTABLE else "failed"
+
+
+def _failed(seen: Survey) -> frozenset[str]:
+    """The names of the markers that are lacking because the last attempt failed."""
+    tried = ((key, attempts[-1]) for key, attempts in seen.attempts.items() if attempts)
+    return frozenset(layout.marker_name(key) for key, last in tried if last.error and not last.was_early)
+
+
 def is_accepted(seen: Survey, name: str) -> bool:
     """True if an operator has accepted the finding of this name."""
     return layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers

@@ -94,6 +94,12 @@ class LaunchGrid:
         done = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
         return "done" if done else "waiting"
 
+    @property
+    def mark(self) -> Mark:
+        """The one mark of the launch."""
+        is_unreadable = bool(self.error) or self.is_end_unknown
+        return mark_of({cell.mark for cell in self.cells.values()}, self.ended, is_unreadable=is_unreadable)
+
 
 WORDS = ("done", "waiting", "running", "in trouble")
 
@@ -201,3 +207,16 @@ def _refuses(seen: Survey, step: Row, stage: Stage, key: Key) -> bool:
         return False
     items = seen.items(step.word, stage)
     return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())
+
+
+def mark_of(marks: Collection[str], ended: str, *, is_unreadable: bool = False) -> Mark:
+    """The one mark of a launch, from those of its steps: the worst trouble, else how far it is."""
+    if is_unreadable:
+        return Mark.FAILED
+    if trouble := next((mark for mark in Mark if mark in TROUBLES and mark in marks), None):
+        return trouble
+    if not ended:
+        return Mark.RUNNING
+    if all(mark in (Mark.DONE, Mark.NOT_DUE) for mark in marks):
+        return Mark.DONE
+    return Mark.PARTIAL if Mark.DONE in marks else Mark.WAITING

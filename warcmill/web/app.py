@@ -171,7 +171,7 @@ def _response(route: Route, asked: Asked, answer: Answer) -> Response:
 
 
 def _json_refusal(status: HTTPStatus, why: str) -> Response:
-    return _json({"error": why}, status)
+    return _json({"error": rendering.cut(why)}, status)
 
 
 def _json(document: Mapping[str, Json], status: HTTPStatus) -> Response:
@@ -181,7 +181,7 @@ def _json(document: Mapping[str, Json], status: HTTPStatus) -> Response:
 def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTTPStatus) -> Response:
     menu = [{"path": row.path, "label": row.menu} for row in ROUTES if row.menu and asked.user.role >= row.role]
     user = asked.user
-    frame = {
+    frame: dict[str, object] = {
         "asked": asked,
         "menu": menu,
         "here": max(
@@ -190,7 +190,7 @@ def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTT
         "who": {"name": user.name, "role": user.role.word} if user.role else None,
         "written": "",
     }
-    text = rendering.render(template, **frame, **values)
+    text = rendering.render(template, **{**frame, **values})
     return Response(text.encode("utf-8", "replace"), status, GUARDS, HTML)
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -43,6 +44,7 @@ def environment() -> Environment:
         "age": age,
         "cut": cut,
         "plain_text": plain_text,
+        "search_for": search_for,
         "shape": _SHAPES.__getitem__,
         "size": size,
         "time": time,
@@ -69,6 +71,11 @@ def plain_text(text: str) -> Markup:
     """The lines of a log or a document, for <pre>: all but the ends of lines is escaped, and long lines are cut."""
     lines = text.replace("\r\n", "\n").expandtabs(4).removesuffix("\n").split("\n")
     return Markup("\n").join(escape(printable(cut(line, LONGEST_LINE))) for line in lines)
+
+
+def search_for(url: str) -> str:
+    """The address of the search for the captures of a URL."""
+    return f"/search?{urlencode({'q': url})}"
 
 
 def size(number: int) -> str:

@@ -13,6 +13,7 @@ from warcmill.web import job_views, search_views
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
+from warcmill.web.views import launches, line
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 
@@ -34,9 +35,13 @@ class Route:
 
 
 ROUTES = (
-    Route("/", GET, Role.READER, search_views.home, "home.html", "Archive"),
+    Route("/", GET, Role.READER, line.home, "home.html", "Archive"),
     Route("/search", GET, Role.READER, search_views.search, "search.html", "Search"),
     Route("/capture", GET, Role.READER, search_views.capture),
+    Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
+    Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
+    Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launches.launch_files, "files.html"),
+    Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launches.log_slice, "log.html"),
     Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, job_views.action("start"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, job_views.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, job_views.action("stop"), "action.html"),

@@ -36,13 +36,6 @@ class _Found(Protocol):
     def url(self) -> str: ...
 
 
-def home(served: Served, asked: Asked) -> Answer:
-    """The form of search. A token that is still in the address is changed for a cookie."""
-    if asked.fields.get("token"):
-        return sign_in(served, asked)
-    return ShownPage(_missing(served), {"search": queries.search_of({})})
-
-
 def search(served: Served, asked: Asked) -> Answer:
     """A page of results, by words, or by the URL of a page."""
     wanted = queries.search_of(asked.fields)

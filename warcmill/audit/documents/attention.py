@@ -1,0 +1,130 @@
+"""The document of the things that need a person, each with the command to type next, and of the newest launches.
+
+It reads the state alone: the summaries of the last days that scans have summed up, then the markers of the launches
+that were in trouble there, and of those that no scan has seen yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from warcmill.audit import day_summary, gaps
+from warcmill.audit.documents import days, dues
+from warcmill.audit.documents.days import FoundLaunches, LaunchOfDay
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.due_crawls import JobGap
+from warcmill.audit.gaps import Gap
+from warcmill.audit.progress_grid import TROUBLES, Mark, grid, of_survey
+from warcmill.audit.survey import look
+from warcmill.errors import WarcmillError
+from warcmill.model import Json, Launch
+
+DAYS = 31  # with a summary, that are looked at
+DUE_DAYS = 7  # of which due crawls without a launch are listed
+TROUBLED = 10  # launches that are shown with their gaps
+EACH = 3  # gaps that are shown of one
+NEWEST = 10
+_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledLaunch:
+    """A launch that needs a person: the first gaps, and how many more there are. `error`: why it cannot be read."""
+
+    launch: Launch
+    mark: Mark
+    gaps: tuple[Gap, ...]
+    more: int
+    error: str = ""
+
+    def json(self) -> dict[str, Json]:
+        """The launch for programs."""
+        return {
+            "job": self.launch.job,
+            "launch_id": self.launch.id,
+            "state": str(self.mark),
+            "error": self.error,
+            "gaps": [gap.json() for gap in self.gaps],
+            "more": self.more,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """The answer. `others`: more launches in trouble. `found`: all launches of these days."""
+
+    first: date
+    troubled: tuple[TroubledLaunch, ...]
+    others: int
+    of_no_launch: tuple[JobGap, ...]
+    newest: Mapping[Launch, LaunchOfDay | None]
+    marks: Mapping[Launch, Mark]
+    found: FoundLaunches
+
+    def json(self) -> dict[str, Json]:
+        """The document."""
+        return {
+            "first_day": str(self.first),
+            "written": self.found.written,
+            "away": [*self.found.away],
+            "broken": [*self.found.broken],
+            "launches": [one.json() for one in self.troubled],
+            "others": self.others,
+            "of_no_launch": dues.as_list(self.of_no_launch),
+            "newest": [
+                {"job": one.job, "launch_id": one.id, "state": str(self.marks[one]),
+                 "warcs": summed.warcs if summed else None, "bytes": summed.bytes if summed else None}
+                for one, summed in self.newest.items()
+            ],
+        }  # fmt: skip
+
+
+def read(line: AuditedLine) -> Attention:
+    """The troubles of the last days, and the newest launches."""
+    today = datetime.now(UTC).date()
+    begin, end = today - timedelta(days=DUE_DAYS - 1), today + timedelta(days=1)
+    first = min([begin, *_last_days(line)])
+    found = days.find(line, first, end)
+    troubled, others = _in_trouble(line, found.launches)
+    newest = {one: found.launches[one] for one in [*found.launches][:NEWEST]}
+    marks = {
+        one: summed.mark if summed else grid(line.state, None, one, line.wanted).mark for one, summed in newest.items()
+    }
+    due = dues.of_days(line, begin, end)
+    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, marks, found)
+
+
+def _last_days(line: AuditedLine) -> Iterator[date]:
+    """The first of the last days that have a summary, or, without any, of the last month that has a launch."""
+    if known := day_summary.known_days(line.state)[-DAYS:]:
+        yield known[0]
+        return
+    months = [name for name in line.state.store.names("") if _MONTH.fullmatch(name)]
+    if months:
+        yield date.fromisoformat(f"{max(months)}-01")
+
+
+def _in_trouble(line: AuditedLine, found: Mapping[Launch, LaunchOfDay | None]) -> tuple[list[TroubledLaunch], int]:
+    """The newest launches in trouble by their markers, and how many more there are by their summaries."""
+    asked = [one for one, summed in found.items() if summed is None or summed.mark in TROUBLES]
+    troubled = list[TroubledLaunch]()
+    for place, one in enumerate(asked):
+        if len(troubled) == TROUBLED:
+            return troubled, sum(found[later] is not None for later in asked[place:])
+        looked = _look(line, one)
+        if looked.mark in TROUBLES:
+            troubled.append(looked)
+    return troubled, 0
+
+
+def _look(line: AuditedLine, launch: Launch) -> TroubledLaunch:
+    try:
+        seen = look(line.state, None, launch, line.wanted)
+    except WarcmillError as error:
+        return TroubledLaunch(launch, Mark.FAILED, (), 0, str(error))
+    open_gaps, _ = gaps.find(seen)
+    needed = [gap for gap in open_gaps if gaps.mark_of(seen, gap) in TROUBLES]  # others only wait for their scan
+    return TroubledLaunch(launch, of_survey(seen).mark, tuple(needed[:EACH]), max(0, len(needed) - EACH))

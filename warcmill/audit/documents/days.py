@@ -1,0 +1,166 @@
+"""The document of the days of an archive by its jobs, as scans have summed them up. Reads only.
+
+It is made of the summaries of the days alone, so that a year costs little more than the reading of these. Markers that
+came since the last scan are not in it: `written` says when each day was summed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from warcmill.audit import day_summary
+from warcmill.audit.day_summary import DaySummary
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.documents.status import days as interval
+from warcmill.audit.progress_grid import Mark, grid, mark_of
+from warcmill.errors import BadInput
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Json, Launch
+
+Summed = Mapping[str, Json]  # a launch in a summary
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOfDay:
+    """A launch in the summary of its day. `warcs` and `bytes` are 0 where the summary does not have them."""
+
+    job: str
+    id: str
+    mark: Mark
+    ended: str
+    warcs: int
+    bytes: int
+    troubles: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfJobs:
+    """A day: the launches of each job, and when it was summed up. `why`: why it was not; `away`: roots that were."""
+
+    day: date
+    jobs: Mapping[str, tuple[LaunchOfDay, ...]]
+    written: str
+    away: tuple[str, ...]
+    why: str
+
+    def json(self) -> dict[str, Json]:
+        """The day for programs."""
+        return {
+            "day": str(self.day),
+            "written": self.written,
+            "away": [*self.away],
+            "why": self.why,
+            "jobs": {job: [_json(one) for one in launches] for job, launches in self.jobs.items()},
+        }
+
+
+def _json(one: LaunchOfDay) -> Json:
+    return {"launch_id": one.id, "state": str(one.mark), "ended": one.ended, "warcs": one.warcs, "bytes": one.bytes,
+            "troubles": one.troubles}  # fmt: skip
+
+
+def read(state: MarkerStore, first: date, end: date, job: str = "", mark: str = "") -> list[DayOfJobs]:
+    """The days from `first` up to, not including, `end`, the newest first: of all jobs and states, or of one."""
+    return [of_summary(summary, job, mark) for summary in day_summary.days(state, first, end)][::-1]
+
+
+def of_summary(summary: DaySummary, job: str = "", mark: str = "") -> DayOfJobs:
+    """A day as its summary has it."""
+    jobs: dict[str, list[LaunchOfDay]] = {}
+    for one in map(launch_of, summary.launches):
+        if job in ("", one.job) and mark in ("", one.mark):
+            jobs.setdefault(one.job, []).append(one)
+    of_jobs = {name: tuple(launches) for name, launches in jobs.items()}
+    return DayOfJobs(summary.day, of_jobs, summary.written, summary.away, summary.why)
+
+
+def launch_of(summed: Summed) -> LaunchOfDay:
+    """A launch as its summary has it."""
+    ended, troubles = summed.get("ended"), summed.get("troubles")
+    return LaunchOfDay(
+        str(summed["job"]),
+        str(summed["launch_id"]),
+        _mark(summed, ended := ended if isinstance(ended, str) else ""),
+        ended,
+        _number(summed.get("warcs")),
+        _number(summed.get("bytes")),
+        len(troubles) if isinstance(troubles, list) else 0,
+    )
+
+
+def _mark(summed: Summed, ended: str) -> Mark:
+    is_unreadable = "error" in summed or ("away" in summed and not ended)
+    return mark_of(set(_words(summed)), ended, is_unreadable=is_unreadable)
+
+
+def _words(summed: Summed) -> Iterator[str]:
+    """The words of the marks of a launch's steps, and of those of its stages."""
+    stages = summed.get("stages")
+    rows = (summed.get("steps"), *(stages.values() if isinstance(stages, dict) else ()))
+    for row in rows:
+        if isinstance(row, dict):
+            yield from (word for word in row.values() if isinstance(word, str))
+
+
+def _number(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLaunches:
+    """Launches, the newest first, each as its summary has it; None for those that no scan has seen yet.
+
+    `written`: when the last of their days was summed up; '' if none was. `away`: roots that did not answer then.
+    `broken`: summaries that cannot be read.
+    """
+
+    launches: Mapping[Launch, LaunchOfDay | None]
+    written: str
+    away: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def find(line: AuditedLine, first: date, end: date, job: str = "", mark: str = "") -> FoundLaunches:
+    """The launches of these days: those in summaries, and those with markers.
+
+    With `mark`, the markers of those that no scan has seen yet are read.
+    """
+    summaries = [*day_summary.days(line.state, first, end)]
+    every = (launch_of(one) for summary in summaries for one in summary.launches)
+    summed = {Launch(one.job, one.id): one for one in every if _is_launch(one)}
+    unseen = [one for one in line.discover(first, end).launches if one not in summed]
+    found: dict[Launch, LaunchOfDay | None] = {**summed, **dict.fromkeys(unseen)}
+    asked = {
+        one: found[one]
+        for one in sorted(found, key=lambda one: (one.id, one.job), reverse=True)
+        if job in ("", one.job) and (not mark or mark == _mark_now(line, one, found[one]))
+    }
+    return FoundLaunches(
+        asked,
+        max((summary.written for summary in summaries), default=""),
+        tuple(dict.fromkeys(why for summary in summaries for why in summary.away)),
+        tuple(f"{day_summary.path(one.day)}: {one.why}" for one in summaries if one.why == day_summary.DAMAGED),
+    )
+
+
+def _is_launch(one: LaunchOfDay) -> bool:
+    try:
+        return bool(Launch.parse(one.job, one.id))
+    except BadInput:
+        return False
+
+
+def _mark_now(line: AuditedLine, one: Launch, summed: LaunchOfDay | None) -> Mark:
+    return summed.mark if summed else grid(line.state, None, one, line.wanted).mark
+
+
+def jobs_of(rows: Iterable[DayOfJobs]) -> list[str]:
+    """The jobs of some days, in order."""
+    return sorted({job for row in rows for job in row.jobs})
+
+
+def document(first: date, end: date, rows: Iterable[DayOfJobs]) -> dict[str, Json]:
+    """The document of some days."""
+    return {**interval(first, end), "days": [row.json() for row in rows]}

@@ -1,0 +1,308 @@
+"""The pages of a launch: its state and what it lacks, its files, its logs. Read from the state folder alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import nsmallest
+from http import HTTPStatus
+from urllib.parse import quote, urlencode
+
+from warcmill import chain, layout
+from warcmill.audit import day_summary, gaps, progress_grid
+from warcmill.audit.documents import explanation, files
+from warcmill.audit.documents.explanation import Explanation
+from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.findings import OF_SEEDS
+from warcmill.audit.inventory import MARKS, NEVER
+from warcmill.audit.progress_grid import Cells, LaunchGrid, Mark
+from warcmill.audit.survey import Survey
+from warcmill.chain import Row
+from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.launches import packed_logs
+from warcmill.markers.facts import Packaged, SeedFate, SeedState, Stopped, Submitted
+from warcmill.model import Key, Launch, Stage
+from warcmill.reports import figures
+from warcmill.reports.comparison import LaunchComparison
+from warcmill.reports.figures import LaunchFigures
+from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
+from warcmill.web.served import Served
+
+ON_A_PAGE = 100  # files
+GAPS = 50  # on a page
+SHOWN = 20  # seeds, rows of a table, files that failed
+_NUMBER = re.compile(r"[0-9]{1,12}")
+
+
+def path_of(launch: Launch) -> str:
+    """The address of a launch's page."""
+    return f"/launches/{launch.job}/{launch.id}"
+
+
+def number_in(fields: Mapping[str, str], name: str, least: int) -> int:
+    """A number in a field of the address, `least` without one; BadInput for what is none."""
+    text = fields.get(name) or str(least)
+    if not _NUMBER.fullmatch(text) or int(text) < least:
+        raise BadInput(name, f"it is not a number of at most 12 digits, from {least} on")
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """The part of a list that a page shows, by its number, and the addresses of the pages before and after."""
+
+    page: int
+    size: int
+    of: int
+    path: str
+
+    @property
+    def first(self) -> int:
+        """The number of the first that is shown, from 1."""
+        return min((self.page - 1) * self.size + 1, self.of)
+
+    @property
+    def last(self) -> int:
+        """The number of the last that is shown."""
+        return min(self.page * self.size, self.of)
+
+    @property
+    def before(self) -> str:
+        """The address of the page before; '' on the first one."""
+        return self._at(min(self.page - 1, -(-self.of // self.size))) if self.page > 1 else ""
+
+    @property
+    def after(self) -> str:
+        """The address of the page after; '' on the last one."""
+        return self._at(self.page + 1) if self.page * self.size < self.of else ""
+
+    def _at(self, page: int) -> str:
+        return f"{self.path}{'&' if '?' in self.path else '?'}page={page}"
+
+
+def heads(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """The heads of columns, each in two parts that may be on two lines, with a hyphen at the end of the first."""
+    parts = (row.head.partition("-_") if row.head.replace("-_", "") == row.word else (row.word, "", "") for row in rows)
+    return [(begin, end) for begin, _, end in parts]
+
+
+def columns_of(grids: Iterable[LaunchGrid]) -> list[Row]:
+    """The steps that have a column: those that are due for all, and those that some launch has something of."""
+    in_use = {word for grid in grids for word, cell in grid.cells.items() if cell.mark is not Mark.NOT_DUE}
+    return [row for row in chain.steps(chain.ROWS) if row.due == chain.ALWAYS or row.word in in_use]
+
+
+def cells(row: Cells, columns: Iterable[Row]) -> list[tuple[str, str] | None]:
+    """The word and the note, `2/3`, of each cell of a row of a grid; None for a step that the row has not."""
+    found = (row.get(column.word) for column in columns)
+    return [(str(cell.mark), f"{cell.done}/{cell.of}" if cell.done < cell.of > 1 else "") if cell else None
+            for cell in found]  # fmt: skip
+
+
+def launch(served: Served, asked: Asked) -> Answer:
+    """All that is known of a launch; the document is that of `warcmill why`."""
+    line, one, page = served.line().state_alone(), _launch(asked), number_in(asked.fields, "page", 1)
+    try:
+        answered = explanation.read(line, one)
+    except BadInput as error:
+        return _not_there(line, one, error)
+    if asked.in_json:
+        return ShownPage(answered.json())
+    return ShownPage({}, _LaunchPage(line, answered).shown(page))
+
+
+def _launch(asked: Asked) -> Launch:
+    return Launch.parse(asked.names["job"], asked.names["launch_id"])
+
+
+def _not_there(line: AuditedLine, one: Launch, error: BadInput) -> RefusedRequest:
+    summary = day_summary.read_day(line.state, one.day)
+    if any((known["job"], known["launch_id"]) == (one.job, one.id) for known in summary.launches):
+        why = f"{one}: a scan saw its files at {summary.written}, and no step has left a marker of it yet"
+        return RefusedRequest(HTTPStatus.NOT_FOUND, f"{why}: warcmill scan {one.day}")
+    return RefusedRequest(HTTPStatus.NOT_FOUND, str(error))
+
+
+class _LaunchPage:
+    """The parts of a launch's page, each made of what was read once."""
+
+    def __init__(self, line: AuditedLine, answered: Explanation) -> None:
+        self._line, self._answered, self._seen = line, answered, answered.seen
+        self._launch = answered.seen.launch
+        self._summary = day_summary.read_day(line.state, self._launch.day)
+        self._markers = [*self._list_markers()]
+
+    def shown(self, page: int) -> dict[str, object]:
+        seen, answered = self._seen, self._answered
+        grid = progress_grid.of_survey(seen)
+        columns = columns_of([grid])
+        brought = figures.of_facts(self._launch, seen.stages, seen.facts, self._before())
+        pager = Pager(page, GAPS, len(answered.gaps), path_of(self._launch))
+        warcs = [seen.assembled(stage) for stage in seen.stages]
+        finished = max((one["finished"] for one in self._markers), default="")
+        return {
+            "written": max(finished, self._summary.written),
+            "launch": self._launch,
+            "path": path_of(self._launch),
+            "state": grid.mark,
+            "ended": seen.ended,
+            "finished": next((one.finished for one in seen.facts.values() if isinstance(one, Stopped)), "")[:19],
+            "stages": len(seen.stages),
+            "warcs": sum(one.numbers["warcs"] for one in warcs if one),
+            "bytes": sum(one.numbers["warc_bytes"] for one in warcs if one),
+            "away": [*self._summary.away, *map(str, answered.away)],
+            "pager": pager,
+            "gaps": [(gap, gaps.mark_of(seen, gap)) for gap in answered.gaps[(page - 1) * GAPS : page * GAPS]],
+            "waiting": answered.waiting,
+            "can_accept": any(gap.kind in gaps.ACCEPTABLE for gap in answered.gaps),
+            "heads": heads(columns),
+            "rows": [("the launch", cells(grid.cells, columns)),
+                     *((str(stage), cells(row, columns)) for stage, row in grid.stages)],
+            "attempts": [*self._attempts()],
+            "brought": brought,
+            "tables": [(head, [*brought.tables[name].items()][:SHOWN], len(brought.tables[name]))
+                       for name, head in TABLES.items() if brought.tables.get(name)],
+            "seeds": _worst_first(brought),
+            "seed_states": SeedState,
+            "logs": [(str(stage), [*_logs(seen, stage)]) for stage in seen.stages if seen.logs(stage)],
+            "sips": [*self._sips()],
+            "markers": self._markers,
+            "accepted": [gap for gap in answered.accepted if gap.kind not in OF_SEEDS],
+            "folder": layout.state_folder(self._launch),
+            "report": f"warcmill report {self._launch.job} {self._launch.id}",
+        }  # fmt: skip
+
+    def _before(self) -> LaunchComparison | None:
+        """The comparison that is kept; None where the index root is away, too."""
+        if self._line.open_index is None:
+            return None
+        try:
+            return figures.beside_the_one_before(self._line.state, self._line.open_index(), self._launch)
+        except Unavailable:
+            return None
+
+    def _attempts(self) -> Iterator[dict[str, object]]:
+        for key, attempt in self._answered.attempts:
+            failures = [*attempt.failures.items()]
+            yield {
+                "task": key.task,
+                "stage": dict(key.params).get("stage", ""),
+                "error": attempt.error,
+                "path": attempt.path,
+                "failures": failures[:SHOWN],
+                "more": len(failures) - SHOWN,
+            }
+
+    def _sips(self) -> Iterator[dict[str, object]]:
+        for key, fact in sorted(self._seen.facts.items()):
+            if isinstance(fact, Packaged):
+                stage = Stage.parse(key["stage"])
+                submitted = self._seen.facts.get(self._seen.key("submit", stage))
+                words = ("submit", "verify-sip", "catalogue")
+                yield {
+                    "stage": str(stage),
+                    "covers": ", ".join(map(str, fact.covers)),
+                    "path": fact.sip.path,
+                    "size": fact.sip.size,
+                    "ark": fact.ark,
+                    "name": submitted.name if isinstance(submitted, Submitted) else "",
+                    "states": [(word, Mark.DONE if self._seen.marker(word, stage) else Mark.WAITING)
+                               for word in words if self._seen.wants(word) or self._seen.marker(word, stage)],
+                }  # fmt: skip
+
+    def _list_markers(self) -> Iterator[dict[str, str]]:
+        for key, marker in sorted(self._seen.markers.items(), key=lambda pair: _place(pair[0])):
+            run = self._line.state.run_of(marker)
+            yield {"name": layout.marker_name(key), "task": key.task, "finished": run.finished, "host": run.host,
+                   "digest": marker.digest, "state": str(Mark.DONE), "why": ""}  # fmt: skip
+        for name, unsound in self._seen.unsound.items():
+            yield {"name": name, "task": "", "finished": "", "host": "", "digest": "", "state": str(Mark.FAILED),
+                   "why": f"{unsound.kind}: {unsound.why}"}  # fmt: skip
+
+
+TABLES = {
+    "by_status": "Status", "by_mime": "Type", "by_host_top": "Host", "refused": "Not fetched, by what was against it",
+    "cut": "Answers cut, by limit",
+}  # fmt: skip
+
+
+def _place(key: Key) -> tuple[int, str]:
+    """The place of a marker in a list: in the order of the line, then by stage."""
+    tasks = [row.task for row in chain.ROWS]
+    return tasks.index(key.task), str(key.params)
+
+
+def _worst_first(brought: LaunchFigures) -> list[SeedFate]:
+    """The first seeds, those that were not got before the others."""
+    place = {state: number for number, state in enumerate(SeedState)}
+    return nsmallest(SHOWN, brought.seeds.seeds if brought.seeds else (), key=lambda fate: place[fate.state])
+
+
+def _logs(seen: Survey, stage: Stage) -> Iterator[dict[str, object]]:
+    packed = seen.logs(stage)
+    for file, name in packed.members.items() if packed else ():
+        path = f"{path_of(seen.launch)}/reports/{stage}/{quote(name)}"
+        yield {"name": name, "path": path, "size": file.size}
+
+
+def launch_files(served: Served, asked: Asked) -> Answer:
+    """The files of a launch with their states, a page at a time; the document is that of `warcmill files`."""
+    line, one = served.line().state_alone(), _launch(asked)
+    lacking, page = asked.fields.get("lacking", ""), number_in(asked.fields, "page", 1)
+    known = [row.word for row in chain.of_files(chain.ROWS)]
+    if lacking and lacking not in known:
+        raise BadInput("lacking", f"it is not one of the steps of files: {', '.join(known)}")
+    if not _is_known(line, one):
+        return _not_there(line, one, BadInput(str(one), "there is no such launch; /status lists them"))
+    if asked.in_json and "page" not in asked.fields:
+        return ShownPage(files.document([files.read(line, one, lacking or None)]))
+    read = files.read(line, one, lacking or None, skipped=(page - 1) * ON_A_PAGE, most=ON_A_PAGE)
+    if asked.in_json:
+        return ShownPage(files.document([read]))
+    in_use = {step for file in read.files for step in file.steps}
+    columns = [row for row in chain.of_files(chain.ROWS) if row.word in in_use]
+    path = f"{path_of(one)}/files"
+    shown = {
+        "launch": str(one),
+        "path": path_of(one),
+        "error": read.error,
+        "pager": Pager(page, ON_A_PAGE, read.total, f"{path}?{urlencode({'lacking': lacking})}" if lacking else path),
+        "heads": heads(columns),
+        "files": [(file, [str(MARKS[file.steps.get(row.word, NEVER)]) for row in columns]) for file in read.files],
+        "choices": [("", "all"), *((word, f"that lack {word}") for word in known)],
+        "lacking": lacking,
+        "written": day_summary.read_day(line.state, one.day).written,
+    }
+    return ShownPage({}, shown)
+
+
+def _is_known(line: AuditedLine, one: Launch) -> bool:
+    return bool(line.state.store.names(layout.state_folder(one)))
+
+
+def log_slice(served: Served, asked: Asked) -> Answer:
+    """A part of a packed log or report, as text."""
+    line, one = served.line(), _launch(asked)
+    stage, name = Stage.parse(asked.names["stage"]), asked.names["name"]
+    begin = number_in(asked.fields, "begin", 0)
+    try:
+        read = packed_logs.read(line.state, one, stage, name, begin)
+    except NotReady as error:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, f"the logs of {one} {stage} are not packed: {error.why}")
+    if read is None:
+        why = f"the logs of {one} {stage} have none of this name; the page of the launch lists them"
+        return RefusedRequest(HTTPStatus.NOT_FOUND, why)
+    run = line.state.run_of(line.state.require(layout.step("pack", one, stage)))
+    path = f"{path_of(one)}/reports/{stage}/{quote(name)}"
+    ways = {
+        "Beginning": 0 if begin else None, "Before": read.before, "Next": read.after, "End": read.last
+    }  # fmt: skip
+    shown = {
+        "launch": str(one),
+        "path": path_of(one),
+        "log": read,
+        "ways": [(word, f"{path}?begin={place}") for word, place in ways.items() if place is not None],
+        "written": run.finished,
+    }
+    return ShownPage(read.json(), shown)
