@@ -24,7 +24,11 @@ from warcmill.audit import gaps
 
 DATA = ROOT / "tests" / "data" / "wire"
 CLAIMS = (
-    Place("warcmill/model.py", but=("Json", "parse_number", "parse_checkpoint"), fields=("Item", "FileRef")),
+    Place(
+        "warcmill/model.py",
+        but=("Json", "parse_number", "parse_checkpoint", "parse_reason"),
+        fields=("Item", "FileRef"),
+    ),
     Place("warcmill/layout.py", but=("OutputLayout", "check_sentinel", "_named", "_AND")),
     Place("warcmill/base/clock.py"),  # times, and the months and days in the paths of markers and reports
     Place("warcmill/errors.py", only=("BadInput", "Mismatch")),  # faults of a feed in 00.feed; `verify --json`
@@ -228,8 +232,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/versions/index_inputs.py",
     # The fields of a CDXJ line, written again for Parquet.
     "warcmill/formats/index/columns.py",
-    # The files of tokens, and the configuration of pywb.
+    # The files of tokens and of actions, and the configuration of pywb.
     "warcmill/web/access.py",
+    "warcmill/web/actions.py",
     "warcmill/web/replay.py",
     # Acknowledgements of a server, and the lines that it gets: their own tests hold their bytes.
     "warcmill/index/sinks.py",
