@@ -182,7 +182,7 @@ def test_pages_of_results_have_each_capture_once(server: Starlette) -> None:
     found: list[str] = []
     for number in (1, 2, 3):
         shown = ask(server, "/search", {"q": "heron", "page": str(number)}).text
-        found += re.findall(r'<p class="url">(\S+) ', shown)
+        found += re.findall(r'<span class="id"><bdi>(\S+)</bdi>', shown)
         assert ("The next page" in shown, "The page before" in shown) == (number < 3, number > 1)
     assert len(found) == len(set(found)) == PAGES + 1
     assert "41 to 46 are shown" in shown
