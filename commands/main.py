@@ -36,6 +36,7 @@ VERBS: dict[str, dict[str, str]] = {
         "reconcile": "compare disk, packages and archive, and list every gap",
         "depends": "list the WARCs of other launches that a launch's revisits need",
         "search": "find pages and PDFs of the archive by their words",
+        "health": "ask engines, disks and servers whether they answer, and what runs and waits",
         "serve": "search the archive in a browser, and replay what is found",
     },
     "do": {

@@ -18,7 +18,7 @@ from commands.console.launches import point_to
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import console, counted, err, out, report_unreachable
 from commands.doctor import scheduler
-from tasks import logs
+from tasks import health, logs
 from tasks.audited import audited
 from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
@@ -50,7 +50,8 @@ line for each luigi that ran steps; on a terminal also one for each step that is
 and a bar; elsewhere one every 30 seconds. The log is in log/scan.log of the state root;
 --verbose shows it too, with luigi's summary and tracebacks. The last line on stdout is
 the result and the command to type next. A launch that ends meanwhile is 'not yet
-scanned': the next scan processes it, and it is not a gap.
+scanned': the next scan processes it, and it is not a gap. Then it does what
+'warcmill health' does, for at most 5 seconds, and prints nothing of it.
 
 SIGUSR1 drains: finish the running step, then stop. SIGINT and SIGTERM: stop the running
 step; that loses nothing but its time.
@@ -91,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
             return _stopped(scanner.signal, days, codes)
         if any(ours(code) == Busy.exit_code for code in codes):
             return _busy(days, codes)
-        return _reconciled(line, days, before, codes, set(notes.read_text("utf-8").splitlines()))
+        code = _reconciled(line, days, before, codes, set(notes.read_text("utf-8").splitlines()))
+        health.look_after_scan()
+        return code
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import logging
 import luigi
 from luigi.date_interval import DateInterval
 
-from tasks import logs
+from tasks import health, logs
 from tasks.config.settings import check_hardened
 from tasks.params import DaysParameter
 from tasks.step import OpenRoots, open_line, span
@@ -61,6 +61,7 @@ class BackupState(luigi.Task):
         troubles += _archive(line)
         if troubles:
             raise Unsettled(f"{self.task_family} {days}", troubles)
+        health.note_end(str(self.task_family), days)
         self.done = True
 
 

@@ -18,6 +18,7 @@ from datetime import date
 from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
 
+from tasks import health
 from tasks.config.settings import notice_channels, settings
 from warcmill import errors, layout
 from warcmill.audit import day_summary, gaps
@@ -56,7 +57,9 @@ class ScanEnding:
             with self._noted("not every summary of its days is written"):
                 day_summary.rewrite(state, settings().rootmap(), self._scanned(), settings().wanted())
             of_steps.extend(self._troubles(state))
-        self._notify((*self.unreadable, *of_steps))
+        troubles = (*self.unreadable, *of_steps)
+        health.note_end(self.scan, self.dates, len(troubles))
+        self._notify(troubles)
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:

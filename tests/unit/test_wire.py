@@ -149,6 +149,8 @@ JSON = (
     Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
     Place("warcmill/reports/figures.py", documents=True),
     Place("commands/report.py", only=("_write_csv",)),
+    Place("warcmill/audit/documents/health.py", only=("_HANGS",), documents=True),
+    Place("warcmill/audit/documents/tally.py"),
     Place("commands/catalogue.py", documents=True),
     Place(
         "commands/check.py",
@@ -215,6 +217,7 @@ NONE_OF_ITS_OWN = {
     "commands/job.py",
     # They print documents of warcmill/audit/documents/ and warcmill/pulse/reported_jobs.py.
     "commands/files.py",
+    "commands/health.py",
     "commands/pulse.py",
     "commands/reconcile.py",
     "commands/status.py",
