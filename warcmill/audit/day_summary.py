@@ -4,7 +4,7 @@ A report, not evidence. It is replaced atomically, and may be deleted.
 Keys:
 
     day         the UTC day of the launches' ids
-    written     when a scan wrote it, UTC; one of an earlier Warcmill lacks it, and `warcs`, `bytes` and `files`
+    written     when a scan wrote it, UTC; one of an earlier Warcmill lacks it, and warcs, bytes, files, state, marks
     basis       changes when a marker of a launch comes or goes; then the file is rewritten
     away        roots that did not answer: launches that are only there are not listed; usually []
     launches    one object each, by launch id:
@@ -12,6 +12,8 @@ Keys:
       warcs, bytes   the WARCs of its stages, as they were listed
       files     for each step that works on files and has left a marker: the warcs and bytes that it has done
       ended     how the launch ended: finished, superseded, closed, confirmed; "" while it runs
+      state     done, waiting, running or in trouble
+      marks     the state of each step: of one of stages the worst of them
       steps     the state of each step of the whole launch
       stages    for each stage (checkpoint or final) the state of its steps: done, failed, refused (done,
                 and found files that are wrong for good), stale, partial, waiting, not due
@@ -37,7 +39,7 @@ from datetime import date, timedelta
 from warcmill import chain, errors, layout
 from warcmill.audit import findings, gaps, progress_grid, remedies, survey
 from warcmill.audit.gaps import Gap
-from warcmill.audit.progress_grid import TROUBLES, Cell, LaunchGrid, Mark, merged
+from warcmill.audit.progress_grid import TROUBLES, WORDS, Cell, LaunchGrid, Mark, merged
 from warcmill.audit.survey import Survey
 from warcmill.base import clock
 from warcmill.chain import Wanted
@@ -177,8 +179,7 @@ def known_days(state: MarkerStore) -> list[date]:
 def read_day(state: MarkerStore, day: date) -> DaySummary:
     """The summary of a day, as `days` has it."""
     try:
-        with state.store.open(path(day)) as file:
-            return parse(file.read(LARGEST), day)
+        return parse(state.store.read(path(day), LARGEST), day)
     except NotReady:
         return DaySummary(day, why=ABSENT)
 
@@ -208,6 +209,9 @@ def _is_launch(one: Document) -> bool:
 
 def marks_of(launch: Document) -> dict[str, Mark]:
     """The mark of each step of a launch in a summary; a step of stages has the worst of these. None if unreadable."""
+    known = launch.get("marks")
+    if isinstance(known, dict):
+        return {step: _mark(mark) for step, mark in known.items()}
     found = {step: _mark(mark) for step, mark in _object(launch.get("steps")).items()}
     stages = [_object(stage) for stage in _object(launch.get("stages")).values()]
     for step in {step for stage in stages for step in stage}:
@@ -217,6 +221,9 @@ def marks_of(launch: Document) -> dict[str, Mark]:
 
 def word_of(launch: Document) -> str:
     """The state of a launch in a summary: one of `progress_grid.WORDS`."""
+    known = launch.get("state")
+    if isinstance(known, str) and known in WORDS:
+        return known
     marks = set(marks_of(launch).values())
     if "error" in launch or marks.intersection(TROUBLES) or ("away" in launch and not launch.get("ended")):
         return "in trouble"
@@ -230,7 +237,7 @@ def _object(value: Json) -> Document:
 
 
 def _mark(word: Json) -> Mark:
-    return _MARKS.get(str(word), Mark.WAITING)  # a word of a later Warcmill
+    return _MARKS.get(word, Mark.WAITING) if isinstance(word, str) else Mark.WAITING  # a word of a later Warcmill
 
 
 def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> Document:
@@ -260,6 +267,8 @@ def of_survey(seen: Survey) -> Document:
         "bytes": listed.get("bytes", 0),
         "files": {step: {**numbers} for step, numbers in done.items()},
         "ended": grid.ended,
+        "state": grid.word,
+        "marks": {step: str(cell.mark) for step, cell in grid.cells.items()},
         "steps": {step: str(cell.mark) for step, cell in _of_launch(grid)},
         "stages": {str(stage): {step: str(cell.mark) for step, cell in cells.items()} for stage, cells in grid.stages},
         "counts": {

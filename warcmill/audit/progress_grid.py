@@ -139,7 +139,7 @@ def grid(state: MarkerStore, rootmap: RootMap | None, launch: Launch, wanted: Wa
         seen = survey.look(state, rootmap, launch, wanted, on_disk=False)
         is_running = not (seen.away or seen.ended or seen.is_imported)
         running = vitals(rootmap.of(launch.job), launch, seen.listing) if rootmap and is_running else None
-        return replace(of_survey(seen), vitals=running, away=seen.away, unavailable=bool(seen.away))
+        return replace(of_survey(seen), vitals=running)
     except WarcmillError as error:
         return LaunchGrid(launch, "", {}, (), str(error), isinstance(error, Unavailable))
 
@@ -155,7 +155,8 @@ def of_survey(seen: Survey) -> LaunchGrid:
         row.word: merge(each[row.word] for _, each in stages) if row.scope == "stage" else _cell(seen, row, None, stale)
         for row in rows
     }
-    return LaunchGrid(seen.launch, seen.ended, cells, stages, lost=tuple(one.name for one in findings.still_open(seen)))
+    lost = tuple(one.name for one in findings.still_open(seen))
+    return LaunchGrid(seen.launch, seen.ended, cells, stages, unavailable=bool(seen.away), lost=lost, away=seen.away)
 
 
 def merge(cells: Iterable[Cell]) -> Cell:

@@ -196,7 +196,7 @@ def test_one_of_an_earlier_warcmill_is_read_and_its_age_is_unknown(engine: Engin
     whole(engine)
     document = rewrite(engine)
     for one in document["launches"]:
-        for name in ("warcs", "bytes", "files"):
+        for name in ("warcs", "bytes", "files", "state", "marks"):
             del one[name]
     del document["written"]
     path(engine).write_text(json.dumps(document))
@@ -234,3 +234,6 @@ def test_the_marks_of_a_launch_are_those_of_status(engine: Engine, steps: tuple[
     seen = progress_grid.grid(engine.state, engine.rootmap, LAUNCH, {})
     assert day_summary.marks_of(told.launches[0]) == {step: cell.mark for step, cell in seen.cells.items()}
     assert day_summary.word_of(told.launches[0]) == seen.word
+    earlier = {name: value for name, value in told.launches[0].items() if name not in ("state", "marks")}
+    assert day_summary.marks_of(earlier) == day_summary.marks_of(told.launches[0]), "as an earlier Warcmill wrote it"
+    assert day_summary.word_of(earlier) == seen.word
