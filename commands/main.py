@@ -37,7 +37,7 @@ VERBS: dict[str, dict[str, str]] = {
         "depends": "list the WARCs of other launches that a launch's revisits need",
         "search": "find pages and PDFs of the archive by their words",
         "health": "ask engines, disks and servers whether they answer, and what runs and waits",
-        "serve": "search the archive in a browser, and replay what is found",
+        "serve": "look at the line and its crawls in a browser, search the archive, and replay",
     },
     "do": {
         "crawl": "crawl some sites, and bring what came into an archive in this folder",

@@ -35,18 +35,30 @@ from warcmill.web.replay import NAME, NoReplay, Pywb, ReplaySources
 from warcmill.web.served import Served
 
 PROGRAM = (sys.executable, "-m", "commands.main")  # runs the verb of an action, with our environment
-SUMMARY = "search the archive in a browser, and replay what is found"
+SUMMARY = "look at the line and its crawls in a browser, search the archive, and replay"
 EPILOG = """\
 examples:
   warcmill serve
   warcmill serve --get-replay
+  warcmill serve token add anna --role operator
+  warcmill serve token add monitor --role reader --days 365
+  warcmill serve token list
+  warcmill serve token withdraw anna
   curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8090/search?q=freedom&format=json'
   curl http://127.0.0.1:8090/healthz
 
-Prints an address with a token; open it in a browser. It asks the current versions of the
-text index and of the CDX at each request: a new version is seen at once. What is hidden
-(warcmill versions hide) is not found at once, and is no longer replayed once it has left
-the CDX with the next version.
+Open the printed address in a browser. Without tokens it has a one-time token, which makes
+that browser an operator's until serve ends: who runs serve could run any verb. 'token add'
+prints a token, once, for a person or a program; only its digest is kept. A browser changes
+it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN'. A reader looks,
+searches and replays; a curator does that too; an operator also starts and stops crawls.
+
+Each page sends by ?format=json the document of the verb of its name. Pages show the state
+folder, and how old it is: they ask no engine, store or server.
+
+It asks the current versions of the text index and of the CDX at each request: a new version
+is seen at once. What is hidden (warcmill versions hide) is not found at once, and is no
+longer replayed once it has left the CDX with the next version.
 
 pywb 2.10 replays: of [serve] pywb, else of --get-replay, else on PATH. --get-replay installs
 it by pip, with the hash of every file, into the folder replay beside the state, and then
@@ -54,21 +66,25 @@ serves. pywb is under the GNU GPL 3; it is a program of its own, started and wat
 one. Without it, or without an index, serve starts too, and names on its page and here what is
 missing and which command brings it. A URL in place of words finds its captures.
 
-Search is at 127.0.0.1 and replay at localhost, so that no archived page gets the cookie of
-search. Both listen on loopback only. If the store is on another host, pywb gets its WARCs
-from this program, and no login to it. Everyone with an account on this machine can reach
-replay; search needs the token.
+The pages are at 127.0.0.1 and replay at localhost, so that no archived page gets the cookie
+of the pages. Both listen on loopback, unless [serve] listen has another address for the
+pages. If the store is on another host, pywb gets its WARCs from this program, and no login
+to it. Everyone with an account on this machine can reach replay; the pages need a token.
 
 /healthz needs no token: {"replay", "versions": {"cdx", "text"}}, 200 if all is there, else 503
 /search?q=WORDS&format=json: {"captures", "found": [{"capture", "line", "offset", "time",
-"title", "type", "url", "warc"}], "page", "version"}; also served, from, to and page
+"title", "type", "url", "warc"}], "page", "version"}; also site, from, to and page
 /search?q=URL&format=json: {"captures", "found": [{"capture", "status", "time", "type",
 "url"}], "page", "version"}
+token list --json: {"tokens": [{"made", "name", "role", "until", "why"}]}
 
-It serves until it is interrupted. [serve] of luigi.cfg has the ports, pywb and the token.
+It serves until it is interrupted. [serve] of luigi.cfg has the address, the ports, pywb and
+the proxies that sign people in.
 
-exit codes: 0 ended by a signal, 2 usage, 3 configuration: also if [serve] pywb is no pywb
-2.10, 4 a root did not answer, a port is taken, or pywb could not be installed
+exit codes: 0 ended by a signal, or the token is made, listed or withdrawn, 1 there is a
+token of this name, or none, 2 usage, 3 configuration: also if [serve] pywb is no pywb 2.10,
+or others than this machine may ask and there is no token, 4 a root did not answer, a port is
+taken, or pywb could not be installed
 """
 
 
