@@ -246,7 +246,7 @@ class PlainReader(_Pieces):
 
 FIRST_OF_ARC = b"filedesc:"
 NEWLINES_OF_ARC = 4  # at most so many bytes between two records
-_LONGEST_HEADER = 1 << 16  # bytes of the header line
+HEADER_LIMIT = 1 << 16  # bytes of the header line
 _ARC_HEADER = re.compile(rb"[^ \n]+ .+ ([0-9]{1,18})\r?\n")
 # The last address that a date follows: anything like it before belongs to the URL.
 _ARC_ABOUT = re.compile(rb"([^\n]+) ([^ \n]+) ([0-9]{12,17}) ([^ \n]+)(?: [^\n]+)? [0-9]{1,18}\r?\n")
@@ -255,7 +255,7 @@ _ARC_FIELDS = (b"URL", b"IP-address", b"Archive-date", b"Content-type")
 
 def read_arc_header(reader: Reader) -> tuple[bytes, int]:
     """Read the header of an ARC's current record; return it and the bytes of its block. BadInput if it is none."""
-    header = reader.through(b"\n", _LONGEST_HEADER)
+    header = reader.through(b"\n", HEADER_LIMIT)
     match = _ARC_HEADER.fullmatch(header)
     if not match or header.count(b" ") < 4:
         raise reader.bad(f"not the header of an ARC record: {header[:60]!r}")
