@@ -24,13 +24,15 @@ EPILOG = """\
 examples:
   warcmill search freedom information
   warcmill search 'freedom of information' --site gov.example --from 2016-10 --to 2016-11
+  warcmill search freedom --type pdf
   warcmill search freedom --json | jq -r '.found[].url'
 
 Finds captures of HTML pages, PDFs and plain text that have all the words, in their title
 or text; a word with blanks in it is a phrase. The best 20 are shown, each with a line of
 its text in which the words are marked; where more than 10,000 captures have the words, the
 best of the 10,000 that the index has last. --site takes a host, and means its subdomains
-too; --from and --to take days, months or years, and include them.
+too; --from and --to take days, months or years, and include them; --type takes html, pdf,
+text or other, by the media type that was served.
 
 It asks the current version of the text index, which index.ScanForIndexing publishes where
 [text] is on. What is hidden (warcmill versions hide) is not found.
@@ -44,11 +46,12 @@ exit codes: 0 found, 1 nothing found, or no version is published, 2 usage,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """WORD... [--site HOST] [--from DAY] [--to DAY] [--json]."""
+    """WORD... [--site HOST] [--from DAY] [--to DAY] [--type TYPE] [--json]."""
     parser.add_argument("words", nargs="+", type=_word, metavar="WORD", help="a word, or a phrase")
     parser.add_argument("--site", default="", metavar="HOST", help="only of this host and its subdomains")
     parser.add_argument("--from", dest="first", type=_day, metavar="DAY", help="captured from then on")
     parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="captured until then")
+    parser.add_argument("--type", default="", choices=search.TYPE_WORDS, help="only of this type")
     add_json(parser)
 
 
@@ -56,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the best captures."""
     if not settings().index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
-    query = Query(args.words, args.site, args.first or "", args.last or "")
+    query = Query(args.words, args.site, args.first or "", args.last or "", args.type)
     answer = search.search(open_line().state.store, open_folder("index", settings().index), query)
     if args.json:
         found: list[Json] = [asdict(one) for one in answer.best]

@@ -73,7 +73,8 @@ to it. Everyone with an account on this machine can reach replay; the pages need
 
 /healthz needs no token: {"replay", "versions": {"cdx", "text"}}, 200 if all is there, else 503
 /search?q=WORDS&format=json: {"captures", "found": [{"capture", "line", "offset", "time",
-"title", "type", "url", "warc"}], "page", "version"}; also site, from, to and page
+"title", "type", "url", "warc"}], "page", "version"}; also site, from, to, year, type (html,
+pdf, text, other) and page
 /search?q=URL&format=json: {"captures", "found": [{"capture", "status", "time", "type",
 "url"}], "page", "version"}
 token list --json: {"tokens": [{"made", "name", "role", "until", "why"}]}

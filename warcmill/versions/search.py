@@ -27,6 +27,13 @@ from warcmill.versions.text import SQLITE, opened
 MOST = 20  # documents that are shown
 RANKED = 10_000
 MARKS = ("[", "]")  # around the words that were asked for
+TYPES = {
+    "html": ("text/html", "application/xhtml+xml"),
+    "pdf": ("application/pdf", "application/x-pdf"),
+    "text": ("text/plain",),
+}
+OTHER = "other"  # what no other word has: office documents, and what was served without a type
+TYPE_WORDS = (*TYPES, OTHER)
 _WORDS_OF_LINE = 24
 _WHERE = "FROM words JOIN page ON page.id = words.rowid WHERE words MATCH :words"
 _COUNT_ALL = "SELECT count(*) FROM words WHERE words MATCH :words"  # a quarter of the time: no page is looked up
@@ -51,12 +58,16 @@ _SHOWN = f"""
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question: words that a document has, each a phrase; of a host and its subdomains; captured between times."""
+    """A question: words that a document has, each a phrase; of a host and its subdomains; captured between times.
+
+    `type`: one of TYPE_WORDS, by the media type that was served; '' for each.
+    """
 
     words: Sequence[str]
     site: str = ""
     first: str = ""
     last: str = ""
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,11 @@ def is_day(text: str) -> bool:
         return bool(_DAY.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
     except ValueError:
         return False
+
+
+def type_word(media_type: str) -> str:
+    """The word of a media type: `pdf`."""
+    return next((word for word, types in TYPES.items() if media_type in types), OTHER)
 
 
 def search(
@@ -166,7 +182,8 @@ class _Only:
             values |= {f"site{number}": first, f"after{number}": after}
         asked = " OR ".join(f"page.key >= :site{one} AND page.key < :after{one}" for one in range(len(sites)))
         times, hides = _TIMES if query.first or query.last else "", _HIDDEN + _HIDDEN_PAGES if prefixes else ""
-        return cls(times + (f" AND ({asked})" if asked else "") + hides, values, prefixes)
+        only = times + (f" AND ({asked})" if asked else "") + _of_type(query.type) + hides
+        return cls(only, values, prefixes)
 
     def count(self, database: sqlite3.Connection) -> int:
         """The number of documents of a segment that match."""
@@ -200,6 +217,15 @@ def _span(prefix: bytes) -> tuple[str, str]:
 def _expression(query: Query) -> str:
     """The words in the syntax of FTS5: strings, which must all be there; each has no operators in it."""
     return " AND ".join('"{}"'.format(unspaced.part(word).replace('"', '""')) for word in query.words)
+
+
+def _of_type(word: str) -> str:
+    """The condition that a page is of a type, in SQL: of constants alone."""
+    if not word:
+        return ""
+    types = TYPES.get(word) or [type_ for known in TYPES.values() for type_ in known]
+    listed = ", ".join(f"'{type_}'" for type_ in types)
+    return f" AND page.type {'' if word in TYPES else 'NOT '}IN ({listed})"
 
 
 def _site(host: str) -> tuple[bytes, ...]:

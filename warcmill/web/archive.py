@@ -103,15 +103,16 @@ class Archive:
             shown = (asked for line, asked in _lines(lookup, time, url) if not hidden_list.is_hidden(line, prefixes))
             return next(shown, "")
 
-    def captures_of(self, url: str, first: str, last: str) -> ShownCaptures:
-        """The captures of a URL between two times. NotReady if no version is published."""
+    def captures_of(self, url: str, first: str, last: str, type_: str = "") -> ShownCaptures:
+        """The captures of a URL between two times, of a type. NotReady if no version is published."""
         with _as_outage():
             prefixes = tuple(hidden_now(self.state, self._index(), cdx.NAME).prefixes())
         published, lookup = open_version(self._index(), cdx.NAME)
         number, newest = 0, deque[bytes](maxlen=LISTED)
         with closing(lookup):
             for line in lookup.captures(urlkey(url), first, last or "9"):
-                if not hidden_list.is_hidden(line, prefixes):
+                is_asked = not type_ or search.type_word(_capture(line).type) == type_
+                if is_asked and not hidden_list.is_hidden(line, prefixes):
                     number += 1
                     newest.appendleft(line)
         return ShownCaptures(published.number, number, tuple(map(_capture, newest)))

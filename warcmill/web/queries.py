@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from warcmill.errors import BadInput
 from warcmill.versions import search
-from warcmill.versions.search import MOST, Query
+from warcmill.versions.search import MOST, OTHER, Query
 
 LONGEST = 1_000  # characters of the words that are asked for
 WORDS = 32
 PAGES = 50  # of results
 LONGEST_URL = 8_000
+TYPE_NAMES = {"html": "HTML", "pdf": "PDF", "text": "Plain text", OTHER: "Other"}
 _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
 _URL = re.compile(r"(https?://)?[\w-]+(\.[\w-]+)*\.?(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
@@ -34,6 +36,7 @@ class Search:
     page: int
     query: Query | None
     url: str = ""
+    type: str = ""
 
     @property
     def is_url(self) -> bool:
@@ -44,6 +47,16 @@ class Search:
     def times(self) -> tuple[str, str]:
         """The first and the last time that are asked for, as digits; each may be ''."""
         return self.first.replace("-", ""), self.last.replace("-", "")
+
+    def address(self, changed: Mapping[str, str]) -> str:
+        """The address of these results with other fields, below this server: their first page, but for `page`."""
+        fields = {"q": self.words, "site": self.site, "from": self.first, "to": self.last, "type": self.type}
+        return "search?" + urlencode({name: value for name, value in {**fields, **changed}.items() if value})
+
+    @property
+    def types(self) -> list[tuple[str, str]]:
+        """The types that can be asked for: word and name."""
+        return [*TYPE_NAMES.items()]
 
     @property
     def skipped(self) -> int:
@@ -61,9 +74,11 @@ def search_of(fields: Mapping[str, str]) -> Search:
         raise BadInput("the words", f"there are {len(words)}, {WORDS} are the most")
     if typed and not words:
         raise BadInput("the words", "there is no letter and no digit in them")
-    site, first, last = _site(fields), _day(fields, "from"), _day(fields, "to")
-    query = Query(words, site, first.replace("-", ""), last.replace("-", "")) if words else None
-    return Search(typed, site, first, last, _page(fields), query, url_of(typed))
+    site, first, last, type_ = _site(fields), _day(fields, "from"), _day(fields, "to"), _type(fields)
+    if year := _year(fields, first, last):
+        first = last = year
+    query = Query(words, site, first.replace("-", ""), last.replace("-", ""), type_) if words else None
+    return Search(typed, site, first, last, _page(fields), query, url_of(typed), type_)
 
 
 def url_of(typed: str) -> str:
@@ -95,9 +110,14 @@ def capture_of(fields: Mapping[str, str]) -> tuple[str, str]:
     return time, url
 
 
+def is_site(text: str) -> bool:
+    """True for a host, which may have a port."""
+    return bool(_HOST.fullmatch(text))
+
+
 def _site(fields: Mapping[str, str]) -> str:
     site = fields.get("site", "").strip()
-    if site and not _HOST.fullmatch(site):
+    if site and not is_site(site):
         raise BadInput("the site", "it is not a host such as www.example.org")
     return site
 
@@ -107,6 +127,22 @@ def _day(fields: Mapping[str, str], name: str) -> str:
     if day and not search.is_day(day):
         raise BadInput(name, "it is not a year, a month or a day, such as 2016-10-19")
     return day
+
+
+def _year(fields: Mapping[str, str], first: str, last: str) -> str:
+    year = fields.get("year", "").strip()
+    if year and not (re.fullmatch("[0-9]{4}", year) and search.is_day(year)):
+        raise BadInput("year", "it is not a year such as 2016")
+    if year and (first or last):
+        raise BadInput("year", "there is a from or a to as well; give the year, or those")
+    return year
+
+
+def _type(fields: Mapping[str, str]) -> str:
+    word = fields.get("type", "").strip()
+    if word and word not in TYPE_NAMES:
+        raise BadInput("type", f"it is not one of {', '.join(TYPE_NAMES)}")
+    return word
 
 
 def _page(fields: Mapping[str, str]) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import Markup, escape
 
@@ -19,7 +20,7 @@ from warcmill.versions import search as searching
 from warcmill.versions.search import MOST, SearchAnswer
 from warcmill.web import queries
 from warcmill.web.archive import ShownCaptures
-from warcmill.web.queries import PAGES, Search
+from warcmill.web.queries import PAGES, TYPE_NAMES, Search
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.served import Served
 
@@ -27,6 +28,9 @@ MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keep
 STATIC = Path(__file__).with_name("static")
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
+
+
+SITES = 8  # that results can be narrowed to, by a link
 
 
 class _Found(Protocol):
@@ -52,7 +56,7 @@ def search(served: Served, asked: Asked) -> Answer:
         return ShownPage(_document(wanted, found.captures, found.version, [_row(one) for one in found.best]))
     found = served.archive.search(wanted.query, wanted.skipped, MARKS)
     shown = {"search": wanted, "answer": found, "count": count(wanted, found)}
-    shown["results"] = [_result(one) for one in found.best]
+    shown |= {"results": [_result(one) for one in found.best], "narrows": [*_narrows(wanted, found.best)]}
     return ShownPage({}, {**shown, "ways": _ways(wanted, found.captures)})
 
 
@@ -69,7 +73,7 @@ def _captures(served: Served, wanted: Search) -> ShownCaptures | None:
     if not wanted.url:
         return None
     try:
-        found = served.archive.captures_of(wanted.url, *wanted.times)
+        found = served.archive.captures_of(wanted.url, *wanted.times, wanted.type)
     except NotReady:
         if wanted.is_url:
             raise
@@ -92,6 +96,40 @@ def _result(one: searching.FoundDocument) -> dict[str, object]:
         "title": one.title.strip() or one.url,
         "line": marked(one.line),
     }
+
+
+def _narrows(wanted: Search, found: Iterable[searching.FoundDocument]) -> Iterator[Mapping[str, object]]:
+    """The ways to fewer results, or to more: for site, time and type, what is asked for, or links to what could be.
+
+    Sites and years are those of the results that are shown: to count them in all would cost more than the search.
+    """
+    sites = Counter(site for one in found if (site := _site(one.url)))
+    names = sorted(site for site, _ in sites.most_common(SITES))
+    yield _narrow(wanted, "Site", wanted.site, {"site": ""}, {name: {"site": name} for name in names})
+    years = sorted({one.time[:4] for one in found})
+    times = " to ".join(dict.fromkeys((wanted.first or "the first", wanted.last or "the last")))
+    chosen = times if wanted.first or wanted.last else ""
+    yield _narrow(wanted, "Year", chosen, {"from": "", "to": ""}, {year: {"from": year, "to": year} for year in years})
+    types = {name: {"type": word} for word, name in TYPE_NAMES.items()}
+    yield _narrow(wanted, "Type", TYPE_NAMES.get(wanted.type, ""), {"type": ""}, types)
+
+
+def _narrow(
+    wanted: Search, label: str, chosen: str, without: Mapping[str, str], choices: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, object]:
+    if chosen:
+        return {"label": label, "chosen": chosen, "any": wanted.address(without), "links": ()}
+    links = [{"text": text, "href": wanted.address(changed)} for text, changed in choices.items()]
+    return {"label": label, "chosen": "", "any": "", "links": links}
+
+
+def _site(url: str) -> str:
+    """The host of a captured URL; '' for one that has none, or none that could be asked for."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return host if queries.is_site(host) else ""
 
 
 def way_to(time: str, url: str) -> str:
@@ -125,8 +163,7 @@ def _goes_on(wanted: Search, captures: int) -> bool:
 
 
 def _page(wanted: Search, page: int) -> str:
-    fields = {"q": wanted.words, "site": wanted.site, "from": wanted.first, "to": wanted.last, "page": str(page)}
-    return "search?" + urlencode({name: value for name, value in fields.items() if value})
+    return wanted.address({"page": str(page)})
 
 
 def count(wanted: Search, answer: SearchAnswer) -> str:

@@ -14,7 +14,7 @@ ONE = FoundDocument("http://a.example/", "20161019234428", "", "a [word]\x1b", "
 
 @pytest.mark.parametrize(
     "words", [["search"], ["search", "..."], ["search", ""], ["search", "x", "--from", "19.10.2016"],
-              ["search", "x", "--to", "2016-1"],
+              ["search", "x", "--to", "2016-1"], ["search", "x", "--type", "exe"],
               ["search", "x", "--from", "2016-13"], ["search", "x", "--to", "2015-02-29"]],
 )  # fmt: skip
 def test_wrong_usage(words: list[str]) -> None:

@@ -21,6 +21,7 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.stores import LocalStore, sentinel
 from warcmill.stores.file import FileStore
 from warcmill.versions import hidden_list
+from warcmill.versions.search import TYPE_WORDS
 from warcmill.web import queries
 from warcmill.web.access import WebAccess
 from warcmill.web.app import application
@@ -58,9 +59,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searchable]:
     made = Searchable(tmp_path_factory.mktemp("an archive"))
     many = (page(f"http://many.example/{number}", f"Page {number}", "heron") for number in range(PAGES))
     title = "&lt;script&gt;alert(1)&lt;/script&gt; \u202egpj.exe"
+    typed = [
+        response(f"http://typed.example/{name}", f"Content-Type: {name}".encode(), body=b"kittiwake")
+        for name in ("text/plain", "application/xhtml+xml", "unknown/unknown")
+    ]
     odd = page(HOSTILE, title, "heron &lt;img src=x onerror=alert(2)&gt; \x02kingfisher\x03\x03 end")
     with TextWorkers(1) as made.workers:
-        made.add("20161019234428", {"a.warc.gz": warc_gz(warcinfo(), *many, odd)})
+        made.add("20161019234428", {"a.warc.gz": warc_gz(warcinfo(), *many, odd, *typed)})
         made.fold()
         yield made
 
@@ -138,6 +143,7 @@ def test_any_words_get_an_answer_that_runs_nothing(server: Starlette, words: str
 @pytest.mark.parametrize(
     "fields", [{"page": "0"}, {"page": "51"}, {"page": "x"}, {"site": "a b"}, {"from": "19.10.2016"}, {"to": "2016-1"},
                {"from": "2016-13"}, {"to": "2015-02-29"}, {"to": "0000"},
+               {"year": "16"}, {"year": "0000"}, {"year": "2016", "from": "2016"}, {"type": "exe"},
                {f"f{number}": "" for number in range(30)}]
 )  # fmt: skip
 def test_other_fields_that_are_none_are_refused_by_name(server: Starlette, fields: dict[str, str]) -> None:
@@ -176,6 +182,35 @@ def test_a_result_leads_to_its_replay(server: Starlette, replay: ReplayDouble) -
 )  # fmt: skip
 def test_only_captures_of_the_cdx_lead_to_replay(server: Starlette, time: str, url: str, status: int) -> None:
     assert ask(server, "/capture", {"time": time, "url": url}).status == status
+
+
+def test_results_are_of_a_type_a_year_and_a_site(server: Starlette) -> None:
+    found = {word: ask(server, "/search", {"q": "kittiwake", "type": word, "format": "json"}).document["captures"]
+             for word in ("", *TYPE_WORDS)}  # fmt: skip
+    assert found == {"": 3, "html": 1, "pdf": 0, "text": 1, "other": 1}
+    years = [ask(server, "/search", {"q": "kittiwake", **asked, "format": "json"}).document["captures"]
+             for asked in ({"year": "2016"}, {"year": "2017"}, {"from": "2016", "to": "2016"})]  # fmt: skip
+    assert years == [3, 0, 3]
+    captures = [ask(server, "/search", {"q": "http://many.example/7", "type": word, "format": "json"}).document
+                for word in ("html", "pdf")]  # fmt: skip
+    assert [one["captures"] for one in captures] == [1, 0]
+
+
+def test_links_narrow_the_results_and_widen_them_again(server: Starlette) -> None:
+    shown = ask(server, "/search", {"q": "kittiwake", "page": "1"}).text
+    ways = {text: unescape(href) for href, text in re.findall(r'<a href="/(search[^"]*)"><bdi>([^<]*)</bdi>', shown)}
+    assert ways == {
+        "typed.example": "search?q=kittiwake&site=typed.example",
+        "2016": "search?q=kittiwake&from=2016&to=2016",
+        **{name: f"search?q=kittiwake&type={word}" for word, name in queries.TYPE_NAMES.items()},
+    }
+    narrow = ask(server, "/search", {"q": "kittiwake", "site": "typed.example", "year": "2016", "type": "text"}).text
+    assert re.findall(r"<dd><bdi>([^<]*)</bdi>", narrow) == ["typed.example", "2016", "Plain text"]
+    wider = [dict(parse_qsl(unescape(href))) for href in re.findall(r'href="/search\?([^"]*)">Any [a-z]+<', narrow)]
+    years, of_type, of_site = {"from": "2016", "to": "2016"}, {"type": "text"}, {"site": "typed.example"}
+    rest = ({**years, **of_type}, {**of_site, **of_type}, {**of_site, **years})
+    assert wider == [{"q": "kittiwake", **one} for one in rest]
+    assert '<option value="text" selected>' in narrow
 
 
 def test_pages_of_results_have_each_capture_once(server: Starlette) -> None:
@@ -317,7 +352,7 @@ def test_many_captures_of_a_url_come_in_pages(archive: Searchable, replay: Repla
 class Many(Archive):
     """An archive with 25 captures of each URL."""
 
-    def captures_of(self, url: str, first: str, last: str) -> ShownCaptures:
+    def captures_of(self, url: str, first: str, last: str, type_: str = "") -> ShownCaptures:
         return ShownCaptures(
             1, 25, tuple(ShownCapture(f"201610192344{n:02}", url, "200", "text/html") for n in range(25))
         )
