@@ -151,6 +151,7 @@ JSON = (
     Place("commands/report.py", only=("_write_csv",)),
     Place("warcmill/audit/documents/health.py", only=("_HANGS",), documents=True),
     Place("warcmill/audit/documents/tally.py"),
+    Place("warcmill/audit/documents/jobs.py", documents=True),
     Place("commands/catalogue.py", documents=True),
     Place(
         "commands/check.py",
