@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -16,9 +17,11 @@ from commands.console.show import as_json, console, counted, lines, styled
 from commands.status import STYLES
 from tasks import health as line_health
 from tasks.config.settings import settings
+from warcmill.audit.documents import metrics
 from warcmill.audit.documents.health import BOUND, Asker
 from warcmill.audit.health import GIB
 from warcmill.audit.progress_grid import Mark
+from warcmill.crawl import durable
 
 SUMMARY = "ask engines, disks and servers whether they answer, and what runs and waits"
 EPILOG = f"""\
@@ -26,13 +29,15 @@ examples:
   warcmill health
   warcmill health --json | jq -r '.asked[] | select(.answered | not) | .name'
   warcmill health --json | jq .backlog
+  warcmill health --prometheus /var/lib/prometheus/node-exporter/warcmill.prom
 
 Asks every engine, root and server that luigi.cfg names, all at once, and waits at most
 {BOUND:.0f} seconds; one that is still silent is named as hanging. Prints what answers, the
 running crawls, the room of each disk, when each scan and the backup last ended, how many
 launches are in which state, and what waits at each step, by the summaries of all days.
 Writes the same as status/now.json into the state root, as scans do when they end. Changes
-nothing else.
+nothing else. --prometheus writes it for Prometheus, too: into a file that is replaced by
+rename, as node_exporter's textfile collector wants it.
 
 --json: {{"written": UTC, "well", "asked": [{{"kind": engine, root, server or scheduler,
 "name", "answered", "text", "why", "todo", "milliseconds"}}], "crawls": the running ones
@@ -45,20 +50,23 @@ and "last_day" of the summaries, "" without any; "launches": {{state: number}}, 
 "warcs", "bytes"}}}}}}
 
 exit codes: 0 all is well, 1 something did not answer, or a disk is nearly full, 2 usage,
-3 configuration, 4 the state root did not answer
+3 configuration, 4 the state root did not answer, or FILE could not be written
 """
 _MARKS = {"ok": Mark.DONE, "warn": Mark.PARTIAL, "fail": Mark.FAILED}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--json."""
+    """--json, --prometheus."""
     add_json(parser)
+    parser.add_argument("--prometheus", type=Path, metavar="FILE", help="write the figures for Prometheus into a file")
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask; write; print."""
     settings()
     found: Any = line_health.look(Asker())
+    if args.prometheus:
+        durable.replace(args.prometheus, metrics.read(settings().open_state()).encode())
     if args.json:
         print(as_json(found))
     else:

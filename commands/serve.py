@@ -71,6 +71,7 @@ of the pages. Both listen on loopback, unless [serve] listen has another address
 pages. If the store is on another host, pywb gets its WARCs from this program, and no login
 to it. Everyone with an account on this machine can reach replay; the pages need a token.
 
+/metrics: the figures of the archive for Prometheus, from what warcmill health last wrote
 /healthz needs no token: {"replay", "versions": {"cdx", "text"}}, 200 if all is there, else 503
 /search?q=WORDS&format=json: {"captures", "found": [{"capture", "line", "offset", "time",
 "title", "type", "url", "warc"}], "page", "version"}; also site, from, to, year, type (html,

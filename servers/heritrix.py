@@ -79,6 +79,7 @@ class HeritrixServer:
     def _answers(self) -> bool:
         """True if it demands credentials, as it does once it is up."""
         context = ssl.create_default_context(cafile=str(self.certificate))
+        context.check_hostname = False  # it is of the address at the first start; in a container that changes
         connection = http.client.HTTPSConnection(HOST, self.ports["rest"], timeout=10, context=context)
         try:
             connection.request("GET", "/engine")

@@ -109,6 +109,7 @@ BEFORE = {
         "rm -r /srv/archive/state",
     ),
     ("configuration.md", ""): (INIT,),
+    ("operate/containers.md", ""): (INIT,),
     ("operate/every-day.md", ""): (INIT, CLOSE, SCAN),
     ("operate/growing.md", ""): (INIT, CLOSE, SCAN),
     ("operate/growing.md", "warcmill init --adopt engine.second"): ("mkdir -p /data/heritrix/second/jobs", SECOND),

@@ -97,3 +97,20 @@ def test_without_the_state_it_is_4_and_a_scan_is_not_failed_by_its_reports(line:
     assert result.returncode == 4
     assert "root 'state'" in result.stderr
     os.rename(f"{line.folders['state']}.away", line.folders["state"])
+
+
+def test_the_figures_for_prometheus_are_replaced_whole_or_not_at_all(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "warcmill.prom"
+    file.write_text("of before")
+    assert line.warcmill("health", "--prometheus", str(file)).returncode == 0
+    first = file.read_text()
+    assert '\nwarcmill_up{kind="root",name="store"} 1\n' in first
+    assert '\nwarcmill_scan_end_timestamp_seconds{scan="files.ScanForOutputFiles"} ' in first
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [file.name]
+    line.folders["state"].rename(f"{line.folders['state']}.away")
+    assert line.warcmill("health", "--prometheus", str(file)).returncode == 4
+    assert file.read_text() == first, "its times age, and an alert sees it"
+    os.rename(f"{line.folders['state']}.away", line.folders["state"])
+    result = line.warcmill("health", "--prometheus", str(tmp_path / "nowhere" / "warcmill.prom"))
+    assert result.returncode == 4
+    assert "nowhere" in result.stderr

@@ -15,6 +15,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +40,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "operate" / "containers.md").read_text("utf-8")
 SECONDS = 600  # a loaded machine needs minutes
 PAUSE = "5"
+OWN = "127.0.0.2"
 LINE = ("scan", "due", "backup", "serve", "luigid")
 HERE = "--allow-private 127.0.0.0/8 --no-delay --resolve www.example.org=127.0.0.1"
 SITE = {
@@ -66,7 +68,9 @@ class Host:
     def mapped(self, text: str) -> str:
         """A text of the file or of the image, with the places of this host."""
         places = {"/opt/warcmill": str(self.image), "/srv/archive": str(self.archive), "0.0.0.0": pins.HOST}
-        places |= {name: str(port) for name, port in self.ports.items()} | {"/srv/clamav": str(self.base / "clamav")}
+        places |= {name: str(port) for name, port in self.ports.items()} | {
+            f"/srv/{name}": str(self.base / name) for name in ("clamav", "servers")
+        }
         for name, place in places.items():
             text = text.replace(name, place)
         return text.replace("=luigid", f"={pins.HOST}")
@@ -292,6 +296,29 @@ def test_a_clock_whose_command_fails_is_unhealthy(host: Host, tmp_path: Path) ->
         (tmp_path / "away").rename(sentinel)
     with up(host, "luigid", "backup"):
         wait_for(lambda: host.is_healthy("backup"), host, "backup")
+
+
+@pytest.mark.parametrize("name", ["heritrix", "solr", "hdfs"])
+def test_a_server_of_a_profile_listens_at_its_own_address_until_it_is_stopped(host: Host, name: str) -> None:
+    """At another address than that of loopback's servers, as in a container of its own."""
+    folder = host.base / "servers"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "packages").exists():
+        (folder / "packages").symlink_to(packages.folder())
+    shell, option, text = host.services[name]["entrypoint"]
+    ready = host.base / f"{name}.ready"
+    text = text.replace("$(hostname -i)", OWN).replace("/tmp/ready", str(ready))
+    process = host.start(name, [shell, option, text, *host.services[name]["command"]])
+    try:
+        wait_for(lambda: ready.exists() or process.poll() is not None, host, name)
+        assert ready.exists(), host.log(name)
+        port = int(host.services[name]["expose"][0])
+        socket.create_connection((OWN, port), SECONDS).close()
+    finally:
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((OWN, port), SECONDS)
 
 
 def test_clamd_of_the_profile_has_the_limits_that_the_page_sets(host: Host) -> None:

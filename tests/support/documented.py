@@ -51,6 +51,7 @@ SYSTEM_FOLDERS = (
     "etc/fish/completions",
     "usr/local/share/man/man1",
     "usr/local/share/zsh/site-functions",
+    "var/lib/prometheus/node-exporter",
 )
 EVERY_DAY = {"schedules": [{"startDate": "2026-01-01T06:00:00Z", "frequency": "DAILY"}]}
 THINGS = "https://www.things.example/"
@@ -204,7 +205,7 @@ class World:
 
     def here(self, text: str) -> str:
         """A command with the pages' paths put where this world has them."""
-        for path in ("/srv/", "/data/heritrix", "/etc/", "/usr/local/share/"):
+        for path in ("/srv/", "/data/heritrix", "/etc/", "/usr/local/share/", "/var/lib/"):
             text = text.replace(path, f"{self.base}{path}")
         return text.replace("/opt/warcmill", str(ROOT))
 

@@ -52,5 +52,6 @@ ROUTES = (
     Route("/sign-in", GET + POST, Role.NOBODY, search_views.sign_in, "sign_in.html", is_signed=False),
     Route("/sign-out", POST, Role.READER, search_views.sign_out, is_signed=False),
     Route("/static/{name}", GET, Role.NOBODY, search_views.static),
+    Route("/metrics", GET, Role.READER, search_views.metrics),
     Route("/healthz", GET, Role.NOBODY, search_views.health),
 )

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import Markup, escape
 
+from warcmill.audit.documents import metrics as documents
 from warcmill.base.escapes import printable
 from warcmill.errors import BadInput, NotReady
 from warcmill.model import Json
@@ -221,6 +222,11 @@ def static(_: Served, asked: Asked) -> Answer:
     if data is None:
         return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no such file")
     return SentBytes(data, TYPES[Path(name).suffix], len(data), more={"Cache-Control": "no-cache"})
+
+
+def metrics(served: Served, _: Asked) -> Answer:
+    """Answer Prometheus: the figures in the state folder; those that cannot be read are absent."""
+    return SentBytes(documents.read(served.state).encode(), documents.CONTENT_TYPE)
 
 
 def health(served: Served, _: Asked) -> Answer:

@@ -17,6 +17,7 @@ from warcs import warc_gz, warcinfo
 from web_client import WebAnswer
 from web_client import ask as ask_app
 
+from warcmill.audit.documents import health
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.stores import LocalStore, sentinel
 from warcmill.stores.file import FileStore
@@ -96,7 +97,7 @@ def ask(server: Starlette, path: str, fields: dict[str, str] | None = None, meth
     return ask_app(server, path, fields, method, headers=who)
 
 
-READ = ["/", "/search", "/capture"]
+READ = ["/", "/search", "/capture", "/metrics"]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,21 @@ def test_under_the_name_of_replay_there_is_no_cookie(server: Starlette) -> None:
         answer = ask(server, "/sign-in", {"token": SECRET}, host=host, cookie="")
         assert answer.status == 421
         assert not answer.header("Set-Cookie")
+
+
+@pytest.mark.parametrize("torn", ["", '{"written": "2026-11-2', "[]"])
+def test_metrics_are_for_readers_and_answer_whatever_is_missing(
+    server: Starlette, archive: Searchable, torn: str
+) -> None:
+    archive.state.store.replace(health.PATH, torn.encode())
+    answer = ask(server, "/metrics")
+    assert (answer.status, answer.header("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert "\nwarcmill_build_info{" in answer.text
+    assert "warcmill_health_written" not in answer.text
+    archive.state.store.replace(health.PATH, b'{"written": "2025-11-26T00:00:00Z", "gaps": {"dead seed": 2}}')
+    text = ask(server, "/metrics", authorization=f"Bearer {SECRET}").text
+    assert "\nwarcmill_health_written_timestamp_seconds 1764115200\n" in text
+    assert '\nwarcmill_gaps{kind="dead seed"} 2\n' in text
 
 
 def test_every_answer_is_guarded(server: Starlette) -> None:
