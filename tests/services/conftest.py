@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from faults.tally import FaultLog, Tally
 from playwright.sync_api import Browser
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from servers import browsing, cluster, packages, pins
 from servers import clamd as clamd_server
@@ -53,26 +54,46 @@ FAULTS = pytest.StashKey[Tally]()
 KINDS = pytest.StashKey[list[str]]()
 
 
-# First, the longest of all at the top, so that no worker is left with one of them while another has nothing to do.
-LONGEST = (
-    "test_fault_sweep.py",
-    "test_recrawl_heritrix.py",
-    "test_pulse_heritrix.py",
-    "test_feed_heritrix.py",
-    "test_feed_chain.py",
-    "test_documented_pulse.py",
-    "test_documented_demo.py",
-    "test_heritrix_client.py",
-)
+# Files that share a worker, so that each of their servers is started once: HDFS alone takes half a minute. The longest
+# group comes first, and in a group the longest file, so that no worker is left with it while another is done.
+TOGETHER = (
+    (
+        "test_fault_sweep.py", "test_webhdfs_faults.py", "test_servers.py", "test_store_conformance.py",
+        "test_submission.py", "test_webhdfs_ha.py", "test_webhdfs_kerberos.py", "test_remote_line.py",
+        "test_serve_remote.py",
+    ),
+    (
+        "test_recrawl_heritrix.py", "test_pulse_heritrix.py", "test_feed_heritrix.py", "test_feed_chain.py",
+        "test_documented_pulse.py", "test_heritrix_client.py",
+    ),
+    ("test_documented_demo.py",),
+    ("test_demo.py",),
+)  # fmt: skip
+IN_ORDER = {name: number for number, name in enumerate(name for files in TOGETHER for name in files)}
+# Servers live for minutes here: the quick compiler alone halves what each start of a JVM takes.
+QUICK_JVM = "-XX:TieredStopAtLevel=1"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FAULTS] = Tally()
+    os.environ["JAVA_TOOL_OPTIONS"] = QUICK_JVM
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+    items.sort(key=lambda item: IN_ORDER.get(item.path.name, len(IN_ORDER)))
+
+
+class ByServer(LoadScopeScheduling):
+    """Gives a worker all tests of one file, or of the files that share their servers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        name = nodeid.partition("::")[0].rpartition("/")[2]
+        return next((files[0] for files in TOGETHER if name in files), name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServer:
+    return ByServer(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

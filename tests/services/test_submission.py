@@ -106,6 +106,7 @@ class Ingest:
                 if ended:
                     left.remove(pid)
                     codes[pid] = os.waitstatus_to_exitcode(status)
+            time.sleep(0.05)  # looking takes the processors that the submitters need
         self.look()
         return [codes[pid] for pid in pids]
 
