@@ -25,7 +25,7 @@ ELSEWHERE = {
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
-    "scripts/demo --servers": ("tests/services/test_documented_demo.py", '"scripts/demo", "--servers"'),
+    "scripts/demo --servers": ("tests/services/full/test_documented_demo.py", '"scripts/demo", "--servers"'),
     "scripts/demo": ("tests/services/test_demo.py", '"scripts" / "demo"'),
     "scripts/packages": (".ci/run", "suite ./scripts/packages"),
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),

@@ -401,7 +401,19 @@ def finished(engine: Heritrix, job: str) -> None:
     engine.terminate(job)
 
 
-@pytest.mark.parametrize("come_to", [unbuilt, ready, paused, running, finished])
+# Daily a few of them, as each starts the engine anew; `scripts/test full` tries them all.
+KILLS: dict[str, tuple[list[object], list[object]]] = {
+    "come_to": ([running, finished], [unbuilt, ready, paused]),
+    "action": (["launch", "checkpoint", "terminate"], ["build", "unpause", "pause", "teardown"]),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name, (daily, others) in KILLS.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, daily + others if metafunc.config.getoption("--every-point") else daily)
+
+
 def test_an_engine_killed_is_unavailable_and_the_job_can_be_launched_anew(
     heritrix: Server, engine: Heritrix, job: str, come_to: object, fault_log: FaultLog
 ) -> None:
@@ -423,7 +435,6 @@ def test_an_engine_killed_is_unavailable_and_the_job_can_be_launched_anew(
     assert launch != before
 
 
-@pytest.mark.parametrize("action", ["build", "launch", "unpause", "checkpoint", "pause", "terminate", "teardown"])
 def test_an_engine_killed_in_the_midst_of_an_action(
     heritrix: Server, engine: Heritrix, job: str, action: str, fault_log: FaultLog
 ) -> None:
