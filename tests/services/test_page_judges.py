@@ -38,7 +38,7 @@ jobs={",".join(JOBS)}
 frequency=daily
 start=2016-10-19T00:00:00Z
 """
-NAMES = {"job": JOBS[0], "launch_id": LAUNCH.id, "stage": "final", "name": "crawl.log"}
+NAMES = {"job": JOBS[0], "launch_id": LAUNCH.id}
 MORE = {
     "/search": ["?q=heron", f"?q={HOSTILE}", "?q=a.example/1", "?q=heron&from=yesterday"],
     "/status": ["?from=2016-10-01&to=2016-10-31", "?from=2016-10-01&to=2016-10-31&by=day"],
@@ -70,7 +70,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
 def addresses(page: Page, served: RunningServe) -> Iterator[str]:
     """The addresses of all pages, those of refusals too."""
     yield from NOWHERE
-    names = NAMES | {"action_id": taken(page, served)}
+    names = NAMES | a_log(page, served) | {"action_id": taken(page, served)}
     for route in ROUTES:
         if not route.template or "GET" not in route.methods:
             continue
@@ -80,6 +80,15 @@ def addresses(page: Page, served: RunningServe) -> Iterator[str]:
             path = re.sub(r"\{(\w+)[^}]*\}", lambda match: (names | {"job": job})[match[1]], route.path)  # noqa: B023
             yield path
             yield from (path + fields for fields in MORE.get(route.path, []))
+
+
+def a_log(page: Page, served: RunningServe) -> dict[str, str]:
+    """A stage and the name of a log of it, as a launch's page links to it."""
+    page.goto(served.address + OF_EVERY_SORT[1:].format(**NAMES))
+    way = page.get_by_role("link", name="crawl.log").first.get_attribute("href")
+    assert way
+    stage, _, name = way.partition("/reports/")[2].partition("/")
+    return {"stage": stage, "name": name}
 
 
 def taken(page: Page, served: RunningServe) -> str:
