@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from string import Formatter
 
@@ -21,11 +22,14 @@ from warcs import warc_gz, warcinfo
 from commands.init import configuration
 from servers import browsing, page_judges, serving
 from servers.serving import RunningServe
+from warcmill.audit import day_summary, survey
+from warcmill.audit.day_summary import ScannedDays
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.web.access import Role, add_token
 from warcmill.web.routes import ROUTES
 
 JOBS = ("refused", "runs-and-has-a-checkpoint", "crawled", "failed", "stale")
+DAY = date(2016, 10, 19)
 HTML = b"Content-Type: text/html; charset=utf-8"
 TITLE = "<title>&lt;b&gt; \u202egpj.exe".encode() + b"W" * 900 + b"</title>"
 HOSTILE = "%3Cb%3E%E2%80%AE" + "W" * 900
@@ -57,6 +61,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
     with TextWorkers(1) as made.workers:
         made.add("20161021234428", {"a.warc.gz": warc_gz(warcinfo(), *pages)})
         made.fold()
+    days = DAY, DAY + timedelta(days=1)
+    found = survey.find(first.state, first.rootmap, *days)
+    day_summary.rewrite(first.state, first.rootmap, ScannedDays(*days, found.launches, frozenset()), {})
     config = made.base / "luigi.cfg"
     config.write_text(configuration({**first.folders, "index": made.base / "index"}, first.layout))
     with config.open("a") as file:
