@@ -102,7 +102,7 @@ def published(base: Path) -> Served:
     access = WebAccess(state, "warcmill-benchmark", TOKEN)
     markers, engine = MarkerStore(state), EngineSection("[warcmill]", "", "", OutputLayout.KIND_FIRST)
     line = AuditedLine(markers, RootMap(engine, {}, (), open_folder), {}, lambda: store)
-    return Served(markers, Archive(state, index, store), NoReplay(), access, lambda: line)
+    return Served(markers, Archive(state, lambda: index, lambda: store), NoReplay(), access, lambda: line)
 
 
 def _segment(index: FileStore, number: int, count: int) -> Segment:

@@ -7,9 +7,10 @@ import hmac
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,11 +21,11 @@ from tasks.audited import audited
 from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.step import OpenRoots, open_line
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, WarcmillError
 from warcmill.markers import locks
 from warcmill.model import Json
 from warcmill.stores import Store
-from warcmill.stores.opening import is_remote, open_folder
+from warcmill.stores.opening import check_place, is_remote, open_folder
 from warcmill.versions.index_inputs import WARCS
 from warcmill.web import access, replay, server, warcs
 from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
@@ -112,14 +113,17 @@ def run(args: argparse.Namespace) -> int:
         with locks.alone(line.state, replay.FOLDER):
             replay.install(replay_folder(config), err)
     entry = _access(line, asked)
-    store, index = config.open_store(), open_folder("index", config.index) if config.index else None
-    archive = Archive(line.state.store, index, store)
+    check_place("store", config.store)
+    open_store = cache(config.open_store)  # an error is not kept: a store that was away is opened once it is there
+    archive = Archive(
+        line.state.store, (lambda: open_folder("index", config.index)) if config.index else None, open_store
+    )
     program = _program(config, asked)
     server.check_free(asked.replay_listen, asked.replay_port, "replay_port")
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    with _warcs(config, store) as place:
+    with _warcs(config, open_store) as place:
         pywb = _replay(config, program, place, asked)
         served = Served(line.state, archive, pywb, entry, lambda: audited(open_line()), Actions(PROGRAM))
         try:
@@ -141,10 +145,10 @@ def _access(line: OpenRoots, asked: Serving) -> WebAccess:
 
 
 @contextmanager
-def _warcs(config: Settings, store: Store) -> Iterator[str]:
+def _warcs(config: Settings, open_store: Callable[[], Store]) -> Iterator[str]:
     """Where pywb finds the store's WARCs while the block runs: in its folder, or at a server for it on loopback."""
     if is_remote(config.store):
-        with warcs.serving(store) as address:
+        with warcs.serving(open_store) as address:
             yield address
     else:
         yield f"{config.store.rstrip('/')}/{WARCS}"
@@ -179,10 +183,19 @@ def _begin(served: Served, pywb: Pywb | NoReplay, asked: Serving) -> None:
     """Start replay, and print where to begin, and what is missing. A token that the operator knows is not printed."""
     pywb.start()
     err(*served.missing())
+    threading.Thread(target=_look_for_store, args=(served.archive,), daemon=True).start()
     host = f"[{asked.listen}]" if ":" in asked.listen else asked.listen
     first = served.access.first
     out(f"http://{host}:{asked.port}/sign-in" + (f"?token={first.secret}" if first else ""))
     err("Ctrl-C ends it")
+
+
+def _look_for_store(archive: Archive) -> None:
+    """Print that the store does not answer; a server may need a minute until that is known, and nobody waits for it."""
+    try:
+        archive.check_store()
+    except WarcmillError:
+        err(*archive.missing())
 
 
 def _end(*_: object) -> None:

@@ -187,8 +187,12 @@ def check_serve(config: Settings) -> Iterator[Check]:
 def _published(config: Settings) -> Iterator[Check]:
     """Check that there is something to search, and to replay."""
     try:
-        state, index = open_folder("state", config.state), open_folder("index", config.index)
-        versions = Archive(state, index, config.open_store()).versions()
+        state, index, store = (
+            open_folder("state", config.state),
+            open_folder("index", config.index),
+            config.open_store(),
+        )
+        versions = Archive(state, lambda: index, lambda: store).versions()
     except WarcmillError as error:
         yield Check("serve", Level.FAIL, str(error), "make the root reachable")
         return

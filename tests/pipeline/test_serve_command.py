@@ -59,6 +59,28 @@ def test_it_starts_without_pywb_and_without_an_index_and_says_so(line: Line, key
     assert said in page
 
 
+@pytest.mark.parametrize("roots", [("store",), ("output", "store", "index")])
+def test_it_starts_while_roots_are_away_and_names_the_store(line: Line, roots: tuple[str, ...]) -> None:
+    add(line, *(f"{name}={port}" for name, port in pins.free({"port": 0, "replay_port": 0}).items()))
+    for root in roots:
+        folder = line.folders["state"].with_name(root)
+        folder.rename(folder.with_name(f"{root}-away"))
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config), "PATH": "/usr/bin:/bin"}
+    with preloaded.start("commands.main", "serve", env=env) as process:
+        assert process.stdout
+        assert process.stderr
+        address, _, token = process.stdout.readline().strip().partition("sign-in?token=")
+        printed = next(text for text in process.stderr if "store" in text)
+        asking = Request(address, headers={"Authorization": f"Bearer {token}"})
+        with urlopen(asking, timeout=60) as answer:
+            page = unescape(answer.read().decode())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    for text in (printed, page):
+        assert "Nothing can be replayed now" in text
+        assert "Mount the disk" in text
+
+
 def fake_pywb(folder: Path, version: str) -> Path:
     path = folder / "wayback"
     path.write_text(FAKE.format(version))

@@ -52,7 +52,7 @@ class WebSite:
 
     @cached_property
     def app(self) -> Starlette:
-        archive = Archive(self.state, None, self.roots.store)
+        archive = Archive(self.state, None, lambda: self.roots.store)
         entry = WebAccess(self.state, "warcmill-8090")
         replay = NoReplay("there is no replay here", "http://localhost:8091")
         return application(Served(self.roots.state, archive, replay, entry, lambda: self.audited, self.actions))

@@ -58,11 +58,7 @@ def is_remote(url: str) -> bool:
 def open_store(root: Root, url: str, access: Access, *, new: bool = False) -> Store:
     """Open the store at an absolute path or URL. BadConfig for a place that this root cannot have; Unavailable when it
     is not there. `new`: it will become a root, and has no sentinel yet."""
-    scheme = url.partition("://")[0] if is_remote(url) else ""
-    schemes = SCHEMES.get(root, _WRITERS)
-    if scheme and scheme not in schemes:
-        places = " or ".join(("an absolute path", *(f"{known}://..." for known in schemes)))
-        raise BadConfig(_key(root), f"{scheme}:// is not a place for it: {places}")
+    scheme = _scheme(root, url)
     if scheme == "webhdfs":
         return _open_webhdfs(root, url, access, new)
     if scheme == "sftp":
@@ -71,20 +67,46 @@ def open_store(root: Root, url: str, access: Access, *, new: bool = False) -> St
     return folder if root in sentinel.OWN else EngineFolder(root, folder.base, access.links)
 
 
+def check_place(root: Root, url: str) -> None:
+    """BadConfig for a place that this root cannot have. Nothing is asked for: it may be away."""
+    scheme = _scheme(root, url)
+    if scheme == "webhdfs":
+        NameNodes.parse(url)
+    elif scheme == "sftp":
+        from warcmill.stores.sftp import ssh  # noqa: PLC0415 - as below
+
+        ssh.SftpUrl.parse(url)
+    else:
+        _check_absolute(root, url)
+
+
+def _scheme(root: Root, url: str) -> str:
+    """The scheme of a place; '' for a folder. BadConfig for one that this root cannot have."""
+    scheme = url.partition("://")[0] if is_remote(url) else ""
+    schemes = SCHEMES.get(root, _WRITERS)
+    if scheme and scheme not in schemes:
+        places = " or ".join(("an absolute path", *(f"{known}://..." for known in schemes)))
+        raise BadConfig(_key(root), f"{scheme}:// is not a place for it: {places}")
+    return scheme
+
+
 def open_other(root: Root, url: str, access: Access) -> Store:
     """Open a place that belongs to another system, to read it: it has no sentinel."""
     if is_remote(url):
         return open_store(root, url, access, new=True)
-    if not url.startswith("/"):
-        raise BadConfig(_key(root), f"{url!r} is not an absolute path")
+    _check_absolute(root, url)
     return OtherFolder(root, Path(url))
 
 
 def open_folder(root: Root, path: str) -> FileStore:
     """Open the store of a root that must be a folder; BadConfig for a path that is not absolute."""
+    _check_absolute(root, path)
+    return FileStore(root, Path(path))
+
+
+def _check_absolute(root: Root, path: str) -> None:
     if not path.startswith("/"):
         raise BadConfig(_key(root), f"{path!r} is not an absolute path")
-    return FileStore(root, Path(path))
 
 
 def _key(root: Root) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from warcmill.base import clock
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.formats.index.request_body import Posted
 from warcmill.formats.index.urlkey import urlkey
@@ -77,17 +78,26 @@ def _capture(line: bytes) -> ShownCapture:
 
 @dataclass(frozen=True)
 class Archive:
-    """The published indexes, and what is hidden in them. `index`: None for a line without one."""
+    """The published indexes, and what is hidden in them. `open_index`: None for a line without one.
+
+    A root that is away at the start may be there later, so each is opened when it is needed. `_away` keeps why the
+    store did not answer when it was last asked: a page does not wait for it.
+    """
 
     state: LocalStore
-    index: LocalStore | None
-    store: Store
+    open_index: Callable[[], LocalStore] | None
+    open_store: Callable[[], Store]
+    _away: dict[str, str] = field(default_factory=dict)
 
     def missing(self) -> list[str]:
-        """The versions that are not published, each with the command that publishes it."""
-        if self.index is None:
+        """What cannot be searched or replayed, each with the command that brings it."""
+        if self.open_index is None:
             return [NO_INDEX]
-        return [MISSING[name] for name, number in self.versions().items() if number is None]
+        try:
+            lacks = [MISSING[name] for name, number in self.versions().items() if number is None]
+        except Unavailable as error:
+            lacks = [f"Nothing can be searched or replayed now: {error}"]
+        return [*lacks, *self._away.values()]
 
     def search(self, query: Query, skipped: int, marks: tuple[str, str]) -> SearchAnswer:
         """The best documents after those that are skipped. NotReady if no version is published."""
@@ -119,16 +129,23 @@ class Archive:
 
     def check_store(self) -> None:
         """Unavailable if the store is not there: pywb would answer as if nothing had been archived."""
-        self.store.stat(WARCS)
+        try:
+            self.open_store().stat(WARCS)
+        except Unavailable as error:
+            why = f"Nothing can be replayed now: at {clock.now()} it was found that {error}"
+            self._away["store"] = why
+            raise
+        self._away.pop("store", None)
 
     def versions(self) -> dict[str, int | None]:
         """The number of the current version of each data set; None if none is published."""
-        if self.index is None:
+        if self.open_index is None:
             return dict.fromkeys(MISSING)
-        current = {name: Payloads(self.index, name).current() for name in MISSING}
+        index = self.open_index()
+        current = {name: Payloads(index, name).current() for name in MISSING}
         return {name: one.number if one else None for name, one in current.items()}
 
     def _index(self) -> LocalStore:
-        if self.index is None:
+        if self.open_index is None:
             raise NotReady("the index", NO_INDEX)
-        return self.index
+        return self.open_index()

@@ -10,7 +10,7 @@ import hmac
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -36,10 +36,10 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def serving(store: Store) -> Iterator[str]:
+def serving(open_store: Callable[[], Store]) -> Iterator[str]:
     """Serve while the block runs; yields the address, with the key, that comes before a WARC's path."""
     key = new_secret()
-    with server.serving(Warcs(store, key), LOOPBACK) as port:
+    with server.serving(Warcs(open_store, key), LOOPBACK) as port:
         yield f"http://{_USER}:{key}@{LOOPBACK}:{port}{WARCS}"
 
 
@@ -47,7 +47,7 @@ def serving(store: Store) -> Iterator[str]:
 class Warcs:
     """An ASGI application: `/warcs/PATH` of a store, or a range of it."""
 
-    store: Store
+    open_store: Callable[[], Store]
     key: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +73,8 @@ class Warcs:
         return self._sent(address.removeprefix("/"), request.headers.get("range", ""))
 
     def _sent(self, path: str, asked: str) -> Response:
-        found = self.store.stat(path)
+        store = self.open_store()
+        found = store.stat(path)
         if found is None or found.kind != "file":
             raise NotReady(path, "there is no such WARC in the store")
         first, last = _part(asked, found.size)
@@ -83,7 +84,7 @@ class Warcs:
         headers = {**GUARDS, "Content-Length": str(last - first + 1)}
         if asked:
             headers["Content-Range"] = f"bytes {first}-{last}/{found.size}"
-        pieces = _pieces(self.store.open(path, first), last - first + 1)
+        pieces = _pieces(store.open(path, first), last - first + 1)
         return StreamingResponse(pieces, status, headers, "application/warc")
 
 

@@ -78,7 +78,7 @@ def test_the_version_has_both_and_verify_finds_each(archive: Archive) -> None:
 def test_a_filename_resolves_to_its_own_bytes(archive: Archive) -> None:
     """As a replay opens it: below the store's `warcs/`, on this host and from the server of WARCs."""
     lines = found(archive)
-    with warcs.serving(archive.store) as address:
+    with warcs.serving(lambda: archive.store) as address:
         parts = urlsplit(address)
         login = b64encode(f"{parts.username}:{parts.password}".encode()).decode()
         for launch, body in BODIES.items():

@@ -38,7 +38,7 @@ def state(archive: Searchable) -> FileStore:
 def pages(archive: Searchable, forms: Forms | None = None, **entry: object) -> Starlette:
     """The pages of an archive; `entry` are fields of its access."""
     state, replay = archive.state, NoReplay("none", "http://localhost")
-    shown = Archive(state.store, archive.index, archive.store)
+    shown = Archive(state.store, lambda: archive.index, lambda: archive.store)
     opened = WebAccess(state.store, "warcmill-8090", **entry)  # type: ignore[arg-type]
     return application(Served(state, shown, replay, opened, lambda: archive.audited, forms=forms or Forms()))
 

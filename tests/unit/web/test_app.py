@@ -84,9 +84,9 @@ def server(archive: Searchable, replay: ReplayDouble) -> Starlette:
 def app_of(archive: Searchable, replay: ReplayDouble, kind: type[Archive] = Archive, index: LocalStore | None = None,
            *, is_bare: bool = False) -> Starlette:  # fmt: skip
     """The pages of an archive; `is_bare`: without an index."""
-    shown = None if is_bare else index or archive.index
     access = WebAccess(archive.state.store, "warcmill-8090", SECRET)
-    shown_archive = kind(archive.state.store, shown, archive.store)
+    shown, store = index or archive.index, archive.store
+    shown_archive = kind(archive.state.store, None if is_bare else lambda: shown, lambda: store)
     return application(Served(archive.state, shown_archive, replay, access, lambda: archive.audited))
 
 
@@ -258,11 +258,27 @@ def test_a_store_that_is_away_is_no_absence(archive: Searchable, server: Starlet
     store.rename(away)
     try:
         answers = [ask(server, "/capture", shown), ask(server, "/healthz")]
+        home = unescape(ask(server, "/search").text)
     finally:
         away.rename(store)
-    assert where == 303
     assert [(answer.status, "the archive does not answer" in answer.text) for answer in answers] == [(503, True)] * 2
+    assert "Nothing can be replayed now" in home
+    assert "Mount the disk" in home
+    assert where == 303
     assert ask(server, "/healthz").status == 200
+    assert "Nothing can be replayed now" not in ask(server, "/search").text
+
+
+def test_an_index_that_is_away_is_named_and_the_page_answers(tmp_path: Path) -> None:
+    line = Searchable(tmp_path)
+    index = line.index.base
+    server = app_of(line, ReplayDouble())
+    index.rename(index.with_name("away"))
+    home = ask(server, "/search")
+    assert (home.status, "Nothing can be searched or replayed now: " in unescape(home.text)) == (200, True)
+    assert ask(server, "/search", {"q": "heron"}).status == 503
+    index.with_name("away").rename(index)
+    assert "Nothing can be searched or replayed now" not in ask(server, "/search").text
 
 
 def test_health_tells_what_is_missing(server: Starlette, replay: ReplayDouble, tmp_path: Path) -> None:

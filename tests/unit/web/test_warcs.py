@@ -50,7 +50,7 @@ def server(tmp_path: Path) -> Iterator[Asked]:
     for path in (f"warcs/{NAME}", "logs/secret.zip"):
         (tmp_path / "store" / path).parent.mkdir(parents=True)
         (tmp_path / "store" / path).write_bytes(DATA)
-    with warcs.serving(FileStore("store", tmp_path / "store")) as address:
+    with warcs.serving(lambda: FileStore("store", tmp_path / "store")) as address:
         yield Asked(address, tmp_path / "store")
 
 
@@ -110,5 +110,5 @@ class Breaking(FileStore):
 def test_an_outage_on_the_way_cuts_the_answer(tmp_path: Path, server: Asked) -> None:
     store: Store = Breaking("store", server.base)
     assert isinstance(store.stat(f"warcs/{NAME}"), Stat)
-    with warcs.serving(store) as address, pytest.raises(http.client.IncompleteRead):
+    with warcs.serving(lambda: store) as address, pytest.raises(http.client.IncompleteRead):
         Asked(address, tmp_path).get(f"/warcs/{NAME}")
