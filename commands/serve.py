@@ -65,7 +65,8 @@ pywb 2.10 replays: of [serve] pywb, else of --get-replay, else on PATH. --get-re
 it by pip, with the hash of every file, into the folder replay beside the state, and then
 serves. pywb is under the GNU GPL 3; it is a program of its own, started and watched by this
 one. Without it, or without an index, serve starts too, and names on its page and here what is
-missing and which command brings it. A URL in place of words finds its captures.
+missing and which command brings it; so it does while the store or the index is away. A URL in
+place of words finds its captures.
 
 The pages are at 127.0.0.1 and replay at localhost, so that no archived page gets the cookie
 of the pages. Both listen on loopback, unless [serve] listen has another address for the
@@ -86,7 +87,7 @@ the proxies that sign people in.
 
 exit codes: 0 ended by a signal, or the token is made, listed or withdrawn, 1 there is a
 token of this name, or none, 2 usage, 3 configuration: also if [serve] pywb is no pywb 2.10,
-or others than this machine may ask and there is no token, 4 a root did not answer, a port is
+or others than this machine may ask and there is no token, 4 the state did not answer, a port is
 taken, or pywb could not be installed
 """
 
