@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 
 def application(served: Served) -> Starlette:
-    """The ASGI application of a served."""
+    """The ASGI application that serves the pages."""
     routes = [
         StarletteRoute(route.path, partial(_answered, served, route), methods=list(route.methods)) for route in ROUTES
     ]
-    handlers: dict[Any, Any] = {HTTPException: _unrouted, Exception: _bug}
+    handlers: dict[Any, Any] = {HTTPException: partial(_unrouted, served), Exception: _bug}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return app
@@ -45,11 +45,16 @@ def application(served: Served) -> Starlette:
 async def _answered(served: Served, route: Route, request: Request) -> Response:
     """The answer to a request, whatever is wrong with it."""
     if misdirected := _misdirected(served, request):
-        return _response(route, _nobody(request), misdirected)
+        return _response(route, _unparsed(request), misdirected)
     try:
-        asked = await _parsed(served, route, request)
+        user = await _user(served, request, route.role)
+        asked = await _parsed(served, route, user, request)
     except BadInput as error:
-        return _response(route, _nobody(request), RefusedRequest(HTTPStatus.BAD_REQUEST, str(error)))
+        return _response(route, _unparsed(request, user), RefusedRequest(HTTPStatus.BAD_REQUEST, str(error)))
+    except WarcmillError as error:
+        log.error("the tokens of %s: %s", request.url.path, error)
+        why = "the folder of the state does not answer; the log of this server has the reason"
+        return _response(route, _unparsed(request), RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, why))
     return await run_in_threadpool(_viewed, served, route, asked)
 
 
@@ -91,12 +96,26 @@ def _misdirected(served: Served, request: Request) -> RefusedRequest | None:
     return RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, why)
 
 
-async def _parsed(served: Served, route: Route, request: Request) -> Asked:
-    """Parse a request, or raise BadInput."""
-    peer = request.client.host if request.client else ""
+async def _user(served: Served, request: Request, least: Role) -> User:
+    """The user of a request. Unavailable if the tokens cannot be read, unless the route is open to everyone."""
     headers = dict(request.headers.items())
-    user = await run_in_threadpool(served.access.user_of, peer, headers, parse_cookies(headers.get("cookie", "")))
-    is_proxy = served.access.proxies.is_one(peer)
+    cookies = parse_cookies(headers.get("cookie", ""))
+    try:
+        return await run_in_threadpool(served.access.user_of, _peer(request), headers, cookies)
+    except WarcmillError:
+        if least is Role.NOBODY:
+            return User()
+        raise
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+async def _parsed(served: Served, route: Route, user: User, request: Request) -> Asked:
+    """Parse a request, or raise BadInput."""
+    headers = request.headers
+    is_proxy = served.access.proxies.is_one(_peer(request))
     host = (headers.get("x-forwarded-host") if is_proxy else "") or headers.get("host", "")
     scheme = (headers.get("x-forwarded-proto") if is_proxy else "") or request.url.scheme
     names = {name: str(value) for name, value in request.path_params.items()}
@@ -111,10 +130,10 @@ async def _parsed(served: Served, route: Route, request: Request) -> Asked:
     return Asked(request.method, path, names, fields, user, form, f"{scheme}://{host}", is_secure)
 
 
-def _nobody(request: Request) -> Asked:
+def _unparsed(request: Request, user: User | None = None) -> Asked:
     """A request that could not be parsed, to be refused: in JSON if it asked for that."""
     fields = {"format": "json"} if "format=json" in request.url.query.split("&") else {}
-    return Asked(request.method, request.url.path, {}, fields, User())
+    return Asked(request.method, request.url.path, {}, fields, user or User())
 
 
 def _fields(query: str) -> Mapping[str, str]:
@@ -194,7 +213,7 @@ def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTT
     return Response(text.encode("utf-8", "replace"), status, GUARDS, HTML)
 
 
-async def _unrouted(request: Request, error: HTTPException) -> Response:
+async def _unrouted(served: Served, request: Request, error: HTTPException) -> Response:
     """404 and 405."""
     whys = {
         HTTPStatus.NOT_FOUND: "this address is not one of this server",
@@ -202,11 +221,11 @@ async def _unrouted(request: Request, error: HTTPException) -> Response:
     }
     status = HTTPStatus(error.status_code)
     refusal = RefusedRequest(status, whys.get(status, str(error.detail)))
-    response = _response(ROUTES[0], _nobody(request), refusal)
+    response = _response(ROUTES[0], _unparsed(request, await _user(served, request, Role.NOBODY)), refusal)
     response.headers.update(error.headers or {})
     return response
 
 
 async def _bug(request: Request, _: Exception) -> Response:
     why = "a fault of Warcmill itself; the log of this server has its traceback: please report it"
-    return _response(ROUTES[0], _nobody(request), RefusedRequest(HTTPStatus.INTERNAL_SERVER_ERROR, why))
+    return _response(ROUTES[0], _unparsed(request), RefusedRequest(HTTPStatus.INTERNAL_SERVER_ERROR, why))

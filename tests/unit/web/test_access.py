@@ -198,3 +198,21 @@ def test_every_route_asks_for_its_role(archive: Searchable, state: FileStore) ->
                     assert answer.status == 403, route.path
                 else:
                     assert answer.status not in (403, 405, 500), (route.path, role)
+
+
+def test_an_address_that_is_none_keeps_the_menu_of_who_asks(archive: Searchable, state: FileStore) -> None:
+    sent = {"authorization": f"Bearer {access.add_token(state, 'anna', Role.READER, None)}"}
+    for path, fields in (("/nowhere", {}), ("/search", {"page": "0", "q": "heron"})):
+        answer = ask(pages(archive), path, fields, headers=sent)
+        assert answer.status in (400, 404)
+        assert 'href="/status"' in answer.text
+    assert 'href="/status"' not in ask(pages(archive), "/nowhere").text
+
+
+def test_with_the_state_away_nobody_is_let_in_and_what_everyone_may_see_is_there(archive: Searchable) -> None:
+    sent = {"authorization": "Bearer some-token-that-is-long"}
+    server = pages(archive)
+    archive.state.store.base.rename(archive.state.store.base.with_name("away"))
+    shown = [ask(server, path, headers=sent) for path in ("/status", "/static/warcmill.css", "/nowhere", "/sign-in")]
+    assert [answer.status for answer in shown] == [503, 200, 404, 200]
+    assert "the folder of the state does not answer" in shown[0].text
