@@ -70,8 +70,8 @@ class LaunchReport:
 
 def report(
     state: MarkerStore,
-    rootmap: RootMap,
-    store: Store | Unavailable,
+    rootmap: RootMap | None,
+    store: Store | Unavailable | None,
     launch: Launch,
     wanted: Wanted,
     before: ScanStart | None = None,
@@ -83,6 +83,7 @@ def report(
     `before` is what there was to scan when the scans began; what is newer counts as not yet scanned. `catalogued` is
     None without an index, as is `resolve`, which looks up revisits. `store` may be the error of one that is away. Of
     a root that is away nothing is known: the report is that of the markers, with a gap for each such root.
+    Without `rootmap` and `store` it is that of the markers alone.
     """
     try:
         seen = survey.look(state, rootmap, launch, wanted)
@@ -103,12 +104,14 @@ def report(
 def _beyond_markers(
     state: MarkerStore,
     seen: Survey,
-    store: Store | Unavailable,
+    store: Store | Unavailable | None,
     catalogued: Catalogued | None,
     resolve: Resolve | None,
 ) -> tuple[Survey, tuple[Gap, ...], tuple[Unavailable, ...]]:
     """The survey with its revisits looked up, the gaps in the store, and the roots that did not answer."""
     away, not_stored = seen.away, tuple[Gap, ...]()
+    if store is None:
+        return seen, not_stored, away
     try:
         seen = looked_up(seen, resolve)
     except Unavailable as error:
@@ -142,7 +145,12 @@ def find(
 
 
 def unexplained(seen: Survey, table: Iterable[StageRow], known: Iterable[Gap]) -> Iterator[Gap]:
-    """A gap for every sealed stage whose figures differ without a known gap that explains it."""
+    """A gap for every sealed stage whose figures differ without a known gap that explains it.
+
+    None where the disk was not listed: it has one of the figures.
+    """
+    if not seen.is_listed:
+        return
     explained = {gap.stage for gap in known if gap.kind in EXPLAINS}
     if not all(seen.marker("assemble", stage) for stage in seen.stages[:-1]):
         explained.add(str(seen.stages[-1]))  # its row also counts the WARCs that the missing 03 would list

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import chain
 import pytest
 from engine import Engine, line_of
 from warcs import warc_gz, warcinfo
 
-from warcmill.audit.documents import comparison, explanation, files
+from warcmill import layout
+from warcmill.audit.documents import comparison, explanation, files, status
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.errors import BadInput
+from warcmill.launches.roots import RootMap
 from warcmill.markers.attempts import Attempts
+from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch
 from warcmill.output import process
@@ -129,3 +134,57 @@ def test_the_figures_of_a_launch_need_no_store_and_write_nothing(
     assert known.numbers["lines"] == 3
     assert known.seeds is not None
     assert figures.beside_the_one_before(engine.state, None, engine.launch) is None
+
+
+def unasked() -> NoReturn:
+    raise AssertionError("a page asked a root")
+
+
+def test_a_page_asks_the_state_alone(engine: Engine) -> None:
+    """Whatever the roots hold, and while they are away: nothing but the state is opened."""
+    assembled(engine)
+    whole = line_with(engine)
+    rootmap = RootMap(engine.rootmap.default, {}, (), lambda _root, _place: unasked())
+    line = AuditedLine(engine.state, rootmap, {}, unasked, unasked, lambda _: unasked()).state_alone()
+    day, end = engine.launch.day, engine.launch.day + timedelta(days=1)
+    (seen,) = status.read(line, day, end, looked=None).grids
+    (beside,) = status.read(whole, day, end, looked=None).grids
+    assert (seen.cells, seen.ended, seen.away) == (beside.cells, beside.ended, ())
+    listed, with_disk = files.read(line, engine.launch), files.read(whole, engine.launch)
+    assert [file.file for file in listed.files] == [file.file for file in with_disk.files]
+    assert {file.on_disk for file in listed.files} == {None}
+    known = explanation.read(line, engine.launch, None, lambda _: unasked())
+    assert known.away == ()
+    assert [gap.kind for gap in known.gaps] == ["lacking", "lacking"]
+    assert comparison.read(line, day, end).away == ()
+
+
+@pytest.mark.parametrize("root", ["jobs", "output"])
+def test_without_a_root_nobody_knows_whether_a_launch_runs(engine: Engine, root: str) -> None:
+    engine.logs(line_of("http://a.example/", NAMES[0]))
+    engine.warc(f"{NAMES[0]}.open")
+    key = layout.key("pulse.CheckpointJob", engine.launch, number="00001")
+    engine.state.publish(key, Claim(key, facts={"stage": "cp00001-20161020000000"}))
+    (engine.base / root).rename(engine.base / "away")
+    line = line_with(engine)
+    seen = status.read(line, engine.launch.day, engine.launch.day + timedelta(days=1), looked=None)
+    (grid,) = seen.grids
+    assert (grid.ended, grid.word, grid.is_end_unknown, seen.is_away) == ("", "in trouble", True, True)
+    assert [error.what for error in grid.away] == [error.what for error in seen.away]
+    assert f"'{root}'" in grid.away[0].what
+    known = explanation.read(line, engine.launch)
+    assert known.waiting == (("", "no marker says that it has ended; its logs were not asked."),)
+    assert [error.what for error in known.away] == [error.what for error in seen.away]
+
+
+def test_figures_are_not_compared_with_a_disk_that_is_away(engine: Engine) -> None:
+    assembled(engine)
+    chain.upto(engine, "Copy")
+    before = explanation.read(line_with(engine), engine.launch)
+    (engine.base / "output").rename(engine.base / "away")
+    line = line_with(engine)
+    known = explanation.read(line, engine.launch)
+    assert (known.gaps, known.seen.ended) == (before.gaps, before.seen.ended)
+    assert ["'output'" in error.what for error in known.away] == [True]
+    (report,) = comparison.read(line, engine.launch.day, engine.launch.day + timedelta(days=1)).reports
+    assert {gap.kind for gap in report.gaps} == {"unavailable", *(gap.kind for gap in before.gaps)}

@@ -74,9 +74,9 @@ def of_discovered(
 
 def reports_of(line: AuditedLine, launches: Sequence[Launch], before: ScanStart | None = None) -> list[LaunchReport]:
     """A report of each launch. With `before`, what scans could not know of yet is not a gap."""
-    store, resolve = _store(line), _resolver(line, launches)
+    store, resolve = (None, None) if line.is_state_alone else (_store(line), _resolver(line, launches))
     return [
-        report(line.state, line.rootmap, store, launch, line.wanted, before, line.catalogued, resolve)
+        report(line.state, line.roots, store, launch, line.wanted, before, line.catalogued, resolve)
         for launch in launches
     ]
 
