@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from playwright.sync_api import Page
 
@@ -17,7 +17,8 @@ from servers.browsing import HEIGHT, Scheme
 
 WIDTHS: Final = (320, 1280)
 SECONDS: Final = 600
-_AXE: Final = "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations)"
+# Dark, nothing but the colours differs; so all other rules are asked once a width.
+_RULES: Final[dict[Scheme, str]] = {"light": "", "dark": ", runOnly: ['color-contrast']"}
 _TOO_WIDE: Final = "() => document.documentElement.scrollWidth - innerWidth"
 
 
@@ -27,16 +28,17 @@ def faults(page: Page) -> list[str]:
     found = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        for scheme in get_args(Scheme):
+        for scheme, rules in _RULES.items():
             page.emulate_media(color_scheme=scheme)
-            found += [f"{page.url} {width} {scheme}: {fault}" for fault in _faults(page)]
+            found += [f"{page.url} {width} {scheme}: {fault}" for fault in _faults(page, rules)]
     return found
 
 
-def _faults(page: Page) -> list[str]:
+def _faults(page: Page, rules: str) -> list[str]:
     wide = page.evaluate(_TOO_WIDE)
     too_wide = [f"{wide} px wider than the window"] if wide > 0 else []
-    return [*too_wide, *(f"{one['id']}: {one['help']}: {_places(one)}" for one in page.evaluate(_AXE))]
+    axe = f"axe.run(document, {{resultTypes: ['violations']{rules}}}).then(found => found.violations)"
+    return [*too_wide, *(f"{one['id']}: {one['help']}: {_places(one)}" for one in page.evaluate(axe))]
 
 
 def _places(violation: dict[str, Any]) -> str:
@@ -50,7 +52,7 @@ def nu(*files: Path) -> list[str]:
     """The errors of saved pages and style sheets, whose names end in .html and .css."""
     jar = packages.package(pins.NU, pins.NU_SHA256) / "build/dist/vnu.jar"
     options = ("--also-check-css", "--errors-only", "--format", "json", "--stdout", "--exit-zero-always")
-    command: list[str | Path] = [packages.java(), "-jar", jar, *options, *files]
+    command: list[str | Path] = [packages.java(), "-Xss8m", "-jar", jar, *options, *files]
     answer = process.run("Nu", files[0].parent, command, SECONDS)
     found = json.loads(answer)["messages"]
     return [f"{Path(one['url']).name}:{one.get('lastLine', 0)}: {one['message']}" for one in found]

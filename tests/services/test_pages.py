@@ -102,15 +102,20 @@ def test_every_part_passes_the_judges_whatever_is_written_in_it(browser: Browser
 
 
 def test_the_judges_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
-    html = (
-        "<!doctype html><html><head><title>a</title></head><body><img src=x><p style='width:2000px'>a</p><div></span>"
-    )
+    head = "<!doctype html><html><head><title>a</title><meta name=color-scheme content='light dark'></head><body>"
+    dark = "<p style='color:light-dark(#000, #222);background:light-dark(#fff, #111)'>a</p>"
+    html = f"{head}<img src=x><p style='width:2000px'>a</p>{dark}<div></span>"
     saved = tmp_path / "wrong.html"
     saved.write_text(html, "utf-8")
     with browsing.window(browser) as page:
         page.set_content(html)
         found = "\n".join(page_judges.faults(page))
-    for fault in ("320 dark: 1688 px wider than the window", "image-alt: ", "html-has-lang: "):
+    for fault in (
+        "320 dark: 1688 px wider than the window",
+        "image-alt: ",
+        "html-has-lang: ",
+        "1280 dark: color-contrast: ",
+    ):
         assert fault in found
     assert any("Stray end tag" in fault for fault in page_judges.nu(saved))
 
