@@ -15,7 +15,7 @@ from warcmill.audit.documents import explanation, files
 from warcmill.audit.documents.explanation import Explanation
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
-from warcmill.audit.inventory import MARKS, NEVER
+from warcmill.audit.inventory import LACKING, MARKS, NEVER
 from warcmill.audit.progress_grid import Cells, LaunchGrid, Mark
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
@@ -260,8 +260,8 @@ def launch_files(served: Served, asked: Asked) -> Answer:
     read = files.read(line, one, lacking or None, skipped=(page - 1) * ON_A_PAGE, most=ON_A_PAGE)
     if asked.in_json:
         return ShownPage(files.document([read]))
-    in_use = {step for file in read.files for step in file.steps}
-    columns = [row for row in chain.of_files(chain.ROWS) if row.word in in_use]
+    in_use = {step for file in read.files for step, state in file.steps.items() if state not in (LACKING, NEVER)}
+    columns = [row for row in chain.of_files(chain.ROWS) if row.due == chain.ALWAYS or row.word in in_use]
     path = f"{path_of(one)}/files"
     shown = {
         "launch": str(one),
