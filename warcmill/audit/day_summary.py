@@ -35,6 +35,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import TypeGuard
 
 from warcmill import chain, errors, layout
 from warcmill.audit import findings, gaps, progress_grid, remedies, survey
@@ -193,7 +194,7 @@ def parse(data: bytes, day: date) -> DaySummary:
     found = document.get("launches") if isinstance(document, dict) else None
     if not isinstance(found, list) or document.get("day") != str(day):
         return DaySummary(day, why=DAMAGED)
-    launches = tuple(one for one in found if isinstance(one, dict) and _is_launch(one))
+    launches = tuple([one for one in found if _is_launch(one)])
     written, away = document.get("written"), document.get("away")
     return DaySummary(
         day,
@@ -203,8 +204,8 @@ def parse(data: bytes, day: date) -> DaySummary:
     )
 
 
-def _is_launch(one: Document) -> bool:
-    return isinstance(one.get("job"), str) and isinstance(one.get("launch_id"), str)
+def _is_launch(one: Json) -> TypeGuard[Document]:
+    return isinstance(one, dict) and type(one.get("job")) is type(one.get("launch_id")) is str
 
 
 def marks_of(launch: Document) -> dict[str, Mark]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Self
 
 from warcmill import chain, layout
@@ -97,8 +98,9 @@ class LaunchGrid:
     @property
     def mark(self) -> Mark:
         """The one mark of the launch."""
-        is_unreadable = bool(self.error) or self.is_end_unknown
-        return mark_of({cell.mark for cell in self.cells.values()}, self.ended, is_unreadable=is_unreadable)
+        if self.error or self.is_end_unknown:
+            return Mark.FAILED
+        return mark_of(frozenset(cell.mark for cell in self.cells.values()), bool(self.ended))
 
 
 WORDS = ("done", "waiting", "running", "in trouble")
@@ -210,14 +212,13 @@ def _refuses(seen: Survey, step: Row, stage: Stage, key: Key) -> bool:
     return any(item.outcome is Outcome.REFUSED and not gaps.is_accepted(seen, path) for path, item in items.items())
 
 
-def mark_of(marks: Collection[str], ended: str, *, is_unreadable: bool = False) -> Mark:
+@lru_cache
+def mark_of(marks: frozenset[str], has_ended: bool) -> Mark:
     """The one mark of a launch, from those of its steps: the worst trouble, else how far it is."""
-    if is_unreadable:
-        return Mark.FAILED
     if trouble := next((mark for mark in Mark if mark in TROUBLES and mark in marks), None):
         return trouble
-    if not ended:
+    if not has_ended:
         return Mark.RUNNING
-    if all(mark in (Mark.DONE, Mark.NOT_DUE) for mark in marks):
+    if marks <= {Mark.DONE, Mark.NOT_DUE}:
         return Mark.DONE
     return Mark.PARTIAL if Mark.DONE in marks else Mark.WAITING

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -71,6 +71,13 @@ def plain_text(text: str) -> Markup:
     """The lines of a log or a document, for <pre>: all but the ends of lines is escaped, and long lines are cut."""
     lines = text.replace("\r\n", "\n").expandtabs(4).removesuffix("\n").split("\n")
     return Markup("\n").join(escape(printable(cut(line, LONGEST_LINE))) for line in lines)
+
+
+@lru_cache
+def in_grid(word: str, note: str = "") -> Markup:
+    """A state in a cell of a grid, drawn by its macro once: a year has thousands of them."""
+    drawn = environment().get_template("parts.html").module.state(word, note, grid=True)  # type: ignore[attr-defined]
+    return Markup(drawn)  # noqa: S704 - of our own template
 
 
 def search_for(url: str) -> str:

@@ -6,9 +6,11 @@ came since the last scan are not in it: `written` says when each day was summed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain as chained
+from typing import Any, NamedTuple
 
 from warcmill.audit import day_summary
 from warcmill.audit.day_summary import DaySummary
@@ -22,8 +24,7 @@ from warcmill.model import Json, Launch
 Summed = Mapping[str, Json]  # a launch in a summary
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchOfDay:
+class LaunchOfDay(NamedTuple):  # cheap to make: a year has thousands
     """A launch in the summary of its day. `warcs` and `bytes` are 0 where the summary does not have them."""
 
     job: str
@@ -40,7 +41,7 @@ class DayOfJobs:
     """A day: the launches of each job, and when it was summed up. `why`: why it was not; `away`: roots that were."""
 
     day: date
-    jobs: Mapping[str, tuple[LaunchOfDay, ...]]
+    jobs: Mapping[str, Sequence[LaunchOfDay]]
     written: str
     away: tuple[str, ...]
     why: str
@@ -70,38 +71,31 @@ def of_summary(summary: DaySummary, job: str = "", mark: str = "") -> DayOfJobs:
     """A day as its summary has it."""
     jobs: dict[str, list[LaunchOfDay]] = {}
     for one in map(launch_of, summary.launches):
-        if job in ("", one.job) and mark in ("", one.mark):
+        if not (job and job != one.job) and not (mark and mark != one.mark):
             jobs.setdefault(one.job, []).append(one)
-    of_jobs = {name: tuple(launches) for name, launches in jobs.items()}
-    return DayOfJobs(summary.day, of_jobs, summary.written, summary.away, summary.why)
+    return DayOfJobs(summary.day, jobs, summary.written, summary.away, summary.why)
 
 
 def launch_of(summed: Summed) -> LaunchOfDay:
-    """A launch as its summary has it."""
+    """A launch as its summary has it; one that could not be read has no steps."""
     ended, troubles = summed.get("ended"), summed.get("troubles")
     return LaunchOfDay(
         str(summed["job"]),
         str(summed["launch_id"]),
-        _mark(summed, ended := ended if isinstance(ended, str) else ""),
-        ended,
+        Mark.FAILED if not ended and "away" in summed else _mark(summed, bool(ended)),
+        ended if isinstance(ended, str) else "",
         _number(summed.get("warcs")),
         _number(summed.get("bytes")),
         len(troubles) if isinstance(troubles, list) else 0,
     )
 
 
-def _mark(summed: Summed, ended: str) -> Mark:
-    is_unreadable = "error" in summed or ("away" in summed and not ended)
-    return mark_of(set(_words(summed)), ended, is_unreadable=is_unreadable)
-
-
-def _words(summed: Summed) -> Iterator[str]:
-    """The words of the marks of a launch's steps, and of those of its stages."""
-    stages = summed.get("stages")
-    rows = (summed.get("steps"), *(stages.values() if isinstance(stages, dict) else ()))
-    for row in rows:
-        if isinstance(row, dict):
-            yield from (word for word in row.values() if isinstance(word, str))
+def _mark(summed: Any, has_ended: bool) -> Mark:
+    try:
+        rows = (summed["steps"], *summed["stages"].values())
+        return mark_of(frozenset(chained.from_iterable(map(dict.values, rows))), has_ended)
+    except (KeyError, AttributeError, TypeError):
+        return Mark.FAILED
 
 
 def _number(value: Json) -> int:

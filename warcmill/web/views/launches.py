@@ -9,6 +9,8 @@ from heapq import nsmallest
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
+
 from warcmill import chain, layout
 from warcmill.audit import day_summary, gaps, progress_grid
 from warcmill.audit.documents import explanation, files
@@ -16,7 +18,7 @@ from warcmill.audit.documents.explanation import Explanation
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.audit.inventory import LACKING, MARKS, NEVER
-from warcmill.audit.progress_grid import Cells, LaunchGrid, Mark
+from warcmill.audit.progress_grid import Cell, Cells, LaunchGrid, Mark
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.errors import BadInput, NotReady, Unavailable
@@ -26,6 +28,7 @@ from warcmill.model import Key, Launch, Stage
 from warcmill.reports import figures
 from warcmill.reports.comparison import LaunchComparison
 from warcmill.reports.figures import LaunchFigures
+from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 
@@ -93,11 +96,13 @@ def columns_of(grids: Iterable[LaunchGrid]) -> list[Row]:
     return [row for row in chain.steps(chain.ROWS) if row.due == chain.ALWAYS or row.word in in_use]
 
 
-def cells(row: Cells, columns: Iterable[Row]) -> list[tuple[str, str] | None]:
-    """The word and the note, `2/3`, of each cell of a row of a grid; None for a step that the row has not."""
-    found = (row.get(column.word) for column in columns)
-    return [(str(cell.mark), f"{cell.done}/{cell.of}" if cell.done < cell.of > 1 else "") if cell else None
-            for cell in found]  # fmt: skip
+def cells(row: Cells, columns: Iterable[Row]) -> list[str]:
+    """The cells of a row of a grid, drawn: with a note, `2/3`, where not all is done; '' for a step it has not."""
+    return [_drawn(row[column.word]) if column.word in row else "" for column in columns]
+
+
+def _drawn(cell: Cell) -> Markup:
+    return in_grid(cell.mark, f"{cell.done}/{cell.of}" if cell.done < cell.of > 1 else "")
 
 
 def launch(served: Served, asked: Asked) -> Answer:
@@ -269,7 +274,7 @@ def launch_files(served: Served, asked: Asked) -> Answer:
         "error": read.error,
         "pager": Pager(page, ON_A_PAGE, read.total, f"{path}?{urlencode({'lacking': lacking})}" if lacking else path),
         "heads": heads(columns),
-        "files": [(file, [str(MARKS[file.steps.get(row.word, NEVER)]) for row in columns]) for file in read.files],
+        "files": [(file, [in_grid(MARKS[file.steps.get(row.word, NEVER)]) for row in columns]) for file in read.files],
         "choices": [("", "all"), *((word, f"that lack {word}") for word in known)],
         "lacking": lacking,
         "written": day_summary.read_day(line.state, one.day).written,

@@ -19,6 +19,7 @@ from warcmill.errors import BadInput
 from warcmill.markers.locks import scans_at_work
 from warcmill.model import Json, parse_job
 from warcmill.web import queries
+from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, ShownPage
 from warcmill.web.search_views import sign_in
 from warcmill.web.served import Served
@@ -149,22 +150,22 @@ def _by_day(wanted: AskedDays, rows: list[DayOfJobs]) -> dict[str, object]:
         **_frame(wanted, marks),
         "written": max((row.written for row in rows), default=""),
         "jobs": jobs,
-        "rows": [(row, [_cell(row, job, wanted) for job in jobs]) for row in rows],
+        "rows": [(row, [_cell(row, job, wanted.state) for job in jobs]) for row in rows],
         "away": [*dict.fromkeys(why for row in rows for why in row.away)],
     }
 
 
-def _cell(row: DayOfJobs, job: str, wanted: AskedDays) -> tuple[str, str, str] | None:
-    """The worst state of a job's launches of a day, their number if they are several, and the way to them."""
+def _cell(row: DayOfJobs, job: str, state: str) -> tuple[str, str]:
+    """The worst state of a job's launches of a day, with their number if they are several, and the way to them."""
     launches = row.jobs.get(job)
     if not launches:
-        return None
+        return "", ""
     if len(launches) == 1:
-        return str(launches[0].mark), "", f"/launches/{job}/{launches[0].id}"
+        return in_grid(launches[0].mark), f"/launches/{job}/{launches[0].id}"
     worst = next(mark for mark in Mark if any(one.mark is mark for one in launches))
     day = str(row.day)
-    fields = {"from": day, "to": day, "job": job, **({"state": wanted.state} if wanted.state else {})}
-    return str(worst), str(len(launches)), f"/status?{urlencode(fields)}"
+    fields = {"from": day, "to": day, "job": job, **({"state": state} if state else {})}
+    return in_grid(worst, str(len(launches))), f"/status?{urlencode(fields)}"
 
 
 def _by_launch(line: AuditedLine, wanted: AskedDays, page: int) -> dict[str, object]:
