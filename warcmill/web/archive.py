@@ -90,7 +90,7 @@ class Archive:
     _away: dict[str, str] = field(default_factory=dict)
 
     def missing(self) -> list[str]:
-        """What cannot be searched or replayed, each with the command that brings it."""
+        """The parts that cannot be searched or replayed, each with the command that brings it."""
         if self.open_index is None:
             return [NO_INDEX]
         try:
