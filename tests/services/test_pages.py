@@ -102,8 +102,8 @@ def test_every_part_passes_the_judges_whatever_is_written_in_it(browser: Browser
 
 
 def test_the_judges_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
-    head = "<!doctype html><html><head><title>a</title><meta name=color-scheme content='light dark'></head><body>"
-    dark = "<p style='color:light-dark(#000, #222);background:light-dark(#fff, #111)'>a</p>"
+    head = "<!doctype html><html style='color-scheme: light dark'><head><title>a</title></head><body>"
+    dark = "<p style='color:light-dark(#000, #222);background:light-dark(#fff, #111)'>words</p>"
     html = f"{head}<img src=x><p style='width:2000px'>a</p>{dark}<div></span>"
     saved = tmp_path / "wrong.html"
     saved.write_text(html, "utf-8")
