@@ -66,6 +66,7 @@ TOGETHER = (
         "test_recrawl_heritrix.py", "test_pulse_heritrix.py", "test_feed_heritrix.py", "test_feed_chain.py",
         "test_documented_pulse.py", "test_heritrix_client.py",
     ),
+    ("test_compose.py",),
     ("test_demo.py",),
 )  # fmt: skip
 IN_ORDER = {name: number for number, name in enumerate(name for files in TOGETHER for name in files)}

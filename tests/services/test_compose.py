@@ -41,6 +41,7 @@ PAGE = (ROOT / "docs" / "operate" / "containers.md").read_text("utf-8")
 SECONDS = 600  # a loaded machine needs minutes
 PAUSE = "5"
 OWN = "127.0.0.2"
+NAMED = {"warcmill_newest_warc_timestamp_seconds", "warcmill_backup_end_timestamp_seconds", "warcmill_warcs"}
 LINE = ("scan", "due", "backup", "serve", "luigid")
 HERE = "--allow-private 127.0.0.0/8 --no-delay --resolve www.example.org=127.0.0.1"
 SITE = {
@@ -273,6 +274,7 @@ def test_the_line_works_from_a_crawl_to_replay(host: Host) -> None:
         with up(host, "backup"):
             wait_for(lambda: len(list((host.archive / "store/state").glob("*/2*/*.zip"))) == 2, host, "backup")
             assert [name for name in LINE if not host.is_healthy(name)] == []
+        wait_for(lambda: NAMED <= set(re.findall(r"^(\w+)", answer(host, "/metrics")[1].decode(), re.MULTILINE)), host)
         token = subprocess.run(
             sign_in[1:], cwd=host.image, env=host.environment(sign_in[0]), check=True, capture_output=True, text=True
         ).stdout.strip()  # fmt: skip
@@ -327,9 +329,7 @@ def test_clamd_of_the_profile_has_the_limits_that_the_page_sets(host: Host) -> N
     shell, option, text = host.services["clamd"]["entrypoint"]
     started = "\n".join(line for line in text.splitlines() if "freshclam" not in line)
     assert started.startswith("exec clamd ")
-    path = f"{host.environment('clamd')['PATH']}:/usr/sbin"
-    log = (host.base / "clamd.log").open("ab")
-    with log, subprocess.Popen([shell, option, started], cwd=host.image, env={"PATH": path}, stdout=log) as process:
+    with host.start("clamd", [shell, option, started]) as process:
         try:
             client = Clamd((pins.HOST, host.ports["3310"]))
             wait_for(lambda: host.is_healthy("clamd"), host, "clamd")
