@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
@@ -28,6 +29,7 @@ from warcmill.web.served import Served
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 LARGEST_FORM = 16_384  # bytes
 FIELDS = 20
+_HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?", re.ASCII)
 log = logging.getLogger(__name__)
 
 
@@ -90,7 +92,10 @@ def _view(served: Served, route: Route, asked: Asked) -> Answer:
 
 
 def _misdirected(served: Served, request: Request) -> RefusedRequest | None:
-    if host_name(request.headers.get("host", "")) != urlsplit(served.replay.address).hostname:
+    host = request.headers.get("host", "")
+    if host and not _HOST.fullmatch(host.strip()):
+        return RefusedRequest(HTTPStatus.BAD_REQUEST, "the Host header is no name of a host, with or without a port")
+    if host_name(host) != urlsplit(served.replay.address).hostname:
         return None
     why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
     return RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, why)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from urllib.parse import unquote
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from warcmill.errors import Unavailable
@@ -23,13 +25,16 @@ from warcmill.errors import Unavailable
 LARGEST_HEAD = 32_768  # bytes of a request's line and headers
 IDLE_SECONDS = 30
 GRACE_SECONDS = 5  # that answers under way have at the end
+LINGER_SECONDS = 5  # that a client has to read why its request was refused
 _BACKLOG = 1_024
+_ABSOLUTE = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 
 
 class Protocol(H11Protocol):
     """HTTP/1.1 of uvicorn, which has no bound of time for a request, and answers each odd one with 400."""
 
     _arriving: asyncio.TimerHandle | None = None
+    _is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
@@ -38,6 +43,10 @@ class Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -48,6 +57,11 @@ class Protocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the name is uvicorn's
         """431 for a head that is too large, which is the one fault that h11 reports with an unfinished request."""
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # the body breaks after its answer has begun
+            self._hang_up()
+            return
+        if self.conn.our_state is h11.SEND_RESPONSE:
+            self.cycle.disconnected = True  # its view may still run: its answer is not wanted any more
         is_large = self.conn.their_state is h11.ERROR and len(self.conn.trailing_data[0]) >= LARGEST_HEAD
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_large else HTTPStatus.BAD_REQUEST
         body = f"{status.phrase}: open the address that 'warcmill serve' printed\n".encode()
@@ -55,7 +69,14 @@ class Protocol(H11Protocol):
         answer = h11.Response(status_code=status, headers=[*headers, ("Connection", "close")], reason=status.phrase)
         for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """End the answer, and read on: a close with bytes unread makes the client's kernel drop the answer."""
+        self._is_refused = True
+        self.transport.write_eof()
+        self._stop_waiting()
+        self._arriving = self.loop.call_later(LINGER_SECONDS, self._hang_up)
 
     def _hang_up(self) -> None:
         if not self.transport.is_closing():
@@ -67,7 +88,25 @@ class Protocol(H11Protocol):
             self._arriving = None
 
 
-def serve(app: Callable[..., Any], host: str, port: int, started: Callable[[], None]) -> None:
+class OriginForm:
+    """An ASGI application behind addresses in absolute form, as clients of proxies send them (RFC 9112, 3.2.2).
+
+    The host of such an address takes the place of the header Host.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if match := _ABSOLUTE.fullmatch(scope.get("raw_path", b"")):
+            path = match[2] or b"/"
+            headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+            scope = {**scope, "raw_path": path, "path": unquote(path.decode("ascii"))}
+            scope["headers"] = [(b"host", match[1]), *headers]
+        await self._app(scope, receive, send)
+
+
+def serve(app: ASGIApp, host: str, port: int, started: Callable[[], None]) -> None:
     """Serve until a signal. `started` is called once the port is ours; Unavailable if another program has it."""
     with bound(host, port, "port") as taken:
         started()
@@ -75,7 +114,7 @@ def serve(app: Callable[..., Any], host: str, port: int, started: Callable[[], N
 
 
 @contextmanager
-def serving(app: Callable[..., Any], host: str) -> Iterator[int]:
+def serving(app: ASGIApp, host: str) -> Iterator[int]:
     """Serve in a thread while the block runs; yields the port, a free one."""
     with bound(host, 0, "") as taken:
         server = uvicorn.Server(_config(app))
@@ -113,9 +152,9 @@ def check_free(host: str, port: int, key: str) -> None:
         pass
 
 
-def _config(app: Callable[..., Any]) -> uvicorn.Config:
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
+        OriginForm(app),
         http=Protocol,
         ws="none",
         lifespan="off",
