@@ -20,7 +20,9 @@ from tasks import logs
 from tasks.audited import audited
 from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
+from tasks.health import look
 from tasks.step import OpenRoots, open_line
+from warcmill.audit.documents.health import Asker, Refresher
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.markers import locks
 from warcmill.model import Json
@@ -126,7 +128,10 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(number, _end)
     with _warcs(config, open_store) as place:
         pywb = _replay(config, program, place, asked)
-        served = Served(line.state, archive, pywb, entry, lambda: audited(open_line()), Actions(PROGRAM))
+        refresh = Refresher(partial(look, Asker())).wanted
+        served = Served(
+            line.state, archive, pywb, entry, lambda: audited(open_line()), refresh=refresh, actions=Actions(PROGRAM)
+        )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, pywb, asked))
         finally:

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from web_client import WebAnswer, ask
 
 from warcmill.audit.documents.line import AuditedLine
+from warcmill.base import clock
 from warcmill.stores import LocalStore
 from warcmill.web import access
 from warcmill.web.access import ROLES, WebAccess
@@ -38,6 +39,7 @@ class WebSite:
     audited: AuditedLine
     program: tuple[str, ...] = ("true",)
     actions: Actions = field(init=False)
+    refreshed: list[str] = field(default_factory=list)  # when engines were to be asked
 
     def __post_init__(self) -> None:
         for word in ROLES:
@@ -55,7 +57,12 @@ class WebSite:
         archive = Archive(self.state, None, lambda: self.roots.store)
         entry = WebAccess(self.state, "warcmill-8090")
         replay = NoReplay("there is no replay here", "http://localhost:8091")
-        return application(Served(self.roots.state, archive, replay, entry, lambda: self.audited, self.actions))
+        parts = (self.roots.state, archive, replay, entry)
+        served = Served(*parts, lambda: self.audited, refresh=self._refresh, actions=self.actions)
+        return application(served)
+
+    def _refresh(self) -> None:
+        self.refreshed.append(clock.now())
 
     def headers(self, role: str, **more: str) -> dict[str, str]:
         """The headers of someone with a role; '': of nobody."""

@@ -29,7 +29,7 @@ from warcmill.stores import LocalStore
 
 FOLDER = "web/actions"
 SHOWN = 65_536  # bytes of an output, its last ones
-LOOKED_AT = 500  # newest records that are looked at for those of one job
+LOOKED_AT = 300  # newest records, among which those of one job are looked for
 _LARGEST = 262_144  # bytes of a record; an accepted name may be long
 _ID = re.compile(r"[0-9]{14}-[0-9a-f]{12}")
 _CODES = {
@@ -219,13 +219,13 @@ class Actions:
             return TakenAction(action_id, why=f"its record is broken: {error}")
         return replace(found, is_running=is_running and found.exit_code is None)
 
-    def newest(self, state: LocalStore, most: int, job: str = "", launch_id: str = "") -> list[TakenAction]:
-        """The newest actions, the newest first: of any job, of one, or of one launch."""
+    def newest(self, state: LocalStore, most: int, job: str = "") -> list[TakenAction]:
+        """The newest actions, the newest first: of any job, or of one."""
         names = sorted(state.names(FOLDER), reverse=True)
         ids = (name.removesuffix(".json") for name in names if name.endswith(".json"))
         found = (self.read(state, one) for one in islice(ids, LOOKED_AT))
-        fit = (one for one in found if one and job in ("", one.job) and launch_id in ("", one.launch_id))
-        return list(islice(fit, most))
+        fit = (one for one in found if one and job in ("", one.job))
+        return sorted(fit, key=lambda one: one.started or one.id, reverse=True)[:most]  # a form may have waited
 
 
 def output_of(state: LocalStore, action_id: str) -> tuple[str, int]:

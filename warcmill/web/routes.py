@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warcmill.web import job_views, search_views
+from warcmill.web import search_views
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import launches, line
+from warcmill.web.views import jobs, launches, line
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 
@@ -42,13 +42,15 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launches.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launches.log_slice, "log.html"),
-    Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, job_views.action("start"), "action.html"),
-    Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, job_views.action("checkpoint"), "action.html"),
-    Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, job_views.action("stop"), "action.html"),
-    Route("/scan", GET + POST, Role.OPERATOR, job_views.action("scan"), "action.html"),
-    Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, job_views.action("accept"), "action.html"),
-    Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, job_views.action("close"), "action.html"),
-    Route("/actions/{action_id}", GET, Role.OPERATOR, job_views.taken, "taken.html"),
+    Route("/jobs", GET, Role.READER, jobs.all_jobs, "jobs.html", "Jobs"),
+    Route("/jobs/{job}", GET, Role.READER, jobs.job, "job.html"),
+    Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
+    Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, jobs.action("checkpoint"), "action.html"),
+    Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, jobs.action("stop"), "action.html"),
+    Route("/scan", GET + POST, Role.OPERATOR, jobs.action("scan"), "action.html"),
+    Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
+    Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
+    Route("/actions/{action_id}", GET, Role.OPERATOR, jobs.taken, "taken.html"),
     Route("/sign-in", GET + POST, Role.NOBODY, search_views.sign_in, "sign_in.html", is_signed=False),
     Route("/sign-out", POST, Role.READER, search_views.sign_out, is_signed=False),
     Route("/static/{name}", GET, Role.NOBODY, search_views.static),

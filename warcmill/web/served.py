@@ -35,7 +35,8 @@ class Replay(Protocol):
 class Served:
     """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
-    `line` opens the line anew, by luigi.cfg as it is now: a view calls it once.
+    `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
+    background and at most every few seconds: a view calls it while a running crawl is looked at.
     """
 
     state: MarkerStore
@@ -43,6 +44,7 @@ class Served:
     replay: Replay
     access: WebAccess
     line: Callable[[], AuditedLine]
+    refresh: Callable[[], object] = lambda: None
     actions: Actions = field(default_factory=Actions)
     forms: Forms = field(default_factory=Forms)
 

@@ -52,10 +52,12 @@ def test_it_has_schedule_engine_and_launches_newest_first(engine: Engine) -> Non
     (engine.folders["state"] / "2016-10" / "status.2016-10-19.json").write_text("{}")
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
     found = jobs.read(line_with(engine, Schedule(start, DAILY)), "daily")
-    assert found.launches == tuple(reversed(launches))
+    assert [one.launch for one in found.launches] == [*reversed(launches)]
     assert (found.next_due, found.owed, found.feed, found.crawl) == (clock.text(start), (), None, None)
-    document = json.loads(json.dumps(found.json(2)))
-    assert document["launches"] == ["20170101000000", "20161020234428"]
+    document = json.loads(json.dumps(jobs.read(line_with(engine), "daily", 2).json()))
+    assert [one["launch_id"] for one in document["launches"]] == ["20170101000000", "20161020234428"]
+    assert document["total"] == 3
+    document = json.loads(json.dumps(found.json()))
     assert (document["engine"], document["kind"], document["driven"]) == ("engine.heritrix", "heritrix", True)
     assert (document["frequency"], document["asked"]) == ("DAILY", "")
 
@@ -84,10 +86,14 @@ def test_the_feed_is_that_of_the_newest_due_crawl(engine: Engine) -> None:
 
 
 def test_the_running_crawl_is_as_it_was_asked_last(engine: Engine) -> None:
-    crawls = [{"job": "weekly", "done": 1}, {"job": "daily", "done": 2}]
-    health.write(engine.state, {"written": "2026-11-26T12:00:00Z", "crawls": [*crawls]})
+    numbers = {"queued": 3, "per_minute": 4, "kib_per_second": 5, "alerts": 0}
+    same = {"engine": "own", "running": True, "launch_id": "20161019234428", "state": "RUNNING", "said": ["slow"]}
+    crawls = [{"job": "weekly", "done": 1, **numbers, **same}, {"job": "daily", "done": 2, **numbers, **same}]
+    health.write(engine.state, {"written": "2026-11-26T12:00:00Z", "crawls": [*crawls]})  # type: ignore[dict-item]
     found = jobs.read(line_with(engine), "daily")
-    assert (found.crawl, found.asked) == ({"job": "daily", "done": 2}, "2026-11-26T12:00:00Z")
+    assert found.crawl
+    assert (found.crawl.done, found.crawl.said, found.asked) == (2, ("slow",), "2026-11-26T12:00:00Z")
+    assert [one.job for one in jobs.running_crawls(engine.state)] == ["daily", "weekly"]
     (engine.folders["state"] / "status" / "now.json").write_bytes(b'{"crawls": 3')
     assert jobs.read(line_with(engine), "daily").crawl is None
 

@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from warcmill import layout
 from warcmill.audit import due_crawls
 from warcmill.audit.documents import dues, health
 from warcmill.audit.documents.line import AuditedLine, JobEngine
 from warcmill.audit.due_crawls import Days, JobGap
+from warcmill.audit.progress_grid import LaunchGrid, grid
 from warcmill.base import clock
-from warcmill.base.schedule import Schedule
-from warcmill.errors import BadInput
-from warcmill.markers.facts import Fed
+from warcmill.base.schedule import Schedule, newest_due
+from warcmill.errors import BadInput, NotReady
+from warcmill.markers.facts import Fed, Launched
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json, Launch, parse_job, stamp_time
+from warcmill.model import FileRef, Json, Launch, parse_job, stamp_time
 
 OWED_DAYS = 60  # before today, in which due crawls without a launch are looked for
+NEWEST = 20  # launches that the document has
 LONGEST = timedelta(days=366 * 2)  # from now, in which the next due time of any schedule lies
+HEAD = 16_384  # bytes of a feed as it was read
 _MONTH, _FEED = re.compile(r"[0-9]{4}-[0-9]{2}"), layout.feed_key("x", "20161019234428").task
+_FIGURES = ("done", "queued", "per_minute", "kib_per_second", "alerts")
+_SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,43 +38,82 @@ class ReadFeed:
     """The feed of the newest due crawl that has one: its source, and its targets, in all, of the job, and faulty."""
 
     due: str
+    read: str
     source: str
     targets: int
     of_job: int
     faulty: tuple[str, ...]
+    kept: FileRef
 
     def json(self) -> dict[str, Json]:
         """The feed in the document."""
         return {
             "due": clock.stamp_text(self.due),
+            "read": self.read,
             "source": self.source,
             "targets": self.targets,
             "of_job": self.of_job,
             "faulty": [*self.faulty],
+            "sha512": self.kept.sha512,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNow:
+    """A running crawl, as its engine reported it when it was `asked`. `done` and `queued` count URIs."""
+
+    job: str
+    launch_id: str
+    state: str
+    done: int
+    queued: int
+    per_minute: int
+    kib_per_second: int
+    alerts: int
+    said: tuple[str, ...]
+    asked: str
+
+    def json(self) -> dict[str, Json]:
+        """The crawl in a document."""
+        return {**asdict(self), "said": [*self.said]}
 
 
 @dataclass(frozen=True, slots=True)
 class LineJob:
     """A job. `owed`: due crawls of the last days that never ran; `skipped`: those that were accepted.
 
-    `launches` are all that have a folder in the state, newest first. `crawl`: the running one, as its engine reported
-    it when it was `asked`; None if none runs.
+    `last_due` and `next_due`: UTC text, '' for none; `launched`: the launch that the last due crawl got. `launches` are
+    the newest of all that have a folder in the state, `total` is their number. `crawl`: None if none runs.
     """
 
     job: str
     engine: JobEngine | None
     schedule: Schedule | None
+    last_due: str
+    launched: str
     next_due: str
     owed: tuple[JobGap, ...]
     skipped: tuple[JobGap, ...]
     feed: ReadFeed | None
-    launches: tuple[Launch, ...]
-    crawl: dict[str, Json] | None
+    launches: tuple[LaunchGrid, ...]
+    total: int
+    crawl: RunningNow | None
     asked: str
 
-    def json(self, most: int | None = None) -> dict[str, Json]:
-        """The document, with at most `most` launches."""
+    @property
+    def newest(self) -> LaunchGrid | None:
+        """The newest launch."""
+        return next(iter(self.launches), None)
+
+    @property
+    def may_run(self) -> bool:
+        """True if a crawl of it was running, or a launch of an engine that is controlled here has no end yet."""
+        newest = self.newest
+        has_no_end = newest is not None and not newest.ended and not newest.error
+        return self.crawl is not None or bool(has_no_end and self.engine and self.engine.driven)
+
+    def json(self) -> dict[str, Json]:
+        """The document."""
         return {
             "job": self.job,
             "engine": self.engine.section if self.engine else "",
@@ -76,12 +121,18 @@ class LineJob:
             "driven": bool(self.engine and self.engine.driven),
             "frequency": str(self.schedule.frequency) if self.schedule else "",
             "start": clock.text(self.schedule.start) if self.schedule else "",
+            "last_due": self.last_due,
+            "launched": self.launched,
             "next_due": self.next_due,
             "owed": dues.as_list(self.owed),
             "skipped": dues.as_list(self.skipped),
             "feed": self.feed.json() if self.feed else None,
-            "launches": [launch.id for launch in self.launches[:most]],
-            "crawl": self.crawl,
+            "launches": [
+                {"launch_id": one.launch.id, "state": str(one.mark), "ended": one.ended, "error": one.error}
+                for one in self.launches
+            ],
+            "total": self.total,
+            "crawl": self.crawl.json() if self.crawl else None,
             "asked": self.asked,
         }
 
@@ -91,26 +142,74 @@ def names(line: AuditedLine) -> list[str]:
     return sorted({*line.engines, *line.schedules, *_in_state(line.state)})
 
 
-def read(line: AuditedLine, job: str) -> LineJob:
-    """All that the state knows of a job; BadInput if there is no such job."""
+def every(line: AuditedLine) -> list[LineJob]:
+    """All jobs by name, each with its newest launch alone."""
+    return [read(line, job, 1) for job in names(line)]
+
+
+def read(line: AuditedLine, job: str, most: int = NEWEST) -> LineJob:
+    """All that the state knows of a job, with its newest launches; BadInput if there is no such job."""
     if job not in line.engines and job not in line.schedules and job not in _in_state(line.state):
         raise BadInput(job, "there is no such job: luigi.cfg has none of this name, and no launch of it has a marker")
     now, schedule = stamp_time(clock.stamp()), line.schedules.get(job)
-    coming = next(schedule.due(now, now + LONGEST), None) if schedule else None
-    due = _dues(line, job, now)
-    found = health.read(line.state)
+    last = newest_due(schedule, now) if schedule else None
+    coming = next(schedule.due(now, max(now, schedule.start) + LONGEST), None) if schedule else None
+    due, launches = _dues(line, job, now), [*_launches(line.state, job)]
     return LineJob(
         job,
         line.engines.get(job),
         schedule,
+        clock.text(last) if last else "",
+        _launched(line.state, job, clock.digits(last)) if last else "",
         clock.text(coming) if coming else "",
         tuple(due.gaps),
         tuple(due.accepted),
         _feed(line.state, job),
-        tuple(_launches(line.state, job)),
-        _crawl(found, job),
-        str(found.get("written", "")),
+        tuple(grid(line.state, None, launch, line.wanted) for launch in launches[:most]),
+        len(launches),
+        next((one for one in running_crawls(line.state) if one.job == job), None),
+        asked(line.state),
     )
+
+
+def asked(state: MarkerStore) -> str:
+    """When engines were last asked, UTC; '' if they never were."""
+    text = health.read(state).get("written")
+    return text if isinstance(text, str) else ""
+
+
+def running_crawls(state: MarkerStore) -> list[RunningNow]:
+    """The crawls that ran when engines were last asked, by job. Any of them may have ended since."""
+    found: Any = health.read(state)
+    listed, written = found.get("crawls"), found.get("written")
+    crawls = (_crawl(one, written) for one in (listed if isinstance(listed, list) else ()))
+    return sorted((one for one in crawls if one), key=lambda one: one.job)
+
+
+def _crawl(found: Any, written: Any) -> RunningNow | None:
+    """A crawl of a report; None for what is none, as the report may be of another version, or torn."""
+    if not isinstance(found, dict):
+        return None
+    texts: dict[str, Any] = {name: found.get(name) for name in ("job", "launch_id", "state")}
+    numbers: dict[str, Any] = {name: found.get(name) for name in _FIGURES}
+    said = found.get("said")
+    if not all(isinstance(text, str) for text in (*texts.values(), written)):
+        return None
+    if not all(type(number) is int for number in numbers.values()):
+        return None
+    heard = tuple(text for text in said if isinstance(text, str)) if isinstance(said, list) else ()
+    return RunningNow(**texts, **numbers, said=heard, asked=written)
+
+
+def head(state: MarkerStore, feed: ReadFeed) -> str:
+    """The first lines of a feed that was read; '' if its file is gone."""
+    try:
+        with state.store.open(feed.kept.path) as file:
+            data = file.read(HEAD + 1)
+    except NotReady:
+        return ""
+    whole = data if len(data) <= HEAD else data[:HEAD].rpartition(b"\n")[0] or data[:HEAD]
+    return whole.decode("utf-8", "replace")
 
 
 def _dues(line: AuditedLine, job: str, now: datetime) -> dues.Dues:
@@ -118,7 +217,7 @@ def _dues(line: AuditedLine, job: str, now: datetime) -> dues.Dues:
     schedule = line.schedules.get(job)
     found = dues.Dues()
     if schedule:
-        days = Days(now - timedelta(days=OWED_DAYS), now, now)
+        days = Days(now - timedelta(days=OWED_DAYS), now + _SECOND, now)
         accepted = dues.accepted_dues(line.state).get(job, {})
         found.gaps += due_crawls.find(line.state, job, schedule, days, accepted)
         found.accepted += (
@@ -163,13 +262,15 @@ def _feed(state: MarkerStore, job: str) -> ReadFeed | None:
             except BadInput:
                 continue
             if fed:
-                return ReadFeed(key["due"], fed.source, fed.counts["targets"], fed.counts["of_job"], fed.faulty)
+                counts, read = fed.counts, marker.run.finished if marker else ""
+                return ReadFeed(key["due"], read, fed.source, counts["targets"], counts["of_job"], fed.faulty, fed.kept)
     return None
 
 
-def _crawl(found: dict[str, Json], job: str) -> dict[str, Json] | None:
-    crawls = found.get("crawls")
-    of_job = (
-        (one for one in crawls if isinstance(one, dict) and one.get("job") == job) if isinstance(crawls, list) else ()
-    )
-    return next(iter(of_job), None)
+def _launched(state: MarkerStore, job: str, due: str) -> str:
+    """The launch that a due crawl got; '' for none, and where its marker is unfit."""
+    marker = state.read(layout.due_key(job, due))
+    try:
+        return Launched.from_claim(marker.claim).launch.id if marker else ""
+    except BadInput:
+        return ""

@@ -11,7 +11,7 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from warcmill.audit import day_summary
-from warcmill.audit.documents import attention, days, dues, status
+from warcmill.audit.documents import attention, days, dues, jobs, status
 from warcmill.audit.documents.days import DayOfJobs
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.progress_grid import LEGEND, Mark, grid
@@ -34,15 +34,21 @@ STATES = tuple(mark for mark in LEGEND if mark is not Mark.NOT_DUE)
 
 
 def home(served: Served, asked: Asked) -> Answer:
-    """Show what needs a person, the newest launches, and the form of search.
+    """Show what needs a person, running crawls, the newest launches, and the form of search.
 
     A token that is still in the address is changed for a cookie.
     """
     if asked.fields.get("token"):
         return sign_in(served, asked)
-    found = attention.read(served.line().state_alone())
-    document: dict[str, Json] = {**found.json(), "missing": [*served.missing()]}
+    found, crawls = attention.read(served.line().state_alone()), jobs.running_crawls(served.state)
+    may_run = bool(crawls) or Mark.RUNNING in found.marks.values()
+    if may_run:
+        served.refresh()
+    running: list[Json] = [one.json() for one in crawls]
+    document: dict[str, Json] = {**found.json(), "running": running, "missing": [*served.missing()]}
     shown = {
+        "crawls": crawls,
+        "may_run": may_run,
         "written": found.found.written,
         "found": found,
         "path_of": path_of,

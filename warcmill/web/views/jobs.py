@@ -9,8 +9,9 @@ from functools import partial
 from http import HTTPStatus
 
 from warcmill import layout
-from warcmill.audit import gaps
+from warcmill.audit import due_crawls, gaps
 from warcmill.audit.documents import explanation
+from warcmill.audit.documents import jobs as documents
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.base import clock
@@ -18,10 +19,12 @@ from warcmill.base.schedule import newest_due
 from warcmill.errors import BadInput
 from warcmill.model import Json, Launch, parse_reason, stamp_time
 from warcmill.web import actions
+from warcmill.web.access import Role
 from warcmill.web.actions import ACTIONS, SHOWN, ActionVerb, TakenAction
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 
+NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
 OF_JOBS = ("start", "checkpoint", "stop")
@@ -57,6 +60,46 @@ class _Form:
             raise BadInput("finding", "no finding of this launch is open under this name; open the page again")
         filled = self.verb.filled(job=self.target.job, launch_id=self.target.launch_id, reason=reason)
         return (*filled, *(added or ()))
+
+
+def all_jobs(served: Served, asked: Asked) -> Answer:
+    """All jobs, and, for operators, the newest actions."""
+    line = served.line().state_alone()
+    found = documents.every(line)
+    if any(one.may_run for one in found):
+        served.refresh()
+    wrong = [str(error) for error in line.wrong]
+    document: dict[str, Json] = {"jobs": [one.json() for one in found], "wrong": [*wrong]}
+    return _with_actions(served, asked, "", document, {"jobs": found, "wrong": wrong})
+
+
+def job(served: Served, asked: Asked) -> Answer:
+    """A job: its schedule, engine, launches and feed, its progress while it runs; for operators, its actions."""
+    line = served.line().state_alone()
+    try:
+        found = documents.read(line, asked.names["job"])
+    except BadInput as error:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, error.why)
+    if found.may_run:
+        served.refresh()
+    shown = {
+        "one": found,
+        "head": documents.head(line.state, found.feed) if found.feed else "",
+        "owed": [*due_crawls.in_groups(found.owed)],
+        "owed_days": documents.OWED_DAYS,
+    }
+    return _with_actions(served, asked, found.job, found.json(), shown)
+
+
+def _with_actions(
+    served: Served, asked: Asked, job: str, document: dict[str, Json], shown: dict[str, object]
+) -> ShownPage:
+    """A page with the newest actions of a job, '' for all: an operator's alone, as they name people."""
+    shown["written"] = documents.asked(served.state)
+    if asked.user.role < Role.OPERATOR:
+        return ShownPage(document, {**shown, "taken": None})
+    taken = served.actions.newest(served.state.store, NEWEST, job)
+    return ShownPage({**document, "actions": [one.json() for one in taken]}, {**shown, "taken": taken})
 
 
 def action(word: str) -> Callable[[Served, Asked], Answer]:

@@ -1,0 +1,157 @@
+"""An operator's day by the pages of `warcmill serve`: a real crawl is started, watched, stopped, and archived."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import preloaded
+import pytest
+import requests
+from line import Line, line_at
+from several_hosts import page, serve
+
+from servers import pins
+from warcmill.crawl.launch import folders
+from warcmill.formats import surt
+
+JOB, HOST, PAGES = "daily", "a.example", 400
+SETTINGS = """\
+contact = "http://archive.example/"
+allow_private = ["127.0.0.0/8"]
+resolve = ["{host}=127.0.0.1"]
+
+[politeness]
+factor = 0
+least = 0.1
+most = 0.1
+"""
+CONFIGURATION = """
+[engine.own]
+kind=warcmill
+jobs={job}
+
+[job.{job}]
+frequency=daily
+start={start}
+
+[serve]
+port={port}
+replay_port={replay_port}
+"""
+_FORM = re.compile(r'name="form" value="([^"]+)"')
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[int]:
+    pages = {(HOST, f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES]) for n in range(PAGES)}
+    with serve(pages) as port:
+        yield port
+
+
+@pytest.fixture
+def line(tmp_path: Path, site: int) -> Iterator[Line]:
+    """A line whose one job was due an hour ago; nothing has started it."""
+    made = line_at(tmp_path)
+    job = made.folders["jobs"] / JOB
+    job.mkdir()
+    (job / "crawl.toml").write_text(SETTINGS.format(host=HOST))
+    seed = f"http://{HOST}:{site}/"
+    (job / "seeds.txt").write_text(f"{seed}\n")
+    (job / "surts.txt").write_text(f"{surt.surt(seed)}\n")
+    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    ports = pins.free({"port": 0, "replay_port": 0})
+    made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, start=start, **ports))
+    yield made
+    if (found := holder(made)) and found.pid:
+        os.kill(found.pid, signal.SIGKILL)
+
+
+def holder(line: Line) -> folders.Holder | None:
+    return folders.holder(line.folders["jobs"] / JOB / "state")
+
+
+class Operator(requests.Session):
+    """A person at a browser without JavaScript, who is signed in by the address that was printed."""
+
+    def __init__(self, printed: str) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.base = printed.partition("/sign-in")[0]
+        assert super().get(printed).url == f"{self.base}/"
+
+    def page(self, path: str) -> str:
+        answer = self.get(f"{self.base}{path}")
+        assert answer.status_code == 200, answer.text
+        return unescape(answer.text)
+
+    def document(self, path: str) -> Any:
+        return self.get(f"{self.base}{path}", params={"format": "json"}).json()
+
+    def act(self, path: str, **fields: str) -> Any:
+        """Open the page of an action, press its button, and wait for its end; return its document."""
+        form = _FORM.search(self.page(path))
+        assert form
+        done = self.post(f"{self.base}{path}", {"form": form[1], **fields}, headers={"Origin": self.base})
+        shown = done.url.removeprefix(self.base)
+        assert shown.startswith("/actions/"), done.text
+        until(lambda: self.document(shown)["exit_code"] is not None)
+        return self.document(shown)
+
+
+@contextmanager
+def served(line: Line) -> Iterator[Operator]:
+    """`warcmill serve`, and someone who has opened the address that it prints."""
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+    with preloaded.start("commands.main", "serve", env=env) as process:
+        try:
+            assert process.stdout
+            yield Operator(process.stdout.readline().strip())
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_crawl_is_started_watched_stopped_and_archived_by_pages(line: Line) -> None:
+    with served(line) as operator:
+        owed = operator.document(f"/jobs/{JOB}")["owed"]
+        started = operator.act(f"/jobs/{JOB}/start")
+        assert (started["exit_code"], started["words"]) == (0, ["pulse", "start", JOB]), started["output"]
+        assert "was started for the crawl due" in started["output"]
+        assert holder(line), "the crawl outlives the command that began it"
+        until(lambda: (operator.document(f"/jobs/{JOB}")["crawl"] or {}).get("done", 0) > 5)
+        crawl = operator.document(f"/jobs/{JOB}")["crawl"]
+        assert "▶" in operator.page(f"/jobs/{JOB}")
+        assert crawl["launch_id"] in operator.page("/jobs")
+
+        assert operator.act(f"/jobs/{JOB}/start")["exit_code"] == 1, "one runs"
+        checked = operator.act(f"/jobs/{JOB}/checkpoint")
+        assert (checked["exit_code"], "is assembled" in checked["output"]) == (0, True), checked["output"]
+        stopped = operator.act(f"/jobs/{JOB}/stop")
+        assert (stopped["exit_code"], "has ended" in stopped["output"]) == (0, True), stopped["output"]
+        assert holder(line) is None
+        scanned = operator.act("/scan")
+        assert scanned["exit_code"] == 0, scanned["output"]
+        (launch,) = operator.document(f"/jobs/{JOB}")["launches"]
+        assert (launch["launch_id"], launch["state"]) == (crawl["launch_id"], "done")
+        until(lambda: operator.document(f"/jobs/{JOB}")["crawl"] is None)
+        assert "✔" in operator.page(f"/jobs/{JOB}")
+        taken = [one["action"] for one in operator.document(f"/jobs/{JOB}")["actions"]]
+        assert sorted(taken) == ["checkpoint", "start", "start", "stop"]
+        assert operator.document(f"/jobs/{JOB}")["owed"] == []
+    assert {one["kind"] for one in owed} <= {"not launched"}
