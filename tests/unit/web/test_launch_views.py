@@ -17,13 +17,14 @@ from web_site import WebSite
 
 from warcmill import chain
 from warcmill.audit import day_summary
-from warcmill.audit.documents import explanation, files, status
+from warcmill.audit.documents import explanation, files, health, status
 from warcmill.chain import Row
 from warcmill.launches import packed_logs
 from warcmill.model import FINAL, Launch
 from warcmill.web.views.launches import ON_A_PAGE, path_of
 
 OCTOBER = {"from": "2016-10", "to": "2016-10"}
+OVERVIEWS = (("/", {}), ("/status", OCTOBER), ("/status", {**OCTOBER, "by": "day"}), (path_of(WHOLE), {}))
 LOG = "logs/crawl.log"
 
 
@@ -80,8 +81,29 @@ def test_what_did_not_answer_the_last_scan_is_named(own: ArchiveOfStates) -> Non
     site, engine = own.site(), own.engine()
     (own.base / "output").rename(own.base / "output.away")
     states.sum_up(engine)
-    for path, fields in (("/", {}), ("/status", OCTOBER), ("/status", {**OCTOBER, "by": "day"}), (path_of(WHOLE), {})):
+    for path, fields in OVERVIEWS:
         assert f"{own.base}/output" in shown(site, path, **fields), path
+
+
+def test_what_did_not_answer_the_last_look_at_health_is_named(own: ArchiveOfStates) -> None:
+    asked = {"kind": "engine", "name": "heritrix", "answered": False, "why": "<b>silent", "todo": "start it"}
+    full = {"root": "store", "level": "fail", "bytes_free": 7}
+    written = "2017-01-02T03:04:05Z"
+    path = own.state.store.real(health.PATH)
+    path.parent.mkdir()
+    for found in ({"asked": [asked, 1], "roots": [full], "written": written}, {"asked": 1, "roots": {}}, [], "{"):
+        path.write_text(found if isinstance(found, str) else json.dumps(found))
+        for page, fields in (
+            ("/", {}),
+            ("/status", OCTOBER),
+            ("/status", {**OCTOBER, "by": "day"}),
+            (path_of(WHOLE), {}),
+        ):
+            text = shown(own.site(), page, **fields)
+            is_there = isinstance(found, dict) and found["asked"] != 1
+            assert ("&lt;b&gt;silent" in text) is is_there
+            assert ("7 bytes are free on its disk" in text) is is_there
+            assert ("2017-01-02" in text) is is_there
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from warcmill.audit import day_summary, gaps
-from warcmill.audit.documents import days, dues
+from warcmill.audit.documents import days, dues, health
 from warcmill.audit.documents.days import FoundLaunches, LaunchOfDay
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import Gap
+from warcmill.audit.health import Level
 from warcmill.audit.progress_grid import TROUBLES, Mark, grid, of_survey
 from warcmill.audit.survey import look
 from warcmill.errors import WarcmillError
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
 
 DAYS = 31  # with a summary, that are looked at
@@ -53,6 +55,43 @@ class TroubledLaunch:
 
 
 @dataclass(frozen=True, slots=True)
+class SilentPart:
+    """An engine, a root or a server that did not answer when `warcmill health` asked it; or a disk that is full."""
+
+    kind: str
+    name: str
+    why: str
+    todo: str
+    asked: str  # when, UTC
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} at {self.asked}: {self.why}"
+
+    def json(self) -> dict[str, Json]:
+        """The part for programs."""
+        return {"kind": self.kind, "name": self.name, "why": self.why, "todo": self.todo, "asked": self.asked}
+
+
+def silent(state: MarkerStore) -> Iterator[SilentPart]:
+    """The parts that did not answer, and the full disks, as the newest report of the line's health has them."""
+    found = health.read(state)
+    written = str(found.get("written", ""))
+    for one in _objects(found.get("asked")):
+        if one.get("answered") is False:
+            kind, name, why, todo = (str(one.get(field, "")) for field in ("kind", "name", "why", "todo"))
+            yield SilentPart(kind, name, why, todo, written)
+    for one in _objects(found.get("roots")):
+        if one.get("level") == Level.FAIL and isinstance(free := one.get("bytes_free"), int):
+            yield SilentPart(
+                "root", str(one.get("root", "")), f"{free:,} bytes are free on its disk", "make room", written
+            )
+
+
+def _objects(value: Json) -> list[dict[str, Json]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """The answer. `others`: more launches in trouble. `found`: all launches of these days."""
 
@@ -63,6 +102,7 @@ class Attention:
     newest: Mapping[Launch, LaunchOfDay | None]
     marks: Mapping[Launch, Mark]
     found: FoundLaunches
+    silent: tuple[SilentPart, ...]
 
     def json(self) -> dict[str, Json]:
         """The document."""
@@ -71,6 +111,7 @@ class Attention:
             "written": self.found.written,
             "away": [*self.found.away],
             "broken": [*self.found.broken],
+            "silent": [one.json() for one in self.silent],
             "launches": [one.json() for one in self.troubled],
             "others": self.others,
             "of_no_launch": dues.as_list(self.of_no_launch),
@@ -94,7 +135,7 @@ def read(line: AuditedLine) -> Attention:
         one: summed.mark if summed else grid(line.state, None, one, line.wanted).mark for one, summed in newest.items()
     }
     due = dues.of_days(line, begin, end)
-    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, marks, found)
+    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, marks, found, tuple(silent(line.state)))
 
 
 def _last_days(line: AuditedLine) -> Iterator[date]:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary, gaps, progress_grid
-from warcmill.audit.documents import explanation, files
+from warcmill.audit.documents import attention, explanation, files
 from warcmill.audit.documents.explanation import Explanation
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
@@ -156,7 +156,7 @@ class _LaunchPage:
             "stages": len(seen.stages),
             "warcs": sum(one.numbers["warcs"] for one in warcs if one),
             "bytes": sum(one.numbers["warc_bytes"] for one in warcs if one),
-            "away": [*self._summary.away, *map(str, answered.away)],
+            "away": [*map(str, attention.silent(self._line.state)), *self._summary.away],
             "pager": pager,
             "gaps": [(gap, gaps.mark_of(seen, gap)) for gap in answered.gaps[(page - 1) * GAPS : page * GAPS]],
             "waiting": answered.waiting,

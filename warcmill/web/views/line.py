@@ -17,6 +17,7 @@ from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.progress_grid import LEGEND, Mark, grid
 from warcmill.errors import BadInput
 from warcmill.markers.locks import scans_at_work
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, parse_job
 from warcmill.web import queries
 from warcmill.web.rendering import in_grid
@@ -125,7 +126,7 @@ def line_status(served: Served, asked: Asked) -> Answer:
         rows = days.read(line.state, wanted.first, wanted.end, wanted.job, wanted.state)
         if asked.in_json:
             return ShownPage(days.document(wanted.first, wanted.end, rows))
-        return ShownPage({}, _by_day(wanted, rows))
+        return ShownPage({}, _by_day(line.state, wanted, rows))
     if asked.in_json:
         seen = status.read(line, wanted.first, wanted.end, wanted.job or None, looked=None)
         shown = [one for one in seen.grids if wanted.state in ("", one.mark)]
@@ -149,7 +150,7 @@ def _frame(wanted: AskedDays, marks: Iterable[Mark]) -> dict[str, object]:
     }
 
 
-def _by_day(wanted: AskedDays, rows: list[DayOfJobs]) -> dict[str, object]:
+def _by_day(state: MarkerStore, wanted: AskedDays, rows: list[DayOfJobs]) -> dict[str, object]:
     jobs = days.jobs_of(rows)
     marks = (one.mark for row in rows for launches in row.jobs.values() for one in launches)
     return {
@@ -157,7 +158,7 @@ def _by_day(wanted: AskedDays, rows: list[DayOfJobs]) -> dict[str, object]:
         "written": max((row.written for row in rows), default=""),
         "jobs": jobs,
         "rows": [(row, [_cell(row, job, wanted.state) for job in jobs]) for row in rows],
-        "away": [*dict.fromkeys(why for row in rows for why in row.away)],
+        "away": [*map(str, attention.silent(state)), *dict.fromkeys(why for row in rows for why in row.away)],
     }
 
 
@@ -190,7 +191,7 @@ def _by_launch(line: AuditedLine, wanted: AskedDays, page: int) -> dict[str, obj
     return {
         **_frame(wanted, marks),
         "written": found.written,
-        "away": [*found.away, *found.broken],
+        "away": [*map(str, attention.silent(line.state)), *found.away, *found.broken],
         "pager": Pager(page, LAUNCHES, len(found.launches), wanted.path()),
         "heads": heads(columns),
         "width": len(columns) + 5,
