@@ -4,6 +4,7 @@ demo.svg        what `warcmill status` and `warcmill reconcile` print of the dem
 visualiser.png  luigid's own page, with one launch done and one that failed; needs chromium
 replay.png      a page of scripts/windmills, crawled, out of its WACZ, in ReplayWeb.page; needs chromium
 search.png      what a reader's search finds in that crawl; served.png, a result in replay; need the same
+launch.png      the page of that crawl's launch
 engine.png      the same page after `scripts/demo --servers`, as a graph; needs the servers' packages too
 """
 
@@ -128,6 +129,8 @@ def photograph_serve(config: Path, base: Path) -> None:
     ):
         server.wait()
         page.goto(server.entrance)
+        page.locator("main tbody th a").first.click()
+        page.screenshot(path=PICTURES / "launch.png")
         page.goto(f"{server.address}search?q=mill")
         page.screenshot(path=PICTURES / "search.png")
         serving.follow(page, "The Windmill Museum")
