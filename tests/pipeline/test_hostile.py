@@ -203,12 +203,8 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     assert line.scan() == [0, 0]
     after = {path: path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*")) if path.is_file()}
     changed = {path.name for path in after if after[path] != before.get(path)}
-    assert changed <= {
-        "output.ScanForOutputs",
-        "files.ScanForOutputFiles",
-        "reports.ScanForReports",
-        f"status.{DAY}.json",
-    }
+    scans = ("output.ScanForOutputs", "files.ScanForOutputFiles", "reports.ScanForReports")
+    assert changed <= {*scans, *(f"ended.{scan}.json" for scan in scans), f"status.{DAY}.json"}
     assert line.warcmill("reconcile", DAY).returncode == 0
 
 

@@ -25,7 +25,7 @@ def demo(folder: Path) -> subprocess.CompletedProcess[str]:
 def files(folder: Path) -> dict[str, bytes]:
     found = [path for path in folder.rglob("*") if path.is_file() and ".locks" not in path.parts]
     logs = ("serve.log", "scan.log")
-    found = [path for path in found if path.name not in logs and "looked" not in path.parts]  # what scans remember
+    found = [path for path in found if path.name not in logs and not {"looked", "status"} & {*path.parts}]  # scans' own
     return {str(path): path.read_bytes() for path in found if not path.name.startswith("status.")}  # days' summaries
 
 

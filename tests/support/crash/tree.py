@@ -17,7 +17,7 @@ from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.stores import temporary_names
 
-_BASIS = re.compile(rb' "basis": "[0-9a-f]+",\n')
+_OF_A_RUN = re.compile(rb' "basis": "[0-9a-f]+",\n|,\n "written": "[^"]+"')
 _STAGED = re.compile(rb'"staged": "[^"]+"')
 _RANDOM = re.compile(r"\.[0-9a-f]{8}$")
 Tree = dict[str, tuple[int, str]]  # path: bytes and sha512; a folder is -1
@@ -52,7 +52,7 @@ def what(name: str, data: bytes, folder: Path) -> tuple[int, str]:
         data = data.replace(str(folder).encode(), b"FOLDER")
         data = data.rpartition(b"\n}\n")[0] if name.endswith("/version") else data  # without its seal
     elif is_summary(name):
-        data = _BASIS.sub(b"", data)
+        data = _OF_A_RUN.sub(b"", data)
     elif name.startswith("destination/staging/"):
         data = _STAGED.sub(b"", data)  # a name that no other process chooses
     return len(data), sha512(data).hexdigest()
@@ -63,7 +63,7 @@ def _keeps(path: str) -> bool:
 
 
 def is_summary(path: str) -> bool:
-    """The summary of a day; its basis is of inodes and times."""
+    """The summary of a day; its basis is of inodes and times, and it has when it was written."""
     return path.startswith("state/") and path.rpartition("/")[2].startswith("status.") and path.endswith(".json")
 
 
@@ -80,6 +80,7 @@ def is_working(path: str) -> bool:
         "attempts" in parts
         or ("aside" in parts and ".jsonl" in parts[-1])
         or parts[:2] in (["state", ".locks"], ["state", ".scratch"], ["destination", "ingest"])
+        or parts[:2] == ["state", "status"]  # when scans ended, and what answered then
         or is_catalogue(path)
         or is_remembered(path)
     )
