@@ -222,7 +222,7 @@ def _of_day(state: MarkerStore, day: date) -> Tally:
 def note_end(state: MarkerStore, name: str, first: str, last: str, troubles: int) -> None:
     """Record that a scan, or the backup, of these days has ended, with this number of troubles."""
     ended: Document = {"name": name, "ended": clock.now(), "first_day": first, "last_day": last, "troubles": troubles}
-    state.store.replace(f"{FOLDER}/ended.{name}.json", json.dumps(ended, sort_keys=True).encode())
+    _replace(state, f"{FOLDER}/ended.{name}.json", json.dumps(ended, sort_keys=True).encode())
 
 
 def _ended(state: MarkerStore) -> Iterator[dict[str, Json]]:
@@ -235,7 +235,12 @@ def _ended(state: MarkerStore) -> Iterator[dict[str, Json]]:
 
 def write(state: MarkerStore, found: Document) -> None:
     """Replace `status/now.json`."""
-    state.store.replace(PATH, json.dumps(found, ensure_ascii=False, sort_keys=True).encode())
+    _replace(state, PATH, json.dumps(found, ensure_ascii=False, sort_keys=True).encode())
+
+
+def _replace(state: MarkerStore, path: str, data: bytes) -> None:
+    state.store.sweep(FOLDER)  # what a killed process left half-written
+    state.store.replace(path, data)
 
 
 def read(state: MarkerStore) -> Document:
