@@ -1,27 +1,30 @@
-"""Back up what is history or decision, and of no launch: the lists of index versions, and what is hidden.
+"""Back up what is history or decision, and of no launch: lists of index versions, what is hidden, actions by pages.
 
-    state   versions/{data set}/{number}.list, decisions/{kind}/{number}.json
+    state   versions/{data set}/{number}.list, decisions/{kind}/{number}.json, web/actions/{id}.json and .log
     store   state/_archive/ and the same path
 
 Each file is sealed and never changes, so it is copied once, as it is. A decision is copied as it is made, and here if
-the store was away then.
+the store was away then. An action has no seal, and is copied once its end is on record. Tokens are not copied: one that
+was withdrawn would open the pages again.
 """
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha512
 
 from warcmill import layout
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, NotReady
 from warcmill.formats.seal import unseal
 from warcmill.stores import LocalStore, Stat, Store, temporary_names
 
 NAME = layout.ARCHIVE.rpartition("/")[2]
 FOLDER = layout.ARCHIVE
 KEPT = ("decisions", "versions")  # in this order: a list names decisions
+ACTIONS = "web/actions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class CopyOutcome:
 def back_up(state: LocalStore, store: Store) -> CopyOutcome:
     """Copy the files that the store has not. A damaged one is named and not copied."""
     there = {entry.path.removeprefix(f"{FOLDER}/"): entry.size for entry in _files(store, FOLDER)}
-    ours = list(_files(state, ""))
+    ours = [entry for entry in _files(state, "") if entry.path in there or _is_final(state, entry.path)]
     different = tuple(entry.path for entry in ours if there.get(entry.path, entry.size) != entry.size)
     return _copy(state, store, [entry.path for entry in ours if entry.path not in there], f"{FOLDER}/{{}}", different)
 
@@ -58,7 +61,7 @@ def _copy(source: Store, target: Store, paths: list[str], to: str, different: tu
     for path in paths:
         data = _bytes(source, path)
         try:
-            unseal(data, path)
+            _ = _is_action(path) or unseal(data, path)
         except BadInput as error:
             damaged.append(BadInput(f"{source.root}:{path}", error.why, error.offset))
             continue
@@ -66,6 +69,21 @@ def _copy(source: Store, target: Store, paths: list[str], to: str, different: tu
         target.commit_new(name, io.BytesIO(data), len(data), sha512(data).hexdigest())
         copied.append(name)
     return CopyOutcome(tuple(copied), different, tuple(damaged))
+
+
+def _is_action(path: str) -> bool:
+    return path.removeprefix(f"{FOLDER}/").startswith(f"{ACTIONS}/")
+
+
+def _is_final(state: LocalStore, path: str) -> bool:
+    """True if a file changes no more: of an action, once its record has an exit code."""
+    if not _is_action(path):
+        return True
+    try:
+        record = json.loads(_bytes(state, f"{path.rpartition('.')[0]}.json"))
+        return record["exit_code"] is not None
+    except (NotReady, ValueError, TypeError, KeyError, RecursionError):
+        return False
 
 
 def _bytes(store: Store, path: str) -> bytes:
@@ -77,4 +95,9 @@ def _files(store: Store, top: str) -> Iterator[Stat]:
     for kept in KEPT:
         for folder in store.list(f"{top}/{kept}" if top else kept):
             entries = store.list(folder.path) if folder.kind == "folder" else ()
-            yield from (one for one in entries if one.kind == "file" and not temporary_names.is_temporary(one.name))
+            yield from filter(_is_whole, entries)
+    yield from filter(_is_whole, store.list(f"{top}/{ACTIONS}" if top else ACTIONS))
+
+
+def _is_whole(entry: Stat) -> bool:
+    return entry.kind == "file" and not temporary_names.is_temporary(entry.name)
