@@ -35,8 +35,9 @@ HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 PICTURES = HERE / "docs" / "pictures"
 DAY = "2026-11-21"
+DEAD = b"http://gone.example/\n"
 SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
-WIDTH = 90
+WIDTH = 108
 PORT = 8399
 MUSEUM = "windmills.example"
 BROWSER = ("chromium", "chromium-browser", "google-chrome")
@@ -61,8 +62,9 @@ def main() -> int:
 def draw_demo(base: Path) -> None:
     """The demo's last two commands, for the bundled launch, as a terminal shows them."""
     config = new_line(base)
-    for module, task in SCANS:
-        run(config, "luigi", "--module", module, task, "--date-interval", DAY)
+    for seeds in base.rglob("seeds.txt"):  # one of them is dead, which would be a gap
+        seeds.write_bytes(seeds.read_bytes().replace(DEAD, b""))
+    run(config, "warcmill", "scan", DAY)
     terminal = Console(record=True, width=WIDTH, file=io.StringIO())
     for verb in ("status", "reconcile"):
         terminal.print(Text.assemble(("$ ", "dim"), (f"warcmill {verb} {DAY}", "bold")))
