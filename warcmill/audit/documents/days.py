@@ -1,15 +1,16 @@
 """The document of the days of an archive by its jobs, as scans have summed them up. Reads only.
 
-It is made of the summaries of the days alone, so that a year costs little more than the reading of these. Markers that
+It is made of the summaries of the days alone, and a process that asks again reads those that have changed. Markers that
 came since the last scan are not in it: `written` says when each day was summed up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from itertools import chain as chained
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from warcmill.audit import day_summary
@@ -17,6 +18,7 @@ from warcmill.audit.day_summary import DaySummary
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.documents.status import days as interval
 from warcmill.audit.progress_grid import Mark, grid, mark_of
+from warcmill.base import clock
 from warcmill.errors import BadInput
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
@@ -64,16 +66,40 @@ def _json(one: LaunchOfDay) -> Json:
 
 def read(state: MarkerStore, first: date, end: date, job: str = "", mark: str = "") -> list[DayOfJobs]:
     """The days from `first` up to, not including, `end`, the newest first: of all jobs and states, or of one."""
-    return [of_summary(summary, job, mark) for summary in day_summary.days(state, first, end)][::-1]
+    days = [first + timedelta(days=number) for number in range((end - first).days)][::-1]
+    names = {month: state.store.names(month) for month in {clock.month(day) for day in days}}
+    rows = [_of_day(state, day, names[clock.month(day)]) for day in days]
+    return [_only(row, job, mark) for row in rows] if job or mark else rows
 
 
-def of_summary(summary: DaySummary, job: str = "", mark: str = "") -> DayOfJobs:
+_KEPT: dict[tuple[Path, date], tuple[tuple[int, int], DayOfJobs]] = {}  # a server that is asked again reads what is new
+
+
+def _of_day(state: MarkerStore, day: date, there: Collection[str]) -> DayOfJobs:
+    """A day as its summary has it, which is read again once its file has changed."""
+    path = day_summary.path(day)
+    if path.rpartition("/")[2] not in there:
+        return of_summary(DaySummary(day, why=day_summary.ABSENT))
+    stamp = state.store.changed(path)
+    kept = _KEPT.get((state.store.base, day))
+    if kept is None or kept[0] != stamp:
+        kept = _KEPT[state.store.base, day] = stamp, of_summary(day_summary.read_day(state, day))
+    return kept[1]
+
+
+def of_summary(summary: DaySummary) -> DayOfJobs:
     """A day as its summary has it."""
     jobs: dict[str, list[LaunchOfDay]] = {}
     for one in map(launch_of, summary.launches):
-        if not (job and job != one.job) and not (mark and mark != one.mark):
-            jobs.setdefault(one.job, []).append(one)
+        jobs.setdefault(one.job, []).append(one)
     return DayOfJobs(summary.day, jobs, summary.written, summary.away, summary.why)
+
+
+def _only(row: DayOfJobs, job: str, mark: str) -> DayOfJobs:
+    """A day with the launches of one job, or in one state, alone."""
+    names = [name for name in row.jobs if job in ("", name)]
+    chosen = {name: [one for one in row.jobs[name] if mark in ("", one.mark)] for name in names}
+    return replace(row, jobs={name: launches for name, launches in chosen.items() if launches})
 
 
 def launch_of(summed: Summed) -> LaunchOfDay:
@@ -121,8 +147,8 @@ def find(line: AuditedLine, first: date, end: date, job: str = "", mark: str = "
 
     With `mark`, the markers of those that no scan has seen yet are read.
     """
-    summaries = [*day_summary.days(line.state, first, end)]
-    every = (launch_of(one) for summary in summaries for one in summary.launches)
+    rows = read(line.state, first, end)
+    every = (one for row in rows for launches in row.jobs.values() for one in launches)
     summed = {Launch(one.job, one.id): one for one in every if _is_launch(one)}
     unseen = [one for one in line.discover(first, end).launches if one not in summed]
     found: dict[Launch, LaunchOfDay | None] = {**summed, **dict.fromkeys(unseen)}
@@ -133,9 +159,9 @@ def find(line: AuditedLine, first: date, end: date, job: str = "", mark: str = "
     }
     return FoundLaunches(
         asked,
-        max((summary.written for summary in summaries), default=""),
-        tuple(dict.fromkeys(why for summary in summaries for why in summary.away)),
-        tuple(f"{day_summary.path(one.day)}: {one.why}" for one in summaries if one.why == day_summary.DAMAGED),
+        max((row.written for row in rows), default=""),
+        tuple(dict.fromkeys(why for row in rows for why in row.away)),
+        tuple(f"{day_summary.path(row.day)}: {row.why}" for row in rows if row.why == day_summary.DAMAGED),
     )
 
 
