@@ -315,6 +315,17 @@ def test_files_are_shown_a_page_at_a_time(site: WebSite, monkeypatch: pytest.Mon
     assert "No file is on this page" in shown(site, f"{path_of(REFUSED)}/files", page="99")
 
 
+def test_a_refused_warc_leads_to_its_files_row(site: WebSite) -> None:
+    name = get(site, path_of(REFUSED), format="json").document["gaps"][0]["name"]
+    assert f'{path_of(REFUSED)}/files?name={name}"' in shown(site, path_of(REFUSED))
+    found = get(site, f"{path_of(REFUSED)}/files", name=name, format="json").document["files"]
+    assert [one["path"] for one in found] == [name]
+    assert "1 file of the name" in shown(site, f"{path_of(REFUSED)}/files", name=name)
+    for bad in BAD:
+        assert get(site, f"{path_of(REFUSED)}/files", name=bad, format="json").document["files"] == []
+        assert len(shown(site, f"{path_of(REFUSED)}/files", name=bad)) < 10_000
+
+
 def test_an_empty_archive_has_its_pages(tmp_path: Path) -> None:
     site = ArchiveOfStates(tmp_path).site()
     assert "There is no launch yet." in shown(site, "/")

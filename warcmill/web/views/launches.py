@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
@@ -15,6 +15,7 @@ from warcmill import chain, layout
 from warcmill.audit import day_summary, gaps, progress_grid
 from warcmill.audit.documents import attention, explanation, files
 from warcmill.audit.documents.explanation import Explanation
+from warcmill.audit.documents.files import LaunchFiles
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.audit.inventory import LACKING, MARKS, NEVER
@@ -173,7 +174,8 @@ class _LaunchPage:
             "logs": [(str(stage), [*_logs(seen, stage)]) for stage in seen.stages if seen.logs(stage)],
             "sips": [*self._sips()],
             "markers": self._markers,
-            "accepted": [gap for gap in answered.accepted if gap.kind not in OF_SEEDS],
+            "accepted": [gap for gap in answered.accepted if gap.kind not in OF_SEEDS][:GAPS],
+            "also_accepted": max(0, len(answered.accepted) - GAPS),
             "folder": layout.state_folder(self._launch),
             "report": f"warcmill report {self._launch.job} {self._launch.id}",
         }  # fmt: skip
@@ -260,9 +262,12 @@ def launch_files(served: Served, asked: Asked) -> Answer:
         raise BadInput("lacking", f"it is not one of the steps of files: {', '.join(known)}")
     if not _is_known(line, one):
         return _not_there(line, one, BadInput(str(one), "there is no such launch; /status lists them"))
-    if asked.in_json and "page" not in asked.fields:
-        return ShownPage(files.document([files.read(line, one, lacking or None)]))
-    read = files.read(line, one, lacking or None, skipped=(page - 1) * ON_A_PAGE, most=ON_A_PAGE)
+    if name := asked.fields.get("name", ""):
+        read = _named(files.read(line, one), name)
+    elif asked.in_json and "page" not in asked.fields:
+        read = files.read(line, one, lacking or None)
+    else:
+        read = files.read(line, one, lacking or None, skipped=(page - 1) * ON_A_PAGE, most=ON_A_PAGE)
     if asked.in_json:
         return ShownPage(files.document([read]))
     in_use = {step for file in read.files for step, state in file.steps.items() if state not in (LACKING, NEVER)}
@@ -277,9 +282,16 @@ def launch_files(served: Served, asked: Asked) -> Answer:
         "files": [(file, [in_grid(MARKS[file.steps.get(row.word, NEVER)]) for row in columns]) for file in read.files],
         "choices": [("", "all"), *((word, f"that lack {word}") for word in known)],
         "lacking": lacking,
+        "name": name,
         "written": day_summary.read_day(line.state, one.day).written,
     }
     return ShownPage({}, shown)
+
+
+def _named(read: LaunchFiles, name: str) -> LaunchFiles:
+    """The files that a gap is about, by its name, which may have a word before that of the file."""
+    those = tuple(one for one in read.files if name.endswith((one.file.label, one.file.name)))
+    return replace(read, files=those, total=len(those))
 
 
 def _is_known(line: AuditedLine, one: Launch) -> bool:
