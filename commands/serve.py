@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hmac
+import ipaddress
 import shutil
 import signal
 import sys
@@ -34,7 +35,7 @@ from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
-from warcmill.web.replay import NAME, NoReplay, Pywb, ReplaySources
+from warcmill.web.replay import LOOPBACK, NAME, NoReplay, Pywb, ReplaySources
 from warcmill.web.served import Served
 
 PROGRAM = (sys.executable, "-m", "commands.main")  # runs the verb of an action, with our environment
@@ -176,7 +177,16 @@ def _replay(config: Settings, program: Path | str, place: str, asked: Serving) -
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
     places = ReplaySources(place, index_of(config))
-    return Pywb(program, places, asked.replay_port, _name_of_replay(asked), asked.replay_url, asked.replay_listen)
+    name, pages = _name_of_replay(asked), "" if asked.replay_url else f"{_address(asked)}/"  # behind a proxy: not known
+    return Pywb(program, places, asked.replay_port, name, asked.replay_url, asked.replay_listen, pages)
+
+
+def _address(asked: Serving) -> str:
+    """The address of the pages, as a browser of this machine opens it."""
+    listen = ipaddress.ip_address(asked.listen)
+    if listen.is_unspecified:
+        return f"http://{LOOPBACK}:{asked.port}"
+    return f"http://{f'[{listen}]' if listen.version == 6 else listen}:{asked.port}"
 
 
 def _name_of_replay(asked: Serving) -> str:
@@ -190,9 +200,8 @@ def _begin(served: Served, pywb: Pywb | NoReplay, asked: Serving) -> None:
     pywb.start()
     err(*served.missing())
     threading.Thread(target=_look_for_store, args=(served.archive,), daemon=True).start()
-    host = f"[{asked.listen}]" if ":" in asked.listen else asked.listen
     first = served.access.first
-    out(f"http://{host}:{asked.port}/sign-in" + (f"?token={first.secret}" if first else ""))
+    out(f"{_address(asked)}/sign-in" + (f"?token={first.secret}" if first else ""))
     err("Ctrl-C ends it")
 
 

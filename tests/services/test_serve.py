@@ -126,6 +126,20 @@ def test_a_reader_searches_follows_a_result_and_sees_the_page(reader: Page, worl
     expect(archived.locator("h1")).to_contain_text("Chapter 2")
 
 
+def test_above_a_page_are_its_time_and_the_way_to_its_other_captures(reader: Page, world: World) -> None:
+    search(reader, world, "welcome")
+    archived = serving.follow(reader, "Government of Example")
+    expect(reader.locator("header")).to_contain_text("Archived 2026-11-21 08:17:37 UTC")
+    archived.get_by_role("link", name="Publications").click()
+    expect(reader.locator("header")).to_contain_text("http://gov.example/publications")
+    reader.get_by_role("link", name="Other captures").click()
+    expect(reader.locator("main")).to_contain_text("1 capture of this URL")
+    reader.goto(raw(world, "http://gov.example/", "20261121081737").replace("gov.example", "never.example"))
+    expect(reader.locator("h1")).to_have_text("This page is not in the archive")
+    reader.get_by_role("link", name="Search the archive").click()
+    expect(reader.locator("h1")).to_have_text("Search the archive")
+
+
 def test_an_archived_page_reads_nothing_of_search(reader: Page, world: World) -> None:
     address = raw(world, "http://thief.example/", "20161019234428")
     reader.goto(address)

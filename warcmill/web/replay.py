@@ -30,6 +30,8 @@ from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
 
 LOCK = Path(__file__).with_name("pywb.lock")  # a link to the one of the tests, so that the wheel contains it
+PAGES = Path(__file__).with_name("replayed")  # our frame around an archived page, in the place of pywb's own
+STYLE = Path(__file__).with_name("static") / "warcmill.css"
 LICENCE = "pywb is free software under the GNU GPL 3: a program of its own, which Warcmill starts and does not contain"
 FOLDER = "replay"  # beside the state
 _WHOLE = "installed"
@@ -181,7 +183,10 @@ class NoReplay:
 
 @dataclass
 class Pywb:
-    """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection."""
+    """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection.
+
+    `pages`: the address of search, for the links above an archived page; '' where it is not known.
+    """
 
     program: Path
     places: ReplaySources
@@ -189,6 +194,7 @@ class Pywb:
     secret: str
     public: str = ""
     listen: str = LOOPBACK
+    pages: str = ""
     missing: ClassVar[str] = ""
     _stopped: threading.Event = field(default_factory=threading.Event)
     _process: subprocess.Popen[bytes] | None = None
@@ -242,6 +248,7 @@ class Pywb:
 
     def _run(self, folder: Path) -> str:
         """Run it once. Returns how it ended, with the last line that it printed."""
+        self._write_pages(folder)
         (folder / "config.yaml").write_text(self._config(), "utf-8")
         with subprocess.Popen(  # noqa: S603 - the operator's own program
             self.words(),
@@ -257,6 +264,17 @@ class Pywb:
             assert process.stdout
             last = _last_line(process.stdout)
         return f"exit code {process.returncode}, {last or 'it printed nothing'}"
+
+    def _write_pages(self, folder: Path) -> None:
+        """Write our templates and files to where pywb looks before it takes its own."""
+        templates, static = folder / "templates", folder / "pywb/static"
+        templates.mkdir()
+        static.mkdir(parents=True)
+        known = f"{{% set pages = {json.dumps(self.pages)} %}}\n"
+        for path in PAGES.glob("*.html"):
+            (templates / path.name).write_text(known + path.read_text("utf-8"), "utf-8")
+        for path in (STYLE, *PAGES.glob("*.js")):
+            shutil.copyfile(path, static / path.name)
 
     def _config(self) -> str:
         """JSON is YAML."""

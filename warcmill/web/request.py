@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from urllib.parse import quote, urlencode
 
 from warcmill.model import Json
 from warcmill.web.access import User
@@ -29,7 +30,8 @@ class Asked:
     """A request. `names` are those in the route's path, `fields` those of the address, or of the form that was posted.
 
     `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
-    `base`: the address of this server as the browser has it.
+    `base`: the address of this server as the browser has it. `is_from_elsewhere`: a link of another site leads here, as
+    those above an archived page do, and a browser keeps our cookie back.
     """
 
     method: str
@@ -40,6 +42,12 @@ class Asked:
     form: str = ""
     base: str = ""
     is_secure: bool = False
+    is_from_elsewhere: bool = False
+
+    @property
+    def address(self) -> str:
+        """The path with its fields."""
+        return f"{quote(self.path)}?{urlencode(self.fields)}" if self.fields else quote(self.path)
 
     @property
     def in_json(self) -> bool:

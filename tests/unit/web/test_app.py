@@ -111,6 +111,16 @@ def test_without_the_token_nothing_is_read(server: Starlette, path: str, shown: 
     assert not [name for name, _ in answer.headers if name in ("set-cookie", "location")]
 
 
+def test_who_comes_from_an_archived_page_asks_again_with_the_cookie(server: Starlette) -> None:
+    """A browser keeps a strict cookie back on the way from another site: the page itself asks once more."""
+    for site, again in (("cross-site", True), ("same-origin", False), ("", False)):
+        headers = {"cookie": "", **({"sec-fetch-site": site} if site else {})}
+        answer = ask(server, "/search", {"q": '"><b>&'}, **headers)
+        assert (answer.status, 'http-equiv="refresh"' in answer.text) == (403, again)
+        assert ("0; url=/search?q=%22%3E%3Cb%3E%26" in answer.text) is again
+    assert "refresh" not in ask(server, "/search", **{"sec-fetch-site": "cross-site"}).text.partition("<title>")[0]
+
+
 def test_under_the_name_of_replay_there_is_no_cookie(server: Starlette) -> None:
     for host in ("localhost:8090", "LOCALHOST.:8090", "localhost"):
         answer = ask(server, "/sign-in", {"token": SECRET}, host=host, cookie="")
