@@ -30,7 +30,7 @@ from warcmill.stores import LocalStore
 FOLDER = "web/actions"
 SHOWN = 65_536  # bytes of an output, its last ones
 LOOKED_AT = 300  # newest records, among which those of one job are looked for
-_LARGEST = 262_144  # bytes of a record; an accepted name may be long
+_LARGEST = 1 << 20  # bytes of a record: names that are accepted may be many, and JSON escapes them
 _ID = re.compile(r"[0-9]{14}-[0-9a-f]{12}")
 _CODES = {
     0: "done, or done already",
