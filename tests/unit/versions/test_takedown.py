@@ -124,7 +124,7 @@ def test_no_search_shows_what_a_lost_decision_hides(archive: Searchable, lose: C
     lose(archive)
     with pytest.raises(WarcmillError):
         urls(archive)
-    pages = Pages(archive.state.store, archive.index, archive.store)
+    pages = Pages(archive.state.store, lambda: archive.index, lambda: archive.store)
     with pytest.raises((Unavailable, Conflict, NotReady)):
         pages.replayed("20161019234428", "http://a.example/")
 
