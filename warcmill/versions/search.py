@@ -10,7 +10,7 @@ import heapq
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -134,8 +134,11 @@ def search(
             matches += only.best(database, number, left, skipped + MOST)
         captures, left = captures + count, max(0, left - count)
     best = heapq.nsmallest(skipped + MOST, matches)[skipped:]
-    shown = (_found(index, published.segments, one, query, marks) for one in best)
-    return SearchAnswer(published.number, captures, tuple(shown))
+    with ExitStack() as stack:
+        paths = {one.segment: published.segments[one.segment].files[SQLITE].path for one in best}
+        databases = {number: stack.enter_context(opened(index, path)) for number, path in paths.items()}
+        shown = tuple(_found(databases[one.segment], one, query, marks) for one in best)
+    return SearchAnswer(published.number, captures, shown)
 
 
 def hidden_documents(index: LocalStore, published: Published, prefixes: tuple[bytes, ...]) -> int:
@@ -233,12 +236,8 @@ def _site(host: str) -> tuple[bytes, ...]:
     return hidden_list.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else ()
 
 
-def _found(
-    index: LocalStore, segments: Sequence[Segment], match: _Match, query: Query, marks: tuple[str, str]
-) -> FoundDocument:
-    with opened(index, segments[match.segment].files[SQLITE].path) as database:
-        row = _row(database, match, query, marks)
-    title, line, type_, offset, warc = row
+def _found(database: sqlite3.Connection, match: _Match, query: Query, marks: tuple[str, str]) -> FoundDocument:
+    title, line, type_, offset, warc = _row(database, match, query, marks)
     shown = " ".join(unspaced.join(line).split())
     return FoundDocument(match.url, match.time, unspaced.join(title), shown, type_, warc, offset)
 
