@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
+import launch_sorts
 import pytest
 import states
+from engine import Engine
 from states import BARE, BROKEN, EVERY, FAILED, REFUSED, RUNNING, STALE, WHOLE, ArchiveOfStates
 from web_client import WebAnswer
 from web_site import WebSite
 
-from warcmill import chain
+from warcmill import chain, layout
 from warcmill.audit import day_summary
 from warcmill.audit.documents import explanation, files, health, status
 from warcmill.chain import Row
@@ -324,6 +326,25 @@ def test_a_refused_warc_leads_to_its_files_row(site: WebSite) -> None:
     for bad in BAD:
         assert get(site, f"{path_of(REFUSED)}/files", name=bad, format="json").document["files"] == []
         assert len(shown(site, f"{path_of(REFUSED)}/files", name=bad)) < 10_000
+
+
+def test_a_launch_of_any_sort_has_its_pages(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    jobs = launch_sorts.leave_all(engine)
+    site = WebSite(engine, engine.audited)
+    launches = [Launch(job, engine.launch.id) for job in jobs]
+    with_markers = [one for one in launches if engine.state.store.names(layout.state_folder(one))]
+    assert len(with_markers) > 15
+    status_page, day = shown(site, "/status", **OCTOBER), shown(site, "/status", **OCTOBER, by="day")
+    for launch in with_markers:
+        assert path_of(launch) in status_page
+        if launch.job == "a-link-for-a-marker":  # its disk does not say what is in it
+            assert get(site, path_of(launch)).status == 503
+        else:
+            assert "<h1>" in shown(site, path_of(launch))
+            assert "<h1>" in shown(site, f"{path_of(launch)}/files")
+    assert "No scan has summed up" in day
+    assert "What needs a person" in shown(site, "/")
 
 
 def test_an_empty_archive_has_its_pages(tmp_path: Path) -> None:
