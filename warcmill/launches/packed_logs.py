@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
 from typing import BinaryIO, cast
 
 from warcmill import layout
@@ -84,31 +85,31 @@ def read(state: MarkerStore, launch: Launch, stage: Stage, name: str, begin: int
     if size is None:
         return None
     is_gzip = name.removesuffix(f".{stage}").endswith(".gz")
-    damaged = ""
+    data, damaged = bytearray(), ""
     with state.store.open(layout.marker_path(key)) as packed, _inflated(packed, name, is_gzip=is_gzip) as log:
-        data = b""
         try:
             _skip(log, begin)
-            data = log.read(SLICE + 1)
+            while len(data) <= SLICE and (piece := log.read1(SLICE + 1 - len(data))):
+                data += piece
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             damaged = f"it cannot be inflated further: {error}"
     goes_on = len(data) > SLICE
     if goes_on:
-        data = data[: data.rfind(b"\n", SLICE // 2, SLICE) + 1 or SLICE]
-    return LogSlice(launch, stage, name, None if is_gzip else size, begin, data,
-                    begin + len(data) if goes_on else None, damaged)  # fmt: skip
+        del data[data.rfind(b"\n", SLICE // 2, SLICE) + 1 or SLICE :]
+    after = begin + len(data) if goes_on else None
+    return LogSlice(launch, stage, name, None if is_gzip else size, begin, bytes(data), after, damaged)
 
 
 @contextmanager
-def _inflated(packed: BinaryIO, name: str, *, is_gzip: bool) -> Iterator[BinaryIO]:
+def _inflated(packed: BinaryIO, name: str, *, is_gzip: bool) -> Iterator[BufferedIOBase]:
     with logzip.open_member(packed, name) as member:
         if is_gzip:
             with gzip.GzipFile(fileobj=member) as log:
-                yield cast(BinaryIO, log)
+                yield log
         else:
-            yield member
+            yield cast(BufferedIOBase, member)
 
 
-def _skip(log: BinaryIO, length: int) -> None:
+def _skip(log: BufferedIOBase, length: int) -> None:
     while length > 0 and (piece := log.read(min(length, _PIECE))):
         length -= len(piece)

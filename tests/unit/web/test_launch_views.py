@@ -276,6 +276,20 @@ def test_a_broken_zip_of_logs_is_a_page_with_the_reason(own: ArchiveOfStates) ->
     assert "not packed" in answer.text
 
 
+def test_a_damaged_log_in_a_sound_zip_is_a_page_with_the_reason(own: ArchiveOfStates) -> None:
+    path = states.marker(own.engine(WHOLE), "output.PackageLogs")
+    data = bytearray(path.read_bytes())
+    place = data.index(b"logs/crawl.log") + len(LOG) + 20
+    data[place : place + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    address = f"{path_of(WHOLE)}/reports/final/{LOG}"
+    answer = get(own.site(), address)
+    assert answer.status == 503
+    assert "damaged" in answer.text
+    assert get(own.site(), address, begin=str(packed_logs.REACH + 1)).status == 400
+    assert "Nothing is missing." in shown(own.site(), path_of(WHOLE))
+
+
 def test_logs_are_listed_and_shown_whole_in_slices(
     made: ArchiveOfStates, site: WebSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,8 +303,12 @@ def log_slice(served: Served, asked: Asked) -> Answer:
     line, one = served.line(), _launch(asked)
     stage, name = Stage.parse(asked.names["stage"]), asked.names["name"]
     begin = number_in(asked.fields, "begin", 0)
+    if begin > packed_logs.REACH:
+        raise BadInput("begin", f"a page shows the first {packed_logs.REACH:,} bytes of a log")
     try:
         read = packed_logs.read(line.state, one, stage, name, begin)
+    except BadInput as error:
+        return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, f"the packed logs are damaged: {error}")
     except NotReady as error:
         return RefusedRequest(HTTPStatus.NOT_FOUND, f"the logs of {one} {stage} are not packed: {error.why}")
     if read is None:
