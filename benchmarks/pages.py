@@ -137,6 +137,6 @@ def leave(state: MarkerStore, day: date, launches: list[Json]) -> None:
 
 def application_of(line: AuditedLine) -> Starlette:
     """The pages of a line without an index."""
-    archive = Archive(line.state.store, None, line.open_store())
+    archive = Archive(line.state.store, None, line.open_store)
     replay = NoReplay("", "http://localhost:8091/name/")
     return application(Served(line.state, archive, replay, WebAccess(line.state.store, "b", TOKEN), lambda: line))
