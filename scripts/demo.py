@@ -84,7 +84,9 @@ def _demo(folder: Path) -> int:
 
     run("warcmill", "search", "limited upload rights", "--site", "docs.example")
     _where_to_look(folder, time.monotonic() - began)
-    demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started")
+    # Its site is up again, and slow: a crawl of it that is started from a page can be watched and stopped.
+    with slow_site(threading.Event(), _port_before(folder / "output" / "jobs")):
+        demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started", SITE)
     return code
 
 

@@ -32,8 +32,8 @@ def index(config: Path, days: str, sections: str = "") -> None:
     run("luigi", "--module", "tasks.index", "index.ScanForIndexing", "--date-interval", days)
 
 
-def open_page(config: Path, words: str) -> None:
-    """Serve, search, and open the first result; on a terminal, serve until Ctrl-C."""
+def open_page(config: Path, words: str, job: str = "") -> None:
+    """Serve, search, and open the first result; on a terminal, serve until Ctrl-C. The site of `job` can be crawled."""
     if "\n[serve]" not in config.read_text("utf-8"):
         print("pywb replays; it gets an environment of its own, the first time: about half a minute", flush=True)
         with moving("installs pywb"):
@@ -44,7 +44,12 @@ def open_page(config: Path, words: str) -> None:
             server.wait()
         _look(server, words)
         if sys.stdout.isatty():
-            print(f"Open it in a browser: {server.entrance}\nCtrl-C ends it", flush=True)
+            print(f"Open it in a browser: {server.entrance}", flush=True)
+            if job:
+                print(
+                    f"The site of the job '{job}' is up: start a crawl of it at {server.address}jobs/{job}", flush=True
+                )
+            print("Ctrl-C ends it", flush=True)
             with suppress(KeyboardInterrupt):
                 server.process.wait()
 

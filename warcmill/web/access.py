@@ -212,9 +212,9 @@ class WebAccess:
         if not secret:
             return User()
         if self.first and self.first.opens(secret):
-            return User(Role.OPERATOR, "operator")
+            return User(Role.OPERATOR, "one-time token")
         if self.reader and _same(secret, self.reader):
-            return User(Role.READER, "reader")
+            return User(Role.READER, "token of luigi.cfg")
         digest = digest_of(secret)
         for token in tokens(self.state):
             if token.why:

@@ -98,7 +98,7 @@ def test_the_one_time_token_is_used_up_by_signing_in(state: FileStore) -> None:
     assert who(found, "printed-once-123456").role is Role.OPERATOR, "a program may use it before"
     session = found.signed_in("printed-once-123456")
     assert session
-    assert found.user_of("", {}, {"c": session}) == User(Role.OPERATOR, "operator")
+    assert found.user_of("", {}, {"c": session}) == User(Role.OPERATOR, "one-time token")
     assert found.signed_in("printed-once-123456") == ""
     assert who(found, "printed-once-123456") == User()
 
