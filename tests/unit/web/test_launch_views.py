@@ -157,6 +157,15 @@ def test_status_filters_by_job_and_state(site: WebSite) -> None:
     assert [day["day"] for day in days if day["jobs"]] == ["2016-10-20"]
 
 
+def test_a_long_list_is_shown_a_page_at_a_time(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warcmill.web.views.line.LAUNCHES", 3)
+    pages = [shown(site, "/status", **OCTOBER, page=str(page)) for page in (1, 2, 3, 4)]
+    assert [sum(path_of(launch) + '"' in page for launch in EVERY) for page in pages] == [3, 3, 1, 0]
+    assert "page=2" in pages[0]
+    assert path_of(WHOLE) in pages[2]
+    assert "No launch is on this page" in pages[3]
+
+
 def test_a_launch_that_only_a_scan_saw_is_in_the_list(site: WebSite) -> None:
     assert path_of(BARE) in shown(site, "/status", **OCTOBER)
     answer = get(site, path_of(BARE))

@@ -65,7 +65,7 @@ class SilentPart:
     asked: str  # when, UTC
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name} at {self.asked}: {self.why}"
+        return f"{self.kind} {self.name}, asked at {self.asked}: {self.why}"
 
     def json(self) -> dict[str, Json]:
         """The part for programs."""

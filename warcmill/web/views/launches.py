@@ -277,6 +277,7 @@ def launch_files(served: Served, asked: Asked) -> Answer:
         "launch": str(one),
         "path": path_of(one),
         "error": read.error,
+        "away": [*map(str, attention.silent(line.state))],
         "pager": Pager(page, ON_A_PAGE, read.total, f"{path}?{urlencode({'lacking': lacking})}" if lacking else path),
         "heads": heads(columns),
         "files": [(file, [in_grid(MARKS[file.steps.get(row.word, NEVER)]) for row in columns]) for file in read.files],
