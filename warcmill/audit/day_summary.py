@@ -174,7 +174,15 @@ def known_days(state: MarkerStore) -> list[date]:
     """The days that have a summary, in order."""
     months = sorted(name for name in state.store.names("") if _MONTH.fullmatch(name))
     names = (name for month in months for name in state.store.names(month))
-    return sorted(date.fromisoformat(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    days = (_day(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    return sorted(day for day in days if day)
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def read_day(state: MarkerStore, day: date) -> DaySummary:

@@ -6,9 +6,11 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import built_sips
 import launch_sorts
 import pytest
 import states
@@ -21,8 +23,13 @@ from warcmill import chain, layout
 from warcmill.audit import day_summary
 from warcmill.audit.documents import explanation, files, health, status
 from warcmill.chain import Row
+from warcmill.extracts.extracts import Extracts
 from warcmill.launches import packed_logs
 from warcmill.model import FINAL, Launch
+from warcmill.reports import comparison
+from warcmill.stores import sentinel
+from warcmill.stores.file import FileStore
+from warcmill.stores.opening import open_folder
 from warcmill.web.views.launches import ON_A_PAGE, path_of
 
 OCTOBER = {"from": "2016-10", "to": "2016-10"}
@@ -248,6 +255,14 @@ def test_a_summary_that_is_torn_hides_no_launch(own: ArchiveOfStates, data: byte
         assert path in shown(site, "/")
 
 
+def test_a_stray_file_that_is_of_no_day_changes_nothing(own: ArchiveOfStates) -> None:
+    before = shown(own.site(), "/")
+    for name in ("2016-10/status.2016-13-45.json", "9999-99/status.9999-99-99.json"):
+        own.state.store.real(name).parent.mkdir(exist_ok=True)
+        own.state.store.real(name).write_bytes(b"{}")
+    assert shown(own.site(), "/") == before
+
+
 def test_without_any_summary_the_markers_are_shown(own: ArchiveOfStates) -> None:
     for launch in EVERY:
         own.state.store.real(day_summary.path(launch.day)).unlink(missing_ok=True)
@@ -368,6 +383,33 @@ def test_a_launch_of_any_sort_has_its_pages(tmp_path: Path) -> None:
             assert "<h1>" in shown(site, f"{path_of(launch)}/files")
     assert "No scan has summed up" in day
     assert "What needs a person" in shown(site, "/")
+
+
+def test_what_changed_is_shown_once_it_was_compared(own: ArchiveOfStates) -> None:
+    sentinel.adopt({"index": own.base / "index"})
+    engine, index = own.engine(), FileStore("index", own.base / "index")
+    site = WebSite(engine, replace(engine.audited, open_index=lambda: index))
+    assert f"warcmill report daily {STALE.id}" in shown(site, path_of(STALE))
+    found = comparison.compare(engine.state, engine.store, index, STALE)
+    assert found
+    page = shown(site, path_of(STALE)).partition('id="changed"')[2].partition("<h2")[0]
+    assert path_of(found.before) in page
+    for kind, number in found.counts.items():
+        assert f"<b>{number}</b> {kind}" in page
+    (own.base / "index").rename(own.base / "index.away")
+    away = replace(engine.audited, open_index=lambda: open_folder("index", f"{own.base}/index"))
+    assert "Not compared yet" in shown(WebSite(engine, away), path_of(STALE))
+
+
+def test_packages_and_their_arks_are_shown(own: ArchiveOfStates) -> None:
+    sentinel.adopt({"index": own.base / "index"})
+    engine, extracts = own.engine(), Extracts(FileStore("index", own.base / "index"))
+    terms = built_sips.terms_of(engine.store, "value")
+    [packaged] = built_sips.of_launch(engine.state, engine.store, extracts, WHOLE, terms, "final")
+    page = shown(own.site(), path_of(WHOLE)).partition('id="sips"')[2].partition("<h2")[0]
+    assert packaged.ark.startswith("ark:")
+    for text in (packaged.ark, packaged.sip.path, "final"):
+        assert text in page
 
 
 def test_an_empty_archive_has_its_pages(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ DUE_DAYS = 7  # of which due crawls without a launch are listed
 TROUBLED = 10  # launches that are shown with their gaps
 EACH = 3  # gaps that are shown of one
 NEWEST = 10
-_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+_MONTH = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])")
 
 
 @dataclass(frozen=True, slots=True)
