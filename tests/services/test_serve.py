@@ -23,7 +23,7 @@ from searchable import Searchable
 from warcs import WEEKLY, warc_gz, warcinfo
 
 from commands.init import configuration
-from servers import browsing, serving
+from servers import browsing, page_judges, serving
 from servers.serving import SECONDS, RunningServe
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.layout import OutputLayout
@@ -138,6 +138,20 @@ def test_above_a_page_are_its_time_and_the_way_to_its_other_captures(reader: Pag
     expect(reader.locator("h1")).to_have_text("This page is not in the archive")
     reader.get_by_role("link", name="Search the archive").click()
     expect(reader.locator("h1")).to_have_text("Search the archive")
+
+
+def test_our_frame_and_pages_of_replay_pass_the_judges(reader: Page, world: World, tmp_path: Path) -> None:
+    shown = world.server.replay_of("http://gov.example/", "20261121081737")
+    found, saved = list[str](), list[Path]()
+    for number, address in enumerate((shown, shown.replace("gov.example", "never.example"), f"{shown[:25]}no")):
+        reader.goto(address)
+        found += page_judges.faults(reader)
+        saved.append(tmp_path / f"{number}.html")
+        try:
+            saved[-1].write_bytes(urlopen(address, timeout=SECONDS).read())
+        except HTTPError as error:
+            saved[-1].write_bytes(error.read())
+    assert found + page_judges.nu(*saved) == []
 
 
 def test_an_archived_page_reads_nothing_of_search(reader: Page, world: World) -> None:
