@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
-from urllib.request import HTTPCookieProcessor, build_opener
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 from loopback_site import PAGES
 
@@ -77,7 +77,9 @@ def on_a_terminal(folder: Path) -> tuple[int, str]:
             said += os.read(ours, 1 << 16).decode("utf-8", "replace")
         (address,) = re.findall(r"Open it in a browser: (\S+)", said)
         with build_opener(HTTPCookieProcessor()).open(address, timeout=SECONDS) as answer:
-            assert "Search the archive" in answer.read().decode()
+            assert "Newest launches" in answer.read().decode()
+        with urlopen((folder / "output/jobs/site/seeds.txt").read_text().strip(), timeout=SECONDS) as answer:
+            assert b"Page 0" in answer.read(), "its site is there, to be crawled once more"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to the demo and to what it has started
         code = process.wait(SECONDS)
     os.close(ours)
