@@ -209,8 +209,8 @@ def _look_for_store(archive: Archive) -> None:
     """Print that the store does not answer; a server may need a minute until that is known, and nobody waits for it."""
     try:
         archive.check_store()
-    except WarcmillError:
-        err(*archive.missing())
+    except WarcmillError as error:
+        err(f"Nothing can be replayed now: {error}")
 
 
 def _end(*_: object) -> None:
