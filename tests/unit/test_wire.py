@@ -195,7 +195,7 @@ JSON = (
     Place("commands/search.py", documents=True),
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_json_refusal",)),
-    Place("warcmill/web/search_views.py", only=("_no_words", "_document", "_row", "health")),
+    Place("warcmill/web/views/search.py", only=("_no_words", "_document", "_row", "health")),
     Place("commands/serve.py", only=("_document",)),
     Place("warcmill/audit/documents/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),

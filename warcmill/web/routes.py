@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warcmill.web import search_views
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line
+from warcmill.web.views import jobs, launches, line, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 
@@ -36,8 +35,8 @@ class Route:
 
 ROUTES = (
     Route("/", GET, Role.READER, line.home, "home.html", "Archive"),
-    Route("/search", GET, Role.READER, search_views.search, "search.html", "Search"),
-    Route("/capture", GET, Role.READER, search_views.capture),
+    Route("/search", GET, Role.READER, search.search, "search.html", "Search"),
+    Route("/capture", GET, Role.READER, search.capture),
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launches.launch_files, "files.html"),
@@ -51,9 +50,9 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
     Route("/actions/{action_id}", GET, Role.OPERATOR, jobs.taken, "taken.html"),
-    Route("/sign-in", GET + POST, Role.NOBODY, search_views.sign_in, "sign_in.html", is_signed=False),
-    Route("/sign-out", POST, Role.READER, search_views.sign_out, is_signed=False),
-    Route("/static/{name}", GET, Role.NOBODY, search_views.static),
-    Route("/metrics", GET, Role.READER, search_views.metrics),
-    Route("/healthz", GET, Role.NOBODY, search_views.health),
+    Route("/sign-in", GET + POST, Role.NOBODY, search.sign_in, "sign_in.html", is_signed=False),
+    Route("/sign-out", POST, Role.READER, search.sign_out, is_signed=False),
+    Route("/static/{name}", GET, Role.NOBODY, search.static),
+    Route("/metrics", GET, Role.READER, search.metrics),
+    Route("/healthz", GET, Role.NOBODY, search.health),
 )

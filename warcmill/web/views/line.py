@@ -22,9 +22,9 @@ from warcmill.model import Json, parse_job
 from warcmill.web import queries
 from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, ShownPage
-from warcmill.web.search_views import sign_in
 from warcmill.web.served import Served
 from warcmill.web.views.launches import Pager, cells, columns_of, heads, number_in, path_of
+from warcmill.web.views.search import sign_in
 
 LAUNCHES = 100  # on a page
 LAST, LAST_BY_DAY = 7, 31  # days, where none is asked for

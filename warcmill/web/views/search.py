@@ -22,11 +22,11 @@ from warcmill.versions.search import MOST, SearchAnswer
 from warcmill.web import queries
 from warcmill.web.archive import ShownCaptures
 from warcmill.web.queries import PAGES, TYPE_NAMES, Search
+from warcmill.web.rendering import STATIC
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.served import Served
 
 MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
-STATIC = Path(__file__).with_name("static")
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
 
