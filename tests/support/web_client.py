@@ -41,8 +41,12 @@ def ask(
     method: str = "GET",
     posted: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
+    query: bytes | None = None,
 ) -> WebAnswer:
-    """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form."""
+    """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form.
+
+    `query`: the fields of the address as they are sent, in place of `fields`.
+    """
     body = urlencode(posted).encode() if posted is not None else b""
     sent = {"host": HOST, **(headers or {})}
     if posted is not None:
@@ -51,7 +55,8 @@ def ask(
         sent.setdefault("origin", f"http://{sent['host']}")
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
-        "path": path, "raw_path": quote(path).encode(), "query_string": urlencode(fields or {}).encode(),
+        "path": path, "raw_path": quote(path).encode(),
+        "query_string": urlencode(fields or {}).encode() if query is None else query,
         "root_path": "", "headers": [(name.lower().encode(), text.encode("latin-1")) for name, text in sent.items()],
         "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8090),
     }  # fmt: skip

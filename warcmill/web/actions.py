@@ -215,7 +215,7 @@ class Actions:
             found = _parsed(action_id, state.read(_path(action_id), _LARGEST))
         except NotReady:
             return None
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (Unavailable, ValueError, TypeError, KeyError, RecursionError) as error:
             return TakenAction(action_id, why=f"its record is broken: {error}")
         return replace(found, is_running=is_running and found.exit_code is None)
 

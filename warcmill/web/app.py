@@ -28,6 +28,7 @@ from warcmill.web.served import Served
 
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 LARGEST_FORM = 16_384  # bytes
+FORM_TYPE = "application/x-www-form-urlencoded"  # as browsers send ours; others name a charset of their own
 FIELDS = 20
 _HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?", re.ASCII)
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
     except BadInput as error:
         return _response(route, _unparsed(request, user), RefusedRequest(HTTPStatus.BAD_REQUEST, str(error)))
     except WarcmillError as error:
-        log.error("the tokens of %s: %s", request.url.path, error)
+        log.error("the tokens of %s: %s", _path(request), error)
         why = "the folder of the state does not answer; the log of this server has the reason"
         return _response(route, _unparsed(request), RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, why))
     return await run_in_threadpool(_viewed, served, route, asked)
@@ -122,10 +123,10 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     headers = request.headers
     is_proxy = served.access.proxies.is_one(_peer(request))
     host = (headers.get("x-forwarded-host") if is_proxy else "") or headers.get("host", "")
-    scheme = (headers.get("x-forwarded-proto") if is_proxy else "") or request.url.scheme
+    scheme = (headers.get("x-forwarded-proto") if is_proxy else "") or str(request.scope["scheme"])
     names = {name: str(value) for name, value in request.path_params.items()}
-    path, posted = request.url.path, request.method in POST
-    fields = await _form(request) if posted else _fields(request.url.query)
+    path, posted = _path(request), request.method in POST
+    fields = await _form(request) if posted else _fields(_query(request))
     form = ""
     if posted:
         _check_origin(headers.get("origin", ""), host)
@@ -138,8 +139,18 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
 
 def _unparsed(request: Request, user: User | None = None) -> Asked:
     """A request that could not be parsed, to be refused: in JSON if it asked for that."""
-    fields = {"format": "json"} if "format=json" in request.url.query.split("&") else {}
-    return Asked(request.method, request.url.path, {}, fields, user or User())
+    fields = {"format": "json"} if "format=json" in _query(request).split("&") else {}
+    return Asked(request.method, _path(request), {}, fields, user or User())
+
+
+def _path(request: Request) -> str:
+    """The path: not by `request.url`, which fails where a query or a Host header is none."""
+    return str(request.scope["path"])
+
+
+def _query(request: Request) -> str:
+    """The fields of the address, encoded; bytes that are no UTF-8 become U+FFFD."""
+    return bytes(request.scope["query_string"]).decode("utf-8", "replace")
 
 
 def _fields(query: str) -> Mapping[str, str]:
@@ -151,8 +162,10 @@ def _fields(query: str) -> Mapping[str, str]:
 
 async def _form(request: Request) -> Mapping[str, str]:
     length = request.headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > LARGEST_FORM:
+    if not re.fullmatch("[0-9]{1,9}", length) or int(length) > LARGEST_FORM:
         raise BadInput("the form", f"its Content-Length is not a number up to {LARGEST_FORM}")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
+        raise BadInput("the form", f"its Content-Type is not {FORM_TYPE}")
     try:
         async with request.form(max_files=0, max_fields=FIELDS) as form:
             return {name: value for name, value in form.items() if isinstance(value, str)}
@@ -162,7 +175,7 @@ async def _form(request: Request) -> Mapping[str, str]:
 
 def _check_origin(origin: str, host: str) -> None:
     """BadInput for a post that a page of another site sent, or whose sender is not known."""
-    if urlsplit(origin).netloc.lower() != host.lower() or not host:
+    if not host or origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
         raise BadInput("the form", "it was sent from another site's page; open it on this server, and send it again")
 
 

@@ -28,7 +28,7 @@ from warcmill.audit.documents.tally import Tally
 from warcmill.audit.health import FEW_INODES, LITTLE, TOO_LITTLE, Level
 from warcmill.base import clock
 from warcmill.clients.engine import CrawlProgress
-from warcmill.errors import NotReady, WarcmillError
+from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
 
@@ -244,14 +244,14 @@ def _replace(state: MarkerStore, path: str, data: bytes) -> None:
 
 
 def read(state: MarkerStore) -> Document:
-    """The newest document; empty if there is none, or it is damaged: its age is that of `written`."""
+    """The newest document; empty if there is none, or it is damaged or unreadable: its age is that of `written`."""
     return _read(state, PATH)
 
 
 def _read(state: MarkerStore, path: str) -> Document:
     try:
         found = json.loads(state.store.read(path, _LARGEST))
-    except (NotReady, ValueError, RecursionError):
+    except (NotReady, Unavailable, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -21,7 +21,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, parse_job
 from warcmill.web import queries
 from warcmill.web.rendering import in_grid
-from warcmill.web.request import Answer, Asked, ShownPage
+from warcmill.web.request import Answer, Asked, MovedTo, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views.launches import Pager, cells, columns_of, heads, number_in, path_of
 from warcmill.web.views.search import sign_in
@@ -37,10 +37,11 @@ STATES = tuple(mark for mark in LEGEND if mark is not Mark.NOT_DUE)
 def home(served: Served, asked: Asked) -> Answer:
     """Show what needs a person, running crawls, the newest launches, and the form of search.
 
-    A token that is still in the address is changed for a cookie.
+    A token that is still in the address is changed for a cookie, and leaves the address also where it is used up.
     """
     if asked.fields.get("token"):
-        return sign_in(served, asked)
+        answer = sign_in(served, asked)
+        return answer if isinstance(answer, MovedTo) else MovedTo("/")
     found, crawls = attention.read(served.line().state_alone()), jobs.running_crawls(served.state)
     may_run = bool(crawls) or Mark.RUNNING in found.marks.values()
     if may_run:
