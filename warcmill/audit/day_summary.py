@@ -44,7 +44,7 @@ from warcmill.audit.progress_grid import TROUBLES, WORDS, Cell, LaunchGrid, Mark
 from warcmill.audit.survey import Survey
 from warcmill.base import clock
 from warcmill.chain import Wanted
-from warcmill.errors import NotReady, WarcmillError
+from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.launches.roots import RootMap
 from warcmill.markers.decisions import ACCEPTED, FOLDER
 from warcmill.markers.state import MarkerStore
@@ -191,6 +191,10 @@ def read_day(state: MarkerStore, day: date) -> DaySummary:
         return parse(state.store.read(path(day), LARGEST), day)
     except NotReady:
         return DaySummary(day, why=ABSENT)
+    except Unavailable:
+        if (found := state.store.stat(path(day))) and found.kind != "file":
+            return DaySummary(day, why=DAMAGED)
+        raise
 
 
 def parse(data: bytes, day: date) -> DaySummary:

@@ -13,6 +13,7 @@ from states import JOB, WHOLE
 from web_client import WebAnswer, ask
 from web_site import WebSite
 
+from warcmill.audit import day_summary
 from warcmill.audit.documents.line import JobEngine
 from warcmill.web.routes import GET, POST, ROUTES, Route
 from warcmill.web.views.launches import path_of as path_of_launch
@@ -117,9 +118,14 @@ def test_who_is_signed_in_opens_the_printed_address_again(site: WebSite) -> None
     assert (answer.status, answer.header("location")) == (303, "/")
 
 
-@pytest.mark.parametrize("path", ["status/now.json", "web/actions/20161019234428-0123456789ab.json"])
+@pytest.mark.parametrize(
+    "path", [day_summary.path(WHOLE.day), "status/now.json", "web/actions/20161019234428-0123456789ab.json"]
+)
 def test_a_folder_in_place_of_a_file_takes_no_other_page_away(tmp_path: Path, path: str) -> None:
     site = states.made(tmp_path).site()
+    site.state.real(path).unlink(missing_ok=True)
     site.state.real(path).mkdir(parents=True)
+    october = {"from": "2016-10", "to": "2016-10"}
+    assert site.get("/status", october).status == site.get("/status", {**october, "by": "day"}).status == 200
     for shown in ("/", "/status", "/jobs", path_of_launch(WHOLE), "/metrics", "/scan"):
         assert site.get(shown).status == 200, shown
