@@ -18,7 +18,7 @@ from warcmill.launches.discovery import Discovery, with_markers
 from warcmill.launches.holdings import Coverage
 from warcmill.launches.listing import Listing, all_stages, list_rendered
 from warcmill.launches.roots import JobRoots, RootMap
-from warcmill.launches.view import LaunchView
+from warcmill.launches.view import ENDS, LaunchView
 from warcmill.markers import claim, facts
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.claim import Evidence
@@ -228,9 +228,6 @@ def load_markers(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wa
     return _survey(view, wanted, markers, _listing(view, markers))
 
 
-_ENDS = {"pulse.StopJob": Ended.CONFIRMED, "operator.Import": Ended.IMPORTED, "operator.Close": Ended.OPERATOR}
-
-
 @dataclass(frozen=True, slots=True)
 class _MarkersAlone:
     """A launch whose roots nobody asks, in place of its LaunchView."""
@@ -247,8 +244,8 @@ class _MarkersAlone:
 
 def _of_markers(state: MarkerStore, launch: Launch, wanted: Wanted, away: tuple[Unavailable, ...]) -> Survey:
     markers = read_markers(state, launch)
-    ended = next((str(how) for task, how in _ENDS.items() if layout.key(task, launch) in markers.sound), "")
-    view = _MarkersAlone(state, launch, ended, layout.key("operator.Import", launch) in markers.sound)
+    ends = [how for task, how in ENDS.items() if layout.key(task, launch) in markers.sound]
+    view = _MarkersAlone(state, launch, str(ends[0]) if ends else "", Ended.IMPORTED in ends)
     return replace(_survey(view, wanted, markers, Listing()), is_listed=False, away=away)
 
 

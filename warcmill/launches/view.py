@@ -170,6 +170,10 @@ class LaunchView:
         return before if before.checkpoint in left else None
 
 
+# The ends that markers record, the first that holds first.
+ENDS = {"pulse.StopJob": Ended.CONFIRMED, "operator.Import": Ended.IMPORTED, "operator.Close": Ended.OPERATOR}
+
+
 @dataclass(frozen=True, slots=True)
 class Vitals:
     """When a launch began, the log with its engine's last sign, and its time. Without a sign `log` is '' and `last`

@@ -64,11 +64,12 @@ def document(tallies: Iterable[Tally]) -> dict[str, Json]:
     for one in tallies:
         total.update(one)
     tables: dict[str, dict[str, Json]] = {"launches": {}, "gaps": {}, "files": {}, "backlog": {}}
+    with_units: dict[tuple[str, str], dict[str, Json]] = {}
     for (table, row, unit), number in sorted(total.items()):
         if unit:
-            units = tables[table].setdefault(row, {})
-            assert isinstance(units, dict)
-            units[unit] = number
+            with_units.setdefault((table, row), {})[unit] = number
         else:
             tables[table][row.replace(" ", "_") if table == "launches" else row] = number
+    for (table, row), units in with_units.items():
+        tables[table][row] = units
     return {**tables}
