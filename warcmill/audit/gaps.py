@@ -113,8 +113,9 @@ def _all(seen: Survey) -> Iterator[Gap]:
     yield from _lacking(seen)
     yield from _left_out(seen)  # before the markers that are stale because of it: one redo closes both
     yield from _stale(seen)
+    carried = _still_carried(seen)
     for stage in seen.stages:
-        yield from _still_carried(seen, stage)
+        yield from carried.get(stage, ())
         yield from _not_as_listed(seen, stage)
     yield from _late(seen)
     yield from _findings(seen)
@@ -279,16 +280,20 @@ def stale(seen: Survey) -> dict[Key, str]:
     return {key: marker for key, marker in outdated if marker not in missing}
 
 
-def _still_carried(seen: Survey, stage: Stage) -> Iterator[Gap]:
-    """WARCs that this stage left open to the next one, and no later stage has, once all of those are assembled."""
-    assembled, later = seen.assembled(stage), [seen.assembled(other) for other in seen.stages if other > stage]
-    if assembled is None or not all(later) or not seen.assembled(seen.stages[-1]):
-        return  # a later stage may have it; a marker that is missing is a gap itself
+def _still_carried(seen: Survey) -> Mapping[Stage, list[Gap]]:
+    """WARCs that a stage left open to the next one, and no later stage has, once all of those are assembled."""
+    lost: dict[Stage, list[Gap]] = {}
     settled = {layout.final_name(path.rpartition("/")[2]) for path in listed(seen)}
-    settled.update(name for other in later if other for name in (*other.absent, *other.named_again, *other.carried))
-    for name in sorted(set(assembled.carried) - settled):
+    for stage in reversed(seen.stages):
+        assembled = seen.assembled(stage)
+        if assembled is None:
+            break  # it may have those of the stages before; a marker that is missing is a gap itself
         why = "this stage left it to the next, for it was open, and no later stage has it"
-        yield _gap(seen, stage, "carried", name, why, remedies.redo(seen.key("assemble", stage)))
+        todo = remedies.redo(seen.key("assemble", stage))
+        left = sorted(set(assembled.carried) - settled)
+        lost[stage] = [_gap(seen, stage, "carried", name, why, todo) for name in left]
+        settled.update((*assembled.absent, *assembled.named_again, *assembled.carried))
+    return lost
 
 
 def _not_as_listed(seen: Survey, stage: Stage) -> Iterator[Gap]:
