@@ -1,4 +1,4 @@
-"""warcmill serve: search the archive in a browser, and replay what is found."""
+"""warcmill serve: look at the line and its crawls in a browser, search the archive, and replay."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ examples:
   curl http://127.0.0.1:8090/healthz
 
 Open the printed address in a browser. Without tokens it has a one-time token, which makes
-that browser an operator's until serve ends: who runs serve could run any verb. 'token add'
+that browser an operator's until serve ends: who starts serve can run every verb. 'token add'
 prints a token, once, for a person or a program; only its digest is kept. A browser changes
 it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN'. A reader looks,
 searches and replays; a curator does that too; an operator also starts and stops crawls.
@@ -141,9 +141,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _access(line: OpenRoots, asked: Serving) -> WebAccess:
-    """All that gives a role; BadConfig where others than this machine may ask, and nothing tells them apart."""
+    """All that gives a role; BadConfig where others than this machine may ask, and no token or proxy names them."""
     state = line.state.store
-    has_some = bool(asked.token or asked.proxies.networks or any(access.tokens(state)))
+    usable = (token for token in access.tokens(state) if not token.why and not token.is_over)
+    has_some = bool(asked.token or asked.proxies.networks or any(usable))
     if not asked.is_loopback and not has_some:
         why = f"is {asked.listen}, which other machines reach, and there are no tokens: 'warcmill serve token add NAME"
         raise BadConfig("[serve] listen", f"{why} --role operator' makes one, and [serve] proxies names a proxy")

@@ -79,7 +79,7 @@ def test_files_lists_the_same_files_and_does_not_call_one_gone(line: Line) -> No
 
 
 def test_an_outage_is_no_absence(line: Line) -> None:
-    """What lies in a root that is away is not called lost, gone or late; all that it hides is one gap for the root."""
+    """The files of a root that is away are not called lost, gone or late; all that it hides is one gap for the root."""
     _, before = answered(line, "why", JOB, LAUNCH_ID)
     rename_away(line, *AWAY)
     code, now = answered(line, "why", JOB, LAUNCH_ID)

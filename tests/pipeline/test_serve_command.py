@@ -5,6 +5,7 @@ The service tests run it with a real pywb.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -154,3 +155,15 @@ def test_a_taken_port_is_named(line: Line, tmp_path: Path, taken: int, key: str,
     assert (done.returncode, done.stdout) == (4, "")
     assert f"port {taken} of 127.0.0.1 is unavailable: Address already in use" in done.stderr
     assert f"[serve] {key}" in done.stderr
+
+
+def test_tokens_that_open_nothing_are_none(line: Line) -> None:
+    tokens = line.folders["state"] / "web/tokens"
+    tokens.mkdir(parents=True)
+    over = {"made": "2016-10-19T23:44:28Z", "name": "over", "role": "operator", "sha256": "0" * 64}
+    (tokens / "over.json").write_text(json.dumps({**over, "until": "2016-10-20T23:44:28Z"}))
+    (tokens / "broken.json").write_text("{")
+    add(line, "listen=0.0.0.0")
+    done = line.warcmill("serve")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "there are no tokens: 'warcmill serve token add NAME --role operator' makes one" in done.stderr

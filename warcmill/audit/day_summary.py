@@ -32,10 +32,11 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TypeGuard
+from pathlib import Path
+from typing import Generic, TypeGuard, TypeVar
 
 from warcmill import chain, errors, layout
 from warcmill.audit import findings, gaps, progress_grid, remedies, survey
@@ -60,6 +61,7 @@ ABSENT, DAMAGED = (
 )
 _MARKS = {str(mark): mark for mark in Mark}
 _MONTH, _NAME = re.compile(r"[0-9]{4}-[0-9]{2}"), re.compile(r"status\.([0-9]{4}-[0-9]{2}-[0-9]{2})\.json")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,26 @@ class DaySummary:
     written: str = ""
     away: tuple[str, ...] = ()
     why: str = ""
+
+
+class KeptByDay(Generic[Made]):
+    """Values made of the summaries of days, each anew once its file has changed: for a process that asks again."""
+
+    def __init__(self, make: Callable[[DaySummary], Made]) -> None:
+        self._make = make
+        self._kept: dict[tuple[Path, date], tuple[tuple[int, int], Made]] = {}
+
+    def of_day(self, state: MarkerStore, day: date) -> Made:
+        """The value of a day. Unavailable if the state does not answer."""
+        stamp = state.store.changed(path(day))
+        kept = self._kept.get((state.store.base, day))
+        if kept is None or kept[0] != stamp:
+            kept = self._kept[state.store.base, day] = stamp, self._make(read_day(state, day))
+        return kept[1]
+
+    def forget(self) -> None:
+        """Read all days again."""
+        self._kept.clear()
 
 
 def days(state: MarkerStore, first: date, end: date) -> Iterator[DaySummary]:

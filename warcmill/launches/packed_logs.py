@@ -93,10 +93,10 @@ def read(state: MarkerStore, launch: Launch, stage: Stage, name: str, begin: int
                 data += piece
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             damaged = f"it cannot be inflated further: {error}"
-    goes_on = len(data) > SLICE
-    if goes_on:
+    is_cut = len(data) > SLICE
+    if is_cut:
         del data[data.rfind(b"\n", SLICE // 2, SLICE) + 1 or SLICE :]
-    after = begin + len(data) if goes_on else None
+    after = begin + len(data) if is_cut else None
     return LogSlice(launch, stage, name, None if is_gzip else size, begin, bytes(data), after, damaged)
 
 

@@ -1,7 +1,7 @@
 """The one table of the pages. Pure; it stands alone, as whoever adds a page reads it.
 
-A new page is a row, a view and a template. A view is a plain function of the site and the request; it runs in a
-thread, and may raise: BadInput is 400, NotReady and Unavailable are 503.
+A new page is a row, a view and a template. A view is a plain function of what is served and what was asked; it runs
+in a thread, and may raise: BadInput is 400, NotReady and Unavailable are 503.
 """
 
 from __future__ import annotations

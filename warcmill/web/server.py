@@ -50,6 +50,8 @@ class Protocol(H11Protocol):
 
     def handle_events(self) -> None:
         super().handle_events()
+        if self._is_refused:  # the time that it has left is running
+            return
         if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR):
             self._stop_waiting()
         elif self._arriving is None:

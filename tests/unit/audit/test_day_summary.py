@@ -64,10 +64,10 @@ def path(engine: Engine) -> Path:
 
 def test_it_reports_steps_counts_and_troubles(engine: Engine) -> None:
     whole(engine)
-    (told,) = rewrite(engine)["launches"]
-    assert (told["job"], told["launch_id"], told["ended"]) == (LAUNCH.job, LAUNCH.id, "finished")
-    assert told["steps"] == {"stop": "done", "process": "done", "seeds": "done"}
-    assert told["stages"]["final"] == {
+    (summed,) = rewrite(engine)["launches"]
+    assert (summed["job"], summed["launch_id"], summed["ended"]) == (LAUNCH.job, LAUNCH.id, "finished")
+    assert summed["steps"] == {"stop": "done", "process": "done", "seeds": "done"}
+    assert summed["stages"]["final"] == {
         "pack": "done",
         "assemble": "done",
         "checksum": "refused",
@@ -77,27 +77,27 @@ def test_it_reports_steps_counts_and_troubles(engine: Engine) -> None:
         "retire": "not due",
         "crawl-report": "done",
     }
-    assert told["counts"] == {"refused": 1, "failed": 0, "unnamed": 1, "absent": 1, "stale": 0, "accepted": 0}
-    (refused,) = told["troubles"]
+    assert summed["counts"] == {"refused": 1, "failed": 0, "unnamed": 1, "absent": 1, "stale": 0, "accepted": 0}
+    (refused,) = summed["troubles"]
     assert (refused["kind"], refused["task"]) == ("refused", "files.Checksum")
     assert refused["name"].endswith(WARC)
     assert "cut" in refused["why"]
 
 
 def test_a_launch_of_which_nothing_is_done_is_reported_as_such(engine: Engine) -> None:
-    (told,) = rewrite(engine)["launches"]
-    assert told["steps"] == dict.fromkeys(("stop", "process", "seeds"), "waiting")
-    assert set(told["counts"].values()) == {0}
+    (summed,) = rewrite(engine)["launches"]
+    assert summed["steps"] == dict.fromkeys(("stop", "process", "seeds"), "waiting")
+    assert set(summed["counts"].values()) == {0}
 
 
 def test_a_step_that_failed_is_reported_with_its_error(engine: Engine) -> None:
     chain.assembled(engine)
     key = layout.key("files.Checksum", LAUNCH, stage=FINAL)
     Attempts(engine.state, key).append({"error": "the disk is full", "kind": "Unavailable"})
-    (told,) = rewrite(engine)["launches"]
-    assert told["stages"]["final"]["checksum"] == "failed"
-    assert told["counts"]["failed"] == 1
-    assert told["troubles"] == [
+    (summed,) = rewrite(engine)["launches"]
+    assert summed["stages"]["final"]["checksum"] == "failed"
+    assert summed["counts"]["failed"] == 1
+    assert summed["troubles"] == [
         {"kind": "failed", "task": "files.Checksum", "name": layout.marker_name(key), "why": "the disk is full"}
     ]
 
@@ -109,12 +109,12 @@ def test_a_marker_that_rests_on_another_is_stale_and_a_broken_one_failed(engine:
     kept = engine.state.require(copied).claim
     marker.unlink()
     engine.state.publish(copied, Claim(copied, kept.inputs, items=kept.items, counts={"files": 7}))
-    (told,) = rewrite(engine)["launches"]
-    assert told["counts"]["stale"] == 1
-    assert ("stale", "files.Verify") in [(one["kind"], one["task"]) for one in told["troubles"]]
+    (summed,) = rewrite(engine)["launches"]
+    assert summed["counts"]["stale"] == 1
+    assert ("stale", "files.Verify") in [(one["kind"], one["task"]) for one in summed["troubles"]]
     marker.write_bytes(b"")
-    (told,) = rewrite(engine, DAY)["launches"]
-    assert ("failed", layout.marker_name(copied)) in [(one["kind"], one["name"]) for one in told["troubles"]]
+    (summed,) = rewrite(engine, DAY)["launches"]
+    assert ("failed", layout.marker_name(copied)) in [(one["kind"], one["name"]) for one in summed["troubles"]]
 
 
 def test_it_is_rewritten_only_when_a_marker_came_or_went_or_the_day_was_busy(engine: Engine) -> None:
@@ -172,12 +172,12 @@ def test_it_has_when_it_was_written_and_the_warcs_of_each_launch(engine: Engine)
     before = clock.now()
     document = rewrite(engine)
     assert before <= document["written"] <= clock.now()
-    (told,) = document["launches"]
+    (summed,) = document["launches"]
     sizes = len(CUT) + len(WHOLE)
-    assert (told["warcs"], told["bytes"]) == (2, sizes)
+    assert (summed["warcs"], summed["bytes"]) == (2, sizes)
     of_files = {"warcs": 2, "bytes": sizes}
-    assert told["files"] == dict.fromkeys(("assemble", "checksum", "copy", "verify"), of_files)
-    assert "away" not in told
+    assert summed["files"] == dict.fromkeys(("assemble", "checksum", "copy", "verify"), of_files)
+    assert "away" not in summed
 
 
 def test_days_are_read_one_by_one_also_those_that_lack(engine: Engine) -> None:
@@ -186,8 +186,8 @@ def test_days_are_read_one_by_one_also_those_that_lack(engine: Engine) -> None:
     found = read_all(engine, date(2015, 10, 19), date(2016, 10, 21))
     assert len(found) == 368
     assert [one.day for one in found if not one.why] == [DAY]
-    (told,) = [one for one in found if one.day == DAY]
-    assert (list(told.launches), told.written, told.away) == (document["launches"], document["written"], ())
+    (summed,) = [one for one in found if one.day == DAY]
+    assert (list(summed.launches), summed.written, summed.away) == (document["launches"], document["written"], ())
     assert {one.why for one in found if one.day != DAY} == {day_summary.ABSENT}
     assert day_summary.known_days(engine.state) == [DAY]
 
@@ -200,9 +200,9 @@ def test_one_of_an_earlier_warcmill_is_read_and_its_age_is_unknown(engine: Engin
             del one[name]
     del document["written"]
     path(engine).write_text(json.dumps(document))
-    (told,) = read_all(engine)
-    assert (told.written, told.why, len(told.launches)) == ("", "", 1)
-    assert day_summary.word_of(told.launches[0]) == "in trouble"
+    (summed,) = read_all(engine)
+    assert (summed.written, summed.why, len(summed.launches)) == ("", "", 1)
+    assert day_summary.word_of(summed.launches[0]) == "in trouble"
 
 
 @pytest.mark.parametrize(
@@ -230,10 +230,10 @@ def test_the_marks_of_a_launch_are_those_of_status(engine: Engine, steps: tuple[
     for last in steps:
         chain.upto(engine, last)
     rewrite(engine)
-    (told,) = read_all(engine)
+    (summed,) = read_all(engine)
     seen = progress_grid.grid(engine.state, engine.rootmap, LAUNCH, {})
-    assert day_summary.marks_of(told.launches[0]) == {step: cell.mark for step, cell in seen.cells.items()}
-    assert day_summary.word_of(told.launches[0]) == seen.word
-    earlier = {name: value for name, value in told.launches[0].items() if name not in ("state", "marks")}
-    assert day_summary.marks_of(earlier) == day_summary.marks_of(told.launches[0]), "as an earlier Warcmill wrote it"
+    assert day_summary.marks_of(summed.launches[0]) == {step: cell.mark for step, cell in seen.cells.items()}
+    assert day_summary.word_of(summed.launches[0]) == seen.word
+    earlier = {name: value for name, value in summed.launches[0].items() if name not in ("state", "marks")}
+    assert day_summary.marks_of(earlier) == day_summary.marks_of(summed.launches[0]), "as an earlier Warcmill wrote it"
     assert day_summary.word_of(earlier) == seen.word

@@ -99,20 +99,20 @@ def test_the_document_has_what_answered_and_what_runs(engine: Engine) -> None:
     found = health.document(engine.state, Asker().ask(those, 60))
     assert found["well"] is False
     assert before <= str(found["written"]) <= clock.now()
-    told = json.loads(json.dumps(found))
-    assert [(one["name"], one["answered"], one["todo"]) for one in told["asked"]] == [
+    printed = json.loads(json.dumps(found))
+    assert [(one["name"], one["answered"], one["todo"]) for one in printed["asked"]] == [
         ("heritrix", True, ""),
         ("state", True, ""),
         ("store", False, "mount it"),
     ]
-    (running,) = told["crawls"]
+    (running,) = printed["crawls"]
     assert (running["job"], running["done"], running["queued"], running["said"]) == ("daily", 5, 7, ["a complaint"])
-    assert [(one["root"], one["level"], one["bytes_free"]) for one in told["roots"]] == [
+    assert [(one["root"], one["level"], one["bytes_free"]) for one in printed["roots"]] == [
         ("state", "ok", LITTLE),
         ("store", "fail", None),
     ]
-    assert (told["scans"], told["backup"], told["backlog"]) == ([], {"ended": ""}, {})
-    assert told["launches"] == {"done": 0, "waiting": 0, "running": 0, "in_trouble": 0}
+    assert (printed["scans"], printed["backup"], printed["backlog"]) == ([], {"ended": ""}, {})
+    assert printed["launches"] == {"done": 0, "waiting": 0, "running": 0, "in_trouble": 0}
 
 
 def test_it_is_written_whole_and_read_and_a_damaged_one_is_none(engine: Engine) -> None:
@@ -131,10 +131,10 @@ def test_ends_are_noted_each_by_its_name(engine: Engine) -> None:
     health.note_end(engine.state, "output.ScanForOutputs", "2016-10-01", "2016-10-31", 2)
     health.note_end(engine.state, health.BACKUP, "2016-10-01", "2016-10-31", 0)
     (engine.folders["state"] / "status" / "ended.files.ScanForOutputFiles.json").write_bytes(b"{")
-    told = json.loads(json.dumps(health.document(engine.state, [])))
-    (scan,) = told["scans"]
+    printed = json.loads(json.dumps(health.document(engine.state, [])))
+    (scan,) = printed["scans"]
     assert (scan["name"], scan["last_day"], scan["troubles"]) == ("output.ScanForOutputs", "2016-10-31", 2)
-    assert told["backup"]["ended"] >= scan["ended"]
+    assert printed["backup"]["ended"] >= scan["ended"]
 
 
 def summary(engine: Engine, day: date, *launches: dict[str, object]) -> None:
@@ -160,15 +160,15 @@ def test_the_days_are_added_up_and_a_changed_one_is_read_again(engine: Engine) -
     summary(engine, date(2016, 10, 19), launch("done", 3), launch("waiting", 1))
     summary(engine, date(2016, 11, 20), launch("failed", 0), {"job": "daily", "launch_id": "x", "error": "gone"})
     (engine.folders["state"] / "2016-11" / "status.2016-11-21.json").write_bytes(b"{")
-    told = json.loads(json.dumps(health.document(engine.state, [])))
-    assert (told["first_day"], told["last_day"]) == ("2016-10-19", "2016-11-21")
-    assert told["launches"] == {"done": 1, "waiting": 1, "running": 0, "in_trouble": 2}
-    assert told["gaps"] == {"refused": 3}
-    assert told["files"] == {"assemble": {"bytes": 900, "warcs": 9}, "copy": {"bytes": 400, "warcs": 4}}
-    assert told["backlog"] == {"copy": {"bytes": 500, "launches": 2, "warcs": 5}}
+    printed = json.loads(json.dumps(health.document(engine.state, [])))
+    assert (printed["first_day"], printed["last_day"]) == ("2016-10-19", "2016-11-21")
+    assert printed["launches"] == {"done": 1, "waiting": 1, "running": 0, "in_trouble": 2}
+    assert printed["gaps"] == {"refused": 3}
+    assert printed["files"] == {"assemble": {"bytes": 900, "warcs": 9}, "copy": {"bytes": 400, "warcs": 4}}
+    assert printed["backlog"] == {"copy": {"bytes": 500, "launches": 2, "warcs": 5}}
     summary(engine, date(2016, 10, 19), launch("done", 3))
-    told = json.loads(json.dumps(health.document(engine.state, [])))
-    assert told["backlog"] == {"copy": {"bytes": 300, "launches": 1, "warcs": 3}}
+    printed = json.loads(json.dumps(health.document(engine.state, [])))
+    assert printed["backlog"] == {"copy": {"bytes": 300, "launches": 1, "warcs": 3}}
 
 
 def test_a_sum_of_ten_thousand_launches_keeps_no_launch() -> None:

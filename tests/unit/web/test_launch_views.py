@@ -22,6 +22,7 @@ from web_site import WebSite
 from warcmill import chain, layout
 from warcmill.audit import day_summary
 from warcmill.audit.documents import explanation, files, health, status
+from warcmill.base import clock
 from warcmill.chain import Row
 from warcmill.extracts.extracts import Extracts
 from warcmill.launches import packed_logs
@@ -398,7 +399,24 @@ def test_what_changed_is_shown_once_it_was_compared(own: ArchiveOfStates) -> Non
         assert f"<b>{number}</b> {kind}" in page
     (own.base / "index").rename(own.base / "index.away")
     away = replace(engine.audited, open_index=lambda: open_folder("index", f"{own.base}/index"))
-    assert "Not compared yet" in shown(WebSite(engine, away), path_of(STALE))
+    lost = shown(WebSite(engine, away), path_of(STALE))
+    assert "Not compared yet" in lost
+    assert "A comparison that is kept cannot be read now: " in lost
+
+
+def test_nothing_is_called_well_where_no_scan_has_looked_for_days(own: ArchiveOfStates) -> None:
+    engine = Engine(own.base / "empty")
+    site = WebSite(engine, engine.audited)
+    assert "No scan has looked at this archive yet." in shown(site, "/")
+    old = {"ended": "2016-10-19T23:44:28Z", "name": "output.ScanForOutputs"}
+    site.state.replace("status/ended.output.ScanForOutputs.json", json.dumps(old).encode())
+    page = shown(site, "/")
+    assert "The last scan ended" in page
+    assert "Nothing needs a person" not in page
+    site.state.replace("status/ended.output.ScanForOutputs.json", json.dumps({**old, "ended": clock.now()}).encode())
+    page = shown(site, "/")
+    assert "Nothing needs a person" in page
+    assert "The last scan" not in page
 
 
 def test_packages_and_their_arks_are_shown(own: ArchiveOfStates) -> None:

@@ -72,6 +72,18 @@ def status_of(port: int, *pieces: bytes) -> int:
     return int(answer(port, *pieces).split(b" ", 2)[1])
 
 
+def is_left_by(one: socket.socket) -> bool:
+    """True once the server has closed its side, so that what is sent to it fails."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            one.sendall(b"more")
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def is_well(port: int) -> bool:
     """True if somebody else gets a page."""
     with closing(HTTPConnection(HOST, port, timeout=PATIENCE)) as connection:
@@ -206,3 +218,12 @@ def test_a_body_that_breaks_after_its_answer_ends_the_connection(port: int, capl
     assert status_of(port, head + b"no number\r\n") in (200, 400), "whichever is first"
     assert is_well(port)
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_refused_client_that_does_not_leave_is_hung_up_on(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LINGER_SECONDS", 0.2)
+    with closing(connected(port)) as one:
+        one.sendall(b"no request\r\n\r\n")
+        while one.recv(1 << 16):
+            pass  # the answer, and its end
+        assert is_left_by(one)

@@ -20,6 +20,7 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.health import Level
 from warcmill.audit.progress_grid import TROUBLES, Mark, grid, of_survey
 from warcmill.audit.survey import look
+from warcmill.base import clock
 from warcmill.errors import WarcmillError
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
@@ -29,6 +30,7 @@ DUE_DAYS = 7  # of which due crawls without a launch are listed
 TROUBLED = 10  # launches that are shown with their gaps
 EACH = 3  # gaps that are shown of one
 NEWEST = 10
+UNSCANNED = timedelta(days=2)  # after which the last scan is too long ago for anything to be called well
 _MONTH = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])")
 
 
@@ -93,7 +95,10 @@ def _objects(value: Json) -> list[dict[str, Json]]:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The answer. `others`: more launches in trouble. `found`: all launches of these days."""
+    """The answer. `others`: more launches in trouble. `found`: all launches of these days.
+
+    `scanned`: when a scan last ended, UTC text; '' if none ever did.
+    """
 
     first: date
     troubled: tuple[TroubledLaunch, ...]
@@ -103,12 +108,19 @@ class Attention:
     marks: Mapping[Launch, Mark]
     found: FoundLaunches
     silent: tuple[SilentPart, ...]
+    scanned: str
+
+    @property
+    def is_old(self) -> bool:
+        """True if no scan has ended for some days: what came since then is not judged."""
+        return self.scanned < clock.text(datetime.now(UTC) - UNSCANNED)
 
     def json(self) -> dict[str, Json]:
         """The document."""
         return {
             "first_day": str(self.first),
             "written": self.found.written,
+            "scanned": self.scanned,
             "away": [*self.found.away],
             "broken": [*self.found.broken],
             "silent": [one.json() for one in self.silent],
@@ -135,7 +147,9 @@ def read(line: AuditedLine) -> Attention:
         one: summed.mark if summed else grid(line.state, None, one, line.wanted).mark for one, summed in newest.items()
     }
     due = dues.of_days(line, begin, end)
-    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, marks, found, tuple(silent(line.state)))
+    scanned = max(health.last_scan(line.state), found.written)
+    answers = tuple(silent(line.state))
+    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, marks, found, answers, scanned)
 
 
 def _last_days(line: AuditedLine) -> Iterator[date]:

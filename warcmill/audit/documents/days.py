@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain as chained
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from warcmill.audit import day_summary
-from warcmill.audit.day_summary import DaySummary
+from warcmill.audit.day_summary import DaySummary, KeptByDay
 from warcmill.audit.documents.line import AuditedLine
 from warcmill.audit.documents.status import days as interval
 from warcmill.audit.progress_grid import Mark, grid, mark_of
@@ -72,19 +71,11 @@ def read(state: MarkerStore, first: date, end: date, job: str = "", mark: str = 
     return [_only(row, job, mark) for row in rows] if job or mark else rows
 
 
-_KEPT: dict[tuple[Path, date], tuple[tuple[int, int], DayOfJobs]] = {}  # a server that is asked again reads what is new
-
-
 def _of_day(state: MarkerStore, day: date, there: Collection[str]) -> DayOfJobs:
-    """A day as its summary has it, which is read again once its file has changed."""
-    path = day_summary.path(day)
-    if path.rpartition("/")[2] not in there:
+    """A day as its summary has it; `there` are the names in the folder of its month."""
+    if day_summary.path(day).rpartition("/")[2] not in there:
         return of_summary(DaySummary(day, why=day_summary.ABSENT))
-    stamp = state.store.changed(path)
-    kept = _KEPT.get((state.store.base, day))
-    if kept is None or kept[0] != stamp:
-        kept = _KEPT[state.store.base, day] = stamp, of_summary(day_summary.read_day(state, day))
-    return kept[1]
+    return KEPT.of_day(state, day)
 
 
 def of_summary(summary: DaySummary) -> DayOfJobs:
@@ -93,6 +84,9 @@ def of_summary(summary: DaySummary) -> DayOfJobs:
     for one in map(launch_of, summary.launches):
         jobs.setdefault(one.job, []).append(one)
     return DayOfJobs(summary.day, jobs, summary.written, summary.away, summary.why)
+
+
+KEPT = KeptByDay(of_summary)
 
 
 def _only(row: DayOfJobs, job: str, mark: str) -> DayOfJobs:

@@ -16,15 +16,14 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
 from warcmill import errors
 from warcmill.audit import day_summary
+from warcmill.audit.day_summary import KeptByDay
 from warcmill.audit.documents import tally
-from warcmill.audit.documents.tally import Tally
 from warcmill.audit.health import FEW_INODES, LITTLE, TOO_LITTLE, Level
 from warcmill.base import clock
 from warcmill.clients.engine import CrawlProgress
@@ -41,6 +40,7 @@ _LARGEST = 1 << 24  # bytes of a report
 _ENDED = re.compile(r"ended\.(.+)\.json")
 _HANGS = "it does not answer: asked {} s ago, and still silent"
 Document = dict[str, Json]
+_TALLIES = KeptByDay(tally.of_day)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def document(state: MarkerStore, outcomes: Iterable[HealthOutcome]) -> Document:
         "backup": {"ended": backup["ended"] if backup else ""},
         "first_day": str(days[0]) if days else "",
         "last_day": str(days[-1]) if days else "",
-        **tally.document(_of_day(state, day) for day in days),
+        **tally.document(_TALLIES.of_day(state, day) for day in days),
     }
 
 
@@ -207,18 +207,6 @@ def _root(one: HealthOutcome) -> Document:
     }
 
 
-_KEPT: dict[tuple[Path, date], tuple[tuple[int, int], Tally]] = {}  # a process that asks again reads what has changed
-
-
-def _of_day(state: MarkerStore, day: date) -> Tally:
-    """The numbers of a day's summary, read again once its file has changed."""
-    stamp = state.store.changed(day_summary.path(day))
-    kept = _KEPT.get((state.store.base, day))
-    if kept is None or kept[0] != stamp:
-        kept = _KEPT[state.store.base, day] = stamp, tally.of_day(day_summary.read_day(state, day))
-    return kept[1]
-
-
 def note_end(state: MarkerStore, name: str, first: str, last: str, troubles: int) -> None:
     """Record that a scan, or the backup, of these days has ended, with this number of troubles."""
     ended: Document = {"name": name, "ended": clock.now(), "first_day": first, "last_day": last, "troubles": troubles}
@@ -231,6 +219,11 @@ def _ended(state: MarkerStore) -> Iterator[dict[str, Json]]:
         found = _read(state, f"{FOLDER}/{name}") if match else {}
         if match and found.get("name") == match[1] and isinstance(found.get("ended"), str):
             yield found
+
+
+def last_scan(state: MarkerStore) -> str:
+    """The time at which a scan last ended, UTC text; '' if none ever did."""
+    return max((str(one["ended"]) for one in _ended(state) if one["name"] != BACKUP), default="")
 
 
 def write(state: MarkerStore, found: Document) -> None:
@@ -251,7 +244,10 @@ def read(state: MarkerStore) -> Document:
 def _read(state: MarkerStore, path: str) -> Document:
     try:
         found = json.loads(state.store.read(path, _LARGEST))
-    except (NotReady, Unavailable, ValueError, RecursionError):
+    except NotReady:
+        return {}
+    except (Unavailable, ValueError, RecursionError) as error:  # no page is to fail for it: its figures are absent
+        log.error("%s cannot be read, and counts as absent: %s", path, error)
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -143,7 +143,8 @@ class _LaunchPage:
         seen, answered = self._seen, self._answered
         grid = progress_grid.of_survey(seen)
         columns = columns_of([grid])
-        brought = figures.of_facts(self._launch, seen.stages, seen.facts, self._before())
+        before, index_away = self._before()
+        brought = figures.of_facts(self._launch, seen.stages, seen.facts, before)
         pager = Pager(page, GAPS, len(answered.gaps), path_of(self._launch))
         warcs = [seen.assembled(stage) for stage in seen.stages]
         finished = max((one["finished"] for one in self._markers), default="")
@@ -167,6 +168,7 @@ class _LaunchPage:
                      *((str(stage), cells(row, columns)) for stage, row in grid.stages)],
             "attempts": [*self._attempts()],
             "brought": brought,
+            "index_away": index_away,
             "tables": [(head, [*brought.tables[name].items()][:SHOWN], len(brought.tables[name]))
                        for name, head in TABLES.items() if brought.tables.get(name)],
             "seeds": _worst_first(brought),
@@ -180,14 +182,14 @@ class _LaunchPage:
             "report": f"warcmill report {self._launch.job} {self._launch.id}",
         }  # fmt: skip
 
-    def _before(self) -> LaunchComparison | None:
-        """The comparison that is kept; None where the index root is away, too."""
+    def _before(self) -> tuple[LaunchComparison | None, str]:
+        """The comparison that is kept; and why the index root, which keeps it, did not answer: '' if it did."""
         if self._line.open_index is None:
-            return None
+            return None, ""
         try:
-            return figures.beside_the_one_before(self._line.state, self._line.open_index(), self._launch)
-        except Unavailable:
-            return None
+            return figures.beside_the_one_before(self._line.state, self._line.open_index(), self._launch), ""
+        except Unavailable as error:
+            return None, str(error)
 
     def _attempts(self) -> Iterator[dict[str, object]]:
         for key, attempt in self._answered.attempts:
