@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ SCRIPT = f"""\
 [ "$1" = services ] || exit 0
 shift
 [ "$1" = tests/services ] || set -- tests/services -n WORKERS "$@"
-exec {sys.executable} -m pytest -q "$@"
+exec {shlex.quote(sys.executable)} -m pytest -q "$@"
 """
 TESTS = """\
 import os

@@ -28,7 +28,7 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     program = tmp_path / "java home" / "bin" / "java"
     program.parent.mkdir(parents=True)
     path = os.pathsep.join(sys.path)
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec {sys.executable} {faulty_java.__file__} "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" "{faulty_java.__file__}" "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java home"))
     monkeypatch.setattr(tempfile, "tempdir", None)
