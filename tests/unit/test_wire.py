@@ -95,7 +95,7 @@ CLAIMS = (
     Place("warcmill/backup/backup.py", but=("has_any", "_is_backup")),
     Place("warcmill/backup/restore.py", only=("Backup.files", "_is_sound")),
     Place("warcmill/files/virus_scan.py"),
-    Place("warcmill/index/extraction.py", but=("unread",)),
+    Place("warcmill/extracts/stage_extracts.py", but=("unread",)),
     Place("warcmill/index/cdx.py"),
     Place("warcmill/index/verify_cdx.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/text.py"),

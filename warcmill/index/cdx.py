@@ -13,7 +13,7 @@ from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts.cdx import CDXJ, CaptureTally
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
-from warcmill.index.extraction import StageExtracts, extracted
+from warcmill.extracts.stage_extracts import StageExtracts, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed
 from warcmill.markers.state import MarkerStore

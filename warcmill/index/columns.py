@@ -22,8 +22,8 @@ from warcmill.errors import BadInput, Foreign, Mismatch, NotReady, Unavailable
 from warcmill.extracts import cdx
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.stage_extracts import unread
 from warcmill.extracts.text import TextLengths
-from warcmill.index.extraction import unread
 from warcmill.launches import holdings
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Indexed, Rows

@@ -21,9 +21,9 @@ from warcmill.errors import Mismatch
 from warcmill.extracts import text as text_extracts
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
+from warcmill.extracts.stage_extracts import StageExtracts, extracted
 from warcmill.extracts.text import KINDS, DocumentTally, extract_kind
 from warcmill.formats.index.urlkey import urlkey
-from warcmill.index.extraction import StageExtracts, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import TextIndexed
 from warcmill.markers.state import MarkerStore

@@ -26,8 +26,8 @@ from warcmill.extracts import cdx, revisits
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.revisits import REVISITS
+from warcmill.extracts.stage_extracts import unread
 from warcmill.formats.index import cdxj
-from warcmill.index.extraction import unread
 from warcmill.index.provisional_captures import Followed
 from warcmill.index.sinks import Acknowledged, QueriedSink, SinkInput
 from warcmill.launches import holdings

@@ -22,10 +22,10 @@ from warcmill.clients.solr import Solr
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.stage_extracts import unread
 from warcmill.extracts.text import DocumentCounts, extract_kind
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
-from warcmill.index.extraction import unread
 from warcmill.index.sink_solr import Notes, SolrTarget, host_of
 from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
 from warcmill.launches import holdings

@@ -1,4 +1,4 @@
-"""The work that index.cdx and index.text share: every indexed WARC of a stage has its extract, which is counted.
+"""Extracts of a stage: the work that steps such as index.cdx and index.text share. Every WARC has its extract, counted.
 
 Whole and salvaged WARCs are indexed: never viral ones, never cut ones. Writes extracts and attempts.
 """
