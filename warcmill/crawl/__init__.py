@@ -15,6 +15,7 @@ Top down; each imports only from those below it, which setup.cfg holds:
     logs/                lines of crawl.log, the other logs, figures
     books/ | control/    what is durable of a launch; the socket by which a launch is asked and steered
     extract/ | frontier/ links of a document; what waits and what was seen
+    render/              a browser that opens a page, and the proxy by which it asks for all that it needs
     policies/            scope, traps, quotas, robots.txt, politeness, recrawl: pure judgements
     fetch/               names to addresses, connections, answers, cookies; the records of an exchange
     uri | durable        a URI and the table of its moves; files that outlive a power cut

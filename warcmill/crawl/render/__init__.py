@@ -1,0 +1,114 @@
+"""Rendering: a browser opens a page, and each request that it makes is answered by the crawler. Pure.
+
+These are the values that pass between the parts: `proxy` turns what the browser asks for into a `PageRequest`, gives it
+to an `Answerer`, and sends the browser what that returns; `browser` opens the page as its `Wishes` are, and returns
+what it was, a `RenderedPage`. Neither knows how a request is judged, fetched or recorded: `visit.rendering` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Fields = tuple[tuple[str, str], ...]
+"""The header fields of a request or an answer, in their order; a byte that is no ASCII is a letter of ISO 8859-1."""
+
+
+class PageRequest(NamedTuple):
+    """A request of the browser. `url` is absolute and without a fragment; `headers` lack those of the hop (RFC 9110,
+    7.6.1) and Host. `is_frame`: it is for a page in a frame. `is_socket`: it asks for a WebSocket.
+    """
+
+    method: str
+    url: str
+    headers: Fields = ()
+    body: bytes = b""
+    is_frame: bool = False
+    is_socket: bool = False
+
+    def header(self, name: str) -> str:
+        """The first header of this lower-case name; '' for none."""
+        return next((value for one, value in self.headers if one.lower() == name), "")
+
+
+class Answer(NamedTuple):
+    """An answer for the browser. `fields` are as its server sent them, but those of the hop: the proxy frames `body`
+    anew. Its codings, such as gzip, are not undone. `close` is called once, when the body was read or is not wanted."""
+
+    status: int
+    reason: str
+    fields: Fields
+    body: Iterable[bytes]
+    close: Callable[[], None]
+
+
+class Refused(NamedTuple):
+    """The request is not answered, for this reason: the browser sees an error of the network."""
+
+    why: str
+
+
+Answerer = Callable[[PageRequest], Awaitable[Answer | Refused]]
+"""Answers the requests of one page. It raises nothing but CancelledError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The way a page is opened: for `seconds` at most, in a window of this size. `script` is run in it at the `start`,
+    before any of its own, or at the `end`, when nothing moves any more; its value is JSON."""
+
+    seconds: float = 30.0
+    width: int = 1280
+    height: int = 1024
+    screenshot: bool = False
+    script: str = ""
+    run_at: str = "end"
+
+
+class RenderedPage(NamedTuple):
+    """A page as the browser had it in the end: its DOM as HTML in UTF-8, and a screenshot in PNG if it was wished for.
+
+    `script_value` is JSON of what the script returned; '' without one. `notes` are of what the browser refused, each a
+    word for the crawl log, such as `download`.
+    """
+
+    dom: bytes
+    final_url: str
+    screenshot: bytes | None = None
+    script_value: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class RenderFailed(NamedTuple):
+    """The page was not rendered: `why` is a word for the crawl log, such as `crashed`, `noBrowser`, `hung`; `details`
+    is a sentence for people."""
+
+    why: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """The browser of a launch. It names itself as the crawler does. A new one is started after so many `pages`, or when
+    it holds so much `memory` in bytes."""
+
+    user_agent: str = ""
+    sandbox: bool = True
+    pages: int = 100
+    memory: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class RenderSettings:
+    """The pages that a job renders, `which` of never, seeds, pages; and what one may take: `seconds`, `requests`, and
+    `bytes` of answers."""
+
+    which: str = "never"
+    seconds: float = 30.0
+    requests: int = 1_000
+    bytes: int = 1 << 28
+    screenshot: bool = False
+    sandbox: bool = True
+    width: int = 1280
+    height: int = 1024
