@@ -10,7 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import clamd, cluster, hdfs, hdfs_ha, hdfs_kerberos, heritrix, luigid, packages, pins, process, solr, sshd
+from servers import (
+    clamd,
+    cluster,
+    hdfs,
+    hdfs_ha,
+    hdfs_kerberos,
+    heritrix,
+    luigid,
+    packages,
+    pins,
+    process,
+    redis,
+    solr,
+    sshd,
+)
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
@@ -33,6 +47,7 @@ SERVERS = {
     luigid.NAME: ServerModule(luigid.up, luigid.down, pins.LUIGID),
     clamd.NAME: ServerModule(clamd.up, clamd.down, pins.CLAMD),
     solr.NAME: ServerModule(solr.up, solr.down, pins.SOLR),
+    redis.NAME: ServerModule(redis.up, redis.down, pins.REDIS),
     cluster.DASK: ServerModule(cluster.dask_up, cluster.dask_down, pins.DASK),
     cluster.SPARK: ServerModule(cluster.spark_up, cluster.spark_down, pins.SPARK),
 }

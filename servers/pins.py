@@ -78,6 +78,7 @@ SSHD: Final[Ports] = {"ssh": 2222}
 LUIGID: Final[Ports] = {"http": 8082}
 CLAMD: Final[Ports] = {"clamd": 3310}
 SOLR: Final[Ports] = {"http": 8983}
+REDIS: Final[Ports] = {"redis": 6379}
 # Workers choose their own ports.
 DASK: Final[Ports] = {"scheduler": 8786}
 SPARK: Final[Ports] = {"master": 7077, "master_http": 8180}

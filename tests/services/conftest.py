@@ -24,6 +24,7 @@ from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
 from servers import luigid as luigid_server
+from servers import redis as redis_server
 from servers import solr as solr_server
 from servers import sshd as sshd_server
 from servers.clamd import ClamdServer
@@ -32,6 +33,7 @@ from servers.hdfs_ha import HdfsHa
 from servers.hdfs_kerberos import HdfsKerberos
 from servers.heritrix import HeritrixServer
 from servers.luigid import Luigid
+from servers.redis import RedisServer
 from servers.solr import SolrServer
 from servers.sshd import Sshd
 
@@ -45,6 +47,7 @@ DOWN = (
     luigid_server.down,
     clamd_server.down,
     solr_server.down,
+    redis_server.down,
     cluster.dask_down,
     cluster.spark_down,
 )
@@ -189,6 +192,11 @@ def clamd(work: Path) -> ClamdServer:
 @pytest.fixture(scope="session")
 def luigid(work: Path) -> Luigid:
     return luigid_server.up(work, pins.free(pins.LUIGID))
+
+
+@pytest.fixture(scope="session")
+def redis(work: Path) -> RedisServer:
+    return redis_server.up(work, pins.free(pins.REDIS))
 
 
 @pytest.fixture(scope="session")
