@@ -2,6 +2,7 @@
 
 state     {YYYY-MM}/{job}/{launch}/{marker}
 store     {kind}/{job}/{launch}/{stored name}
+          dumps/{job}/v{generation}/data_dumps/{data}/{FROM}-{TO}/{data}{number}.json.gz
 output    kind-first  {kind}/{job}/{launch}/...
           job-first   {job}/{launch}/{kind}/...
 jobs      {job}/job.log, {job}/{launch}/...
@@ -18,12 +19,12 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from warcmill import chain
 from warcmill.base.clock import digits
 from warcmill.errors import BadConfig, BadInput
-from warcmill.model import Key, Launch, Root, Stage, is_writer, parse_stamp, stamp_time
+from warcmill.model import Key, Launch, Root, Stage, Window, is_writer, parse_job, parse_stamp, stamp_time
 
 Kind = Literal["warcs", "viral", "logs", "reports"]
 KINDS: tuple[Kind, ...] = ("warcs", "viral", "logs", "reports")
@@ -261,6 +262,59 @@ def shown(name: str) -> str:
 def stored_path(kind: str, launch: Launch, name: str) -> str:
     """Return the path of a file in the store; `kind` is warcs, viral, logs, sips or state."""
     return f"{kind}/{launch.job}/{launch.id}/{stored_name(name)}"
+
+
+class DumpedData(StrEnum):
+    """The data of a package index that a launch dumps: what distributions have, and which files projects list."""
+
+    DISTRIBUTIONS = "python_distribution_data"
+    STATE = "python_distribution_state"
+
+
+class DumpFile(NamedTuple):
+    """One file of a dump."""
+
+    job: str
+    generation: int
+    data: DumpedData
+    window: Window
+    number: int
+
+    @property
+    def path(self) -> str:
+        """Its path in the store."""
+        folder = f"{dumps_folder(self.job, self.generation)}/data_dumps/{self.data}/{self.window}"
+        return f"{folder}/{self.data}{self.number:04d}.json.gz"
+
+
+_DUMP_FILE = re.compile(
+    rf"dumps/(?P<job>{_JOB})/v(?P<generation>[1-9][0-9]{{0,8}})/data_dumps/(?P<data>{'|'.join(DumpedData)})"
+    r"/(?P<window>[0-9]+-[0-9]+)/(?P=data)(?P<number>[0-9]{4})\.json\.gz"
+)
+
+
+def dumps_folder(job: str, generation: int) -> str:
+    """Return the folder in the store of a generation of a package index's dumps."""
+    return f"dumps/{job}/v{generation}"
+
+
+def parse_dump_path(path: str) -> DumpFile | None:
+    """Return the parts of the path of a dump's file in the store; None for any other path."""
+    parts = _DUMP_FILE.fullmatch(path)
+    try:
+        return (
+            DumpFile(
+                parse_job(parts["job"]),
+                int(parts["generation"]),
+                DumpedData(parts["data"]),
+                Window.parse(parts["window"]),
+                int(parts["number"]),
+            )
+            if parts
+            else None
+        )
+    except BadInput:
+        return None
 
 
 def archived_path(path: str) -> str:

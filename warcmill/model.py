@@ -25,6 +25,7 @@ Json = Scalar | list["Json"] | dict[str, "Json"]
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _LAUNCH_ID = re.compile(r"[0-9]{14}")
 _CHECKPOINT = re.compile(r"cp([0-9]{5})-([0-9]{14})")
+_WINDOW = re.compile(r"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 _WRITER = "writer."
 LONGEST_REASON = 1_000  # characters; markers and tables hold it
 
@@ -145,6 +146,25 @@ def parse_checkpoint(text: str) -> str:
     if Stage.parse(text).is_final:
         raise BadInput(text, "not a checkpoint, such as cp00002-20161020204551")
     return text
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Window:
+    """The serials of a package index that a launch is about: those after `after`, up to and with `up_to`."""
+
+    after: int
+    up_to: int
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        parts = _WINDOW.fullmatch(text)
+        window = cls(int(parts[1]), int(parts[2])) if parts else None
+        if window is None or window.after > window.up_to:
+            raise BadInput(text, "not a window of serials: FROM-TO, such as 0-31415926, and FROM is not above TO")
+        return window
+
+    def __str__(self) -> str:
+        return f"{self.after}-{self.up_to}"
 
 
 class FileRef(NamedTuple):  # cheap to make: the markers of a large launch have a million

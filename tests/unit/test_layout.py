@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from warcmill import chain, layout
 from warcmill.errors import BadInput
-from warcmill.layout import OutputLayout
-from warcmill.model import FINAL, Key, Launch, Stage
+from warcmill.layout import DumpedData, DumpFile, OutputLayout
+from warcmill.model import FINAL, Key, Launch, Stage, Window
 
 jobs = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", fullmatch=True)
 stamps = st.datetimes(min_value=datetime(1996, 1, 1), max_value=datetime(9999, 12, 31)).map(
@@ -155,3 +155,28 @@ def test_the_name_that_a_warc_has_once_closed(name: str) -> None:
 )
 def test_a_sip_s_file_is_known_by_its_name(name: str, known: tuple[Stage, int] | None) -> None:
     assert layout.parse_sip_name(name) == known
+
+
+windows = st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)).map(sorted).map(lambda ends: Window(*ends))
+dump_files = st.builds(DumpFile, jobs, st.integers(1, 999), st.sampled_from(DumpedData), windows, st.integers(0, 9999))
+
+
+@given(dump_files)
+def test_the_file_of_a_dump_is_known_by_its_path(file: DumpFile) -> None:
+    assert layout.parse_dump_path(file.path) == file
+    assert Window.parse(str(file.window)) == file.window
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "dumps/pypi/v1/data_dumps/python_distribution_data/0-9/python_distribution_state0000.json.gz",
+        "dumps/pypi/v1/data_dumps/python_distribution_data/9-0/python_distribution_data0000.json.gz",
+        "dumps/pypi/v0/data_dumps/python_distribution_data/0-9/python_distribution_data0000.json.gz",
+        "dumps/pypi/v1/data_dumps/python_distribution_data/00-9/python_distribution_data0000.json.gz",
+        "dumps/pypi/v1/data_dumps/python_distribution_data/0-9/../0-9/python_distribution_data0000.json.gz",
+        "dumps/pypi/v1/modules/input_lists/00001",
+    ],
+)
+def test_no_other_path_is_the_file_of_a_dump(path: str) -> None:
+    assert layout.parse_dump_path(path) is None

@@ -1,0 +1,283 @@
+"""The files of a dump of a package index: a JSON array in gzip, a row a line; and their rows, read and written. Pure.
+
+    [
+    {"dist_type": "WHEEL", "filename": "six-1.17.0-py2.py3-none-any.whl", "modules": ["six"], "project": "six", …},
+    {"dist_type": "SDIST", …}
+    ]
+
+A row of `python_distribution_data` is a `DistributionRow`, a row of `python_distribution_state` a `ProjectState`. Each
+line but the first and the last is one JSON object, without the comma at its end: a reader needs no JSON parser that
+streams. A file without rows has the brackets alone. The same rows give the same bytes on one version of `isal`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, Self, TypeVar
+
+from isal import isal_zlib
+
+from warcmill.base.digests import Readable
+from warcmill.errors import BadInput
+
+Row = TypeVar("Row")
+
+LONGEST_ROW = 64 << 20  # bytes of a line: a page of PyPI with 20,000 files takes 12 MB
+_LEVEL = 2  # isal's: a tenth of the time of zlib's 6, for as many bytes
+_GZIP = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # RFC 1952, 2.3: no time, no name, of no known system
+_AT_ONCE = 1 << 18  # bytes
+_BEGIN, _BETWEEN, _END = b"[\n", b",\n", b"\n]\n"
+
+
+class DistType(StrEnum):
+    """The kind of a distribution. Eggs, and what installers of systems take, are BDIST."""
+
+    WHEEL = "WHEEL"
+    SDIST = "SDIST"
+    BDIST = "BDIST"
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionRow:
+    """The known facts of one file of a package index. None is unknown; an empty tuple is known to be none.
+
+    `project` is the normalised name. `requires_dist` are requirements as the file has them, sound or not;
+    `requires` are the older `Requires` fields. `modules` are all that can be imported, with dots, sorted.
+    """
+
+    filename: str
+    project: str
+    version: str | None
+    dist_type: DistType
+    sha256: str
+    requires: tuple[str, ...] | None
+    requires_dist: tuple[str, ...] | None
+    requires_python: str | None
+    modules: tuple[str, ...] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON has it."""
+        return {
+            "filename": self.filename,
+            "project": self.project,
+            "version": self.version,
+            "dist_type": str(self.dist_type),
+            "sha256": self.sha256,
+            "requires": _listed(self.requires),
+            "requires_dist": _listed(self.requires_dist),
+            "requires_python": self.requires_python,
+            "modules": _listed(self.modules),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+        """Read a row; ValueError for a field that is missing or of another type."""
+        return cls(
+            filename=_text(raw, "filename"),
+            project=_text(raw, "project"),
+            version=_text_or_none(raw, "version"),
+            dist_type=DistType(_text(raw, "dist_type")),
+            sha256=_text(raw, "sha256"),
+            requires=_texts_or_none(raw, "requires"),
+            requires_dist=_texts_or_none(raw, "requires_dist"),
+            requires_python=_text_or_none(raw, "requires_python"),
+            modules=_texts_or_none(raw, "modules"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file as the page of its project lists it. `yanked` is the reason, '' without one; None: it is not yanked."""
+
+    filename: str
+    url: str
+    sha256: str | None
+    size: int | None
+    requires_python: str | None
+    yanked: str | None
+    uploaded: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as JSON has it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+        """Read a file; ValueError for a field that is missing or of another type."""
+        return cls(
+            filename=_text(raw, "filename"),
+            url=_text(raw, "url"),
+            sha256=_text_or_none(raw, "sha256"),
+            size=_number_or_none(raw, "size"),
+            requires_python=_text_or_none(raw, "requires_python"),
+            yanked=_text_or_none(raw, "yanked"),
+            uploaded=_text_or_none(raw, "uploaded"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectState:
+    """The files that a project has, by its page. `serial` is the page's; None: the page does not have one.
+
+    `removed`: the index has no such project any more, and so no file of it.
+    """
+
+    project: str
+    serial: int | None
+    removed: bool
+    files: tuple[ListedFile, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON has it."""
+        files = [file.to_json() for file in self.files]
+        return {"project": self.project, "serial": self.serial, "removed": self.removed, "files": files}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+        """Read a row; ValueError for a field that is missing or of another type."""
+        removed, files = raw.get("removed"), raw.get("files")
+        if not isinstance(removed, bool) or not isinstance(files, list):
+            raise ValueError("removed or files is missing or of another type")
+        serial = _number_or_none(raw, "serial")
+        return cls(_text(raw, "project"), serial, removed, tuple(map(ListedFile.from_json, files)))
+
+
+class DumpRow(Protocol):
+    """A row of a dump."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON has it."""
+
+
+def row_line(row: DumpRow) -> bytes:
+    """The JSON of a row, as its line in a dump has it, without a comma or the line's end."""
+    return json.dumps(row.to_json(), ensure_ascii=True, sort_keys=True).encode("ascii")
+
+
+def written(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of a dump's file with these lines, in pieces."""
+    packer = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -15)
+    crc = size = 0
+    yield _GZIP
+    for piece in _pieces(lines):
+        crc, size = zlib.crc32(piece, crc), size + len(piece)
+        yield packer.compress(piece)
+    yield packer.flush()
+    yield crc.to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+    held, size, first = [_BEGIN], len(_BEGIN), True
+    for line in lines:
+        held += [line] if first else [_BETWEEN, line]
+        first = False
+        size += len(line) + 2
+        if size >= _AT_ONCE:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join([*held, _END])
+
+
+def lines_of(stream: Readable, path: str) -> Iterator[bytes]:
+    """The lines of a dump's file, without commas; BadInput if it is cut, damaged or no such file. Memory is bounded by
+    the longest row. An error may come after lines: use none of them before the last."""
+    rows, ended = 0, False
+    lines = _inflated_lines(stream, path)
+    if next(lines, b"") != b"[":
+        raise BadInput(path, "it does not begin as a dump does, with a line of '['")
+    for line in lines:
+        if ended:
+            raise BadInput(path, f"a line comes after the end of the array, which has {rows} rows")
+        if line == b"]":
+            ended = True
+        elif line:
+            rows += 1
+            yield line.removesuffix(b",")
+    if not ended:
+        raise BadInput(path, f"the array does not end, after {rows} rows")
+
+
+def rows_of(stream: Readable, path: str) -> Iterator[DistributionRow]:
+    """The rows of a `python_distribution_data` file; fails as `lines_of`, and for a line that is no such row."""
+    return _read(stream, path, DistributionRow.from_json)
+
+
+def states_of(stream: Readable, path: str) -> Iterator[ProjectState]:
+    """The rows of a `python_distribution_state` file; fails as `rows_of`."""
+    return _read(stream, path, ProjectState.from_json)
+
+
+def _read(stream: Readable, path: str, read: Callable[[Mapping[str, Any]], Row]) -> Iterator[Row]:
+    for number, line in enumerate(lines_of(stream, path), 2):
+        try:
+            raw = json.loads(line)
+            if not isinstance(raw, dict):
+                raise ValueError("it is no object")
+            yield read(raw)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(path, f"line {number}: {error}") from error
+
+
+def _inflated_lines(stream: Readable, path: str) -> Iterator[bytes]:
+    """The lines of the one gzip member that a stream has, without their ends; the last one, if it is empty, is none."""
+    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    held, size = list[bytes](), 0
+    while not inflater.eof:
+        piece = stream.read(_AT_ONCE)
+        if not piece:
+            raise BadInput(path, "the compressed data is cut")
+        while piece:
+            try:
+                data = inflater.decompress(piece, _AT_ONCE)
+            except zlib.error as error:
+                raise BadInput(path, f"the compressed data is damaged: {error}") from error
+            piece = inflater.unconsumed_tail
+            first, *whole = data.split(b"\n")
+            held.append(first)
+            size += len(first)
+            if size > LONGEST_ROW:
+                raise BadInput(path, f"a row has more than {LONGEST_ROW:,} bytes")
+            if whole:
+                yield b"".join(held)
+                held = [whole.pop()]
+                size = len(held[0])
+                yield from whole
+    if inflater.unused_data or stream.read(1):
+        raise BadInput(path, "bytes after the end of the compressed data")
+    if size:
+        yield b"".join(held)
+
+
+def _text(raw: Mapping[str, Any], name: str) -> str:
+    value = raw.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is missing, or is no text")
+    return value
+
+
+def _text_or_none(raw: Mapping[str, Any], name: str) -> str | None:
+    return None if name in raw and raw[name] is None else _text(raw, name)
+
+
+def _texts_or_none(raw: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    if name in raw and raw[name] is None:
+        return None
+    value = raw.get(name)
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"{name} is missing, or is no list of texts")
+    return tuple(value)
+
+
+def _number_or_none(raw: Mapping[str, Any], name: str) -> int | None:
+    value = raw.get(name)
+    if name not in raw or not (value is None or (isinstance(value, int) and not isinstance(value, bool))):
+        raise ValueError(f"{name} is missing, or is no whole number")
+    return value
+
+
+def _listed(texts: tuple[str, ...] | None) -> list[str] | None:
+    return None if texts is None else list(texts)
