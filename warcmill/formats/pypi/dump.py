@@ -140,10 +140,10 @@ class ProjectState:
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
         """Read a row; ValueError for a field that is missing or of another type."""
         removed, files = raw.get("removed"), raw.get("files")
-        if not isinstance(removed, bool) or not isinstance(files, list):
-            raise ValueError("removed or files is missing or of another type")
-        serial = _number_or_none(raw, "serial")
-        return cls(_text(raw, "project"), serial, removed, tuple(map(ListedFile.from_json, files)))
+        if isinstance(removed, bool) and isinstance(files, list):
+            serial = _number_or_none(raw, "serial")
+            return cls(_text(raw, "project"), serial, removed, tuple(map(ListedFile.from_json, files)))
+        raise ValueError("removed or files is missing or of another type")
 
 
 class DumpRow(Protocol):
@@ -214,11 +214,8 @@ def states_of(stream: Readable, path: str) -> Iterator[ProjectState]:
 def _read(stream: Readable, path: str, read: Callable[[Mapping[str, Any]], Row]) -> Iterator[Row]:
     for number, line in enumerate(lines_of(stream, path), 2):
         try:
-            raw = json.loads(line)
-            if not isinstance(raw, dict):
-                raise ValueError("it is no object")
-            yield read(raw)
-        except (ValueError, RecursionError) as error:
+            yield read(json.loads(line))
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise BadInput(path, f"line {number}: {error}") from error
 
 
@@ -254,9 +251,9 @@ def _inflated_lines(stream: Readable, path: str) -> Iterator[bytes]:
 
 def _text(raw: Mapping[str, Any], name: str) -> str:
     value = raw.get(name)
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is missing, or is no text")
-    return value
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{name} is missing, or is no text")
 
 
 def _text_or_none(raw: Mapping[str, Any], name: str) -> str | None:
