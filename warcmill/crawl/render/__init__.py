@@ -44,7 +44,8 @@ class Answer(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The request is not answered, for this reason: the browser sees an error of the network."""
+    """The request is not answered, for this reason. The browser sees 403; a page or frame that it would lead away from
+    stays as it is."""
 
     why: str
 
