@@ -27,7 +27,7 @@ from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate, database, journal
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
-from warcmill.crawl.uri import Status, Uri, make
+from warcmill.crawl.uri import Status, Uri, digest, make
 from warcmill.errors import WarcmillError
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord, Unread
@@ -125,7 +125,7 @@ async def visit(books: Books, lease: Lease) -> None:
         return
     moves.update(uri, Status.FAILED if fails(uri.uri) else Status.PARSED, http_status=-2 if fails(uri.uri) else 200)
     found = [] if fails(uri.uri) else [make(page(one), via=uri.uri, hops=f"{uri.hops}L") for one in links(number)]
-    await books.keep(BookEntry(uri, lease, made(uri.uri), line(uri), b"history", found))
+    await books.keep(BookEntry(uri, lease, made(uri.uri), line(uri), b"history", found, may_recall=True))
 
 
 def made(uri: str) -> list[Record]:
@@ -148,7 +148,7 @@ def line(uri: Uri) -> CrawlRecord:
 
 
 def violations(folder: Path, db: sqlite3.Connection) -> list[str]:
-    """What does not agree: log lines, records, journal, visits, and what quotas count."""
+    """What does not agree: log lines, records, journal, visits, what quotas count, where recorded answers are."""
     lines, unread = read_logs(folder)
     wrong = [f"unread line {one.raw[:60]!r}" for one in unread]
     logged = Counter(one.uri for one in lines)
@@ -170,6 +170,13 @@ def violations(folder: Path, db: sqlite3.Connection) -> list[str]:
     waiting = db.execute("SELECT (SELECT count(*) FROM waiting), (SELECT total(waiting) FROM crawls)").fetchone()
     if not len(lines) == visits == kept or waiting[0] != waiting[1]:
         wrong.append(f"{len(lines)} lines, {visits} visits counted, {kept} kept; {waiting} wait")
+    recalled = {
+        digest("", one.uri): (one.warc_filename, one.warc_offset)
+        for one in lines
+        if one.warc_filename and "/page/" in one.uri
+    }
+    if recalled != {uri: tuple(place) for uri, *place in db.execute("SELECT uri, name, offset FROM places")}:
+        wrong.append("a browser would be answered from other records than the log names")
     documents = sum((one.status or 0) > 0 for one in lines)
     spent = db.execute("SELECT total(documents) FROM spent WHERE what = 'crawl'").fetchone()[0]
     if spent != documents:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from warcmill.crawl.books.files import BookFiles, Folders, recover
@@ -30,7 +31,7 @@ from warcmill.crawl.frontier import (
     scheduled,
 )
 from warcmill.crawl.frontier.register import Register
-from warcmill.crawl.uri import Status, Uri
+from warcmill.crawl.uri import Status, Uri, digest
 from warcmill.errors import Mismatch, NotReady, WarcmillError
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
@@ -48,6 +49,7 @@ class BookEntry:
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
     `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
+    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`).
     """
 
     uri: Uri
@@ -60,6 +62,7 @@ class BookEntry:
     again: float = 0.0
     cookies: Sequence[Cookie] = ()
     site: SiteRow | None = None
+    may_recall: bool = False
 
 
 class Kept(NamedTuple):
@@ -125,6 +128,11 @@ class Books:
             future.exception()
             raise
 
+    async def find(self, crawl: str, uri: str) -> tuple[Path, int] | None:
+        """Return the WARC of this launch that has the answer to a URI which it may recall, and where it begins there;
+        None without one."""
+        return await self.frontier.run(lambda: self._files.find(digest(crawl, uri)))
+
     async def settle(self) -> None:
         """Wait until all that was given is durable, or has failed."""
         self._flush()
@@ -176,12 +184,15 @@ class Books:
         done = [
             (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
         ]
-        lines = _end_visits(changes, [entry for entry, _ in done])
+        lines = _end_visits(changes, done)
         changes.spend([(entry.uri, entry.line) for entry, _ in done if entry.line and entry.line.is_document])
         found = [uri for entry, _ in done for uri in entry.found]
         offered = changes.offer(found)
         lines += map(journal.taken, new(found, offered))
         log = [_line(entry.line, fate.places) for entry, fate in done if entry.line]
+        self._files.keep_places({
+            digest(entry.uri.crawl, entry.uri.uri): place for entry, fate in done if (place := _place(entry, fate))
+        })  # fmt: skip
         self._files.end_group(log, lines, [place for _, fate in done for place in fate.places])
         answers = iter(offered)
         return [
@@ -261,10 +272,12 @@ def _ends(entry: BookEntry) -> bool:
     return entry.uri.status not in (Status.SCHEDULED, Status.SUSPENDED)
 
 
-def _end_visits(changes: Change, entries: Sequence[BookEntry]) -> list[str]:
+def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]]) -> list[str]:
     """End the leases, note visits without one, and return the lines that the journal has for all."""
+    entries, places = [entry for entry, _ in done], {id(entry): _place(entry, fate) for entry, fate in done}
     leased = [(entry, entry.lease) for entry in entries if entry.lease]
-    visits = [Finish(lease, entry.history, entry.opens, entry.again) for entry, lease in leased if _ends(entry)]
+    ends = [(entry, lease) for entry, lease in leased if _ends(entry)]
+    visits = [Finish(lease, entry.history, entry.opens, entry.again) for entry, lease in ends]
     waits = [
         Defer(entry.uri.crawl, entry.uri.key, entry.uri.not_before, lease, entry.opens)
         for entry, lease in leased
@@ -281,12 +294,17 @@ def _end_visits(changes: Change, entries: Sequence[BookEntry]) -> list[str]:
         if entry.site:
             changes.keep_site(entry.site)
     return [
-        *map(journal.finished, visits),
+        *(journal.finished(visit, places[id(entry)]) for visit, (entry, _) in zip(visits, ends, strict=True)),
         *map(journal.deferred, waits),
-        *(journal.visited(entry.uri, entry.history, 0.0) for entry in others),
+        *(journal.visited(entry.uri, entry.history, place=places[id(entry)]) for entry in others),
         *(journal.cookies(entry.uri.crawl, entry.cookies) for entry in entries if entry.cookies),
         *(journal.site(entry.site) for entry in entries if entry.site),
     ]
+
+
+def _place(entry: BookEntry, kept: Kept) -> RecordPlace | None:
+    """The record that answers a browser which asks for an entry's URI."""
+    return kept.places[0] if entry.may_recall and kept.places else None
 
 
 def _line(line: CrawlRecord, places: Sequence[RecordPlace]) -> bytes:

@@ -6,7 +6,7 @@ After a kill they are cut to what the register knows, and nothing is thrown away
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,17 @@ class BookFiles:
             self._log.append(b"".join(log))
             self._log.sync()
         self.note(lines, places)
+
+    def keep_places(self, places: Mapping[bytes, RecordPlace]) -> None:
+        """Note where the records of URIs are, by their digests, so that `find` finds them."""
+        self._register.keep_places(places)
+
+    def find(self, uri: bytes) -> tuple[Path, int] | None:
+        """Return the WARC that has the record of a URI, and where it begins there; None without one, or when its WARC
+        was taken away."""
+        place = self._register.place(uri)
+        path = present(self._folders.warcs / place.name) if place else None
+        return (path, place.offset) if place and path else None
 
     def note(self, lines: Sequence[str], places: Sequence[RecordPlace] = ()) -> None:
         """Make lines of the journal durable, and note the lengths of the files with these records."""

@@ -18,9 +18,10 @@ from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, journal
 from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
 from warcmill.crawl.frontier.register import Register
-from warcmill.crawl.uri import Uri, queue_of
+from warcmill.crawl.uri import Uri, digest, queue_of
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
+from warcmill.formats.warc.writer import RecordPlace
 from warcmill.layout import split_log_name
 
 _STATUS = {word: status for status, word in journal.VISITED.items()}
@@ -67,6 +68,7 @@ async def _replay(frontier: Frontier, register: Register, path: Path, folders: F
 
     def apply(changes: Change, group: JournalGroup, logs: dict[str, int], warcs: dict[str, int], begin: int) -> None:
         _apply(changes, group.entries)
+        register.keep_places(_places(group.entries))
         changes.spend(_documents(folders.logs / log, begin, logs.get(log, begin)))
         register.put("logs", {**logs, path.name: group.end})
         register.put("warcs", warcs)
@@ -92,6 +94,12 @@ def _documents(log: Path, begin: int, end: int) -> Iterator[tuple[Uri, CrawlReco
     for line in crawllog.lines(text):
         if isinstance(line, CrawlRecord) and line.is_document:
             yield Uri(line.uri, line.uri, queue_of(line.uri), source=line.source or ""), line
+
+
+def _places(entries: Iterable[JournalLine]) -> dict[bytes, RecordPlace]:
+    """Return where the records are that browsers are answered from, by the digests of their URIs."""
+    visits = [(_visited(entry), entry.more["place"]) for entry in entries if "place" in entry.more]
+    return {digest(uri.crawl, uri.uri): RecordPlace(**place) for uri, place in visits}
 
 
 def _lengths(group: JournalGroup, suffix: str) -> tuple[dict[str, int], dict[str, int]]:

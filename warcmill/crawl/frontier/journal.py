@@ -28,6 +28,7 @@ from isal import isal_zlib
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import Defer, Finish, SiteRow
 from warcmill.crawl.uri import Status, Uri, queue_of
+from warcmill.formats.warc.writer import RecordPlace
 
 NAME = "frontier.recover.gz"
 TAKEN, DEFERRED, PURGED, COOKIES, SITE, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fg"
@@ -62,16 +63,16 @@ def taken(uri: Uri) -> str:
     return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})
 
 
-def visited(uri: Uri, history: bytes, again: float) -> str:
-    """The line of a visit."""
-    visit = {"http": uri.http_status, "finished": uri.ended, "again": again}
+def visited(uri: Uri, history: bytes, again: float = 0.0, place: RecordPlace | None = None) -> str:
+    """The line of a visit; `place` has the record that a browser is answered from."""
+    visit = {"http": uri.http_status, "finished": uri.ended, "again": again, "place": asdict(place) if place else None}
     packed = base64.b64encode(history).decode()
     return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed})
 
 
-def finished(visit: Finish) -> str:
+def finished(visit: Finish, place: RecordPlace | None = None) -> str:
     """The line of a visit that ended a lease."""
-    return visited(visit.lease.uri, visit.history, visit.again)
+    return visited(visit.lease.uri, visit.history, visit.again, place)
 
 
 def deferred(wait: Defer) -> str:

@@ -1,7 +1,8 @@
 """The register of a launch's files: which there are, and how long each is by what was committed last.
 
 It is a small database on the machine that has the files, whatever form the frontier has. Beside a frontier of SQLite it
-is in that one's database, so one transaction has what was found and the lengths of the files that record it.
+is in that one's database, so one transaction has what was found and the lengths of the files that record it. It also
+has the places of records by which the launch answers a browser: a page that is rendered asks for much that was fetched.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warcmill.crawl.frontier.database import examine, transaction
+from warcmill.formats.warc.writer import RecordPlace
+
+_PLACES = (
+    "CREATE TABLE IF NOT EXISTS places (uri BLOB PRIMARY KEY, name TEXT NOT NULL, offset INTEGER NOT NULL,"
+    " length INTEGER NOT NULL) WITHOUT ROWID"
+)
 
 
 class KnownFile(NamedTuple):
@@ -53,6 +60,7 @@ class Register:
         """Begin with a launch that has no files yet."""
         with self._whole():
             self._db.execute("DELETE FROM files")
+            self._db.execute("DROP TABLE IF EXISTS places")
             self._db.execute("DELETE FROM about WHERE name = 'rotating'")
             self._put("launch", launch)
 
@@ -60,6 +68,7 @@ class Register:
         """Note that the files are open: from now on a kill leaves them longer than they are known to be."""
         with self._whole():
             self._db.execute("DELETE FROM about WHERE name = 'clean'")
+            self._db.execute(_PLACES)
 
     def close(self) -> None:
         """Note that the files were closed."""
@@ -76,6 +85,17 @@ class Register:
         with self._whole():
             rows = [(name, folder, length) for name, length in lengths.items()]
             self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
+
+    def keep_places(self, places: Mapping[bytes, RecordPlace]) -> None:
+        """Note the records of URIs, by their digests; the newest of each counts."""
+        with self._whole():
+            rows = [(uri, place.name, place.offset, place.length) for uri, place in places.items()]
+            self._db.executemany("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", rows)
+
+    def place(self, uri: bytes) -> RecordPlace | None:
+        """Return the record of a URI, by its digest; None when none was noted in this launch."""
+        row = self._db.execute("SELECT name, offset, length FROM places WHERE uri = ?", (uri,)).fetchone()
+        return RecordPlace(*row) if row else None
 
     def begin_rotation(self, stage: str) -> None:
         """Note that logs are being renamed for a stage."""

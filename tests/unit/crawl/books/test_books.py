@@ -64,7 +64,8 @@ def fetched(books: Books, lease: Lease) -> BookEntry:
     """The result of a visit."""
     books.frontier.transitions.update(lease.uri, Status.DOWNLOADING)
     books.frontier.transitions.update(lease.uri, Status.PARSED, http_status=200)
-    return BookEntry(lease.uri, lease, killed_books.made(lease.uri.uri), killed_books.line(lease.uri))
+    records, line = killed_books.made(lease.uri.uri), killed_books.line(lease.uri)
+    return BookEntry(lease.uri, lease, records, line, may_recall=True)
 
 
 async def keep(books: Books, *leased: Lease) -> list[Kept]:
